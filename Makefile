@@ -1,0 +1,47 @@
+# Every target makes what it needs: a machine with Python 3.11 or newer and make is enough.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+PY := .venv/bin/python
+export PYTHON
+CODE := $(wildcard admission bench certs cli halfcard kube serving tests)
+
+.PHONY: help demo test lint format bench fuzz lock clean environment environment-dev
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: environment ## a story of good and bad pods, told by the real service (under 20 seconds)
+	@$(PY) -m cli demo
+
+test: environment-dev ## the test suite, without a cluster
+	@$(PY) -m pytest tests --ignore=tests/cluster
+
+lint: environment-dev ## style, format, types and layers
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports
+
+format: environment-dev ## rewrite the code in the house format
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: environment-dev ## what a decision costs, as ratios to a floor measured in the same run
+	@$(PY) -m bench
+
+fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
+	@$(PY) -m bench.fuzz
+
+lock: ## pin the newest packages (needs uv on PATH)
+	@scripts/lock
+
+clean: ## remove everything that make made
+	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+environment:
+	@scripts/environment runtime
+
+environment-dev:
+	@scripts/environment dev
