@@ -1,0 +1,209 @@
+"""What a pod asks for: every GPU resource of every container, as written and as meant, and the claims they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from .claims import Claim
+from .dialects import INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
+from .pods import Amounts, Place, Pod, places
+from .problems import MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
+from .quantity import InvalidQuantity, Quantity
+
+LIMITS, REQUESTS = "limits", "requests"
+
+Written = tuple[tuple[str, str], ...]
+"""GPU resources and their spellings, in the order of the manifest."""
+
+_LONGEST_REMEMBERED: Final = 40
+"""Texts of tenants are kept in memory only while they are as short as honest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One resource of one container.
+
+    Attributes:
+        amount: what it means, in the resource's own unit.
+        limits: the spelling under limits, None where nothing is written.
+        requests: the spelling under requests, None where nothing is written.
+        note: what changed in meaning when it was read; empty for nothing.
+        hint: what people often mean by such an amount; empty for nothing.
+    """
+
+    resource: str
+    amount: int
+    limits: str | None = None
+    requests: str | None = None
+    note: str = ""
+    hint: str = ""
+
+    def written(self, side: str) -> str | None:
+        return self.limits if side == LIMITS else self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """All that one container asks for, wherever it stands; fields of problems begin at `resources`.
+
+    Attributes:
+        implied: what nobody wrote and the rest cannot do without.
+        claim: None where nothing is asked for, or nothing that can be understood.
+    """
+
+    asks: tuple[Ask, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    implied: tuple[Ask, ...] = ()
+    dialect: Dialect | None = None
+    claim: Claim | None = None
+
+
+NOTHING: Final = Wish()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A container and its wish."""
+
+    place: Place
+    wish: Wish
+
+    @property
+    def claim(self) -> Claim | None:
+        return self.wish.claim
+
+    def field(self, side: str, resource: str) -> str:
+        return f"{self.place.where}.{_field(side, resource)}"
+
+
+def read_pod(pod: Pod, dialects: Dialects) -> tuple[Asked, ...]:
+    return tuple(Asked(place, read_wish(place, dialects)) for place in places(pod))
+
+
+def read_wish(place: Place, dialects: Dialects) -> Wish:
+    """Wishes repeat: thousands of pods ask for the same, and what they mean is worked out once."""
+    limits, requests = place.container.limits, place.container.requests
+    if dialects.resources.isdisjoint(limits) and dialects.resources.isdisjoint(requests):
+        return NOTHING
+    written = _written(limits, dialects), _written(requests, dialects)
+    short = all(len(text) <= _LONGEST_REMEMBERED for side in written for _, text in side)
+    return _remembered_wish(*written, dialects) if short else _wish(*written, dialects)
+
+
+def _written(amounts: Amounts, dialects: Dialects) -> Written:
+    known = dialects.resources
+    return tuple([(resource, str(text)) for resource, text in amounts.items() if resource in known])
+
+
+def claims(asked: tuple[Asked, ...]) -> tuple[Claim, ...]:
+    return tuple([each.claim for each in asked if each.claim is not None])
+
+
+def shape_problems(asked: tuple[Asked, ...]) -> Iterator[Problem]:
+    """Everything wrong with the amounts themselves, container by container, then between containers."""
+    for each in asked:
+        for problem in each.wish.problems:
+            yield replace(problem, where=f"{each.place.where}.{problem.where}")
+    spoken = {claim.dialect for claim in claims(asked)}
+    for pair in INCOMPATIBLE:
+        if pair <= spoken:
+            first, second = sorted(pair)
+            fix = f"use the resources of {first} in all containers, or two pods"
+            yield MIXED_POD.broken("spec.containers", f"{first} and {second}", fix)
+
+
+def hints(asked: tuple[Asked, ...]) -> Iterator[Problem]:
+    """Amounts that are valid and often meant otherwise."""
+    for each in asked:
+        for ask in each.wish.asks:
+            if ask.hint:
+                side = LIMITS if ask.limits is not None else REQUESTS
+                yield SMALL_CORES.broken(each.field(side, ask.resource), ask.written(side), ask.hint)
+
+
+def read_amount(dialect: Dialect, resource: str, text: str) -> Reading | Refusal:
+    """What a written amount means, whether or not it is a quantity at all."""
+    try:
+        return dialect.read(resource, Quantity.parse(text))
+    except InvalidQuantity:
+        return Refusal(QUANTITY, "write a whole number")
+
+
+def _field(side: str, resource: str) -> str:
+    return f'resources.{side}["{resource}"]'
+
+
+def _wish(limits: Written, requests: Written, dialects: Dialects) -> Wish:
+    sides = {LIMITS: dict(limits), REQUESTS: dict(requests)}
+    asks: list[Ask] = []
+    problems: list[Problem] = []
+    for resource in dict.fromkeys(resource for resource, _ in limits + requests):
+        spellings = {side: amounts[resource] for side, amounts in sides.items() if resource in amounts}
+        ask, broken = _read_resource(resource, spellings, dialects.by_resource[resource])
+        asks += [ask] if ask else []
+        problems += broken
+    return _understood(tuple(asks), tuple(problems), dialects)
+
+
+_remembered_wish = lru_cache(maxsize=1024)(_wish)
+
+
+def _read_resource(
+    resource: str, spellings: Mapping[str, str], dialect: Dialect
+) -> tuple[Ask | None, list[Problem]]:
+    """One resource from both sides; a side that is not written agrees with the other."""
+    readings = {side: read_amount(dialect, resource, text) for side, text in spellings.items()}
+    refused = [
+        reading.rule.broken(_field(side, resource), spellings[side], reading.fix)
+        for side, reading in readings.items()
+        if isinstance(reading, Refusal)
+    ]
+    if refused:
+        return None, _told_once(refused, spellings)
+    understood = [reading for reading in readings.values() if isinstance(reading, Reading)]
+    problems = _unequal(resource, spellings, [reading.amount for reading in understood])
+    note = next((reading.note for reading in understood if reading.note), "")
+    first = understood[0]
+    ask = Ask(resource, first.amount, spellings.get(LIMITS), spellings.get(REQUESTS), note, first.hint)
+    return ask, problems
+
+
+def _told_once(problems: list[Problem], spellings: Mapping[str, str]) -> list[Problem]:
+    """The API server copies limits into requests; the same mistake need not be told twice."""
+    same = len(problems) == 2 and len(set(spellings.values())) == 1
+    return problems[:1] if same else problems
+
+
+def _unequal(resource: str, spellings: Mapping[str, str], amounts: list[int]) -> list[Problem]:
+    if len(set(amounts)) < 2:
+        return []
+    fix = f"write {amounts[0]} in both, or leave requests away"
+    return [NOT_EQUAL.broken(_field(REQUESTS, resource), spellings[REQUESTS], fix)]
+
+
+def _understood(asks: tuple[Ask, ...], problems: tuple[Problem, ...], dialects: Dialects) -> Wish:
+    """The claim, once the words are known to be those of one system. An amount of 0 asks for nothing."""
+    positive = {ask.resource: ask.amount for ask in asks if ask.amount}
+    speakers = dialects.speakers(positive)
+    if not speakers:
+        return Wish(asks, problems)
+    if len(speakers) > 1:
+        return Wish(asks, (*problems, _mixed(speakers)))
+    dialect = speakers[0]
+    implied = dialect.implied({ask.resource: ask.amount for ask in asks})
+    return Wish(
+        asks,
+        problems or tuple(dialect.check(positive, "resources")),
+        tuple(Ask(resource, amount) for resource, amount in implied.items()),
+        dialect,
+        dialect.claim(positive | dict(implied)),
+    )
+
+
+def _mixed(speakers: tuple[Dialect, ...]) -> Problem:
+    found = " and ".join(dialect.name for dialect in speakers)
+    fix = f"keep the resources of {speakers[0].name} or of {speakers[1].name}"
+    return MIXED_CONTAINER.broken("resources", found, fix)

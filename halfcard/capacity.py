@@ -1,0 +1,178 @@
+"""How many cards a node has and how large they are, by what each system publishes in `status.capacity`.
+
+The law: capacity is somebody else's word. A number that cannot be is refused with a sentence, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from . import names
+from .claims import UNIT_MIB, WHOLE_CARD
+from .problems import printable
+from .quantity import Quantity
+
+MAX_CARDS: Final = 1024
+"""More than any machine has, also when every card is replicated a hundred times and nobody labels it."""
+
+MAX_CARD_MIB: Final = 16 * 2**20
+"""16 TiB: a unit was mistaken rather than a card built."""
+
+_GOT_CHARS: Final = 40
+
+
+class ImplausibleError(ValueError):
+    """What a node publishes cannot be true; the text says where, got, rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dealings:
+    """What capacity alone does not tell.
+
+    Attributes:
+        vcuda_prefixes: domains under which gpu-manager's resources are known here.
+        aliyun_unit_mib: what one aliyun.com/gpu-mem is.
+    """
+
+    vcuda_prefixes: tuple[str, ...] = (names.TENCENT, names.TUYA)
+    aliyun_unit_mib: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Cards that are all alike; memory is that of one card, None where nobody says."""
+
+    cards: int
+    memory_mib: int | None
+
+
+NO_CARDS: Final = Stock(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One node's capacity and labels, each number checked when it is asked for."""
+
+    capacity: Mapping[str, Any]
+    labels: Mapping[str, Any]
+
+    def amount(self, resource: str) -> int:
+        """0 for a resource that is absent, as Kubernetes itself counts."""
+        return _whole(self.capacity.get(resource, 0), _path(resource))
+
+    def label(self, name: str) -> int:
+        return _whole(self.labels.get(name, 0), f'metadata.labels["{name}"]')
+
+    def labelled_memory_mib(self) -> int | None:
+        return self.label(names.NVIDIA_LABEL_MEMORY) or None
+
+
+def stock(published: Published, dealings: Dealings) -> Stock:
+    """The cards of a node, by the first system that publishes any.
+
+    Raises:
+        ImplausibleError: a number is not what its system could publish.
+    """
+    for read in _readers(dealings):
+        found = read(published)
+        if found.cards:
+            return _believable(found)
+    return NO_CARDS
+
+
+def _readers(dealings: Dealings) -> list[Callable[[Published], Stock]]:
+    """From the finest books to the coarsest: NVIDIA's names stand beside most of the others."""
+    by_prefix = [lambda node, prefix=prefix: _vcuda(node, prefix) for prefix in dealings.vcuda_prefixes]
+    return [*by_prefix, lambda node: _aliyun(node, dealings.aliyun_unit_mib), _volcano, _nvidia]
+
+
+def _vcuda(node: Published, prefix: str) -> Stock:
+    core, units = prefix + names.VCUDA_CORE_SUFFIX, node.amount(prefix + names.VCUDA_MEMORY_SUFFIX)
+    cores = node.amount(core)
+    cards, rest = divmod(cores, WHOLE_CARD)
+    if rest:
+        raise _refused(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
+    if not cards:
+        return _mixed(node, prefix, units) if units else NO_CARDS
+    return Stock(cards, units // cards * UNIT_MIB or node.labelled_memory_mib())
+
+
+def _mixed(node: Published, prefix: str, units: int) -> Stock:
+    """Memory without cores, beside whole and half cards: a card is offered under all names it is free for.
+
+    As soon as a card is locked to one of the names it is missing from the others, and the size of a card can
+    no longer be divided out of the total.
+    """
+    whole, halves = node.amount(names.NVIDIA_GPU), node.amount(names.TUYA_SGPU)
+    cards = node.label(names.NVIDIA_LABEL_COUNT) or max(whole, -(-halves // 2))
+    if not cards:
+        memory = prefix + names.VCUDA_MEMORY_SUFFIX
+        raise _refused(_path(memory), units, "it stands beside the number of cards")
+    all_free = whole == cards and halves in (0, 2 * cards) and units % cards == 0
+    return Stock(cards, units // cards * UNIT_MIB if all_free else node.labelled_memory_mib())
+
+
+def _aliyun(node: Published, unit_mib: int) -> Stock:
+    return _counted(node, names.ALIYUN_GPU_MEM, names.ALIYUN_GPU_COUNT, unit_mib)
+
+
+def _volcano(node: Published) -> Stock:
+    return _counted(node, names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER, 1)
+
+
+def _counted(node: Published, memory: str, count: str, unit_mib: int) -> Stock:
+    """A total of memory beside a number of cards."""
+    total, cards = node.amount(memory), node.amount(count)
+    if total and not cards:
+        raise _refused(_path(memory), total, f"it stands beside {count}, which is missing")
+    return Stock(cards, total // cards * unit_mib or node.labelled_memory_mib()) if cards else NO_CARDS
+
+
+def _nvidia(node: Published) -> Stock:
+    """Time-slicing publishes every card several times; the labels tell the cards."""
+    slots = node.amount(names.NVIDIA_GPU) or node.amount(names.NVIDIA_GPU_SHARED)
+    if not slots:
+        return NO_CARDS
+    replicas = max(1, node.label(names.NVIDIA_LABEL_REPLICAS))
+    return Stock(node.label(names.NVIDIA_LABEL_COUNT) or -(-slots // replicas), node.labelled_memory_mib())
+
+
+def _believable(found: Stock) -> Stock:
+    if found.cards > MAX_CARDS:
+        raise _refused("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
+    if (found.memory_mib or 0) > MAX_CARD_MIB:
+        raise _refused("memory of one card, in MiB", found.memory_mib, f"it is at most {MAX_CARD_MIB}")
+    return found
+
+
+def _whole(value: Any, where: str) -> int:
+    number = _integer(value)
+    if number is None or number < 0:
+        raise _refused(where, value, "it is a whole number, not negative")
+    return number
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        return Quantity.parse(str(value)).as_int()
+    except ValueError:  # no quantity, or a number too long for Python to spell
+        return None
+
+
+def _path(resource: str) -> str:
+    return f'status.capacity["{resource}"]'
+
+
+def _refused(where: str, value: object, rule: str) -> ImplausibleError:
+    return ImplausibleError(f'{where}: got "{_spelled(value)}"; {rule}')
+
+
+def _spelled(value: object) -> str:
+    try:
+        return printable(str(value), _GOT_CHARS)
+    except ValueError:
+        return "a number of thousands of digits"

@@ -1,0 +1,49 @@
+"""A claim: what a container asks of GPUs, the same whatever system's words it was said in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+WHOLE_CARD: Final = 100
+"""Cores of one card, in per cent."""
+
+UNIT_MIB: Final = 256
+"""gpu-manager counts memory in units of this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one container needs.
+
+    Attributes:
+        cards: on how many cards.
+        cores_pct: share of each card's cores, None for no limit.
+        memory_mib: memory on each card, None for no limit or for a part given by `memory_pct`.
+        memory_pct: part of each card's memory, for systems that halve cards instead of counting MiB.
+        exclusive: nobody else may use the cards.
+        distinct: the cards are different ones.
+        dialect: in whose words it was asked for.
+    """
+
+    cards: int
+    cores_pct: int | None
+    memory_mib: int | None
+    exclusive: bool
+    distinct: bool
+    dialect: str
+    memory_pct: int | None = None
+
+    @property
+    def is_share(self) -> bool:
+        return not self.exclusive
+
+
+def whole_cards(cards: int, dialect: str, *, memory_mib: int | None = None) -> Claim:
+    """Cards with all they have; memory is only what was written beside them."""
+    return Claim(cards, None, memory_mib, exclusive=True, distinct=True, dialect=dialect)
+
+
+def memory_share(memory_mib: int, dialect: str, *, cores_pct: int | None = None) -> Claim:
+    """Part of one card."""
+    return Claim(1, cores_pct, memory_mib, exclusive=False, distinct=False, dialect=dialect)

@@ -1,0 +1,61 @@
+"""Every system's words for GPUs, one module each, in one table. Adding a system adds a module and a row here.
+
+After this package nobody knows resource names: everything is a `Claim`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from .. import names
+from .aliyun import Aliyun
+from .hami import Hami
+from .nvidia import Nvidia
+from .reading import Dialect, Reading, Refusal, whole_number
+from .tuya import Tuya
+from .vcuda import Vcuda
+from .volcano import Volcano
+
+__all__ = ["ALL", "INCOMPATIBLE", "Dialect", "Dialects", "Reading", "Refusal", "whole_number"]
+
+ALL: Final[tuple[Dialect, ...]] = (
+    Vcuda("tencent", names.TENCENT, memory_alone=False),
+    Vcuda("tuya-vcuda", names.TUYA, memory_alone=True),
+    Tuya(),
+    Aliyun(),
+    Volcano(),
+    Nvidia(),
+    Hami(),
+)
+
+INCOMPATIBLE: Final[frozenset[frozenset[str]]] = frozenset({frozenset({"nvidia", "hami"})})
+"""Pairs that no node serves at once: to HAMi's nodes nvidia.com/gpu is a slot, to NVIDIA's plugin it is a card."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dialects:
+    """The systems that are switched on; compared by identity, so that it is cheap to remember things by."""
+
+    table: tuple[Dialect, ...] = ALL
+
+    @classmethod
+    def named(cls, wanted: Iterable[str], table: tuple[Dialect, ...] = ALL) -> Dialects:
+        chosen = set(wanted)
+        return cls(tuple(dialect for dialect in table if dialect.name in chosen))
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """Every resource name that means GPU."""
+        return frozenset().union(*(dialect.resources for dialect in self.table))
+
+    @cached_property
+    def by_resource(self) -> Mapping[str, Dialect]:
+        """Who reads a resource's amounts; where two know a name they read it the same way."""
+        return {resource: dialect for dialect in reversed(self.table) for resource in dialect.resources}
+
+    def speakers(self, asked: Collection[str]) -> tuple[Dialect, ...]:
+        """Whose words these resources are; more than one means that they were mixed."""
+        return tuple(dialect for dialect in self.table if dialect.speaks(asked))

@@ -1,0 +1,52 @@
+"""HAMi's words: a number of cards, and for each of them MiB or per cent of memory and per cent of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from .. import names
+from ..claims import Claim
+from ..problems import ONE_KIND, PER_CENT, Problem
+from .reading import Plain, at
+
+HAMI_WORDS: Final = frozenset({names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE, names.HAMI_GPUCORES})
+
+
+class Hami(Plain):
+    name: Final = "hami"
+    resources: Final = HAMI_WORDS | {names.NVIDIA_GPU}
+
+    def speaks(self, asked: Collection[str]) -> bool:
+        return not HAMI_WORDS.isdisjoint(asked)
+
+    def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
+        """Memory or cores without a number of cards mean one card."""
+        asks = any(amounts.get(word) for word in HAMI_WORDS)
+        return {names.NVIDIA_GPU: 1} if asks and names.NVIDIA_GPU not in amounts else {}
+
+    def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
+        if amounts.get(names.HAMI_GPUMEM) and amounts.get(names.HAMI_GPUMEM_PERCENTAGE):
+            yield ONE_KIND.broken(
+                at(where, names.HAMI_GPUMEM_PERCENTAGE),
+                amounts[names.HAMI_GPUMEM_PERCENTAGE],
+                f"keep {names.HAMI_GPUMEM} (MiB) or {names.HAMI_GPUMEM_PERCENTAGE}",
+            )
+        for word in (names.HAMI_GPUCORES, names.HAMI_GPUMEM_PERCENTAGE):
+            if amounts.get(word, 0) > 100:
+                yield PER_CENT.broken(at(where, word), amounts[word], "use at most 100")
+
+    def claim(self, amounts: Mapping[str, int]) -> Claim | None:
+        cards = amounts.get(names.NVIDIA_GPU, 0)
+        if not cards:
+            return None
+        cores = amounts.get(names.HAMI_GPUCORES) or None
+        return Claim(
+            cards,
+            cores,
+            amounts.get(names.HAMI_GPUMEM) or None,
+            exclusive=cores == 100,
+            distinct=True,
+            dialect=self.name,
+            memory_pct=amounts.get(names.HAMI_GPUMEM_PERCENTAGE) or None,
+        )

@@ -1,0 +1,37 @@
+"""NVIDIA's device plugin: whole cards, or time-slicing replicas under their own name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from .. import names
+from ..claims import Claim, whole_cards
+from ..problems import ONE_KIND, Problem
+from .hami import HAMI_WORDS
+from .reading import Plain, at
+
+
+class Nvidia(Plain):
+    name: Final = "nvidia"
+    resources: Final = frozenset({names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED})
+
+    def speaks(self, asked: Collection[str]) -> bool:
+        """nvidia.com/gpu beside HAMi's own words is HAMi's count of slots."""
+        if names.NVIDIA_GPU_SHARED in asked:
+            return True
+        return names.NVIDIA_GPU in asked and HAMI_WORDS.isdisjoint(asked)
+
+    def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
+        if amounts.get(names.NVIDIA_GPU) and amounts.get(names.NVIDIA_GPU_SHARED):
+            yield ONE_KIND.broken(
+                at(where, names.NVIDIA_GPU_SHARED),
+                amounts[names.NVIDIA_GPU_SHARED],
+                f"keep {names.NVIDIA_GPU} for whole cards, or {names.NVIDIA_GPU_SHARED} for time slices",
+            )
+
+    def claim(self, amounts: Mapping[str, int]) -> Claim | None:
+        if cards := amounts.get(names.NVIDIA_GPU, 0):
+            return whole_cards(cards, self.name)
+        slots = amounts.get(names.NVIDIA_GPU_SHARED, 0)
+        return Claim(slots, None, None, exclusive=False, distinct=False, dialect=self.name) if slots else None

@@ -1,0 +1,111 @@
+"""What a dialect is: how it reads amounts, what it refuses, and which claim it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ..claims import Claim
+from ..problems import QUANTITY, Problem, Rule
+from ..quantity import Quantity
+
+MAX_AMOUNT: Final = 2**31 - 1
+"""Node agents of the field keep amounts in 32 bits; beyond that they wrap to small grants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An amount in the resource's own unit.
+
+    Attributes:
+        amount: the number to store.
+        note: what people should know about how it was read; empty for nothing.
+        hint: a note about an amount that was left as it is.
+    """
+
+    amount: int
+    note: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The amount means nothing, or two things."""
+
+    rule: Rule
+    fix: str
+
+
+class Dialect(Protocol):
+    """One system's words."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resource names it knows."""
+
+    @property
+    def core_limit(self) -> str | None:
+        """The annotation that holds the burst ceiling, where the system has one."""
+
+    def speaks(self, asked: Collection[str]) -> bool:
+        """Are these resources said in its words?"""
+
+    def read(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+        """What a written amount means. Reading the result again must give the same."""
+
+    def read_total(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+        """The same for the budget of a namespace, which may be any number of cards."""
+
+    def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
+        """Resources that these amounts cannot do without and nobody wrote."""
+
+    def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
+        """The rules of the system; `where` is the resources field of the container."""
+
+    def claim(self, amounts: Mapping[str, int]) -> Claim | None:
+        """What is asked for; None for nothing. Amounts that break a rule may give any claim."""
+
+
+def whole_number(quantity: Quantity) -> Reading | Refusal:
+    amount = quantity.as_int()
+    if amount is not None and 0 <= amount <= MAX_AMOUNT:
+        return Reading(amount)
+    return Refusal(QUANTITY, f"use {_nearest(quantity.nanos)}")
+
+
+def _nearest(nanos: int) -> int:
+    return max(0, min(MAX_AMOUNT, -(-nanos // 10**9)))
+
+
+def at(where: str, resource: str) -> str:
+    """The field path of one amount."""
+    return f'{where}.limits["{resource}"]'
+
+
+class Plain:
+    """A system without rules of its own: whole numbers, nothing implied."""
+
+    core_limit: str | None = None
+
+    @property
+    def resources(self) -> frozenset[str]:
+        raise NotImplementedError
+
+    def speaks(self, asked: Collection[str]) -> bool:
+        return not self.resources.isdisjoint(asked)
+
+    def read(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+        return whole_number(quantity)
+
+    def read_total(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+        return whole_number(quantity)
+
+    def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
+        return {}
+
+    def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
+        return iter(())

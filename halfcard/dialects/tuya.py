@@ -1,0 +1,21 @@
+"""Tuya's half cards: each unit is half the memory of a card of its own, compute is free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .. import names
+from ..claims import Claim
+from .reading import Plain
+
+
+class Tuya(Plain):
+    name: Final = "tuya"
+    resources: Final = frozenset({names.TUYA_SGPU})
+
+    def claim(self, amounts: Mapping[str, int]) -> Claim | None:
+        halves = amounts.get(names.TUYA_SGPU, 0)
+        if not halves:
+            return None
+        return Claim(halves, None, None, exclusive=False, distinct=True, dialect=self.name, memory_pct=50)

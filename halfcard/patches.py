@@ -1,0 +1,92 @@
+"""Changes to an object, as JSON Patch (RFC 6902)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Pointer = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One operation; `add` also replaces a member that is there."""
+
+    op: Literal["add", "replace", "remove"]
+    pointer: Pointer
+    value: Any = None
+
+    def under(self, root: Pointer) -> Change:
+        return Change(self.op, root + self.pointer, self.value)
+
+    def as_json(self) -> dict[str, Any]:
+        operation: dict[str, Any] = {"op": self.op, "path": json_pointer(self.pointer)}
+        return operation if self.op == "remove" else operation | {"value": self.value}
+
+
+def from_json(operation: Mapping[str, Any]) -> Change:
+    """A change as a webhook sends it; list positions stay text until they meet their list."""
+    tokens = operation["path"].split("/")[1:]
+    pointer = tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
+    return Change(operation["op"], pointer, operation.get("value"))
+
+
+def json_pointer(pointer: Pointer) -> str:
+    return "".join(f"/{_token(part)}" for part in pointer)
+
+
+def _token(part: str | int) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    return [change.as_json() for change in changes]
+
+
+def apply(obj: Any, changes: Iterable[Change]) -> Any:
+    """The object after the changes; the one that is given stays as it is, and unchanged parts are shared."""
+    for change in changes:
+        obj = _applied(obj, change.pointer, change)
+    return obj
+
+
+def _applied(node: Any, pointer: Pointer, change: Change) -> Any:
+    part, rest = pointer[0], pointer[1:]
+    copy: Any = dict(node) if isinstance(node, Mapping) else list(node)
+    if isinstance(copy, list) and part != "-":
+        part = int(part)
+    if rest:
+        copy[part] = _applied(copy[part], rest, change)
+    elif change.op == "remove":
+        del copy[part]
+    elif part == "-":
+        copy.append(change.value)
+    else:
+        copy[part] = change.value
+    return copy
+
+
+def value_at(obj: Any, pointer: Pointer) -> Any:
+    """What stands there; None where nothing does."""
+    for part in pointer:
+        if isinstance(obj, Mapping):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and part != "-" and int(part) < len(obj):
+            obj = obj[int(part)]
+        else:
+            return None
+    return obj
+
+
+def field_path(pointer: Pointer) -> str:
+    """The pointer as Kubernetes writes field paths: spec.containers[0].resources.limits["a/b"]."""
+    text = ""
+    for part in pointer:
+        if isinstance(part, int) or part == "-" or part.isdecimal():
+            text += f"[{part}]"
+        elif part.isidentifier():
+            text += f".{part}" if text else part
+        else:
+            text += f'["{part}"]'
+    return text

@@ -1,0 +1,134 @@
+"""Kubernetes quantities, exact: the number is a whole count of nanos, never a float.
+
+The grammar and the canonical spelling are those of `resource.Quantity` in the API server.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+Family = Literal["decimal", "binary", "exponent"]
+
+NANOS: Final = 10**9
+"""Nanos in one; the API server keeps nothing finer and rounds away from zero."""
+
+INT64_MAX: Final = 2**63 - 1
+
+_GRAMMAR: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?",
+    re.ASCII,
+)
+_BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIX: Final = ["", *_BINARY]
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()} | {0: ""}
+_MAX_DIGITS: Final = 400
+"""Longer numbers are refused: nothing real needs them and arithmetic on them is not free."""
+
+
+class InvalidQuantity(ValueError):
+    """The text is no Kubernetes quantity."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """An exact amount. Two spellings of one amount are equal; `str()` is the API server's canonical spelling.
+
+    Attributes:
+        nanos: the amount in thousandths of millionths.
+        family: which suffixes the canonical spelling uses.
+    """
+
+    nanos: int
+    family: Family = "decimal"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+    @classmethod
+    def of(cls, amount: int) -> Quantity:
+        """A whole number, spelled in decimal."""
+        return cls(amount * NANOS)
+
+    @classmethod
+    def parse(cls, text: str) -> Quantity:
+        """The amount that the text spells.
+
+        Raises:
+            InvalidQuantity: Kubernetes would refuse the text too.
+        """
+        return _parse(text)
+
+    def as_int(self) -> int | None:
+        """The amount where it is whole, else None."""
+        whole, rest = divmod(self.nanos, NANOS)
+        return None if rest else whole
+
+    def __str__(self) -> str:
+        if self.family == "binary":
+            return _spell_binary(self.nanos)
+        mantissa, exponent = _mantissa(self.nanos)
+        if self.family == "exponent":
+            return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+        return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity:
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_DIGITS else None
+    if match is None or not (match["whole"] or match["fraction"]):
+        raise InvalidQuantity(text)
+    fraction = match["fraction"] or ""
+    digits = int((match["whole"] or "") + fraction)
+    scale, family = _scale(match["suffix"] or "", text)
+    nanos = _round_up(digits * scale[0] * NANOS, 10 ** len(fraction) * scale[1])
+    return Quantity(-nanos if match["sign"] == "-" else nanos, _kept_family(family, nanos))
+
+
+def _scale(suffix: str, text: str) -> tuple[tuple[int, int], Family]:
+    """The suffix as numerator and denominator, and the family it belongs to."""
+    if suffix in _BINARY:
+        return (1024 ** _BINARY[suffix], 1), "binary"
+    if suffix in _DECIMAL or not suffix:
+        return _power_of_ten(_DECIMAL.get(suffix, 0)), "decimal"
+    exponent = int(suffix[1:])
+    if not -128 <= exponent <= 127:  # the API server reads the exponent into eight bits
+        raise InvalidQuantity(text)
+    return _power_of_ten(exponent), "exponent"
+
+
+def _power_of_ten(exponent: int) -> tuple[int, int]:
+    return (10**exponent, 1) if exponent >= 0 else (1, 10**-exponent)
+
+
+def _round_up(numerator: int, denominator: int) -> int:
+    return -(-numerator // denominator)
+
+
+def _kept_family(family: Family, nanos: int) -> Family:
+    """Below 1024, and for fractions, binary amounts are spelled in decimal, as the API server does."""
+    if family == "binary" and (abs(nanos) < 1024 * NANOS or nanos % NANOS):
+        return "decimal"
+    return family
+
+
+def _spell_binary(nanos: int) -> str:
+    amount, steps = nanos // NANOS, 0
+    while amount and amount % 1024 == 0 and steps < 6:
+        amount, steps = amount // 1024, steps + 1
+    return f"{amount}{_BINARY_SUFFIX[steps]}"
+
+
+def _mantissa(nanos: int) -> tuple[int, int]:
+    """The smallest whole mantissa whose power of ten is a multiple of three, up to exa."""
+    mantissa, exponent = nanos, -9
+    while mantissa and mantissa % 1000 == 0 and exponent < 18:
+        mantissa, exponent = mantissa // 1000, exponent + 3
+    return (mantissa, exponent) if mantissa else (0, 0)

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halfcard.capacity import Dealings
+from halfcard.cluster import Card, ClusterView, Node, Odd, read_node
+
+
+def node(capacity: object, labels: object = None, name: str = "n1") -> dict[str, Any]:
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "status": {"capacity": capacity}}
+
+
+def cards(count: int, memory_mib: int | None, model: str = "") -> Node:
+    return Node("n1", tuple(Card(index, model, memory_mib) for index in range(count)))
+
+
+T4 = {
+    "nvidia.com/gpu.count": "2",
+    "nvidia.com/gpu.memory": "15360",
+    "nvidia.com/gpu.product": "Tesla-T4-SHARED",
+    "nvidia.com/gpu.replicas": "10",
+}
+
+BELIEVED = {
+    "gpu-manager: four cards of 59 units": (
+        node({"tencent.com/vcuda-core": "400", "tencent.com/vcuda-memory": "236"}),
+        cards(4, 15104),
+    ),
+    "gpu-manager: numbers instead of strings, and the API server's own spelling of thousands": (
+        node({"tencent.com/vcuda-core": 1000, "tencent.com/vcuda-memory": "1k"}),
+        cards(10, 25600),
+    ),
+    "gpu-manager: what does not divide is nobody's": (
+        node({"tencent.com/vcuda-core": "200", "tencent.com/vcuda-memory": "119"}),
+        cards(2, 59 * 256),
+    ),
+    "gpu-manager: no memory published, the label tells it": (
+        node({"tencent.com/vcuda-core": "100"}, {"nvidia.com/gpu.memory": "15360"}),
+        cards(1, 15360),
+    ),
+    "gpu-manager: no memory published at all": (node({"tencent.com/vcuda-core": "100"}), cards(1, None)),
+    "gpu-manager under another domain": (
+        node({"tuya.com/vcuda-core": "200", "tuya.com/vcuda-memory": "172"}),
+        cards(2, 22016),
+    ),
+    "mixed node, all free": (
+        node({"nvidia.com/gpu": "4", "tuya.com/sgpu": "8", "tuya.com/vcuda-memory": "344"}),
+        cards(4, 22016),
+    ),
+    "mixed node without half cards": (
+        node({"nvidia.com/gpu": "4", "tuya.com/vcuda-memory": "344"}),
+        cards(4, 22016),
+    ),
+    "mixed node, two cards locked to halves: the size is not guessed": (
+        node({"nvidia.com/gpu": "2", "tuya.com/sgpu": "8", "tuya.com/vcuda-memory": "172"}),
+        cards(4, None),
+    ),
+    "mixed node, locked, but labelled": (
+        node(
+            {"nvidia.com/gpu": "1", "tuya.com/sgpu": "6", "tuya.com/vcuda-memory": "172"},
+            {"nvidia.com/gpu.count": "4", "nvidia.com/gpu.memory": "22731"},
+        ),
+        cards(4, 22731),
+    ),
+    "gpushare: GiB": (node({"aliyun.com/gpu-mem": "14", "aliyun.com/gpu-count": "1"}), cards(1, 14336)),
+    "volcano: MiB": (
+        node({"volcano.sh/gpu-memory": "65020", "volcano.sh/gpu-number": "2"}),
+        cards(2, 32510),
+    ),
+    "nvidia without labels": (node({"nvidia.com/gpu": "8"}), cards(8, None)),
+    "nvidia with labels": (
+        node(
+            {"nvidia.com/gpu": "2"},
+            {"nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+        ),
+        cards(2, 81559, "NVIDIA-A100-SXM4-80GB"),
+    ),
+    "nvidia, time-sliced under the same name": (
+        node({"nvidia.com/gpu": "20"}, T4),
+        cards(2, 15360, "Tesla-T4"),
+    ),
+    "nvidia, time-sliced under a name of its own": (
+        node({"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "20"}, T4),
+        cards(2, 15360, "Tesla-T4"),
+    ),
+    "nvidia, replicas known but not the count": (
+        node({"nvidia.com/gpu": "20"}, {"nvidia.com/gpu.replicas": "10"}),
+        cards(2, None),
+    ),
+    "the finest books win over the label of the same card": (
+        node({"tencent.com/vcuda-core": "100", "tencent.com/vcuda-memory": "59", "nvidia.com/gpu": "1"}, T4),
+        cards(1, 15104, "Tesla-T4"),
+    ),
+    "a plugin that left: the name stays with 0": (
+        node({"tencent.com/vcuda-core": "0", "tencent.com/vcuda-memory": "0", "nvidia.com/gpu": "2"}),
+        cards(2, None),
+    ),
+    "no GPU": (node({"cpu": "32", "memory": "64Gi"}), cards(0, None)),
+    "nothing published yet": (node(None), cards(0, None)),
+    "capacity is no mapping": (node(["x"]), cards(0, None)),
+}
+
+
+@pytest.mark.parametrize(("obj", "expected"), BELIEVED.values(), ids=BELIEVED.keys())
+def test_the_cards_are_read_in_every_systems_words(obj: dict[str, Any], expected: Node) -> None:
+    assert read_node(obj) == expected
+
+
+ODD = {
+    "half a card": ({"tencent.com/vcuda-core": "50"}, "100 for each card"),
+    "a card and a half": (
+        {"tencent.com/vcuda-core": "150", "tencent.com/vcuda-memory": "59"},
+        "100 for each card",
+    ),
+    "negative": ({"nvidia.com/gpu": "-1"}, 'got "-1"'),
+    "huge": ({"nvidia.com/gpu": "1E"}, 'got "1000000000000000000"; a node has at most 1024'),
+    "a huge card": (
+        {"tencent.com/vcuda-core": "100", "tencent.com/vcuda-memory": "1P"},
+        "memory of one card",
+    ),
+    "more digits than a number has": ({"nvidia.com/gpu": "9" * 5000}, "whole number"),
+    "a number longer than Python spells": ({"nvidia.com/gpu": 10**5000}, "whole number"),
+    "garbage": ({"aliyun.com/gpu-mem": "fourteen\n", "aliyun.com/gpu-count": "1"}, 'got "fourteen\\n"'),
+    "a fraction": ({"nvidia.com/gpu": "500m"}, 'got "500m"'),
+    "a list": ({"nvidia.com/gpu": [1]}, "whole number"),
+    "a boolean": ({"nvidia.com/gpu": True}, "whole number"),
+    "null": ({"nvidia.com/gpu": None}, "whole number"),
+    "memory without a count": ({"aliyun.com/gpu-mem": "14"}, "aliyun.com/gpu-count, which is missing"),
+    "volcano's memory without a count": (
+        {"volcano.sh/gpu-memory": "14"},
+        "volcano.sh/gpu-number, which is missing",
+    ),
+    "units without cards": ({"tuya.com/vcuda-memory": "344"}, "beside the number of cards"),
+}
+
+
+@pytest.mark.parametrize(("capacity", "sentence"), ODD.values(), ids=ODD.keys())
+def test_a_capacity_that_cannot_be_makes_the_node_odd_and_says_why(capacity: object, sentence: str) -> None:
+    odd = read_node(node(capacity))
+    assert isinstance(odd, Odd)
+    assert odd.name == "n1"
+    assert sentence in odd.why
+    assert str(odd).isprintable()
+
+
+def test_a_label_that_is_needed_and_garbage_makes_the_node_odd() -> None:
+    odd = read_node(node({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu.memory": "much"}))
+    assert isinstance(odd, Odd)
+    assert 'metadata.labels["nvidia.com/gpu.memory"]: got "much"' in odd.why
+
+
+def test_a_node_without_a_name_is_odd() -> None:
+    assert isinstance(read_node({"status": {"capacity": {"nvidia.com/gpu": "1"}}}), Odd)
+
+
+def test_gpushare_counts_in_the_unit_its_plugin_was_started_with() -> None:
+    obj = node({"aliyun.com/gpu-mem": "30218", "aliyun.com/gpu-count": "2"})
+    assert read_node(obj, Dealings(aliyun_unit_mib=1)) == cards(2, 15109)
+
+
+def test_gpu_managers_names_are_read_under_a_companys_own_domain() -> None:
+    obj = node({"gpu.example.com/vcuda-core": "100", "gpu.example.com/vcuda-memory": "8"})
+    assert read_node(obj) == cards(0, None)
+    assert read_node(obj, Dealings(vcuda_prefixes=("gpu.example.com",))) == cards(1, 2048)
+
+
+def test_the_largest_card_is_the_largest_known() -> None:
+    nodes = (cards(2, 15104), cards(1, 81559), cards(8, None))
+    assert ClusterView(nodes=nodes).largest_card_mib == 81559
+
+
+@pytest.mark.parametrize("nodes", [(), (cards(0, None),), (cards(8, None),)])
+def test_where_no_memory_is_known_there_is_no_largest_card(nodes: tuple[Node, ...]) -> None:
+    assert ClusterView(nodes=nodes).largest_card_mib is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+KNOWN = st.sampled_from(
+    [
+        "tencent.com/vcuda-core",
+        "tencent.com/vcuda-memory",
+        "tuya.com/vcuda-memory",
+        "tuya.com/sgpu",
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "aliyun.com/gpu-mem",
+        "aliyun.com/gpu-count",
+        "volcano.sh/gpu-memory",
+        "volcano.sh/gpu-number",
+    ]
+)
+AMOUNT = st.integers(-10, 10**12) | st.integers(0, 2000).map(str) | JSON
+
+
+@given(st.dictionaries(KNOWN, AMOUNT, max_size=4), JSON)
+def test_any_capacity_and_labels_give_a_node_or_a_sentence(capacity: object, labels: object) -> None:
+    read = read_node(node(capacity, labels))
+    if isinstance(read, Node):
+        assert all(card.memory_mib is None or card.memory_mib > 0 for card in read.cards)
+    else:
+        assert read.why
+
+
+@given(JSON, JSON)
+def test_any_object_at_all_gives_a_node_or_a_sentence(metadata: object, status: object) -> None:
+    assert isinstance(read_node({"metadata": metadata, "status": status}), Node | Odd)
