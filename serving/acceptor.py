@@ -1,0 +1,168 @@
+"""One listening socket: accepts up to the cap, bounds the handshake, sweeps what is overdue, ends politely.
+
+Law: a TCP connection counts against the cap from its accept, before its handshake, so that silent ones cannot
+exhaust the process. Over the cap it is closed at accept rather than answered 503: that costs us no handshake,
+and the caller fails at once and may try another replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import Any
+
+from serving.address import bound_address
+from serving.connection import Connection, Traffic
+from serving.log import Log
+from serving.tls import ReloadingContext
+
+_ACCEPTS_PER_WAKE_UP = 64
+_GOODBYE_S = 2.0
+_REPORT_EVERY_S = 10.0
+
+
+class Acceptor:
+    def __init__(
+        self,
+        listening: socket.socket,
+        traffic: Traffic,
+        *,
+        tls: ReloadingContext | None,
+        log: Log,
+    ) -> None:
+        self.name = traffic.listener
+        self.address = bound_address(listening)
+        self._socket = listening
+        self._traffic = traffic
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._tls_arguments = _tls_arguments(tls, traffic.limits.handshake_s)
+        self._arrivals: set[asyncio.Task[None]] = set()
+        self._starved = False
+        self._reported_at = float("-inf")
+        self._sweeper = self._loop.create_task(self._sweep_forever())
+
+    # Accepting
+
+    def start(self) -> None:
+        self._loop.add_reader(self._socket, self._accept_waiting)
+
+    def _accept_waiting(self) -> None:
+        for _ in range(_ACCEPTS_PER_WAKE_UP):
+            try:
+                accepted, _ = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause_starved(error)
+                return
+            self._admit(accepted)
+
+    def _pause_starved(self, error: OSError) -> None:
+        """Out of descriptors or memory. The socket stays readable, so asking again at once would spin."""
+        self._loop.remove_reader(self._socket)
+        self._starved = True
+        self._note(f"cannot accept: {error.strerror}")
+
+    def _admit(self, accepted: socket.socket) -> None:
+        if len(self._traffic.admitted) >= self._traffic.limits.max_connections:
+            accepted.close()
+            self._note("closed at accept: as many connections are open as allowed")
+            return
+        accepted.settimeout(0)
+        connection = Connection(self._traffic)
+        self._traffic.admitted.add(connection)
+        arrival = self._loop.create_task(self._arrive(accepted, connection))
+        self._arrivals.add(arrival)
+        arrival.add_done_callback(self._arrivals.discard)
+
+    async def _arrive(self, accepted: socket.socket, connection: Connection) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls_arguments)
+        except OSError as failure:
+            self._traffic.forget(connection)
+            self._note_failed_handshake(failure)
+        except asyncio.CancelledError:
+            self._traffic.forget(connection)  # The loop does not tell it that it was made and lost at once.
+            raise
+
+    def _note_failed_handshake(self, failure: OSError) -> None:
+        if isinstance(failure, ssl.SSLError):
+            self._note(f"handshake failed: {failure.reason or failure}")
+        elif not isinstance(failure, ConnectionResetError):  # That was a probe that only opens the port.
+            self._note("handshake not complete in time")
+
+    # Watching over
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._traffic.limits.sweep_every_s)
+            self._sweep(self._loop.time())
+
+    def _sweep(self, now: float) -> None:
+        for connection in self._connections():
+            connection.sweep(now)
+        if self._starved:
+            self._starved = False
+            self.start()
+        if now - self._reported_at > _REPORT_EVERY_S:
+            self._report(now)
+
+    def _connections(self) -> list[Connection]:
+        return [connection for connection in self._traffic.connections if isinstance(connection, Connection)]
+
+    def _note(self, reason: str) -> None:
+        self._traffic.early_ends[reason] += 1
+
+    def _report(self, now: float) -> None:
+        """At most one line in ten seconds, however many clients misbehave."""
+        if self._traffic.early_ends:
+            reasons = dict(self._traffic.early_ends)
+            self._log.warning("connections ended early", listener=self.name, reasons=reasons)
+            self._traffic.early_ends.clear()
+            self._reported_at = now
+
+    # Ending
+
+    def drain(self) -> None:
+        """Every connection, also a new one, ends with its next answer, which says so."""
+        self._traffic.draining = True
+        for connection in self._connections():
+            connection.announce_end()
+
+    async def close(self) -> None:
+        """Returns when every request that has begun is answered."""
+        self._stop_accepting()
+        for connection in self._connections():
+            connection.shutdown()
+        while self._traffic.connections:
+            self._traffic.a_connection_ended.clear()
+            await self._traffic.a_connection_ended.wait()
+        if self._traffic.tasks:
+            await asyncio.wait(self._traffic.tasks)
+
+    def abort(self) -> int:
+        """Ends everything now; returns how many requests get no answer."""
+        self._stop_accepting()
+        connections = self._connections()
+        for connection in connections:
+            connection.transport.abort()
+        for task in (self._sweeper, *self._traffic.tasks):
+            task.cancel()
+        self._report(self._loop.time())
+        return sum(connection.is_answering for connection in connections)
+
+    def _stop_accepting(self) -> None:
+        self._starved = False
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+        for arrival in self._arrivals:
+            arrival.cancel()
+
+
+def _tls_arguments(tls: ReloadingContext | None, handshake_s: float) -> dict[str, Any]:
+    if tls is None:
+        return {}
+    return {"ssl": tls.context, "ssl_handshake_timeout": handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}

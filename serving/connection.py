@@ -1,0 +1,155 @@
+"""One HTTP/1.1 connection: uvicorn's protocol with deadlines, a header limit and a polite end.
+
+Law: the hot path only stores a few attributes. One sweep per listener, every second, reads them and ends what
+is overdue; no timer is armed per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from collections import Counter
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from serving.limits import HEADER_TOO_LARGE, Limits, Overdue, Reading, overdue
+
+
+class Traffic(ServerState):
+    """What the connections of one listener share."""
+
+    def __init__(self, listener: str, limits: Limits, *, config: Config, app_state: dict[str, Any]) -> None:
+        super().__init__()
+        self.listener = listener
+        self.limits = limits
+        self.config = config
+        self.app_state = app_state
+        self.draining = False
+        self.admitted: set[Connection] = set()  # Since accept, so also those in their handshake.
+        self.early_ends: Counter[str] = Counter()
+        self.a_connection_ended = asyncio.Event()
+
+    def forget(self, connection: Connection) -> None:
+        self.admitted.discard(connection)
+        self.connections.discard(connection)
+        self.a_connection_ended.set()
+
+
+class Connection(HttpToolsProtocol):
+    def __init__(self, traffic: Traffic) -> None:
+        super().__init__(traffic.config, traffic, traffic.app_state)
+        self.traffic = traffic
+        self.limits = traffic.limits
+        self.reading = Reading.NOTHING
+        self.since = self.loop.time()
+        self.requests = 0
+        self.header_bytes = 0
+        self.stalled_since: float | None = None
+
+    # What the client sends
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.reading is Reading.HEADER:
+            self._count_header_bytes(len(data))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.reading = Reading.HEADER
+        self.since = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self.reading = Reading.BODY
+        self.since = self.loop.time()
+        self.header_bytes = 0
+        self.requests += 1
+        if self.traffic.draining or self.requests >= self.limits.requests_per_connection:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.reading = Reading.NOTHING
+        self.since = self.loop.time()
+
+    def _count_header_bytes(self, received: int) -> None:
+        self.header_bytes += received
+        if self.header_bytes > self.limits.max_header_bytes:
+            self._end(HEADER_TOO_LARGE)
+
+    # What we answer
+
+    def on_response_complete(self) -> None:
+        """In place of uvicorn's, which arms a keep-alive timer after every answer."""
+        self.traffic.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.since = self.loop.time()
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+
+    @property
+    def is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    # How it ends
+
+    def sweep(self, now: float) -> None:
+        if self.transport.is_closing() or self.flow.write_paused:
+            self._abort_if_stalled(now)
+            return
+        self.stalled_since = None
+        if self.flow.read_paused:
+            return  # The application is the slow side.
+        verdict = overdue(self.reading, now - self.since, answering=self.is_answering, limits=self.limits)
+        if verdict is not None:
+            self._end(verdict)
+
+    def _abort_if_stalled(self, now: float) -> None:
+        """The client takes neither our answer nor our goodbye."""
+        if self.stalled_since is None:
+            self.stalled_since = now
+        elif now - self.stalled_since > self.limits.write_s:
+            self.traffic.early_ends["answer not taken in time"] += 1
+            self.transport.abort()
+
+    def _end(self, verdict: Overdue) -> None:
+        self.traffic.early_ends[verdict.reason] += 1
+        answer_begun = self.reading is not Reading.HEADER and self.cycle.response_started
+        if verdict.status is not None and not answer_begun:
+            self.transport.write(_closing_answer(verdict.status, verdict.reason))
+        if self.is_answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+    def announce_end(self) -> None:
+        """The answer now being prepared is the last one of this connection."""
+        if self.is_answering and not self.cycle.response_started:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        """Close now when idle, else after the request that is being read or answered."""
+        if self.is_answering:
+            self.cycle.keep_alive = False
+        elif self.reading is Reading.NOTHING:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.traffic.forget(self)
+
+
+def _closing_answer(status: int, reason: str) -> bytes:
+    body = reason.encode("ascii") + b"\n"
+    head = (
+        f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"
+        f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body

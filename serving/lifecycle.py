@@ -1,0 +1,72 @@
+"""Whether this process runs or stops, and the one way to run its coroutine to an exit code.
+
+Law: the first SIGTERM or SIGINT asks for an orderly stop, seen by readiness at once; the second ends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+from serving.errors import CannotServeError
+from serving.log import Log
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+
+
+class Lifecycle:
+    def __init__(self) -> None:
+        self._stopping = asyncio.Event()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def wait_until_stopping(self) -> None:
+        await self._stopping.wait()
+
+
+Main = Callable[[Lifecycle], Coroutine[Any, Any, None]]
+
+
+def run(main: Main, *, log: Log) -> int:
+    """Runs `main` on uvloop under signal handling; the result is the exit code of the process."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_under_signals(main, log=log))
+
+
+async def _under_signals(main: Main, *, log: Log) -> int:
+    lifecycle = Lifecycle()
+    running = asyncio.ensure_future(main(lifecycle))
+    loop = asyncio.get_running_loop()
+    for handled in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(handled, _on_signal, handled, lifecycle, running, log)
+    await asyncio.wait([running])
+    if running.cancelled():
+        return EXIT_FAILED
+    problem = running.exception()
+    if isinstance(problem, CannotServeError):
+        log.error(str(problem))
+        return EXIT_FAILED
+    if problem is not None:
+        raise problem
+    return EXIT_OK
+
+
+def _on_signal(
+    received: signal.Signals, lifecycle: Lifecycle, running: asyncio.Future[None], log: Log
+) -> None:
+    if lifecycle.stopping:
+        log.warning("second signal: ending at once", signal=received.name)
+        running.cancel()
+    else:
+        log.event("stopping", signal=received.name)
+        lifecycle.stop()

@@ -1,0 +1,106 @@
+"""Event lines: one JSON object, or one line of text for a terminal.
+
+Law: a line never contains a raw control character, whatever a field holds, and writing one never raises: no
+request may fail because of its log line. Fields carry names, counts and codes, never object bodies.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import msgspec
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_BARE = re.compile(r"[\w./:@+-]+")
+
+
+class LogForm(enum.StrEnum):
+    JSON = "json"
+    CONSOLE = "console"
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Log:
+    def __init__(
+        self,
+        *,
+        form: LogForm = LogForm.JSON,
+        stream: TextIO | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._render = _json_line if form is LogForm.JSON else _console_line
+        self._clock = clock
+
+    def event(self, text: str, /, **fields: object) -> None:
+        self._write("info", text, fields)
+
+    def warning(self, text: str, /, **fields: object) -> None:
+        self._write("warn", text, fields)
+
+    def error(self, text: str, /, **fields: object) -> None:
+        self._write("error", text, fields)
+
+    def _write(self, level: str, text: str, fields: dict[str, object]) -> None:
+        line = self._render(self._clock(), level, text, fields)
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            pass  # The reader of our log is gone, and there is nowhere left to say so.
+
+
+def _json_line(at: datetime, level: str, text: str, fields: dict[str, object]) -> str:
+    return _without_controls(_encode({"time": at, "level": level, "event": text, **fields}))
+
+
+def _console_line(at: datetime, level: str, text: str, fields: dict[str, object]) -> str:
+    details = "".join(f" {name}={_console_value(value)}" for name, value in fields.items())
+    return _without_controls(f"{at:%H:%M:%S} {level:5} {text}{details}")
+
+
+def _console_value(value: object) -> str:
+    if isinstance(value, str) and _BARE.fullmatch(value):
+        return value
+    return _encode(value)
+
+
+def _encode(value: object) -> str:
+    try:
+        return _encoder.encode(value).decode()
+    except Exception:  # noqa: BLE001 - such as half a surrogate pair in a name: for the encoder that takes all
+        return json.dumps(value, default=str, skipkeys=True)
+
+
+def _without_controls(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+
+
+class _ToLog(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = {"logger": record.name}
+        if record.exc_info:
+            fields["trace"] = logging.Formatter().formatException(record.exc_info)
+        write = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        write(record.getMessage(), **fields)
+
+
+def take_over_library_logging(log: Log) -> None:
+    """Warnings and errors that libraries report through `logging` become event lines too."""
+    logging.getLogger().handlers[:] = [_ToLog(log)]

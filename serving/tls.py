@@ -1,0 +1,145 @@
+"""A server's TLS context whose certificate, key and client CA follow their files while connections go on.
+
+Law: a live context is never changed. A reload builds a fresh one from bytes that were read once and checked
+as a pair, and only then do new handshakes get it; on any error they keep getting the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from serving.certificate_pair import Leaf, UnusablePairError, read_pair
+from serving.errors import CannotServeError
+from serving.log import Log, utc_now
+
+POLL_S = 3.0
+UNCHANGED = "the files hold what is being served"
+_UNUSABLE = (UnusablePairError, OSError, ValueError)  # ssl.SSLError is an OSError.
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(str(path) for path in (self.cert, self.key, self.client_ca) if path is not None)
+
+
+class Reload(NamedTuple):
+    changed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Material:
+    """The bytes of the files: kubelet swaps a Secret's files by symlink, so times and inodes say nothing."""
+
+    cert: bytes
+    key: bytes
+    client_ca: bytes | None
+
+    @classmethod
+    def read(cls, files: TlsFiles) -> Self:
+        client_ca = files.client_ca.read_bytes() if files.client_ca is not None else None
+        return cls(files.cert.read_bytes(), files.key.read_bytes(), client_ca)
+
+    def digest(self) -> bytes:
+        parts = (self.cert, self.key, self.client_ca or b"")
+        return b"".join(hashlib.sha256(part).digest() for part in parts)
+
+
+class ReloadingContext:
+    """`context` is what a listener is given; each handshake, with or without SNI, gets the current files."""
+
+    def __init__(
+        self,
+        files: TlsFiles,
+        *,
+        minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+        poll_s: float = POLL_S,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._files = files
+        self._minimum_version = minimum_version
+        self._poll_s = poll_s
+        self._clock = clock
+        try:
+            material = _Material.read(files)
+            self.leaf: Leaf = read_pair(material.cert, material.key, at=clock())
+            self._current = _fresh_context(material, minimum_version)
+            self.context = _fresh_context(material, minimum_version)
+        except _UNUSABLE as error:
+            raise CannotServeError(
+                f"TLS files {files}: {error}; mount a PEM certificate chain and its key, as a Secret "
+                f"of type kubernetes.io/tls holds them"
+            ) from error
+        self._digest = material.digest()
+        self.context.sni_callback = self._swap_in_current
+
+    def _swap_in_current(
+        self, handshake: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _base: ssl.SSLContext
+    ) -> None:
+        handshake.context = self._current
+
+    def reload(self) -> Reload:
+        """One look at the files; the answer says whether new handshakes changed, and why or why not."""
+        try:
+            material = _Material.read(self._files)
+            digest = material.digest()
+            if digest == self._digest:
+                return Reload(changed=False, reason=UNCHANGED)
+            leaf = read_pair(material.cert, material.key, at=self._clock())
+            self._current = _fresh_context(material, self._minimum_version)
+        except _UNUSABLE as error:
+            reason = f"TLS files {self._files}: {error}; the previous certificate stays in use"
+            return Reload(changed=False, reason=reason)
+        self.leaf, self._digest = leaf, digest
+        names = ", ".join(leaf.names)
+        return Reload(changed=True, reason=f"certificate for {names}, valid until {leaf.not_after:%FT%TZ}")
+
+    async def watch(self, log: Log) -> None:
+        """Follows the files until cancelled; says a thing once, however often the files are found so."""
+        said = ""
+        while True:
+            await asyncio.sleep(self._poll_s)
+            outcome = self.reload()
+            if outcome.changed:
+                log.event("TLS certificate swapped", reason=outcome.reason)
+            elif outcome.reason not in (UNCHANGED, said):
+                log.warning("TLS certificate not swapped", reason=outcome.reason)
+            said = outcome.reason
+
+
+def _fresh_context(material: _Material, minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = minimum_version
+    context.set_alpn_protocols(["http/1.1"])
+    # A resumed session would skip the check of its client certificate, though the client CA may have changed.
+    context.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET
+    _load_pair(context, material.cert, material.key)
+    if material.client_ca is not None:
+        context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Through memory: exactly the checked bytes are loaded, and a read-only root file system suffices."""
+    memory = os.memfd_create("tls-pair", os.MFD_CLOEXEC)
+    try:
+        with open(memory, "wb", closefd=False) as pair:
+            pair.write(cert + b"\n" + key)
+        context.load_cert_chain(f"/proc/self/fd/{memory}")
+    finally:
+        os.close(memory)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from serving.limits import Limits
+from serving.tls import ReloadingContext
+from tests.serving.authority import Authority, write_pair
+from tests.serving.conversation import Client, Echo, Server, server, trusting
+from tests.serving.on_loop import on_loop
+
+TWO = Limits(max_connections=2)
+
+
+async def is_refused(client: Client) -> bool:
+    """An idle connection that was admitted says nothing and stays open, so ask it something."""
+    try:
+        return (await client.ask()).status != 200
+    except (EOFError, ConnectionError):
+        return True
+
+
+@on_loop
+async def test_a_connection_over_the_cap_is_closed_at_accept_and_the_others_go_on() -> None:
+    async with server(Echo(), limits=TWO) as running:
+        inside = [await running.connect(), await running.connect()]
+        assert await is_refused(await running.connect())
+        assert [(await client.ask()).status for client in inside] == [200, 200]
+    assert "closed at accept: as many connections are open as allowed" in running.log.getvalue()
+
+
+@on_loop
+async def test_a_freed_place_is_given_away_again() -> None:
+    async with server(Echo(), limits=TWO) as running:
+        first, second = await running.connect(), await running.connect()
+        await second.ask()
+        first.writer.close()
+        await admitted(running)
+
+
+async def admitted(running: Server) -> None:
+    while await is_refused(await running.connect()):
+        pass
+
+
+@on_loop
+async def test_silent_connections_count_before_their_handshake(tmp_path: Path) -> None:
+    authority = Authority()
+    tls = ReloadingContext(write_pair(tmp_path, authority.issue()))
+    async with server(Echo(), tls=tls, limits=TWO) as running:
+        await running.connect()
+        await running.connect()
+        third = await running.connect()
+        assert await third.until_closed() == b""
+        for silent in running.clients:
+            silent.close()
+        await until_welcome(running, authority)
+
+
+async def until_welcome(running: Server, authority: Authority) -> None:
+    while True:
+        try:
+            client = await running.connect(trusting(authority))
+        except (ConnectionError, OSError):
+            continue
+        assert (await client.ask()).status == 200
+        return

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from serving.limits import Limits
+from tests.serving.conversation import GET, Echo, post, server
+from tests.serving.on_loop import on_loop
+
+
+@on_loop
+async def test_a_connection_is_kept_alive_and_its_nth_answer_closes_it() -> None:
+    async with server(Echo(), limits=Limits(requests_per_connection=3)) as running:
+        client = await running.connect()
+        connections = [(await client.ask()).headers.get("connection") for _ in range(3)]
+        assert connections == [None, None, "close"]
+        assert await client.until_closed() == b""
+
+
+@on_loop
+async def test_answers_do_not_tell_which_software_gives_them() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        assert set((await client.ask()).headers) == {"content-length"}
+
+
+@on_loop
+async def test_nonsense_is_answered_400_without_a_log_line_each() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        client.send(b"\x00\x01 nonsense\r\n\r\n")
+        assert (await client.until_closed()).startswith(b"HTTP/1.1 400 ")
+    assert [event["event"] for event in running.events()] == ["listening", "stopped"]
+
+
+@on_loop
+async def test_a_large_body_arrives_whole() -> None:
+    body = b"0123456789" * 700_000
+    async with server(Echo()) as running:
+        client = await running.connect()
+        assert (await client.ask(post(body))).body == body
+
+
+@on_loop
+async def test_a_client_may_wait_for_permission_to_send_its_body() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        client.send(b"POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+        assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert (await client.ask(b"ok")).body == b"ok"
+
+
+@on_loop
+async def test_http_1_0_is_answered_and_closed() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        client.send(GET.replace(b"1.1", b"1.0"))
+        assert b"connection: close" in await client.until_closed()

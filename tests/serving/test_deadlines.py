@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from serving.limits import Limits
+from serving.tls import ReloadingContext
+from tests.serving.authority import Authority, write_pair
+from tests.serving.conversation import GET, Echo, answer, post, server, trusting
+from tests.serving.on_loop import on_loop, until
+
+QUICK = Limits(handshake_s=0.2, header_s=0.2, body_s=0.2, write_s=0.2)
+LATEST_S = 1.5  # A limit, a sweep and a slow machine; without a deadline the wait would have no end.
+
+HALF_HEADER = b"GET / HTTP/1.1\r\nhost: x\r\n"
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def tls(authority: Authority, tmp_path: Path) -> ReloadingContext:
+    return ReloadingContext(write_pair(tmp_path, authority.issue()))
+
+
+@pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01\x02\x00\x01"])
+@on_loop
+async def test_an_unfinished_handshake_is_closed(tls: ReloadingContext, hello: bytes) -> None:
+    async with server(Echo(), tls=tls, limits=QUICK) as running:
+        client = await running.connect()
+        client.send(hello)
+        async with asyncio.timeout(LATEST_S):
+            assert await client.until_closed() == b""
+
+
+@pytest.mark.parametrize("part", [b"G", HALF_HEADER, post(b"half", length=8)])
+@on_loop
+async def test_half_a_request_is_answered_408_and_closed(part: bytes) -> None:
+    async with server(Echo(), limits=QUICK) as running:
+        client = await running.connect()
+        client.send(part)
+        async with asyncio.timeout(LATEST_S):
+            said = await client.until_closed()
+        assert said.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+        assert b"connection: close" in said
+
+
+@pytest.mark.parametrize(
+    ("begin", "byte"), [(HALF_HEADER + b"x-name: ", b"a"), (post(b"", length=10**6), b"b")]
+)
+@on_loop
+async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: bytes, byte: bytes) -> None:
+    async with server(Echo(), limits=QUICK) as running:
+        client = await running.connect()
+        client.send(begin)
+        async with asyncio.timeout(LATEST_S):
+            await client.dribble(byte, every_s=0.02)
+
+
+@on_loop
+async def test_an_application_learns_that_the_body_will_not_come() -> None:
+    echo = Echo()
+    async with server(echo, limits=QUICK) as running:
+        client = await running.connect()
+        client.send(post(b"half", length=8))
+        await client.until_closed()
+        await until(lambda: echo.bodies == [None], what="the application sees the disconnect")
+
+
+@on_loop
+async def test_a_connection_dialled_ahead_lives_beyond_the_request_deadlines(
+    authority: Authority, tls: ReloadingContext
+) -> None:
+    async with server(Echo(), tls=tls, limits=QUICK) as running:
+        early = await running.connect(trusting(authority))
+        slow = await running.connect(trusting(authority))
+        slow.send(HALF_HEADER)
+        await slow.until_closed()  # So the deadlines have passed.
+        assert (await early.ask()).status == 200
+
+
+@on_loop
+async def test_a_connection_between_two_requests_is_idle_not_slow() -> None:
+    async with server(Echo(), limits=QUICK) as running:
+        client, slow = await running.connect(), await running.connect()
+        await client.ask(post(b"one"))
+        slow.send(HALF_HEADER)
+        await slow.until_closed()
+        assert (await client.ask(post(b"two"))).body == b"two"
+
+
+@on_loop
+async def test_an_idle_connection_is_closed_after_the_keep_alive_time_without_a_word() -> None:
+    async with server(Echo(), limits=Limits(keep_alive_s=0.2)) as running:
+        client = await running.connect()
+        await client.ask()
+        async with asyncio.timeout(LATEST_S):
+            assert await client.until_closed() == b""
+
+
+@on_loop
+async def test_an_application_may_take_longer_than_any_client() -> None:
+    async def slow(scope: Scope, _: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await asyncio.sleep(0.5)  # The behaviour under test, not a wait for something.
+        await answer(send, b"late")
+
+    async with server(slow, limits=Limits(header_s=0.1, body_s=0.1, keep_alive_s=0.1)) as running:
+        client = await running.connect()
+        assert (await client.ask()).body == b"late"
+
+
+@on_loop
+async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
+    ended = asyncio.Event()
+
+    async def huge(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await answer(send, b"x" * 50_000_000)
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    async with server(huge, limits=QUICK) as running:
+        client = await running.connect()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.send(GET)
+        async with asyncio.timeout(LATEST_S):
+            await ended.wait()
+
+
+@on_loop
+async def test_an_endless_header_is_answered_431() -> None:
+    async with server(Echo(), limits=Limits(max_header_bytes=2000)) as running:
+        client = await running.connect()
+        client.send(HALF_HEADER)
+        client.send(b"x-name: " + b"a" * 2000)
+        assert b" 431 " in await client.until_closed()
+
+
+@on_loop
+async def test_a_request_that_can_get_no_answer_has_no_effect() -> None:
+    echo = Echo()
+    async with server(echo, limits=QUICK) as running:
+        client = await running.connect()
+        client.send(HALF_HEADER)
+        await client.reader.readuntil(b"\r\n\r\n")
+        client.send(b"\r\n")
+        await client.until_closed()
+    assert echo.bodies == []
+
+
+@on_loop
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with server(Echo(), limits=QUICK) as running:
+        client = await running.connect()
+        client.send(post(b"one") + post(b"two") + post(b"three"))
+        assert [(await client.answer()).body for _ in range(3)] == [b"one", b"two", b"three"]
+
+
+@on_loop
+async def test_misbehaving_clients_are_counted_not_listed_in_the_log() -> None:
+    async with server(Echo(), limits=QUICK) as running:
+        clients = [await running.connect() for _ in range(20)]
+        for client in clients:
+            client.send(HALF_HEADER)
+        for client in clients:
+            await client.until_closed()
+    lines = [event for event in running.events() if event["event"] == "connections ended early"]
+    assert sum(line["reasons"]["request header not complete in time"] for line in lines) == 20
+    assert len(lines) <= 2  # One at once, and one at the end for the rest.

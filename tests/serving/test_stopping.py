@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from serving.errors import CannotServeError
+from serving.listener import Stopping
+from tests.serving.conversation import GET, Client, Echo, Server, answer, post, server
+from tests.serving.on_loop import on_loop, until
+
+
+class Gate:
+    """Answers a request when the test lets it."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        self.entered.set()
+        await self.opened.wait()
+        await answer(send, b"done")
+
+
+async def until_nobody_listens(running: Server) -> None:
+    while True:
+        try:
+            await running.connect()
+        except ConnectionRefusedError:
+            return
+
+
+@on_loop
+async def test_a_request_in_flight_is_finished_and_says_that_it_was_the_last() -> None:
+    gate = Gate()
+    async with server(gate) as running:
+        client = await running.connect()
+        client.send(GET)
+        await gate.entered.wait()
+        running.lifecycle.stop()
+        await until_nobody_listens(running)
+        gate.opened.set()
+        last = await client.answer()
+        assert (last.body, last.headers["connection"]) == (b"done", "close")
+
+
+@on_loop
+async def test_a_request_half_sent_is_finished() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        client.send(post(b"half", length=8))
+        first = await running.connect()
+        await first.ask()  # So the half request has been read, too.
+        running.lifecycle.stop()
+        await until_nobody_listens(running)
+        assert (await client.ask(b"more")).body == b"halfmore"
+
+
+@on_loop
+async def test_an_idle_connection_is_closed_without_a_word() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        await client.ask()
+        running.lifecycle.stop()
+        assert await client.until_closed() == b""
+
+
+@on_loop
+async def test_while_draining_every_answer_closes_and_newcomers_are_still_served() -> None:
+    async with server(Echo(), stopping=Stopping(grace_s=0, drain_s=0.3)) as running:
+        old = await running.connect()
+        await old.ask()
+        running.lifecycle.stop()
+        await asyncio.sleep(0)
+        await until_draining(running)
+        assert (await old.ask()).headers["connection"] == "close"
+        new = await running.connect()
+        assert (await new.ask()).headers["connection"] == "close"
+        assert not running.serving.done()
+
+
+async def until_draining(running: Server) -> None:
+    while "connection" not in (await (await running.connect()).ask()).headers:
+        pass
+
+
+@on_loop
+async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
+    gate = Gate()
+    async with server(gate, stopping=Stopping(grace_s=0, drain_s=0, finish_s=0.1)) as running:
+        client = await running.connect()
+        client.send(GET)
+        await gate.entered.wait()
+        running.lifecycle.stop()
+        assert await client.until_closed() == b""
+        await running.serving
+    assert [event["requests"] for event in running.events() if "requests" in event] == [1]
+
+
+@on_loop
+async def test_cancelling_ends_at_once() -> None:
+    gate = Gate()
+    async with server(gate, stopping=Stopping(grace_s=60)) as running:
+        client = await running.connect()
+        client.send(GET)
+        await gate.entered.wait()
+        running.serving.cancel()
+        assert await client.until_closed() == b""
+        with pytest.raises(asyncio.CancelledError):
+            await running.serving
+        running.serving = asyncio.create_task(asyncio.sleep(0))
+
+
+class Balancer:
+    """What a Service does: sends new connections to replicas that were ready a moment ago."""
+
+    def __init__(self, *replicas: Server) -> None:
+        self._replicas = replicas
+        self._ready = list(replicas)
+        self.connections_to_second = 0
+
+    async def follow_readiness(self) -> None:
+        while True:
+            ready = [replica for replica in self._replicas if not replica.lifecycle.stopping]
+            await asyncio.sleep(0.05)  # The time that the news takes.
+            self._ready = ready
+
+    async def connect(self, number: int) -> Client:
+        replica = self._ready[number % len(self._ready)]
+        self.connections_to_second += replica is self._replicas[1]
+        return await replica.connect()
+
+
+async def call_again_and_again(balancer: Balancer, calls: list[bytes], stop: asyncio.Event) -> None:
+    number = 0
+    while not stop.is_set():
+        client = await balancer.connect(number)
+        number += 1
+        may_go_on = True
+        while may_go_on and not stop.is_set():
+            body = b"call %d" % len(calls)
+            reply = await client.ask(post(body))  # A closed connection raises, and fails the test.
+            assert reply.body == body
+            calls.append(body)
+            may_go_on = reply.headers.get("connection") != "close"
+        client.close()
+
+
+@on_loop
+async def test_a_rolling_restart_fails_no_call() -> None:
+    rolling = Stopping(grace_s=0.2, drain_s=0.1, finish_s=5)
+    calls: list[bytes] = []
+    async with server(Echo(), stopping=rolling) as first, server(Echo()) as second:
+        balancer, stop = Balancer(first, second), asyncio.Event()
+        following = asyncio.create_task(balancer.follow_readiness())
+        async with asyncio.TaskGroup() as clients:
+            for _ in range(4):
+                clients.create_task(call_again_and_again(balancer, calls, stop))
+            await until(lambda: len(calls) > 20, what="calls before the restart")
+            first.lifecycle.stop()
+            await first.serving
+            during = len(calls)
+            await until(lambda: len(calls) > during + 20, what="calls after the restart")
+            stop.set()
+        following.cancel()
+        assert balancer.connections_to_second >= 4
+
+
+@on_loop
+async def test_the_application_is_started_before_and_ended_after_serving() -> None:
+    happened: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        happened.append("started")
+        yield
+        happened.append("ended")
+
+    app = FastAPI(lifespan=lifespan)
+
+    @app.get("/")
+    async def served() -> None:
+        happened.append("served")
+
+    async with server(app) as running:
+        await (await running.connect()).ask()
+    assert happened == ["started", "served", "ended"]
+
+
+@on_loop
+async def test_an_application_that_cannot_start_keeps_the_process_from_serving() -> None:
+    async def broken(_: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "no such cluster"})
+
+    with pytest.raises(CannotServeError, match="listener test: its application failed to start"):
+        async with server(broken):
+            pass
