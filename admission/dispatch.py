@@ -1,0 +1,91 @@
+"""Which decision a request asks for. What we do not know, we allow, and say so by allowing it explicitly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.cluster import ClusterView
+from halfcard.pods import Pod
+
+from .policy import Policy
+from .quotas import Quota, mutate_quota
+from .review import ALLOWED, Verdict, mutate_pod, validate_pod
+from .subject import Circumstances, Stage
+from .wire import Malformed, Request, Review
+from .workloads import TEMPLATES, mutate_workload, validate_workload
+
+Decision = Callable[[Request, Policy, ClusterView], Verdict]
+
+_JUDGED_POD_SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
+
+
+def decide(path: str, review: Review, policy: Policy, cluster: ClusterView) -> Verdict:
+    request = review.request
+    if request.operation not in ("CREATE", "UPDATE") or (request.namespace or "") in policy.exempt_namespaces:
+        return ALLOWED
+    if request.object is None:
+        raise Malformed(f"the body holds no object for {request.operation}")
+    try:
+        return DECISIONS[path](request, policy, cluster)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"the object does not have the shape of a {request.kind.kind}: {error}") from error
+
+
+def _pod(request: Request) -> tuple[Pod, Pod | None] | None:
+    """The pod and what it was; None for another kind or a subresource that is none of our business."""
+    if request.kind.kind != "Pod" or (request.sub_resource or "") not in _JUDGED_POD_SUBRESOURCES:
+        return None
+    old = msgspec.convert(request.old_object, Pod) if request.old_object is not None else None
+    return msgspec.convert(request.object, Pod), old
+
+
+def _around(request: Request, policy: Policy, cluster: ClusterView, stage: Stage) -> Circumstances:
+    return Circumstances(policy, cluster, request.namespace or "", request.user_info.username, stage)
+
+
+def _mutate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    read = _pod(request)
+    if read is None:
+        return ALLOWED
+    around = _around(request, policy, cluster, Stage.PROPOSED)
+    return mutate_pod(read[0], around, old=read[1], subresource=request.sub_resource or "")
+
+
+def _validate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    read = _pod(request)
+    if read is None:
+        return ALLOWED
+    return validate_pod(read[0], _around(request, policy, cluster, Stage.FINAL), old=read[1])
+
+
+def _mutate_workloads(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    if request.kind.kind not in TEMPLATES or request.sub_resource:
+        return ALLOWED
+    around = _around(request, policy, cluster, Stage.PROPOSED)
+    return mutate_workload(request.kind.kind, request.object, around, old=request.old_object)
+
+
+def _validate_workloads(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    if request.kind.kind not in TEMPLATES or request.sub_resource:
+        return ALLOWED
+    around = _around(request, policy, cluster, Stage.TEMPLATE)
+    return validate_workload(request.kind.kind, request.object, around, old=request.old_object)
+
+
+def _mutate_quotas(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    if request.kind.kind != "ResourceQuota" or request.sub_resource:
+        return ALLOWED
+    return mutate_quota(msgspec.convert(request.object, Quota), policy)
+
+
+DECISIONS: Final[Mapping[str, Decision]] = {
+    names.MUTATE_PODS_PATH: _mutate_pods,
+    names.VALIDATE_PODS_PATH: _validate_pods,
+    names.MUTATE_WORKLOADS_PATH: _mutate_workloads,
+    names.VALIDATE_WORKLOADS_PATH: _validate_workloads,
+    names.MUTATE_QUOTAS_PATH: _mutate_quotas,
+}

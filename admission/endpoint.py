@@ -1,0 +1,161 @@
+"""One webhook as a raw ASGI application: read the body, decide, answer. Nothing else stands on the hot path.
+
+Whose fault a failure is decides its status: the caller's protocol 4xx, the user's object 200 with `allowed: false`,
+our own bug 500 with a reference that the log explains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from halfcard.cluster import ClusterView
+from serving.log import Log
+
+from . import wire
+from .dispatch import decide
+from .metrics import Metrics
+from .policy import Policy
+from .review import Verdict
+
+_JSON: Final = b"application/json"
+_TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
+_LONGEST_READ_S: Final = 30.0
+"""The API server never waits longer for a webhook."""
+
+
+class Refused(Exception):
+    """The request cannot be read; status and a sentence for the caller."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    path: str
+    policy: Policy
+    cluster: Callable[[], ClusterView]
+    metrics: Metrics
+    log: Log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.metrics.in_flight.track_inprogress():
+            status, content_type, body = await self._respond(scope, receive)
+        await _send(send, status, content_type, body)
+
+    async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
+        try:
+            check_head(scope)
+            body = await _body_in_time(scope, receive)
+            return 200, _JSON, self._judge(body)
+        except Refused as refused:
+            return self._failed(refused.status, str(refused))
+        except wire.Malformed as malformed:
+            return self._failed(400, str(malformed))
+        except Exception:
+            return self._bug()
+
+    def _judge(self, body: bytes) -> bytes:
+        start = time.perf_counter()
+        review = wire.read(body)
+        verdict = decide(self.path, review, self.policy, self.cluster())
+        answer = wire.answer(review, verdict)
+        seconds = time.perf_counter() - start
+        self.metrics.decided(self.path, verdict, seconds)
+        self._log(review.request, verdict, seconds)
+        return answer
+
+    def _log(self, request: wire.Request, verdict: Verdict, seconds: float) -> None:
+        self.log.event(
+            "judged",
+            webhook=self.path,
+            uid=request.uid,
+            operation=request.operation,
+            kind=request.kind.kind,
+            namespace=request.namespace,
+            name=request.name,
+            allowed=verdict.allowed,
+            codes=[problem.code for problem in verdict.problems],
+            changes=len(verdict.changes),
+            ms=round(seconds * 1000, 3),
+        )
+
+    def _failed(self, status: int, sentence: str) -> tuple[int, bytes, bytes]:
+        self.metrics.failed(status)
+        self.log.warning("unreadable request", webhook=self.path, status=status, why=sentence)
+        return status, b"text/plain; charset=utf-8", sentence.encode("utf-8", "replace") + b"\n"
+
+    def _bug(self) -> tuple[int, bytes, bytes]:
+        """The trace goes to the log, the caller gets what is needed to find it there."""
+        reference = secrets.token_hex(4)
+        self.metrics.failed(500)
+        self.log.error("bug", webhook=self.path, reference=reference, trace=traceback.format_exc())
+        sentence = f"Halfcard failed on this object. This is a bug; its log has the reason under {reference}.\n"
+        return 500, b"text/plain; charset=utf-8", sentence.encode()
+
+
+def check_head(scope: Scope) -> None:
+    if scope["method"] != "POST":
+        raise Refused(405, f"use POST, not {scope['method']}")
+    for name, value in scope["headers"]:
+        if name == b"content-type" and value.split(b";", 1)[0].strip().lower() != _JSON:
+            raise Refused(415, f"send Content-Type: application/json, not {value.decode('latin-1')[:80]!r}")
+        if name == b"content-length" and value.isdigit() and int(value[:20]) > wire.MAX_BODY_BYTES:
+            raise _too_large()
+    if not any(name == b"content-type" for name, _ in scope["headers"]):
+        raise Refused(415, "send Content-Type: application/json")
+
+
+async def _body_in_time(scope: Scope, receive: Receive) -> bytes:
+    message = await receive()
+    if not message.get("more_body"):
+        return _bounded(message.get("body", b""))
+    wanted = _TIMEOUT.search(scope.get("query_string", b""))
+    patience = min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
+    try:
+        async with asyncio.timeout(patience):
+            return await _rest_of_body([message["body"]], receive)
+    except TimeoutError:
+        raise Refused(408, f"the body was not complete within {patience:g} s") from None
+
+
+async def _rest_of_body(parts: list[bytes], receive: Receive) -> bytes:
+    size, more = len(parts[0]), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the caller went away before the body was complete")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > wire.MAX_BODY_BYTES:
+            raise _too_large()
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _bounded(body: bytes) -> bytes:
+    if len(body) > wire.MAX_BODY_BYTES:
+        raise _too_large()
+    return body
+
+
+def _too_large() -> Refused:
+    return Refused(413, f"the body is larger than {wire.MAX_BODY_BYTES} bytes")
+
+
+async def _send(send: Send, status: int, content_type: bytes, body: bytes) -> None:
+    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
+    if status == 405:
+        headers.append((b"allow", b"POST"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,51 @@
+"""What the webhook counts. Labels have few values: never a pod's name, never a namespace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+import halfcard
+
+from .review import Verdict
+
+_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
+"""A decision takes a tenth of a millisecond; the API server gives up after seconds."""
+
+
+class Metrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._decisions = Counter(
+            "halfcard_admission_decisions",
+            "Objects judged, by webhook, verdict and code of the first problem (empty where allowed).",
+            ["webhook", "verdict", "code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "halfcard_admission_decision_seconds",
+            "Time from the last byte of a review to its answer.",
+            ["webhook"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._errors = Counter(
+            "halfcard_admission_http_errors",
+            "Requests answered with an HTTP error: 4xx is the caller's mistake, 500 is ours.",
+            ["status"],
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "halfcard_admission_in_flight", "Reviews being read or judged right now.", registry=registry
+        )
+        build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
+        build.labels(halfcard.__version__).set(1)
+
+    def decided(self, webhook: str, verdict: Verdict, seconds: float) -> None:
+        code = "" if verdict.allowed else verdict.problems[0].code
+        changed = "patched" if verdict.changes else "allowed"
+        self._decisions.labels(webhook, changed if verdict.allowed else "denied", code).inc()
+        self._seconds.labels(webhook).observe(seconds)
+
+    def failed(self, status: int) -> None:
+        self._errors.labels(str(status)).inc()

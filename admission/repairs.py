@@ -1,0 +1,228 @@
+"""The changes made to a pod: amounts in their own unit on both sides, the core limit, and what sees no GPU.
+
+The law: repairing twice changes nothing the second time, and nothing that needs no change is respelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.asks import LIMITS, REQUESTS, Ask, Asked
+from halfcard.patches import Change, Pointer
+from halfcard.pods import Pod, Toleration
+from halfcard.quantity import Quantity
+
+from .core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
+from .policy import Placement, Policy
+from .subject import Subject
+
+_SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+NO_REPAIRS: Final = Repairs()
+
+def repair_pod(subject: Subject) -> Repairs:
+    if not any(each.wish.asks for each in subject.asked):
+        return NO_REPAIRS
+    changes = (*_fill_amounts(subject.asked), *_set_annotations(subject.pod, _core_limits(subject)))
+    if subject.claims:
+        changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
+    return Repairs(changes, tuple(_notes(subject.asked)))
+
+
+def repair_template(asked: tuple[Asked, ...]) -> Repairs:
+    """Only what people wrote is respelled: a field added to a template would fight their next apply."""
+    changes = tuple(
+        Change("replace", _pointer(each, side, ask.resource), str(ask.amount))
+        for each in asked
+        for ask in each.wish.asks
+        for side in (LIMITS, REQUESTS)
+        if _needs_respelling(ask, side)
+    )
+    return Repairs(changes, tuple(_rounded(asked)))
+
+
+def _pointer(asked: Asked, side: str, *resource: str) -> Pointer:
+    return (*asked.place.pointer, "resources", side, *resource)
+
+
+def _needs_respelling(ask: Ask, side: str) -> bool:
+    text = ask.written(side)
+    return text is not None and Quantity.parse(text).as_int() != ask.amount
+
+
+# --- amounts ----------------------------------------------------------------------------------------------------------
+
+
+def _fill_amounts(asked: tuple[Asked, ...]) -> Iterator[Change]:
+    for each in asked:
+        yield from _fill_side(each, LIMITS)
+        yield from _fill_side(each, REQUESTS)
+
+
+def _fill_side(asked: Asked, side: str) -> Iterator[Change]:
+    """A field that is not there yet is added whole; its members could not be added one by one."""
+    wanted = {ask.resource: _spelling(ask, side) for ask in (*asked.wish.asks, *asked.wish.implied)}
+    container = asked.place.container
+    present = container.limits if side == LIMITS else container.requests
+    missing = {resource: text for resource, text in wanted.items() if text is not None}
+    if not missing:
+        return
+    if not present:
+        yield Change("add", _pointer(asked, side), missing)
+        return
+    for resource, text in missing.items():
+        yield Change("replace" if resource in present else "add", _pointer(asked, side, resource), text)
+
+
+def _spelling(ask: Ask, side: str) -> str | None:
+    """What has to be written on this side, None where it is right as it stands."""
+    if ask.written(side) is not None:
+        return str(ask.amount) if _needs_respelling(ask, side) else None
+    other = REQUESTS if side == LIMITS else LIMITS
+    text = ask.written(other)
+    return str(ask.amount) if text is None or _needs_respelling(ask, other) else text
+
+
+def _notes(asked: tuple[Asked, ...]) -> Iterator[str]:
+    yield from _rounded(asked)
+    for each in asked:
+        for ask in each.wish.implied:
+            yield f"{each.place.where}: {ask.resource}: {ask.amount} was added, the other resources are per card"
+
+
+def _rounded(asked: tuple[Asked, ...]) -> Iterator[str]:
+    for each in asked:
+        for ask in each.wish.asks:
+            if ask.note:
+                yield f"{each.place.where} {ask.resource}: {ask.note}"
+
+
+# --- core limit -------------------------------------------------------------------------------------------------------
+
+
+def _core_limits(subject: Subject) -> dict[str, str | None]:
+    """The annotations as they should be; None takes one away."""
+    pod, asked = subject.pod, subject.asked
+    wanted: dict[str, str | None] = {}
+    for limit in limits_of(pod, asked):
+        number = whole_number_in(limit.text)
+        if number is not None and str(number) != limit.text:
+            wanted[limit.key] = str(number)
+    return wanted | _defaulted(pod, asked, subject.around.policy)
+
+
+def _defaulted(pod: Pod, asked: tuple[Asked, ...], policy: Policy) -> dict[str, str | None]:
+    marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
+    wanted: dict[str, str | None] = {}
+    if is_ours(pod, marked):
+        wanted = {(marked or "").partition("=")[0]: None, names.CORE_LIMIT_DEFAULTED: None}
+    default = default_limit(asked) if policy.default_core_limit else None
+    if default is not None:
+        key, share = default
+        if wanted or (key not in pod.annotations and marked is None):
+            wanted |= {key: str(share), names.CORE_LIMIT_DEFAULTED: mark(key, share)}
+    return wanted
+
+
+def _set_annotations(pod: Pod, wanted: dict[str, str | None]) -> Iterator[Change]:
+    present = pod.annotations
+    fresh = {key: text for key, text in wanted.items() if text is not None}
+    if not present:
+        if fresh:
+            yield _first_annotations(pod, fresh)
+        return
+    for key, text in wanted.items():
+        if text is None and key in present:
+            yield Change("remove", ("metadata", "annotations", key))
+        elif text is not None and present.get(key) != text:
+            yield Change("replace" if key in present else "add", ("metadata", "annotations", key), text)
+
+
+def _first_annotations(pod: Pod, fresh: dict[str, str]) -> Change:
+    if pod.metadata is None:
+        return Change("add", ("metadata",), {"annotations": fresh})
+    return Change("add", ("metadata", "annotations"), fresh)
+
+
+# --- containers that see nothing ----------------------------------------------------------------------------------------
+
+
+def _hide_devices(subject: Subject) -> Iterator[Change]:
+    """An image may carry NVIDIA_VISIBLE_DEVICES=all; a container without a claim then sees its neighbour's cards."""
+    for place, claim in subject.containers():
+        env = place.container.env
+        if claim is None and not any(variable.name == names.VISIBLE_DEVICES for variable in env or ()):
+            pointer = (*place.pointer, "env")
+            yield Change("add", (*pointer, "-"), _SEES_NOTHING) if env else Change("add", pointer, [_SEES_NOTHING])
+
+
+def hide_from_added(subject: Subject, old: Pod) -> Repairs:
+    """A container that somebody adds to a running GPU pod to look around."""
+    before = len((old.spec and old.spec.ephemeral_containers) or ())
+    added = [
+        change
+        for change in (_hide_devices(subject) if subject.claims else ())
+        if change.pointer[1] == "ephemeralContainers" and int(change.pointer[2]) >= before
+    ]
+    return Repairs(tuple(added))
+
+
+# --- placement ----------------------------------------------------------------------------------------------------------
+
+
+def _place(pod: Pod, placement: Placement) -> Iterator[Change]:
+    spec = pod.spec
+    if spec is None:
+        return
+    if placement.scheduler_name and (spec.scheduler_name or names.DEFAULT_SCHEDULER) == names.DEFAULT_SCHEDULER:
+        if spec.scheduler_name != placement.scheduler_name:
+            yield Change("add", ("spec", "schedulerName"), placement.scheduler_name)
+    if placement.runtime_class_name and not spec.runtime_class_name:
+        yield Change("add", ("spec", "runtimeClassName"), placement.runtime_class_name)
+    present = spec.tolerations or []
+    missing = [_toleration(each) for each in placement.tolerations if each not in present]
+    if missing and not present:
+        yield Change("add", ("spec", "tolerations"), missing)
+    elif missing:
+        yield from (Change("add", ("spec", "tolerations", "-"), each) for each in missing)
+
+
+def _toleration(toleration: Toleration) -> dict[str, str]:
+    fields: dict[str, str | None] = msgspec.to_builtins(toleration)
+    return {field: text for field, text in fields.items() if text is not None}
+
+
+# --- an object that comes back ------------------------------------------------------------------------------------------
+
+
+def restore(subject: Subject, old: tuple[Asked, ...]) -> Repairs:
+    """The same file a second time: resources of a pod cannot change, so what means the same is spelled as stored."""
+    stored = {(each.place.pointer, ask.resource): ask for each in old for ask in each.wish.asks}
+    changes = [
+        change
+        for each in subject.asked
+        for ask in each.wish.asks
+        for change in _restored(each, ask, stored.get((each.place.pointer, ask.resource)))
+    ]
+    return Repairs(tuple(changes))
+
+
+def _restored(asked: Asked, ask: Ask, stored: Ask | None) -> Iterator[Change]:
+    if stored is None or stored.amount != ask.amount:
+        return
+    for side in (LIMITS, REQUESTS):
+        text, before = ask.written(side), stored.written(side)
+        if before is not None and (text is None or Quantity.parse(text) != Quantity.parse(before)):
+            yield Change("add", _pointer(asked, side, ask.resource), before)

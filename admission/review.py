@@ -1,0 +1,108 @@
+"""The decision: one pod in, one verdict out. Pure; everything it depends on is an argument.
+
+Mutating: repair, and refuse at once what no repair can mend, because Kubernetes' own validation comes next and would
+tell one mistake at a time in its own words. Validating: the same rules on what will be stored, because the mutating
+webhook may have been down or another one may have changed the pod. An update answers only for what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from halfcard.asks import hints, read_pod
+from halfcard.patches import Change
+from halfcard.pods import Pod
+from halfcard.problems import Problem, Severity, as_warning, message, warning
+
+from . import escapes, rules
+from .policy import Policy
+from .repairs import NO_REPAIRS, Repairs, hide_from_added, repair_pod, restore
+from .subject import Circumstances, Subject, subject
+
+Rule = Callable[[Subject], Iterator[Problem]]
+
+RULES: Final[tuple[Rule, ...]] = (
+    rules.amounts,
+    rules.left_unrepaired,
+    rules.memory_fits_a_card,
+    rules.core_limit,
+    rules.node_is_not_chosen,
+    rules.scheduler_is_served,
+    escapes.records_are_not_forged,
+    escapes.environment,
+    escapes.no_device_lists,
+    escapes.host_paths,
+    escapes.privileges,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the API server is told.
+
+    Attributes:
+        problems: why the object is refused; empty where it is allowed.
+        warnings: lines for people, each at most 120 characters.
+        changes: the patch; empty where the object is refused.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return not self.problems
+
+    @property
+    def message(self) -> str:
+        return message(self.problems)
+
+
+ALLOWED: Final = Verdict()
+
+
+def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subresource: str = "") -> Verdict:
+    if pod.is_mirror:
+        return ALLOWED
+    proposed = subject(pod, around, old)
+    problems = judge(proposed)
+    if old is None:
+        repairs = repair_pod(proposed)
+        problems += hints(proposed.asked)
+    elif subresource == "ephemeralcontainers":
+        repairs = hide_from_added(proposed, old)
+    else:
+        repairs = restore(proposed, read_pod(old, around.policy.dialects))
+    return verdict(problems, around.policy, repairs)
+
+
+def validate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None) -> Verdict:
+    if pod.is_mirror:
+        return ALLOWED
+    return verdict(judge(subject(pod, around, old)), around.policy)
+
+
+def judge(judged: Subject) -> list[Problem]:
+    """Every rule that the pod breaks and that it did not break before."""
+    problems = [problem for rule in RULES for problem in rule(judged)]
+    if judged.old is None or not problems:
+        return problems
+    known = {problem for rule in RULES for problem in rule(subject(judged.old, judged.around, judged.old))}
+    return [problem for problem in problems if problem not in known]
+
+
+def verdict(
+    problems: list[Problem], policy: Policy, repairs: Repairs = NO_REPAIRS, *, at_most: Severity = Severity.DENY
+) -> Verdict:
+    """Sort problems by what the installation does about them; `at_most` makes all of them milder."""
+    denied = [each for each in problems if policy.severity(each) is Severity.DENY]
+    warned = [each for each in problems if policy.severity(each) is Severity.WARN]
+    if at_most is not Severity.DENY:
+        denied, warned = [], denied + warned if at_most is Severity.WARN else []
+    mentioned = tuple(dict.fromkeys(as_warning(each) for each in warned))
+    if denied:
+        return Verdict(tuple(denied), mentioned)
+    return Verdict((), (*map(warning, repairs.notes), *mentioned), repairs.changes)

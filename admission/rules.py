@@ -1,0 +1,90 @@
+"""The rules about what is asked for: amounts, core limit, card size, node and scheduler.
+
+A rule is a function from a subject to its problems. Severity is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from halfcard.asks import LIMITS, REQUESTS, Ask, Asked, shape_problems
+from halfcard.claims import UNIT_MIB, WHOLE_CARD
+from halfcard.problems import (
+    CORE_LIMIT,
+    CORE_LIMIT_IDLE,
+    MEMORY_TOO_LARGE,
+    NODE_NAME,
+    SCHEDULER,
+    UNREPAIRED,
+    WHOLE_MEMORY,
+    Problem,
+)
+from halfcard.quantity import Quantity
+
+from .core_limit import limits_of, whole_number_in
+from .subject import Stage, Subject
+
+
+def amounts(subject: Subject) -> Iterator[Problem]:
+    return shape_problems(subject.asked)
+
+
+def left_unrepaired(subject: Subject) -> Iterator[Problem]:
+    """Only where repairs are over; the mutating webhook may have been down."""
+    if subject.around.stage is Stage.PROPOSED:
+        return
+    for each in subject.asked:
+        for ask in each.wish.asks:
+            yield from _foreign_units(each, ask)
+        if subject.around.stage is Stage.FINAL:
+            yield from _missing(each)
+
+
+def _foreign_units(asked: Asked, ask: Ask) -> Iterator[Problem]:
+    sides = [LIMITS] if ask.limits == ask.requests else [LIMITS, REQUESTS]
+    for side in sides:
+        text = ask.written(side)
+        if text is not None and Quantity.parse(text).as_int() != ask.amount:
+            yield UNREPAIRED.broken(asked.field(side, ask.resource), text, f"write {ask.amount}")
+
+
+def _missing(asked: Asked) -> Iterator[Problem]:
+    for ask in asked.wish.implied:
+        yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), "nothing", f"add {ask.resource}: {ask.amount}")
+
+
+def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
+    largest = subject.around.cluster.largest_card_mib
+    if largest is None:
+        return
+    for each in subject.asked:
+        claim = each.claim
+        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest:
+            continue
+        where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
+        rule = MEMORY_TOO_LARGE if claim.is_share else WHOLE_MEMORY
+        fix = f"ask for at most {largest} MiB ({largest // UNIT_MIB} units of {UNIT_MIB} MiB) a card"
+        yield rule.broken(where, got, fix)
+
+
+def core_limit(subject: Subject) -> Iterator[Problem]:
+    for limit in limits_of(subject.pod, subject.asked):
+        number = whole_number_in(limit.text)
+        least = max(limit.shares, default=1)
+        if number is None or (limit.has_share and not least <= number <= WHOLE_CARD):
+            allowed = f"{least}-{WHOLE_CARD}" if least < WHOLE_CARD else WHOLE_CARD
+            yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or leave it away")
+        elif not limit.has_share and number not in limit.whole_cores:
+            yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "leave it away")
+
+
+def node_is_not_chosen(subject: Subject) -> Iterator[Problem]:
+    spec = subject.pod.spec
+    if subject.claims and spec is not None and spec.node_name:
+        yield NODE_NAME.broken("spec.nodeName", spec.node_name, "use nodeSelector or affinity")
+
+
+def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
+    spec, served = subject.pod.spec, subject.around.policy.schedulers
+    if subject.claims and spec is not None and spec.scheduler_name and spec.scheduler_name not in served:
+        yield SCHEDULER.broken("spec.schedulerName", spec.scheduler_name, f"use {' or '.join(sorted(served))}")

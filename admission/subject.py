@@ -1,0 +1,66 @@
+"""What a rule looks at: one pod, what it asks for, and under which circumstances it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from halfcard.asks import Asked, claims, read_pod
+from halfcard.claims import Claim
+from halfcard.cluster import ClusterView
+from halfcard.pods import Place, Pod, ephemeral_places
+
+from .policy import Policy
+
+
+class Stage(Enum):
+    PROPOSED = "as written, before repairs"
+    TEMPLATE = "repaired, but still without what only a pod gets"
+    FINAL = "as it will be stored"
+
+
+class Circumstances(NamedTuple):
+    """All that a judgement depends on besides the pod."""
+
+    policy: Policy
+    cluster: ClusterView
+    namespace: str
+    user: str
+    stage: Stage
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.user in self.policy.trusted_users
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    pod: Pod
+    asked: tuple[Asked, ...]
+    claims: tuple[Claim, ...]
+    around: Circumstances
+    old: Pod | None = None
+
+    @property
+    def has_share(self) -> bool:
+        return any(claim.is_share for claim in self.claims)
+
+    def containers(self) -> Iterator[tuple[Place, Claim | None]]:
+        """Every container, also those that cannot ask for anything."""
+        for each in self.asked:
+            yield each.place, each.claim
+        for place in ephemeral_places(self.pod):
+            yield place, None
+
+    def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
+        """Annotations and labels, each with what they were before."""
+        old = self.old or Pod()
+        yield "metadata.annotations", self.pod.annotations, old.annotations
+        yield "metadata.labels", self.pod.labels, old.labels
+
+
+def subject(pod: Pod, around: Circumstances, old: Pod | None = None) -> Subject:
+    asked = read_pod(pod, around.policy.dialects)
+    return Subject(pod, asked, claims(asked), around, old)

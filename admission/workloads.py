@@ -1,0 +1,75 @@
+"""Workloads: their pod template is judged when it is applied, not an hour later when a controller makes the pod.
+
+Repairs touch only what people wrote; a template never gets a field that it did not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from halfcard.patches import Pointer
+from halfcard.pods import Metadata, Pod
+from halfcard.problems import Problem
+
+from .repairs import Repairs, repair_template
+from .review import ALLOWED, Verdict, judge, verdict
+from .subject import Circumstances, Subject, subject
+
+TEMPLATES: Final[Mapping[str, Pointer]] = {
+    "Deployment": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "DaemonSet": ("spec", "template"),
+    "ReplicaSet": ("spec", "template"),
+    "ReplicationController": ("spec", "template"),
+    "Job": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+"""Where each kind keeps its pod template."""
+
+
+def mutate_workload(kind: str, obj: Any, around: Circumstances, *, old: Any = None) -> Verdict:
+    judged = _judged(kind, obj, around, old)
+    if judged is None:
+        return ALLOWED
+    return _review(kind, judged, repair_template(judged.asked))
+
+
+def validate_workload(kind: str, obj: Any, around: Circumstances, *, old: Any = None) -> Verdict:
+    judged = _judged(kind, obj, around, old)
+    return ALLOWED if judged is None else _review(kind, judged, Repairs())
+
+
+def _judged(kind: str, obj: Any, around: Circumstances, old: Any) -> Subject | None:
+    """None for objects that a controller made: their owner was judged, and the controller cannot mend anything."""
+    metadata = msgspec.convert(_at(obj, ("metadata",)), Metadata | None)
+    if metadata is not None and metadata.has_controller:
+        return None
+    template = _template(kind, obj)
+    return subject(template, around, _template(kind, old) if old is not None else None)
+
+
+def _template(kind: str, obj: Any) -> Pod:
+    return msgspec.convert(_at(obj, TEMPLATES[kind]) or {}, Pod)
+
+
+def _at(obj: Any, pointer: Pointer) -> Any:
+    for part in pointer:
+        obj = obj.get(part) if isinstance(obj, Mapping) else None
+    return obj
+
+
+def _review(kind: str, judged: Subject, repairs: Repairs) -> Verdict:
+    root = TEMPLATES[kind]
+    policy = judged.around.policy
+    problems = [_under(problem, root) for problem in judge(judged)]
+    changes = tuple(change.under(root) for change in repairs.changes)
+    return verdict(problems, policy, Repairs(changes, repairs.notes), at_most=policy.templates)
+
+
+def _under(problem: Problem, root: Pointer) -> Problem:
+    return replace(problem, where=".".join((*map(str, root), problem.where)))
