@@ -1,0 +1,46 @@
+"""The `halfcard` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import halfcard
+
+from . import demo, review, serve
+from .exits import EXIT_OK
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="halfcard",
+        description="GPUs on Kubernetes, shared in fractions of a card.",
+        epilog="Exit codes: 0 done and allowed, 1 something was refused, 2 unusable input, 3 could not start.",
+    )
+    top.add_argument("--version", action="version", version=f"halfcard {halfcard.__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, module, summary in (
+        ("review", review, "judge manifests offline, as the webhook would"),
+        ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
+        ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
+    ):
+        command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

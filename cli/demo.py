@@ -1,0 +1,139 @@
+"""`halfcard demo`: the real service over real TLS, a few good and bad manifests, and what kubectl would show."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from kube.manifests import parse, to_json
+
+from .api_server import ApiServer, Outcome
+from .exits import EXIT_CANNOT_START, EXIT_OK
+from .judgement import differences
+from .scenes import NODE, SCENES, Scene
+from .terminal import Colour, Screen
+
+_READING_S: Final = 0.6
+"""Between scenes on a terminal, where somebody reads along."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    screen = Screen.on(sys.stdout)
+    quiet = arguments.output == "json"
+    with tempfile.TemporaryDirectory(prefix="halfcard-demo-") as folder:
+        state = Path(folder)
+        (state / "node.yaml").write_text(NODE, encoding="utf-8")
+        started = time.monotonic()
+        with _service(state) as ready:
+            if not ready:
+                return EXIT_CANNOT_START
+            server = ApiServer(ready["admission"], ready["ca"])
+            if not quiet:
+                _open(screen, ready, time.monotonic() - started)
+            outcomes = [_play(screen, scene, server, quiet=quiet) for scene in SCENES]
+    if quiet:
+        print(json.dumps([_as_json(*pair) for pair in zip(SCENES, outcomes, strict=True)], indent=2))
+    else:
+        _close(screen)
+    return EXIT_OK
+
+
+@contextmanager
+def _service(state: Path) -> Iterator[dict[str, Any]]:
+    """`halfcard serve` as a process of its own; empty where it did not come up (it has said why)."""
+    command = [sys.executable, "-m", "cli", "serve", "--state", str(state), "--grace", "0"]
+    log = state / "service.log"
+    with log.open("w") as errors:
+        service = subprocess.Popen(  # noqa: S603 - our own command
+            [*command, "--admission", "127.0.0.1:0", "--status", "127.0.0.1:0"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        )
+    try:
+        line = service.stdout.readline() if service.stdout else b""
+        if not line:
+            sys.stderr.write(log.read_text())
+        yield json.loads(line or b"{}")
+    finally:
+        service.terminate()
+        service.wait(timeout=10)
+
+
+def _open(screen: Screen, ready: dict[str, Any], seconds: float) -> None:
+    screen.line(screen.paint("Halfcard: GPUs on Kubernetes, shared in fractions of a card", Colour.BOLD))
+    screen.line(f"The webhook is up at {ready['admission']} ({seconds:.1f} s, TLS by its own CA).")
+    screen.line("The cluster is one node with 4 cards of 16 GB. You are kubectl.")
+
+
+def _play(screen: Screen, scene: Scene, server: ApiServer, *, quiet: bool) -> Outcome:
+    obj = json.loads(to_json(next(parse(scene.manifest, scene.file)).obj))
+    outcome = server.create(obj, user=scene.user)
+    if not quiet:
+        _show(screen, scene, obj, outcome)
+        time.sleep(_READING_S if screen.is_terminal else 0)
+    return outcome
+
+
+def _show(screen: Screen, scene: Scene, obj: dict[str, Any], outcome: Outcome) -> None:
+    screen.line()
+    screen.wrapped(scene.title, indent="# ", colour=Colour.BLUE)
+    for line in _interesting(scene.manifest):
+        screen.line(screen.paint(f"  {line}", Colour.DIM))
+    screen.line(screen.paint(f"$ kubectl apply -f {scene.file}", Colour.BOLD))
+    for text in outcome.warnings:
+        screen.wrapped(f"Warning: {text}", indent="", colour=Colour.YELLOW)
+    if outcome.denied:
+        text = f'Error from server (Forbidden): error when creating "{scene.file}": {outcome.denied}'
+        screen.wrapped(text, indent="", colour=Colour.RED)
+        return
+    changed = " and changed:" if outcome.changes else ""
+    screen.line(screen.paint(f"{_resource(obj['kind'])}/{obj['metadata']['name']} created{changed}", Colour.GREEN))
+    for difference in differences(obj, outcome.changes):
+        screen.wrapped(difference, indent="  ", hanging="  ", colour=Colour.DIM)
+
+
+def _interesting(manifest: str) -> list[str]:
+    """What the scene is about; people know what a pod looks like."""
+    words = ("annotations", "requests", "limits", "vcuda", "sgpu", "gpu-mem", "schedulerName", "env:", "hard")
+    return [line.strip() for line in manifest.splitlines() if any(word in line for word in words)]
+
+
+def _resource(kind: str) -> str:
+    return {"Deployment": "deployment.apps"}.get(kind, kind.lower())
+
+
+def _close(screen: Screen) -> None:
+    screen.line()
+    screen.line(screen.paint("What to type next", Colour.BOLD))
+    for command, purpose in (
+        ("halfcard review -f your-pods.yaml", "judge your own manifests, without a cluster"),
+        ("halfcard review -f deploy/examples/mistakes", "every mistake that people make, and its message"),
+        ("halfcard serve --state DIR", "the webhook beside a folder of manifests"),
+        ("make test", "see that all of this is true"),
+    ):
+        screen.line(f"  {command:46}{screen.paint(purpose, Colour.DIM)}")
+    screen.line("halfcard is .venv/bin/halfcard in this checkout.")
+
+
+def _as_json(scene: Scene, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "file": scene.file,
+        "allowed": not outcome.denied,
+        "message": outcome.denied,
+        "warnings": list(outcome.warnings),
+        "patch": [change.as_json() for change in outcome.changes],
+    }

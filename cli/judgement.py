@@ -1,0 +1,136 @@
+"""One object through both webhooks, as the API server would send it: repaired first, then judged as it will be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from admission.policy import Policy
+from admission.quotas import Quota, mutate_quota
+from admission.review import ALLOWED, Verdict, mutate_pod, validate_pod
+from admission.subject import Circumstances, Stage
+from admission.workloads import TEMPLATES, mutate_workload, validate_workload
+from halfcard.cluster import ClusterView
+from halfcard.patches import Change, Pointer, apply, field_path, value_at
+from halfcard.pods import Pod
+from halfcard.problems import MALFORMED
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Under which circumstances objects are judged."""
+
+    policy: Policy
+    cluster: ClusterView
+    namespace: str = "default"
+    user: str = ""
+
+    def review(self, obj: Mapping[str, Any]) -> Item:
+        """The verdict of both calls in one."""
+        namespace = str(_metadata(obj).get("namespace") or self.namespace)
+        try:
+            verdict = self._verdict(obj, namespace)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at ")
+            verdict = Verdict((MALFORMED.broken(where.strip("`$.") or "object", what, "correct its type"),))
+        return Item(obj, namespace, verdict)
+
+    def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
+        kind = str(obj.get("kind"))
+        if namespace in self.policy.exempt_namespaces:
+            return ALLOWED
+        if kind == "ResourceQuota":
+            return mutate_quota(msgspec.convert(obj, Quota), self.policy)
+        if kind == "Pod":
+            return self._pod(obj, namespace)
+        return self._workload(kind, obj, namespace) if kind in TEMPLATES else ALLOWED
+
+    def _pod(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
+        mutated = mutate_pod(msgspec.convert(obj, Pod), self._around(namespace, Stage.PROPOSED))
+        if not mutated.allowed:
+            return mutated
+        stored = msgspec.convert(apply(obj, mutated.changes), Pod)
+        return _both(mutated, validate_pod(stored, self._around(namespace, Stage.FINAL)))
+
+    def _workload(self, kind: str, obj: Mapping[str, Any], namespace: str) -> Verdict:
+        mutated = mutate_workload(kind, obj, self._around(namespace, Stage.PROPOSED))
+        if not mutated.allowed:
+            return mutated
+        stored = apply(obj, mutated.changes)
+        return _both(mutated, validate_workload(kind, stored, self._around(namespace, Stage.TEMPLATE)))
+
+    def _around(self, namespace: str, stage: Stage) -> Circumstances:
+        return Circumstances(self.policy, self.cluster, namespace, self.user, stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object and what became of it."""
+
+    obj: Mapping[str, Any]
+    namespace: str
+    verdict: Verdict
+
+    @property
+    def kind(self) -> str:
+        return str(self.obj.get("kind") or "")
+
+    @property
+    def name(self) -> str:
+        return _title(self.obj)
+
+    def as_json(self) -> dict[str, Any]:
+        verdict = self.verdict
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "allowed": verdict.allowed,
+            "problems": [msgspec.to_builtins(problem) for problem in verdict.problems],
+            "warnings": list(verdict.warnings),
+            "patch": [change.as_json() for change in verdict.changes],
+        }
+
+
+def differences(obj: Any, changes: Iterable[Change]) -> Iterator[str]:
+    """What a patch does, in words: the field, what it was, what it is."""
+    for change in changes:
+        for pointer, value in _leaves(change):
+            where, before = field_path(pointer), value_at(obj, pointer)
+            if change.op == "remove":
+                yield f"- {where}: {_plain(before)}"
+            elif before is None:
+                yield f"+ {where}: {_plain(value)}"
+            else:
+                yield f"~ {where}: {_plain(before)} -> {_plain(value)}"
+
+
+def _leaves(change: Change) -> Iterator[tuple[Pointer, Any]]:
+    """A member a line reads better than a whole mapping."""
+    if isinstance(change.value, Mapping):
+        for key, value in change.value.items():
+            yield (*change.pointer, key), value
+    else:
+        yield change.pointer, change.value
+
+
+def _both(first: Verdict, second: Verdict) -> Verdict:
+    warnings = tuple(dict.fromkeys((*first.warnings, *second.warnings)))
+    return Verdict(second.problems, warnings, first.changes if second.allowed else ())
+
+
+def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _title(obj: Mapping[str, Any]) -> str:
+    metadata = _metadata(obj)
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
+
+
+def _plain(value: Any) -> str:
+    return str(value) if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,109 @@
+"""`halfcard review`: judge manifests offline, with the same decisions as the webhook."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from admission.settings import SettingsError
+from halfcard.capacity import Dealings
+from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from kube.folder import FolderSource
+from kube.manifest_error import ManifestError
+from kube.manifests import Document, parse, read_path
+
+from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .judgement import Item, Judge, differences
+from .settings_file import settings_from
+from .terminal import Colour, Screen
+
+_MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f", "--file", dest="files", action="extend", nargs="+", required=True, metavar="FILE",
+        help="manifests or folders of them; - for standard input",
+    )
+    parser.add_argument("--state", type=Path, metavar="DIR", help="manifests of the cluster: nodes, ConfigMaps")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")
+    parser.add_argument("-n", "--namespace", default="default", help="for objects that name none")
+    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        settings = settings_from(arguments.settings)
+        cluster = _cluster(arguments.state, settings.dealings())
+        judge = Judge(settings.policy(), cluster, arguments.namespace, arguments.user)
+        documents = list(_documents(arguments.files))
+    except (ManifestError, SettingsError, OSError) as error:
+        print(f"halfcard review: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    reviewed = [(document, judge.review(document.obj)) for document in documents]
+    _OUTPUTS[arguments.output](reviewed)
+    return EXIT_OK if all(item.verdict.allowed for _, item in reviewed) else EXIT_REFUSED
+
+
+def _documents(files: Iterable[str]) -> Iterator[Document]:
+    for file in files:
+        yield from parse(sys.stdin.buffer.read(), "standard input") if file == "-" else read_path(Path(file))
+
+
+def _cluster(folder: Path | None, dealings: Dealings) -> ClusterView:
+    return NOTHING_KNOWN if folder is None else FolderSource(folder, dealings).view()
+
+
+Reviewed = Sequence[tuple[Document, Item]]
+
+
+def _print_json(reviewed: Reviewed) -> None:
+    print(json.dumps(_summary(reviewed), indent=2, ensure_ascii=False))
+
+
+def _print_yaml(reviewed: Reviewed) -> None:
+    print(yaml.safe_dump(_summary(reviewed), sort_keys=False, allow_unicode=True, width=100), end="")
+
+
+def _summary(reviewed: Reviewed) -> dict[str, list[dict[str, object]]]:
+    return {"items": [item.as_json() for _, item in reviewed]}
+
+
+def _print_text(reviewed: Reviewed) -> None:
+    screen = Screen.on(sys.stdout)
+    for document, item in reviewed:
+        print_item(screen, item, source=f"{document.source_file}:{document.line}")
+    screen.line(_totals(item for _, item in reviewed))
+
+
+def print_item(screen: Screen, item: Item, *, source: str = "") -> None:
+    verdict = item.verdict
+    word = "allowed" if verdict.allowed else "refused"
+    shown = screen.paint(word, Colour.GREEN if verdict.allowed else Colour.RED)
+    title = screen.paint(f"{item.kind} {item.namespace}/{item.name}", Colour.BOLD)
+    screen.line(f"{shown}  {title}" + (screen.paint(f"  {source}", Colour.DIM) if source else ""))
+    for text in verdict.warnings:
+        screen.wrapped(f"Warning: {text}", indent="    ", hanging="         ", colour=Colour.YELLOW)
+    for problem in verdict.problems:
+        screen.wrapped(str(problem), indent="    ", hanging="  ")
+    for difference in differences(item.obj, item.verdict.changes):
+        screen.wrapped(difference, indent="    ", hanging="  ", colour=_MARKS[difference[0]])
+
+
+def _totals(items: Iterable[Item]) -> str:
+    return ", ".join(_counts([item.verdict.allowed for item in items]))
+
+
+def _counts(allowed: list[bool]) -> Iterator[str]:
+    yield f"{len(allowed)} object{'' if len(allowed) == 1 else 's'}"
+    yield f"{sum(allowed)} allowed"
+    yield f"{len(allowed) - sum(allowed)} refused"
+
+
+_OUTPUTS = {"text": _print_text, "json": _print_json, "yaml": _print_yaml}

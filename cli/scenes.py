@@ -1,0 +1,157 @@
+"""The manifests of the demonstration: what people really write, in the words of the systems they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    title: str
+    file: str
+    manifest: str
+    user: str = "dana"
+
+
+NODE: Final = """\
+apiVersion: v1
+kind: Node
+metadata: {name: gpu1, labels: {nvidia-device-enable: enable}}
+status:
+  capacity: {tencent.com/vcuda-core: "400", tencent.com/vcuda-memory: "236"}
+"""
+"""Four cards of 16 GB."""
+
+SCENES: Final = (
+    Scene(
+        "0.3 of a card and 5 GiB, as one would say it. gpu-manager wants 30 and 20: it is repaired.",
+        "nginx.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata: {name: nginx, namespace: team-a}
+spec:
+  containers:
+  - name: nginx
+    image: nginx
+    resources:
+      requests:
+        tencent.com/vcuda-core: 0.3
+        tencent.com/vcuda-memory: 5Gi
+""",
+    ),
+    Scene(
+        "The same pod as gpu-manager's own examples write it: nothing to change but the missing ceiling.",
+        "vcuda20.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata: {name: vcuda20, namespace: team-a}
+spec:
+  containers:
+  - name: tensorflow
+    image: tensorflow/tensorflow:2.7.0-gpu
+    resources:
+      requests: {tencent.com/vcuda-core: 20, tencent.com/vcuda-memory: 12}
+      limits: {tencent.com/vcuda-core: 20, tencent.com/vcuda-memory: 12}
+""",
+    ),
+    Scene(
+        "One and a half cards cannot be had. The message says what can.",
+        "trainer.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata: {name: trainer, namespace: team-a}
+spec:
+  containers:
+  - name: trainer
+    image: pytorch/pytorch
+    resources:
+      limits: {tencent.com/vcuda-core: 1.5, tencent.com/vcuda-memory: 12}
+""",
+    ),
+    Scene(
+        "A Deployment with three mistakes is refused at apply, all three at once, not an hour later.",
+        "inference.yaml",
+        """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: inference, namespace: team-a}
+spec:
+  template:
+    metadata: {annotations: {tencent.com/vcuda-core-limit: "10"}}
+    spec:
+      containers:
+      - name: server
+        image: tritonserver
+        resources:
+          limits: {tencent.com/vcuda-core: 30, tencent.com/vcuda-memory: 80}
+      - name: sidecar
+        image: tritonserver
+        resources:
+          limits: {tencent.com/vcuda-core: 20}
+""",
+    ),
+    Scene(
+        "Two half cards, Tuya's way, for debugging a two-card job.",
+        "notebook.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata: {name: notebook, namespace: team-b}
+spec:
+  containers:
+  - name: notebook
+    image: jupyter
+    resources:
+      limits: {tuya.com/sgpu: 2}
+""",
+    ),
+    Scene(
+        "Volcano's words, and a scheduler that would not ask Halfcard: allowed, with a warning.",
+        "gpu-pod1.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata: {name: gpu-pod1, namespace: team-b}
+spec:
+  schedulerName: volcano
+  containers:
+  - name: cuda-container
+    image: nvidia/cuda:11.6.2-base-ubuntu20.04
+    resources:
+      limits: {volcano.sh/gpu-memory: 2048}
+""",
+    ),
+    Scene(
+        "A pod that asks for nothing and takes everything.",
+        "miner.yaml",
+        """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: miner
+  namespace: team-b
+  annotations: {tencent.com/predicate-gpu-idx-0: "1"}
+spec:
+  containers:
+  - name: miner
+    image: busybox
+    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
+""",
+        user="mallory",
+    ),
+    Scene(
+        "A quota as many write it. Kubernetes takes limits.* and never counts it; now it counts.",
+        "quota.yaml",
+        """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpu, namespace: team-a}
+spec:
+  hard: {limits.tencent.com/vcuda-core: 100, limits.tencent.com/vcuda-memory: 59}
+""",
+    ),
+)

@@ -1,0 +1,27 @@
+"""The settings file, read for every command that judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from admission.settings import Settings, SettingsError, read_settings
+
+
+def settings_from(path: Path | None) -> Settings:
+    """The settings file, or the defaults.
+
+    Raises:
+        SettingsError: the file is no settings.
+    """
+    if path is None:
+        return Settings()
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: not YAML: {error}") from error
+    try:
+        return read_settings(raw or {})
+    except SettingsError as error:
+        raise SettingsError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
