@@ -1,0 +1,97 @@
+"""Which programs the harness is made of, and where their builds lie.
+
+Law: a build's folder is named after the hash of what it is made from, so equal inputs are never built twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CannotStartError
+
+MODULES = Path(__file__).parent / "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Programs built together; minutes and gigabytes are those of a cold build on 2 cores."""
+
+    module: str
+    packages: Mapping[str, str]
+    minutes: int
+    gigabytes: int
+
+
+_KUBERNETES = "k8s.io/kubernetes/cmd"
+
+GROUPS: Mapping[str, Group] = {
+    "control-plane": Group(
+        "kubernetes",
+        {
+            "etcd": "go.etcd.io/etcd/server/v3",
+            "kube-apiserver": f"{_KUBERNETES}/kube-apiserver",
+            "kube-controller-manager": f"{_KUBERNETES}/kube-controller-manager",
+            "kube-scheduler": f"{_KUBERNETES}/kube-scheduler",
+            "kubectl": f"{_KUBERNETES}/kubectl",
+        },
+        minutes=5,
+        gigabytes=6,
+    ),
+    "node": Group("kubernetes", {"kubelet": f"{_KUBERNETES}/kubelet"}, minutes=6, gigabytes=6),
+    "kwok": Group("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, minutes=3, gigabytes=2),
+    "helm": Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, minutes=3, gigabytes=2),
+}
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "halfcard" / "cluster-tools"
+
+
+def kubernetes_version(module: str = "kubernetes") -> str:
+    """The Kubernetes version that a module pins, such as v1.36.3; "" for a module without Kubernetes."""
+    pinned = re.search(r"\bk8s\.io/kubernetes (v\S+)", (MODULES / module / "go.mod").read_text())
+    return pinned.group(1) if pinned else ""
+
+
+def build_flags(module: str) -> list[str]:
+    """Without the linker's -X the programs would call themselves v0.0.0-master."""
+    linker = ["-s", "-w"]
+    version = kubernetes_version(module)
+    if version:
+        major, minor, _ = version.removeprefix("v").split(".", 2)
+        stamp = "k8s.io/component-base/version"
+        linker += [
+            f"-X {stamp}.git{key}={value}"
+            for key, value in (("Version", version), ("Major", major), ("Minor", minor))
+        ]
+    return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
+
+
+def build_folder(module: str) -> Path:
+    inputs = [(MODULES / module / name).read_bytes() for name in ("go.mod", "go.sum")]
+    key = hashlib.sha256(b"\0".join([*inputs, *(flag.encode() for flag in build_flags(module))])).hexdigest()[
+        :16
+    ]
+    return cache_folder() / f"{module}-{key}"
+
+
+def group_of(program: str) -> str:
+    return next(name for name, group in GROUPS.items() if program in group.packages)
+
+
+def program_path(program: str) -> Path:
+    """Where a program's build lies; a sentence with the command to type where it was not built yet."""
+    name = group_of(program)
+    path = build_folder(GROUPS[name].module) / program
+    if not path.is_file():
+        raise CannotStartError(
+            f"{program} is not built yet ({path} is missing): run `python -m tests.cluster.build {name}`, "
+            f"about {GROUPS[name].minutes} minutes on 2 cores the first time."
+        )
+    return path

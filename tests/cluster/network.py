@@ -1,0 +1,137 @@
+"""Where a cluster's programs listen: in a network namespace of their own, or, plainly, on loopback.
+
+In a namespace the API server calls webhooks by Service reference, as shipped: EndpointSlices refuse
+loopback addresses, and the host's end of the veth pair is none.
+Law: a process holds the namespace; when it dies, the kernel removes the namespace and the pair.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CannotStartError
+from .processes import Component, Launcher
+from .waiting import wait_until
+
+# 198.18.0.0/15 is set aside for tests between networks (RFC 2544): no real network is hidden by it.
+_NETWORKS = ipaddress.ip_network("198.18.0.0/15")
+_PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux"}
+_USUAL_PORTS = {
+    "etcd": 2379,
+    "etcd-peer": 2380,
+    "apiserver": 6443,
+    "controller-manager": 10257,
+    "scheduler": 10259,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The programs listen at address, a test's servers (webhooks, say) at host_address."""
+
+    address: str
+    host_address: str
+    enter: tuple[str, ...]
+    ports: Mapping[str, int]
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def check_machine(needed: Mapping[str, str] = _PROGRAMS) -> None:
+    missing = sorted({package for program, package in needed.items() if shutil.which(program) is None})
+    if missing:
+        raise CannotStartError(f"{', '.join(missing)} missing: run `apt-get install {' '.join(missing)}`.")
+
+
+@contextmanager
+def loopback_network() -> Iterator[Network]:
+    """No root needed; webhooks are then reached by URL only."""
+    check_machine({"setpriv": "util-linux"})
+    yield Network("127.0.0.1", "127.0.0.1", (), {name: free_port() for name in _USUAL_PORTS})
+
+
+def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+
+
+def _must_ip(*arguments: str) -> None:
+    done = _ip(*arguments)
+    if done.returncode != 0:
+        raise CannotStartError(
+            f"`ip {' '.join(arguments)}` failed ({done.stderr.strip()}): this needs CAP_NET_ADMIN."
+        )
+
+
+def _create_pair(holder: int) -> int:
+    """The name of the host's interface claims its number and addresses: the kernel gives a name once."""
+    for number in range(_NETWORKS.num_addresses // 4):
+        done = _ip(
+            "link", "add", f"halfcard{number}", "type", "veth", "peer", "name", "eth0", "netns", str(holder)
+        )
+        if done.returncode == 0:
+            return number
+        if "File exists" not in done.stderr:
+            raise CannotStartError(
+                f"no veth pair ({done.stderr.strip()}): this needs the kernel's veth and CAP_NET_ADMIN."
+            )
+    raise CannotStartError(
+        "every network of 198.18.0.0/15 is taken: remove interfaces halfcardN with `ip link delete`."
+    )
+
+
+@contextmanager
+def _held_namespace(launcher: Launcher, folder: Path) -> Iterator[int]:
+    holder = Component(
+        "network",
+        ["unshare", "--net", "sh", "-c", "echo held; exec sleep infinity"],
+        folder / "network.log",
+        launcher,
+    )
+    holder.start()
+    try:
+        wait_until(lambda: "held" in holder.log_tail() or not holder.running(), what="a network namespace")
+        if not holder.running():
+            raise CannotStartError(f"no network namespace ({holder.log_tail(1)}): run with CAP_SYS_ADMIN.")
+        yield holder.pid
+    finally:
+        holder.kill()
+
+
+@contextmanager
+def private_network(launcher: Launcher, folder: Path) -> Iterator[Network]:
+    if os.geteuid() != 0:
+        raise CannotStartError(
+            "a network namespace needs root: use Cluster(in_namespace=False) where webhooks by URL will do."
+        )
+    check_machine()
+    with _held_namespace(launcher, folder) as holder:
+        number = _create_pair(holder)
+        first = int(_NETWORKS.network_address) + 4 * number
+        outside, inside = (str(ipaddress.ip_address(first + offset)) for offset in (1, 2))
+        enter = ("nsenter", f"--net=/proc/{holder}/ns/net", "--")
+        try:
+            _must_ip("address", "add", f"{outside}/30", "dev", f"halfcard{number}")
+            _must_ip("link", "set", f"halfcard{number}", "up")
+            for arguments in (
+                ("address", "add", f"{inside}/30", "dev", "eth0"),
+                ("link", "set", "eth0", "up"),
+                ("link", "set", "lo", "up"),
+            ):
+                subprocess.run([*enter, "ip", *arguments], check=True)
+            yield Network(inside, outside, enter, _USUAL_PORTS)
+        finally:
+            # The kernel would do it too once the namespace is gone, but a moment later than close() returns.
+            _ip("link", "delete", f"halfcard{number}")

@@ -1,0 +1,84 @@
+"""The builder's decisions; nothing is compiled here."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import binaries, build, toolchain
+
+
+def test_a_build_is_keyed_by_what_it_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(binaries.MODULES, tmp_path / "tools")
+    before = binaries.build_folder("kubernetes")
+    monkeypatch.setattr(binaries, "MODULES", tmp_path / "tools")
+    assert binaries.build_folder("kubernetes") == before
+    with (tmp_path / "tools" / "kubernetes" / "go.sum").open("a") as sums:
+        sums.write("one more line\n")
+    assert binaries.build_folder("kubernetes") != before
+
+
+def test_every_pinned_group_has_its_module_and_its_packages() -> None:
+    for group in binaries.GROUPS.values():
+        module = (binaries.MODULES / group.module / "go.mod").read_text()
+        assert [package for package in group.packages.values() if package not in module] == []
+
+
+def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert list(build.missing_programs(binaries.GROUPS["kwok"])) == ["kwok"]
+    folder = binaries.build_folder("kwok")
+    folder.mkdir(parents=True)
+    (folder / "kwok").touch()
+    assert build.missing_programs(binaries.GROUPS["kwok"]) == {}
+
+
+def test_a_second_builder_says_that_it_waits(tmp_path: Path) -> None:
+    cache = tmp_path / "halfcard" / "cluster-tools"
+    cache.mkdir(parents=True)
+    command = [sys.executable, "-m", "tests.cluster.build", "kwok"]
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "PATH": ""}
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            command, cwd=Path(__file__).parents[2], env=environment, stdout=subprocess.PIPE, text=True
+        ) as second:
+            assert second.stdout is not None
+            assert "another build is running" in second.stdout.readline()
+            second.kill()
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("go.etcd.io/etcd/server/v3", "server"),
+        ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+        ("a/cmd/vet", "vet"),
+    ],
+)
+def test_go_names_a_program_after_its_package(package: str, name: str) -> None:
+    assert build._built_name(package) == name
+
+
+def test_progress_says_what_is_done_and_what_is_left() -> None:
+    said = build.progress_line(compiled=500, total=2000, elapsed_s=60)
+    assert said == "  500 of 2000 packages, 1 min 00 s gone, about 3 min 00 s of compiling left, then linking"
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("go1.26.8", (1, 26)), ("go1.9", (1, 9)), ("nonsense", (0, 0))]
+)
+def test_the_version_of_go_is_read_as_numbers(tmp_path: Path, said: str, version: tuple[int, int]) -> None:
+    program = tmp_path / "go"
+    program.write_text(f"#!/bin/sh\necho go version {said} linux/amd64\n")
+    program.chmod(0o755)
+    assert toolchain.go_version(str(program)) == version
+
+
+def test_a_go_that_is_not_there_has_no_version(tmp_path: Path) -> None:
+    assert toolchain.go_version(str(tmp_path / "go")) == (0, 0)

@@ -1,0 +1,25 @@
+"""Waiting for a condition with a deadline: the only way in which this harness lets time pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .errors import NotReadyError
+
+_POLL_S = 0.05
+
+
+def wait_until(
+    condition: Callable[[], bool],
+    *,
+    what: str,
+    seconds: float = 30.0,
+    details: Callable[[], str] = lambda: "",
+) -> None:
+    """The parameter what completes the sentence "waited 30 s in vain for …"."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"waited {seconds:g} s in vain for {what}\n{details()}".rstrip())
+        time.sleep(_POLL_S)
