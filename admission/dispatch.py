@@ -76,7 +76,7 @@ def _validate_workloads(request: Request, policy: Policy, cluster: ClusterView) 
     return validate_workload(request.kind.kind, request.object, around, old=request.old_object)
 
 
-def _mutate_quotas(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+def _mutate_quotas(request: Request, policy: Policy, _cluster: ClusterView) -> Verdict:
     if request.kind.kind != "ResourceQuota" or request.sub_resource:
         return ALLOWED
     return mutate_quota(msgspec.convert(request.object, Quota), policy)

@@ -62,7 +62,7 @@ class Endpoint:
             return self._failed(refused.status, str(refused))
         except wire.Malformed as malformed:
             return self._failed(400, str(malformed))
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever our bug is, the caller gets an answer
             return self._bug()
 
     def _judge(self, body: bytes) -> bytes:

@@ -28,7 +28,12 @@ from halfcard.problems import (
 from .core_limit import default_limit, is_ours, mark
 from .subject import Subject
 
-_WATCHED: Final = (*names.WIDENING_ENV, *names.LOOSENING_ENV, *names.LOOSENING_ENV_PREFIXES, names.LIBRARY_PATH)
+_WATCHED: Final = (
+    *names.WIDENING_ENV,
+    *names.LOOSENING_ENV,
+    *names.LOOSENING_ENV_PREFIXES,
+    names.LIBRARY_PATH,
+)
 _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
 
 
@@ -101,7 +106,7 @@ def _source(subject: Subject, where: str, source: EnvFrom, claim: Claim | None) 
     holds_share = claim is not None and claim.is_share
     keys = _known_keys(subject, source)
     if keys is None:
-        if source.prefix and _could_spell(source.prefix, holds_share):
+        if source.prefix and _could_spell(source.prefix, holds_share=holds_share):
             yield ENV_FROM.broken(f"{where}.prefix", source.prefix, "use another prefix")
         return
     for name in sorted(source.prefix + key for key in keys):
@@ -115,7 +120,7 @@ def _known_keys(subject: Subject, source: EnvFrom) -> frozenset[str] | None:
     return subject.around.cluster.configmap_keys.get((subject.around.namespace, source.config_map_ref.name))
 
 
-def _could_spell(prefix: str, holds_share: bool) -> bool:
+def _could_spell(prefix: str, *, holds_share: bool) -> bool:
     wanted = [*names.WIDENING_ENV]
     if holds_share:
         if prefix.startswith(names.LOOSENING_ENV_PREFIXES):

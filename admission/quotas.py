@@ -124,7 +124,9 @@ def _twins(
         if resource not in dialects.resources:
             continue
         key = REQUESTS + resource
-        sources = {side + resource: readings[side + resource].amount for side in (LIMITS, BARE) if side + resource in hard}
+        sources = {
+            side + resource: readings[side + resource].amount for side in (LIMITS, BARE) if side + resource in hard
+        }
         present = hard.get(key)
         ours = present is not None and marks.get(key) == str(_amount(present))
         yield Twin(key, present, ours, sources)

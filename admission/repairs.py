@@ -21,6 +21,7 @@ from .core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
 from .policy import Placement, Policy
 from .subject import Subject
 
+_ANY_SCHEDULER: Final = frozenset({None, "", names.DEFAULT_SCHEDULER})
 _SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
 
 
@@ -31,6 +32,7 @@ class Repairs:
 
 
 NO_REPAIRS: Final = Repairs()
+
 
 def repair_pod(subject: Subject) -> Repairs:
     if not any(each.wish.asks for each in subject.asked):
@@ -62,7 +64,7 @@ def _needs_respelling(ask: Ask, side: str) -> bool:
     return text is not None and Quantity.parse(text).as_int() != ask.amount
 
 
-# --- amounts ----------------------------------------------------------------------------------------------------------
+# --- amounts ---------------------------------------------------------------------------------------------------------
 
 
 def _fill_amounts(asked: tuple[Asked, ...]) -> Iterator[Change]:
@@ -109,7 +111,7 @@ def _rounded(asked: tuple[Asked, ...]) -> Iterator[str]:
                 yield f"{each.place.where} {ask.resource}: {ask.note}"
 
 
-# --- core limit -------------------------------------------------------------------------------------------------------
+# --- core limit ------------------------------------------------------------------------------------------------------
 
 
 def _core_limits(subject: Subject) -> dict[str, str | None]:
@@ -156,7 +158,7 @@ def _first_annotations(pod: Pod, fresh: dict[str, str]) -> Change:
     return Change("add", ("metadata", "annotations"), fresh)
 
 
-# --- containers that see nothing ----------------------------------------------------------------------------------------
+# --- containers that see nothing -------------------------------------------------------------------------------------
 
 
 def _hide_devices(subject: Subject) -> Iterator[Change]:
@@ -165,7 +167,7 @@ def _hide_devices(subject: Subject) -> Iterator[Change]:
         env = place.container.env
         if claim is None and not any(variable.name == names.VISIBLE_DEVICES for variable in env or ()):
             pointer = (*place.pointer, "env")
-            yield Change("add", (*pointer, "-"), _SEES_NOTHING) if env else Change("add", pointer, [_SEES_NOTHING])
+            yield (Change("add", (*pointer, "-"), _SEES_NOTHING) if env else Change("add", pointer, [_SEES_NOTHING]))
 
 
 def hide_from_added(subject: Subject, old: Pod) -> Repairs:
@@ -179,16 +181,15 @@ def hide_from_added(subject: Subject, old: Pod) -> Repairs:
     return Repairs(tuple(added))
 
 
-# --- placement ----------------------------------------------------------------------------------------------------------
+# --- placement -------------------------------------------------------------------------------------------------------
 
 
 def _place(pod: Pod, placement: Placement) -> Iterator[Change]:
     spec = pod.spec
     if spec is None:
         return
-    if placement.scheduler_name and (spec.scheduler_name or names.DEFAULT_SCHEDULER) == names.DEFAULT_SCHEDULER:
-        if spec.scheduler_name != placement.scheduler_name:
-            yield Change("add", ("spec", "schedulerName"), placement.scheduler_name)
+    if placement.scheduler_name and spec.scheduler_name in _ANY_SCHEDULER - {placement.scheduler_name}:
+        yield Change("add", ("spec", "schedulerName"), placement.scheduler_name)
     if placement.runtime_class_name and not spec.runtime_class_name:
         yield Change("add", ("spec", "runtimeClassName"), placement.runtime_class_name)
     present = spec.tolerations or []
@@ -204,7 +205,7 @@ def _toleration(toleration: Toleration) -> dict[str, str]:
     return {field: text for field, text in fields.items() if text is not None}
 
 
-# --- an object that comes back ------------------------------------------------------------------------------------------
+# --- an object that comes back ---------------------------------------------------------------------------------------
 
 
 def restore(subject: Subject, old: tuple[Asked, ...]) -> Repairs:

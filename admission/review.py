@@ -95,7 +95,11 @@ def judge(judged: Subject) -> list[Problem]:
 
 
 def verdict(
-    problems: list[Problem], policy: Policy, repairs: Repairs = NO_REPAIRS, *, at_most: Severity = Severity.DENY
+    problems: list[Problem],
+    policy: Policy,
+    repairs: Repairs = NO_REPAIRS,
+    *,
+    at_most: Severity = Severity.DENY,
 ) -> Verdict:
     """Sort problems by what the installation does about them; `at_most` makes all of them milder."""
     denied = [each for each in problems if policy.severity(each) is Severity.DENY]

@@ -75,11 +75,13 @@ def read(body: bytes) -> Review:
 
 
 def answer(review: Review, verdict: Verdict) -> bytes:
-    return _encode({
-        "apiVersion": review.api_version,
-        "kind": "AdmissionReview",
-        "response": {"uid": review.request.uid, "allowed": verdict.allowed} | _details(verdict),
-    })
+    return _encode(
+        {
+            "apiVersion": review.api_version,
+            "kind": "AdmissionReview",
+            "response": {"uid": review.request.uid, "allowed": verdict.allowed} | _details(verdict),
+        }
+    )
 
 
 def _details(verdict: Verdict) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the certificates of a folder need now, and why.
 
-Law: a pure function of what the files hold, the names wanted and the time. Each step leaves less to do: from any
-contents, those of a crash between two writes included, the steps end at `Keep` or at `Refuse`.
+Law: a pure function of what the files hold, the names wanted and the time. Each step leaves less to do: from
+any contents, those of a crash between two writes included, the steps end at `Keep` or at `Refuse`.
 """
 
 from __future__ import annotations

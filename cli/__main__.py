@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, review, serve
+from . import demo, review, serve, webhooks
 from .exits import EXIT_OK
 
 
@@ -24,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     for name, module, summary in (
         ("review", review, "judge manifests offline, as the webhook would"),
         ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
+        ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
     ):
         command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")

@@ -1,4 +1,4 @@
-"""One object through both webhooks, as the API server would send it: repaired first, then judged as it will be stored."""
+"""One object through both webhooks, as the API server would send it: repaired, then judged as it will be stored."""
 
 from __future__ import annotations
 

@@ -27,7 +27,13 @@ _MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-f", "--file", dest="files", action="extend", nargs="+", required=True, metavar="FILE",
+        "-f",
+        "--file",
+        dest="files",
+        action="extend",
+        nargs="+",
+        required=True,
+        metavar="FILE",
         help="manifests or folders of them; - for standard input",
     )
     parser.add_argument("--state", type=Path, metavar="DIR", help="manifests of the cluster: nodes, ConfigMaps")

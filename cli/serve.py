@@ -16,7 +16,7 @@ from typing import Final
 from admission.policy import Policy
 from admission.process import ADMISSION, STATUS, Addresses, listeners
 from admission.settings import SettingsError
-from certs.folder import CertificateFolderError, CertificateFiles, ensure
+from certs.folder import CertificateFiles, CertificateFolderError, ensure
 from certs.keeper import Keeper
 from certs.server_names import InvalidServerName, ServerNames, server_names
 from halfcard import names
@@ -34,20 +34,36 @@ from .settings_file import settings_from
 
 _REPORT_EVERY_S: Final = 1.0
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what it is compared with, not where we listen
 _SERVICE: Final = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     address = parse_address_argument
     parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="manifests of the cluster; watched")
-    parser.add_argument("--admission", type=address, default=f"127.0.0.1:{names.ADMISSION_PORT}", metavar="ADDRESS",
-                        help="where the webhook listens, over TLS (default %(default)s; port 0: any free one)")
-    parser.add_argument("--status", type=address, default=f"127.0.0.1:{names.STATUS_PORT}", metavar="ADDRESS",
-                        help="/healthz, /readyz and /metrics, without TLS (default %(default)s)")
+    parser.add_argument(
+        "--admission",
+        type=address,
+        default=f"127.0.0.1:{names.ADMISSION_PORT}",
+        metavar="ADDRESS",
+        help="where the webhook listens, over TLS (default %(default)s; port 0: any free one)",
+    )
+    parser.add_argument(
+        "--status",
+        type=address,
+        default=f"127.0.0.1:{names.STATUS_PORT}",
+        metavar="ADDRESS",
+        help="/healthz, /readyz and /metrics, without TLS (default %(default)s)",
+    )
     parser.add_argument("--tls-dir", type=Path, metavar="DIR", help="keeps CA and certificate (default STATE/.tls)")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    parser.add_argument("--grace", type=float, default=Stopping().grace_s, metavar="SECONDS",
-                        help="how long to serve on after SIGTERM (default %(default)s)")
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=Stopping().grace_s,
+        metavar="SECONDS",
+        help="how long to serve on after SIGTERM (default %(default)s)",
+    )
     parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
 
 
@@ -101,7 +117,7 @@ def _setup(arguments: argparse.Namespace, log: Log) -> Setup:
 
 def _callable(host: str) -> tuple[str, ...]:
     """An address to listen on is one to be called by, unless it stands for all of them."""
-    return () if host in ("", "0.0.0.0", "::") else (host,)
+    return () if host in _EVERYWHERE else (host,)
 
 
 async def _serve(setup: Setup, lifecycle: Lifecycle) -> None:

@@ -151,9 +151,7 @@ def _wish(limits: Written, requests: Written, dialects: Dialects) -> Wish:
 _remembered_wish = lru_cache(maxsize=1024)(_wish)
 
 
-def _read_resource(
-    resource: str, spellings: Mapping[str, str], dialect: Dialect
-) -> tuple[Ask | None, list[Problem]]:
+def _read_resource(resource: str, spellings: Mapping[str, str], dialect: Dialect) -> tuple[Ask | None, list[Problem]]:
     """One resource from both sides; a side that is not written agrees with the other."""
     readings = {side: read_amount(dialect, resource, text) for side, text in spellings.items()}
     refused = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# --- resources, by the system that people bring them from -----------------------------------------------------------
+# --- resources, by the system that people bring them from ------------------------------------------------------------
 
 TENCENT: Final = "tencent.com"
 TUYA: Final = "tuya.com"
@@ -32,14 +32,14 @@ HAMI_GPUMEM: Final = "nvidia.com/gpumem"  # MiB of each card
 HAMI_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
 HAMI_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card
 
-# --- labels that NVIDIA's feature discovery puts on nodes -------------------------------------------------------------
+# --- labels that NVIDIA's feature discovery puts on nodes ------------------------------------------------------------
 
 NVIDIA_LABEL_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card
 NVIDIA_LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
 NVIDIA_LABEL_COUNT: Final = "nvidia.com/gpu.count"
 NVIDIA_LABEL_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
-# --- annotations ------------------------------------------------------------------------------------------------------
+# --- annotations -----------------------------------------------------------------------------------------------------
 
 CORE_LIMIT_SUFFIX: Final = "/vcuda-core-limit"  # burst ceiling of the pod's containers, written by people
 
@@ -52,11 +52,17 @@ PREDICATE_SUFFIX: Final = "/predicate-"  # gpu-manager's record of node, time an
 GPU_ASSIGNED_SUFFIX: Final = "/gpu-assigned"
 ALIYUN_RECORD_PREFIX: Final = "ALIYUN_COM_GPU_MEM_"  # gpushare's record of card and amounts
 OWNED_SUFFIXES: Final = (PREDICATE_SUFFIX, GPU_ASSIGNED_SUFFIX)
-OWNED_PREFIXES: Final = (OWN_PREFIX, ALIYUN_RECORD_PREFIX, "hami.io/vgpu-", "hami.io/bind-", "volcano.sh/gpu-index")
+OWNED_PREFIXES: Final = (
+    OWN_PREFIX,
+    ALIYUN_RECORD_PREFIX,
+    "hami.io/vgpu-",
+    "hami.io/bind-",
+    "volcano.sh/gpu-index",
+)
 CDI_PREFIX: Final = "cdi.k8s.io/"  # some runtimes hand out devices by annotation
 MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, nobody may change it
 
-# --- environment of containers ----------------------------------------------------------------------------------------
+# --- environment of containers ---------------------------------------------------------------------------------------
 
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 SEES_NOTHING: Final = "void"  # tells NVIDIA's runtime to leave the container alone
@@ -88,9 +94,14 @@ LOOSENING_ENV: Final = frozenset(
 )
 """Variables that switch off or feed the libraries that hold a container to its share."""
 
-LOOSENING_ENV_PREFIXES: Final = ("HALFCARD_", ALIYUN_RECORD_PREFIX, "CUDA_DEVICE_MEMORY_LIMIT_", "VOLCANO_GPU_")
+LOOSENING_ENV_PREFIXES: Final = (
+    "HALFCARD_",
+    ALIYUN_RECORD_PREFIX,
+    "CUDA_DEVICE_MEMORY_LIMIT_",
+    "VOLCANO_GPU_",
+)
 
-# --- paths of nodes that lead around the scheduler ----------------------------------------------------------------------
+# --- paths of nodes that lead around the scheduler -------------------------------------------------------------------
 
 DEVICE_FILES: Final = "/dev/nvidia"  # and everything that begins so
 PROTECTED_PATHS: Final = (
@@ -114,10 +125,11 @@ PROTECTED_PATHS: Final = (
 )
 DEVICE_LIST_MOUNT: Final = "/run/nvidia-container-devices"  # NVIDIA's list of devices by mounts
 
-# --- where Halfcard itself lives and listens --------------------------------------------------------------------------
+# --- where Halfcard itself lives and listens -------------------------------------------------------------------------
 
 NAMESPACE: Final = "halfcard-system"
 ADMISSION_SERVICE: Final = "halfcard-admission"
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
 KUBE_SYSTEM: Final = "kube-system"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 

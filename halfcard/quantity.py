@@ -1,12 +1,13 @@
 """Kubernetes quantities, exact: the number is a whole count of nanos, never a float.
 
-The grammar and the canonical spelling are those of `resource.Quantity` in the API server.
+The grammar and the canonical spelling are those of `resource.Quantity` in the API server. It reads a few things more,
+which nobody means: texts without any digit (as 0), exponents beyond eight bits, and hundreds of digits.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -16,6 +17,7 @@ NANOS: Final = 10**9
 """Nanos in one; the API server keeps nothing finer and rounds away from zero."""
 
 INT64_MAX: Final = 2**63 - 1
+"""The API server caps binary amounts here, and only those."""
 
 _GRAMMAR: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
@@ -26,8 +28,11 @@ _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIX: Final = ["", *_BINARY]
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()} | {0: ""}
-_MAX_DIGITS: Final = 400
-"""Longer numbers are refused: nothing real needs them and arithmetic on them is not free."""
+_MAX_LENGTH: Final = 400
+"""Longer texts are refused: nothing real needs them and arithmetic on them is not free."""
+
+_EXPONENTS: Final = range(-128, 128)
+"""Refused beyond, for the same reason."""
 
 
 class InvalidQuantity(ValueError):
@@ -44,13 +49,7 @@ class Quantity:
     """
 
     nanos: int
-    family: Family = "decimal"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Quantity) and self.nanos == other.nanos
-
-    def __hash__(self) -> int:
-        return hash(self.nanos)
+    family: Family = field(default="decimal", compare=False)
 
     @classmethod
     def of(cls, amount: int) -> Quantity:
@@ -77,18 +76,20 @@ class Quantity:
         mantissa, exponent = _mantissa(self.nanos)
         if self.family == "exponent":
             return f"{mantissa}e{exponent}" if exponent else str(mantissa)
-        return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+        return f"{mantissa}{_DECIMAL_SUFFIX.get(exponent, f'e{exponent}')}"
 
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
-    match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_DIGITS else None
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or not (match["whole"] or match["fraction"]):
         raise InvalidQuantity(text)
     fraction = match["fraction"] or ""
     digits = int((match["whole"] or "") + fraction)
     scale, family = _scale(match["suffix"] or "", text)
     nanos = _round_up(digits * scale[0] * NANOS, 10 ** len(fraction) * scale[1])
+    if family == "binary":
+        nanos = min(nanos, INT64_MAX * NANOS)
     return Quantity(-nanos if match["sign"] == "-" else nanos, _kept_family(family, nanos))
 
 
@@ -99,7 +100,7 @@ def _scale(suffix: str, text: str) -> tuple[tuple[int, int], Family]:
     if suffix in _DECIMAL or not suffix:
         return _power_of_ten(_DECIMAL.get(suffix, 0)), "decimal"
     exponent = int(suffix[1:])
-    if not -128 <= exponent <= 127:  # the API server reads the exponent into eight bits
+    if exponent not in _EXPONENTS:
         raise InvalidQuantity(text)
     return _power_of_ten(exponent), "exponent"
 
@@ -127,8 +128,8 @@ def _spell_binary(nanos: int) -> str:
 
 
 def _mantissa(nanos: int) -> tuple[int, int]:
-    """The smallest whole mantissa whose power of ten is a multiple of three, up to exa."""
+    """The smallest whole mantissa whose power of ten is a multiple of three."""
     mantissa, exponent = nanos, -9
-    while mantissa and mantissa % 1000 == 0 and exponent < 18:
+    while mantissa and mantissa % 1000 == 0 and exponent + 3 in _EXPONENTS:
         mantissa, exponent = mantissa // 1000, exponent + 3
     return (mantissa, exponent) if mantissa else (0, 0)

@@ -29,9 +29,7 @@ class FolderSource:
         ManifestError: the folder is not there, or holds a manifest that cannot be read.
     """
 
-    def __init__(
-        self, folder: Path, dealings: Dealings | None = None, *, poll_seconds: float = POLL_SECONDS
-    ) -> None:
+    def __init__(self, folder: Path, dealings: Dealings | None = None, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._folder = folder
         self._dealings = dealings or Dealings()
         self._poll_seconds = poll_seconds
@@ -56,23 +54,23 @@ class FolderSource:
 
     def _refresh(self) -> None:
         """The signature is taken before the files are read: what changes meanwhile is seen the next time."""
+        signature = self._signature()
+        if signature == self._seen:
+            return
+        self._seen = signature  # also when reading fails: the same mistake is not read every second
         try:
-            signature = self._signature()
-            if signature != self._seen:
-                self._seen = signature  # also when reading fails: the same mistake is not read every second
-                self._view = self._load()
-                self._mistake = None
+            self._view, self._mistake = self._load(), None
         except ManifestError as error:
             self._mistake = str(error)
 
     def _signature(self) -> _Signature | None:
-        """None for a folder that is not there."""
-        return tuple(_sign(path) for path in files_below(self._folder)) if self._folder.is_dir() else None
+        """None where the folder cannot be listed; loading it says why."""
+        try:
+            return tuple(_sign(path) for path in files_below(self._folder))
+        except ManifestError:
+            return None
 
     def _load(self) -> ClusterView:
-        if not self._folder.is_dir():
-            fix = "make the folder, or name another"
-            raise ManifestError(str(self._folder), 1, what="the state folder is not there", fix=fix)
         documents = chain.from_iterable(read_file(path) for path in files_below(self._folder))
         return gather(documents, self._dealings)
 

@@ -53,9 +53,7 @@ def _key(document: Document) -> _Key:
     found = metadata if isinstance(metadata, dict) else {}
     name, namespace = found.get("name"), found.get("namespace") or _DEFAULT_NAMESPACE
     if not isinstance(name, str) or not name or not isinstance(namespace, str):
-        raise document.refused(
-            f"the {document.kind} has no name", "add metadata.name, in quotes if it is a number"
-        )
+        raise document.refused(f"the {document.kind} has no name", "add metadata.name, in quotes if it is a number")
     return ("" if document.kind in _CLUSTER_WIDE else namespace, name)
 
 

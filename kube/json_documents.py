@@ -67,9 +67,7 @@ def _document(text: str, start: int, source: str) -> tuple[Any, int]:
 def _check(document: str, line: int, source: str) -> None:
     """What Python's own reader lets pass: keys written twice, half characters, great depth."""
     try:
-        jiter.from_json(
-            document.encode(), catch_duplicate_keys=True, allow_inf_nan=False, float_mode="lossless-float"
-        )
+        jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False, float_mode="lossless-float")
     except ValueError as error:
         place = _PLACE.fullmatch(str(error))
         what = place["what"] if place else str(error)

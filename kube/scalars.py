@@ -29,9 +29,11 @@ _WORDS: Final[dict[str, Scalar]] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-_NO_NUMBERS: Final = frozenset(
-    sign + word for word in (".inf", ".Inf", ".INF") for sign in ("", "+", "-")
-) | {".nan", ".NaN", ".NAN"}
+_NO_NUMBERS: Final = frozenset(sign + word for word in (".inf", ".Inf", ".INF") for sign in ("", "+", "-")) | {
+    ".nan",
+    ".NaN",
+    ".NAN",
+}
 _NUMBER_START: Final = frozenset("+-.0123456789")
 _INTEGER: Final = re.compile(
     r"(?P<sign>[+-]?)(?:0[bB](?P<b>[01]+)|0[xX](?P<x>[0-9a-fA-F]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>0|[1-9][0-9]*))",

@@ -134,9 +134,7 @@ class _Reader:
             if key == "<<" and _is_plain(event):
                 inherited += self._inherited(self._next(), depth)
             elif key in found:
-                self._refuse(
-                    event, f'the key "{printable(key, 80)}" stands twice in one mapping', "keep one of them"
-                )
+                self._refuse(event, f'the key "{printable(key, 80)}" stands twice in one mapping', "keep one of them")
             else:
                 found[key] = self._value(self._next(), depth)
         return {**_first_wins(inherited), **found} if inherited else found
@@ -156,9 +154,7 @@ class _Reader:
         value = self._value(event, depth)
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):
-            self._refuse(
-                event, "<< merges something that is no mapping", "name an anchored mapping after <<:"
-            )
+            self._refuse(event, "<< merges something that is no mapping", "name an anchored mapping after <<:")
         return mappings
 
     def _alias(self, event: Event) -> Any:
@@ -172,9 +168,7 @@ class _Reader:
         self._size += size
         self._aliased += size
         if self._aliased > MAX_ALIASED:
-            self._refuse(
-                event, f"aliases stand for more than {MAX_ALIASED} characters", "write the values out"
-            )
+            self._refuse(event, f"aliases stand for more than {MAX_ALIASED} characters", "write the values out")
         return value
 
     def _scalar(self, event: Event) -> Any:

@@ -62,7 +62,9 @@ class Vcuda:
             yield CORES.broken(at(where, self.core), cores, f"use {_nearest_cards(cores)}")
         if 0 < cores < WHOLE_CARD and not memory:
             yield SHARE_NEEDS_MEMORY.broken(
-                at(where, self.memory), "nothing", f"add {self.memory}, in units of {UNIT_MIB} MiB (or write 5Gi)"
+                at(where, self.memory),
+                "nothing",
+                f"add {self.memory}, in units of {UNIT_MIB} MiB (or write 5Gi)",
             )
         if memory and not cores and not self.memory_alone:
             yield MEMORY_ALONE.broken(at(where, self.core), "nothing", f"add {self.core}, 1-99 for a share of one card")
@@ -84,7 +86,10 @@ def _read_cores(quantity: Quantity) -> Reading | Refusal:
         return Refusal(CORES, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
     reading = whole_number(quantity)
     if isinstance(reading, Reading) and 1 <= reading.amount <= 9:
-        return Reading(reading.amount, hint=f"{reading.amount} is {reading.amount} % of a card, {reading.amount} cards are {reading.amount}00")
+        return Reading(
+            reading.amount,
+            hint=f"{reading.amount} is {reading.amount} % of a card, {reading.amount} cards are {reading.amount}00",
+        )
     return reading
 
 

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from serving.limits import Limits
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
-from tests.serving.conversation import GET, Echo, answer, post, server, trusting
+from tests.serving.conversation import GET, Echo, answer, post, read_body, server, trusting
 from tests.serving.on_loop import on_loop, until
 
 QUICK = Limits(handshake_s=0.2, header_s=0.2, body_s=0.2, write_s=0.2)
@@ -70,6 +70,37 @@ async def test_an_application_learns_that_the_body_will_not_come() -> None:
         client.send(post(b"half", length=8))
         await client.until_closed()
         await until(lambda: echo.bodies == [None], what="the application sees the disconnect")
+
+
+@on_loop
+async def test_it_learns_so_at_once_even_from_a_client_that_does_not_say_goodbye(
+    authority: Authority, tls: ReloadingContext
+) -> None:
+    echo = Echo()
+    async with server(echo, tls=tls, limits=QUICK) as running:
+        client = await running.connect(trusting(authority))
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.send(post(b"half", length=8))
+        await until(lambda: echo.bodies == [None], what="the disconnect", within_s=LATEST_S)
+        client.close()
+
+
+@on_loop
+async def test_a_client_is_not_blamed_for_an_application_that_does_not_read() -> None:
+    may_read = asyncio.Event()
+
+    async def late_reader(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await may_read.wait()
+        await answer(send, b"%d" % len(await read_body(receive) or b""))
+
+    async with server(late_reader, limits=QUICK) as running:
+        client, slow = await running.connect(), await running.connect()
+        client.send(post(b"x" * 1_000_000))
+        slow.send(HALF_HEADER)
+        await slow.until_closed()  # So the deadlines have passed.
+        may_read.set()
+        assert (await client.answer()).body == b"1000000"
 
 
 @on_loop
@@ -161,6 +192,19 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         client = await running.connect()
         client.send(post(b"one") + post(b"two") + post(b"three"))
         assert [(await client.answer()).body for _ in range(3)] == [b"one", b"two", b"three"]
+
+
+@on_loop
+async def test_a_connection_goes_on_after_pipelined_requests() -> None:
+    async def quick(scope: Scope, _: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await answer(send, b"ok")
+
+    async with server(quick, limits=QUICK) as running:
+        client = await running.connect()
+        client.send(GET + GET)
+        assert [(await client.answer()).body for _ in range(2)] == [b"ok", b"ok"]
+        assert (await client.ask()).body == b"ok"
 
 
 @on_loop

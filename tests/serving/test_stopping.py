@@ -10,12 +10,12 @@ from starlette.types import Receive, Scope, Send
 
 from serving.errors import CannotServeError
 from serving.listener import Stopping
-from tests.serving.conversation import GET, Client, Echo, Server, answer, post, server
+from tests.serving.conversation import Client, Echo, Server, answer, post, server
 from tests.serving.on_loop import on_loop, until
 
 
 class Gate:
-    """Answers a request when the test lets it."""
+    """Answers a POST when the test lets it, and a GET at once."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -23,8 +23,9 @@ class Gate:
 
     async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
         assert scope["type"] == "http"
-        self.entered.set()
-        await self.opened.wait()
+        if scope["method"] == "POST":
+            self.entered.set()
+            await self.opened.wait()
         await answer(send, b"done")
 
 
@@ -32,7 +33,7 @@ async def until_nobody_listens(running: Server) -> None:
     while True:
         try:
             await running.connect()
-        except ConnectionRefusedError:
+        except ConnectionError:
             return
 
 
@@ -41,7 +42,7 @@ async def test_a_request_in_flight_is_finished_and_says_that_it_was_the_last() -
     gate = Gate()
     async with server(gate) as running:
         client = await running.connect()
-        client.send(GET)
+        client.send(post(b""))
         await gate.entered.wait()
         running.lifecycle.stop()
         await until_nobody_listens(running)
@@ -77,11 +78,24 @@ async def test_while_draining_every_answer_closes_and_newcomers_are_still_served
         old = await running.connect()
         await old.ask()
         running.lifecycle.stop()
-        await asyncio.sleep(0)
         await until_draining(running)
         assert (await old.ask()).headers["connection"] == "close"
         new = await running.connect()
         assert (await new.ask()).headers["connection"] == "close"
+        assert not running.serving.done()
+
+
+@on_loop
+async def test_a_request_in_flight_when_draining_begins_closes_its_connection() -> None:
+    gate = Gate()
+    async with server(gate, stopping=Stopping(grace_s=0, drain_s=0.3)) as running:
+        client = await running.connect()
+        client.send(post(b""))
+        await gate.entered.wait()
+        running.lifecycle.stop()
+        await until_draining(running)
+        gate.opened.set()
+        assert (await client.answer()).headers["connection"] == "close"
         assert not running.serving.done()
 
 
@@ -95,7 +109,7 @@ async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
     gate = Gate()
     async with server(gate, stopping=Stopping(grace_s=0, drain_s=0, finish_s=0.1)) as running:
         client = await running.connect()
-        client.send(GET)
+        client.send(post(b""))
         await gate.entered.wait()
         running.lifecycle.stop()
         assert await client.until_closed() == b""
@@ -108,7 +122,7 @@ async def test_cancelling_ends_at_once() -> None:
     gate = Gate()
     async with server(gate, stopping=Stopping(grace_s=60)) as running:
         client = await running.connect()
-        client.send(GET)
+        client.send(post(b""))
         await gate.entered.wait()
         running.serving.cancel()
         assert await client.until_closed() == b""

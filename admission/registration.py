@@ -1,0 +1,159 @@
+"""How the API server is told of the webhooks: which objects it sends, and which never leave it.
+
+Pods that ask for no GPU and reach for none are kept away by `matchConditions`, so an outage of Halfcard touches only
+pods that concern it. Mutating fails open (what it would repair is refused by Kubernetes itself), validating pods fails
+closed, because it protects neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from halfcard import names
+from halfcard.dialects import Dialects
+
+_TIMEOUT_S: Final = 5
+_POD_CHANGES: Final = ("CREATE", "UPDATE")
+_WORKLOADS: Final = (
+    ("", ["replicationcontrollers", "podtemplates"]),
+    ("apps", ["deployments", "statefulsets", "daemonsets", "replicasets"]),
+    ("batch", ["jobs", "cronjobs"]),
+)
+
+
+def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
+    """Both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
+    client = _Client(sorted(exempt), ca_bundle)
+    concerned = [{"name": "reaches-for-a-gpu", "expression": concerns_us(dialects)}]
+    pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
+    resized = _rule("", ["pods/resize"], ["UPDATE"])
+    workloads = [_rule(group, resources) for group, resources in _WORKLOADS]
+    quotas = [_rule("", ["resourcequotas"])]
+    mutating = [
+        client.webhook("mutate-pods", names.MUTATE_PODS_PATH, [pods, added], conditions=concerned),
+        client.webhook("mutate-workloads", names.MUTATE_WORKLOADS_PATH, workloads),
+        client.webhook("mutate-resourcequotas", names.MUTATE_QUOTAS_PATH, quotas),
+    ]
+    for each in mutating:
+        each["reinvocationPolicy"] = "IfNeeded"
+    validating = [
+        client.webhook(
+            "validate-pods",
+            names.VALIDATE_PODS_PATH,
+            [pods, added, resized],
+            conditions=concerned,
+            fails="Fail",
+        ),
+        client.webhook("validate-workloads", names.VALIDATE_WORKLOADS_PATH, workloads),
+    ]
+    return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
+
+
+class _Client:
+    """What all webhooks have in common."""
+
+    def __init__(self, exempt: Sequence[str], ca_bundle: str) -> None:
+        self._exempt = list(exempt)
+        self._ca_bundle = ca_bundle
+
+    def webhook(
+        self,
+        name: str,
+        path: str,
+        rules: list[dict[str, Any]],
+        *,
+        conditions: Sequence[Mapping[str, str]] = (),
+        fails: str = "Ignore",
+    ) -> dict[str, Any]:
+        service = {"namespace": names.NAMESPACE, "name": names.ADMISSION_SERVICE, "path": path, "port": 443}
+        trust = {"caBundle": self._ca_bundle} if self._ca_bundle else {}
+        exempt = {"key": names.NAMESPACE_LABEL, "operator": "NotIn", "values": self._exempt}
+        return {
+            "name": f"{name}.{names.OWN_DOMAIN}",
+            "clientConfig": {"service": service, **trust},
+            "rules": rules,
+            "namespaceSelector": {"matchExpressions": [exempt]},
+            "failurePolicy": fails,
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": _TIMEOUT_S,
+            "admissionReviewVersions": ["v1", "v1beta1"],
+            **({"matchConditions": [dict(each) for each in conditions]} if conditions else {}),
+        }
+
+
+def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": f"{sort}WebhookConfiguration",
+        "metadata": {"name": "halfcard"},
+        "webhooks": webhooks,
+    }
+
+
+def _rule(group: str, resources: list[str], operations: Sequence[str] = _POD_CHANGES) -> dict[str, Any]:
+    version = ["v1"]
+    return {
+        "apiGroups": [group],
+        "apiVersions": version,
+        "operations": list(operations),
+        "resources": resources,
+    }
+
+
+def concerns_us(dialects: Dialects) -> str:
+    """A CEL expression: false only for a pod that asks for no GPU and could reach for none."""
+    return " || ".join(
+        (
+            _any_container(_asks(dialects)),
+            _any_container(_chooses_devices(), also_ephemeral=True),
+            "(has(object.spec.volumes) && object.spec.volumes.exists(v, has(v.hostPath)))",
+            *(
+                _carries_record(holder, field)
+                for holder in ("object", "oldObject")
+                for field in ("annotations", "labels")
+            ),
+        )
+    )
+
+
+def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
+    kinds = ["initContainers", *(["ephemeralContainers"] if also_ephemeral else [])]
+    lists = [f"object.spec.containers.exists(c, {test})"]
+    lists += [f"(has(object.spec.{kind}) && object.spec.{kind}.exists(c, {test}))" for kind in kinds]
+    return f"({' || '.join(lists)})"
+
+
+def _asks(dialects: Dialects) -> str:
+    wanted = _cel_list(sorted(dialects.resources))
+    sides = (
+        f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted}))" for side in ("limits", "requests")
+    )
+    return f"has(c.resources) && ({' || '.join(sides)})"
+
+
+def _chooses_devices() -> str:
+    widening = sorted(names.WIDENING_ENV)
+    prefix = " || ".join(f"'{name}'.startsWith(f.prefix)" for name in widening)
+    device_list = names.DEVICE_LIST_MOUNT.rpartition("/")[2]
+    return " || ".join(
+        (
+            f"(has(c.env) && c.env.exists(e, e.name in {_cel_list(widening)}))",
+            f"(has(c.envFrom) && c.envFrom.exists(f, has(f.prefix) && f.prefix != '' && ({prefix})))",
+            f"(has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.contains('{device_list}')))",
+        )
+    )
+
+
+def _carries_record(holder: str, field: str) -> str:
+    """On an update the record may be what is taken away."""
+    begins = [f"k.startsWith('{prefix}')" for prefix in (*names.OWNED_PREFIXES, names.CDI_PREFIX)]
+    contains = [f"k.contains('{suffix}')" for suffix in names.OWNED_SUFFIXES]
+    where = f"{holder}.metadata.{field}"
+    test = f"(has({where}) && {where}.exists(k, {' || '.join((*begins, *contains))}))"
+    return test if holder == "object" else f"(oldObject != null && {test})"
+
+
+def _cel_list(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"

@@ -1,0 +1,40 @@
+"""`halfcard webhooks`: the two configuration objects that make the API server ask Halfcard."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+from pathlib import Path
+
+import yaml
+
+from admission.registration import configurations
+from admission.settings import SettingsError
+
+from .exits import EXIT_OK, EXIT_USAGE
+from .settings_file import settings_from
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors: people edit this."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ca", type=Path, metavar="FILE", help="the CA that signed the webhook's certificate")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        policy = settings_from(arguments.settings).policy()
+        bundle = base64.b64encode(arguments.ca.read_bytes()).decode() if arguments.ca else ""
+    except (SettingsError, OSError) as error:
+        print(f"halfcard webhooks: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle)
+    print(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=100), end="")
+    return EXIT_OK

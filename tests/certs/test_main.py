@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from certs.__main__ import main
+
+
+def test_one_line_says_what_was_done_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["ensure", str(tmp_path), "--name", "halfcard.svc", "--name", "127.0.0.1"]
+
+    assert [main(arguments), main(arguments)] == [0, 0]
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path}: renewed: ca.crt is missing; valid until ")
+    assert second.startswith(f"{tmp_path}: kept: valid until ")
+
+
+def test_a_bad_name_is_a_bad_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ensure", str(tmp_path), "--name", "no name"]) == 2
+
+    assert "server name 'no name': neither" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [[], ["ensure"], ["ensure", "folder"], ["renew", "folder"]])
+def test_what_is_not_a_command_is_a_bad_argument(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+
+    assert stopped.value.code == 2
+    assert "usage: python -m certs" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o777)
+
+    assert main(["ensure", str(tmp_path), "--name", "halfcard.svc"]) == 3
+
+    assert "chmod 700" in capsys.readouterr().err
