@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
+from halfcard import names
 from halfcard.asks import Asked
 from halfcard.claims import WHOLE_CARD
 from halfcard.pods import Pod
@@ -76,6 +79,16 @@ def mark(key: str, share: int) -> str:
 
 
 def is_ours(pod: Pod, marked: str | None) -> bool:
-    """A mark counts only as long as nobody has changed the limit it speaks of."""
+    """A mark counts only for a core limit, and as long as nobody has changed the limit it speaks of."""
     key, _, value = (marked or "").partition("=")
-    return bool(key) and pod.annotations.get(key) == value
+    return key.endswith(names.CORE_LIMIT_SUFFIX) and pod.annotations.get(key) == value
+
+
+def without_our_default(pod: Pod) -> Pod:
+    """What people wrote: our own limit is decided anew, so it is no mistake of theirs when it fits no longer."""
+    marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
+    if pod.metadata is None or marked is None or not is_ours(pod, marked):
+        return pod
+    ours = (marked.partition("=")[0], names.CORE_LIMIT_DEFAULTED)
+    kept = {key: text for key, text in pod.annotations.items() if key not in ours}
+    return replace(pod, metadata=replace(pod.metadata, annotations=kept))

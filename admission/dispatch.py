@@ -79,7 +79,8 @@ def _validate_workloads(request: Request, policy: Policy, cluster: ClusterView) 
 def _mutate_quotas(request: Request, policy: Policy, _cluster: ClusterView) -> Verdict:
     if request.kind.kind != "ResourceQuota" or request.sub_resource:
         return ALLOWED
-    return mutate_quota(msgspec.convert(request.object, Quota), policy)
+    old = msgspec.convert(request.old_object, Quota) if request.old_object is not None else None
+    return mutate_quota(msgspec.convert(request.object, Quota), policy, old=old)
 
 
 DECISIONS: Final[Mapping[str, Decision]] = {

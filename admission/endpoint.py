@@ -18,6 +18,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from halfcard.cluster import ClusterView
+from halfcard.problems import printable
 from serving.log import Log
 
 from . import wire
@@ -28,6 +29,9 @@ from .review import Verdict
 
 _JSON: Final = b"application/json"
 _TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
+_LONGEST_SENTENCE: Final = 400
+"""It may quote the caller, in a log line and in an answer."""
+
 _LONGEST_READ_S: Final = 30.0
 """The API server never waits longer for a webhook."""
 
@@ -90,7 +94,8 @@ class Endpoint:
             ms=round(seconds * 1000, 3),
         )
 
-    def _failed(self, status: int, sentence: str) -> tuple[int, bytes, bytes]:
+    def _failed(self, status: int, why: str) -> tuple[int, bytes, bytes]:
+        sentence = printable(why, _LONGEST_SENTENCE)
         self.metrics.failed(status)
         self.log.warning("unreadable request", webhook=self.path, status=status, why=sentence)
         return status, b"text/plain; charset=utf-8", sentence.encode("utf-8", "replace") + b"\n"
@@ -117,20 +122,18 @@ def check_head(scope: Scope) -> None:
 
 
 async def _body_in_time(scope: Scope, receive: Receive) -> bytes:
-    message = await receive()
-    if not message.get("more_body"):
-        return _bounded(message.get("body", b""))
     wanted = _TIMEOUT.search(scope.get("query_string", b""))
     patience = min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
     try:
         async with asyncio.timeout(patience):
-            return await _rest_of_body([message["body"]], receive)
+            return await _body(receive)
     except TimeoutError:
         raise Refused(408, f"the body was not complete within {patience:g} s") from None
 
 
-async def _rest_of_body(parts: list[bytes], receive: Receive) -> bytes:
-    size, more = len(parts[0]), True
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -141,12 +144,6 @@ async def _rest_of_body(parts: list[bytes], receive: Receive) -> bytes:
             raise _too_large()
         more = message.get("more_body", False)
     return b"".join(parts)
-
-
-def _bounded(body: bytes) -> bytes:
-    if len(body) > wire.MAX_BODY_BYTES:
-        raise _too_large()
-    return body
 
 
 def _too_large() -> Refused:

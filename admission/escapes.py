@@ -6,6 +6,7 @@ The tables of variables and paths stand in `halfcard.names`.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,6 +35,7 @@ _WATCHED: Final = (
     *names.LOOSENING_ENV_PREFIXES,
     names.LIBRARY_PATH,
 )
+_OTHER_DOORS: Final = re.compile(r"^(/proc/([0-9]+|self|thread-self)(/task/[0-9]+)?/(root|cwd))+(?=/|$)")
 _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
 
 
@@ -51,7 +53,7 @@ def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
     for where, now, before in subject.metadata():
         for key in {**now, **before}:
             if is_owned(key) and now.get(key) != before.get(key) and not _is_our_default(subject, key):
-                got, fix = now.get(key, "nothing"), "put it back" if key in before else "leave it away"
+                got, fix = now.get(key, "nothing"), "put it back" if key in before else "remove it"
                 yield OWNED.broken(f'{where}["{key}"]', got, fix)
 
 
@@ -67,12 +69,12 @@ def _is_our_default(subject: Subject, key: str) -> bool:
 def no_device_lists(subject: Subject) -> Iterator[Problem]:
     for key, value in subject.pod.annotations.items():
         if key.startswith(names.CDI_PREFIX):
-            yield DEVICE_LIST.broken(f'metadata.annotations["{key}"]', value, "leave it away")
+            yield DEVICE_LIST.broken(f'metadata.annotations["{key}"]', value, "remove it, and ask for GPU in resources")
     for place, _ in subject.containers():
         for number, mount in enumerate(place.container.volume_mounts or ()):
             if _DEVICE_LIST in mount.mount_path and _is_within(_real(mount.mount_path), names.DEVICE_LIST_MOUNT):
                 where = f"{place.where}.volumeMounts[{number}].mountPath"
-                yield DEVICE_LIST.broken(where, mount.mount_path, "ask for a GPU in resources instead")
+                yield DEVICE_LIST.broken(where, mount.mount_path, "remove it, and ask for GPU in resources")
 
 
 def environment(subject: Subject) -> Iterator[Problem]:
@@ -89,12 +91,12 @@ def _variable(where: str, variable: EnvVar, claim: Claim | None) -> Iterator[Pro
     if harmless is not None:
         if variable.value_from or (variable.value or "") not in harmless:
             got = f"{variable.name}={'(valueFrom)' if variable.value_from else variable.value}"
-            yield ENV_WIDENS.broken(where, got, "leave it away and ask for a GPU in resources")
+            yield ENV_WIDENS.broken(where, got, "remove it, and ask for GPU in resources")
     elif claim is not None and claim.is_share:
         if _loosens(variable.name):
-            yield ENV_LOOSENS.broken(where, variable.name, "leave it away")
+            yield ENV_LOOSENS.broken(where, variable.name, "remove it")
         elif variable.name == names.LIBRARY_PATH:
-            yield LIBRARY_PATH.broken(where, variable.name, "leave it away if the image works without it")
+            yield LIBRARY_PATH.broken(where, variable.name, "remove it if the image works without it")
 
 
 def _loosens(name: str) -> bool:
@@ -111,7 +113,7 @@ def _source(subject: Subject, where: str, source: EnvFrom, claim: Claim | None) 
         return
     for name in sorted(source.prefix + key for key in keys):
         if name in names.WIDENING_ENV or (holds_share and _loosens(name)):
-            yield ENV_FROM.broken(where, name, "remove the key from the ConfigMap, or name the keys you need in env")
+            yield ENV_FROM.broken(where, name, "remove the key from the ConfigMap, or list the keys you need under env")
 
 
 def _known_keys(subject: Subject, source: EnvFrom) -> frozenset[str] | None:
@@ -134,7 +136,8 @@ def host_paths(subject: Subject) -> Iterator[Problem]:
     for number, volume in enumerate((spec and spec.volumes) or ()):
         if volume.host_path is not None and leads_to_gpu(volume.host_path.path):
             where = f"spec.volumes[{number}].hostPath.path"
-            yield HOST_PATH.broken(where, volume.host_path.path, "ask for a GPU in resources instead")
+            fix = "remove it or mount less, and ask for GPU in resources"
+            yield HOST_PATH.broken(where, volume.host_path.path, fix)
 
 
 def leads_to_gpu(path: str) -> bool:
@@ -146,8 +149,8 @@ def leads_to_gpu(path: str) -> bool:
 
 
 def _real(path: str) -> str:
-    """/var/run is /run on every node of today, and // is /."""
-    plain = posixpath.normpath("/" + path.lstrip("/"))
+    """/var/run is /run on every node of today, // is /, and every process has a door to the root of its host."""
+    plain = _OTHER_DOORS.sub("", posixpath.normpath("/" + path.lstrip("/"))) or "/"
     return plain.removeprefix("/var") if _is_within(plain, "/var/run") else plain
 
 
@@ -158,12 +161,13 @@ def _is_within(path: str, folder: str) -> bool:
 def privileges(subject: Subject) -> Iterator[Problem]:
     if not subject.claims:
         return
-    rule = PRIVILEGED_SHARE if subject.has_share else PRIVILEGED_WHOLE
+    shared = PRIVILEGED_SHARE, "remove it, or ask for whole cards"
+    rule, fix = shared if subject.has_share else (PRIVILEGED_WHOLE, "remove it")
     spec = subject.pod.spec
     if spec is not None and spec.host_pid:
-        yield rule.broken("spec.hostPID", "true", "leave it away, or ask for whole cards")
+        yield rule.broken("spec.hostPID", "true", fix)
     for place, _ in subject.containers():
         context = place.container.security_context
         if context is not None and context.privileged:
             where = f"{place.where}.securityContext.privileged"
-            yield rule.broken(where, "true", "leave it away, or ask for whole cards")
+            yield rule.broken(where, "true", fix)

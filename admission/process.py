@@ -1,19 +1,21 @@
-"""The webhook's listeners, from its settings and what it knows of the cluster: one over TLS, one plain."""
+"""The running webhook: its two listeners, what follows the cluster, and what is said when something is wrong there."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
-from halfcard.cluster import ClusterView
+from kube.source import ClusterSource
 from serving.address import Address
-from serving.health import Check, health_app
+from serving.health import health_app
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener
+from serving.listener import Listener, Stopping, serve
 from serving.log import Log
 from serving.tls import ReloadingContext
 
@@ -23,6 +25,9 @@ from .policy import Policy
 
 ADMISSION: Final = "admission"
 STATUS: Final = "status"
+_REPORT_EVERY_S: Final = 1.0
+
+Job = Coroutine[Any, Any, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +36,66 @@ class Addresses:
     status: Address
 
 
-def listeners(
-    policy: Policy,
-    cluster: Callable[[], ClusterView],
-    tls: ReloadingContext,
-    *,
-    addresses: Addresses,
-    checks: dict[str, Check],
-    lifecycle: Lifecycle,
-    log: Log,
-) -> Sequence[Listener]:
-    registry = CollectorRegistry()
-    app = admission_app(policy=policy, cluster=cluster, metrics=Metrics(registry), log=log)
-    health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
-    gc.freeze()  # what start-up made lives as long as the process: no collection needs to look at it again
-    return (
-        Listener(ADMISSION, addresses.admission.host, addresses.admission.port, app, tls),
-        Listener(STATUS, addresses.status.host, addresses.status.port, health),
-    )
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """All that a running webhook is made of."""
+
+    policy: Policy
+    source: ClusterSource
+    tls: ReloadingContext
+    addresses: Addresses
+    stopping: Stopping
+    log: Log
+
+    async def run(
+        self,
+        lifecycle: Lifecycle,
+        *,
+        on_ready: Callable[[Mapping[str, Address]], None] | None = None,
+        jobs: Sequence[Job] = (),
+    ) -> None:
+        """Serves until the process is told to stop; `jobs` run beside it."""
+        async with _beside((self.source.watch(), _report(self.source, self.log), *jobs)):
+            await serve(
+                self._listeners(lifecycle),
+                lifecycle=lifecycle,
+                log=self.log,
+                stopping=self.stopping,
+                on_ready=on_ready,
+            )
+
+    def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
+        """Readiness does not wait for the cluster's state: what is not known is not checked, and judging goes on."""
+        registry = CollectorRegistry()
+        metrics = Metrics(registry)
+        app = admission_app(policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log)
+        health = health_app(checks={}, lifecycle=lifecycle, registry=registry)
+        gc.freeze()  # what start-up made lives as long as the process: no collection needs to look at it again
+        where = self.addresses
+        return (
+            Listener(ADMISSION, where.admission.host, where.admission.port, app, self.tls),
+            Listener(STATUS, where.status.host, where.status.port, health),
+        )
+
+
+@contextlib.asynccontextmanager
+async def _beside(jobs: Sequence[Job]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _report(source: ClusterSource, log: Log) -> None:
+    """Each problem with the cluster's state is said once, and once more when it comes back."""
+    said: tuple[str, ...] = ()
+    while True:
+        problems = source.problems()
+        for problem in problems:
+            if problem not in said:
+                log.warning("state", problem=problem)
+        said = problems
+        await asyncio.sleep(_REPORT_EVERY_S)

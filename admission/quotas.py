@@ -19,7 +19,7 @@ from halfcard.problems import QUANTITY, Problem
 from halfcard.quantity import InvalidQuantity, Quantity
 
 from .policy import Policy
-from .repairs import Repairs
+from .repairs import Repairs, set_annotations
 from .review import Verdict, verdict
 
 REQUESTS, LIMITS, BARE = "requests.", "limits.", ""
@@ -66,11 +66,12 @@ class Twin:
         return min(written, default=None)
 
 
-def mutate_quota(quota: Quota, policy: Policy) -> Verdict:
-    """Respell amounts, add and follow twins; refuse amounts that mean nothing."""
+def mutate_quota(quota: Quota, policy: Policy, *, old: Quota | None = None) -> Verdict:
+    """Respell amounts, add and follow twins; refuse amounts that mean nothing and did not stand there before."""
     readings, problems = _read(quota.hard, policy.dialects)
     if problems:
-        return verdict(problems, policy)
+        known = _read(old.hard, policy.dialects)[1] if old else []
+        return verdict([problem for problem in problems if problem not in known], policy)
     respelled = {key: str(reading.amount) for key, reading in readings.items() if _foreign(quota.hard[key], reading)}
     hard = {**quota.hard, **respelled}
     twins = list(_twins(quota, hard, readings, policy.dialects))
@@ -101,7 +102,7 @@ def _read_total(dialect: Dialect, resource: str, text: str) -> Reading | Refusal
     try:
         return dialect.read_total(resource, Quantity.parse(text))
     except InvalidQuantity:
-        return Refusal(QUANTITY, "write a whole number")
+        return Refusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
 
 
 def _resource(key: str) -> str:
@@ -155,7 +156,7 @@ def _notes(twin: Twin) -> Iterator[str]:
     if wanted is None or not twin.sources:
         return
     if twin.present is None:
-        yield f"{twin.key}={wanted} was added: {' and '.join(twin.sources)} alone is never counted"
+        yield f"{twin.key}={wanted} was added: Kubernetes counts only this key"
     elif _amount(twin.present) != wanted:
         yield f"{twin.key} is now {wanted} (was {twin.present}): the smallest of what is written counts"
 
@@ -169,11 +170,4 @@ def read_marks(text: str) -> dict[str, str]:
 def _mark(quota: Quota, twins: list[Twin]) -> Iterator[Change]:
     ours = {twin.key: twin.wanted for twin in twins if twin.sources and (twin.ours or twin.present is None)}
     text = ",".join(f"{key}={amount}" for key, amount in sorted(ours.items()))
-    present = quota.annotations.get(names.QUOTA_TWINS)
-    pointer = ("metadata", "annotations", names.QUOTA_TWINS)
-    if text and not quota.annotations:
-        yield Change("add", pointer[:2], {names.QUOTA_TWINS: text})
-    elif text and text != present:
-        yield Change("add" if present is None else "replace", pointer, text)
-    elif not text and present is not None:
-        yield Change("remove", pointer)
+    yield from set_annotations(quota, {names.QUOTA_TWINS: text or None})

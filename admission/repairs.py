@@ -5,16 +5,17 @@ The law: repairing twice changes nothing the second time, and nothing that needs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from halfcard import names
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked
 from halfcard.patches import Change, Pointer
-from halfcard.pods import Pod, Toleration
+from halfcard.pods import Amounts, Pod, Toleration
+from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
 
 from .core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
@@ -35,9 +36,10 @@ NO_REPAIRS: Final = Repairs()
 
 
 def repair_pod(subject: Subject) -> Repairs:
-    if not any(each.wish.asks for each in subject.asked):
+    asks = any(each.wish.asks for each in subject.asked)
+    if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return NO_REPAIRS
-    changes = (*_fill_amounts(subject.asked), *_set_annotations(subject.pod, _core_limits(subject)))
+    changes = (*_fill_amounts(subject.asked), *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
         changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
     return Repairs(changes, tuple(_notes(subject.asked)))
@@ -48,9 +50,9 @@ def repair_template(asked: tuple[Asked, ...]) -> Repairs:
     changes = tuple(
         Change("replace", _pointer(each, side, ask.resource), str(ask.amount))
         for each in asked
-        for ask in each.wish.asks
+        for ask in _clear(each)
         for side in (LIMITS, REQUESTS)
-        if _needs_respelling(ask, side)
+        if ask.needs_respelling(side)
     )
     return Repairs(changes, tuple(_rounded(asked)))
 
@@ -59,9 +61,10 @@ def _pointer(asked: Asked, side: str, *resource: str) -> Pointer:
     return (*asked.place.pointer, "resources", side, *resource)
 
 
-def _needs_respelling(ask: Ask, side: str) -> bool:
-    text = ask.written(side)
-    return text is not None and Quantity.parse(text).as_int() != ask.amount
+def _clear(asked: Asked) -> tuple[Ask, ...]:
+    """Where two different amounts stand nothing is guessed, however mild the rule about them is set."""
+    unclear = any(problem.code == NOT_EQUAL.code for problem in asked.wish.problems)
+    return () if unclear else (*asked.wish.asks, *asked.wish.implied)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
@@ -69,39 +72,45 @@ def _needs_respelling(ask: Ask, side: str) -> bool:
 
 def _fill_amounts(asked: tuple[Asked, ...]) -> Iterator[Change]:
     for each in asked:
-        yield from _fill_side(each, LIMITS)
-        yield from _fill_side(each, REQUESTS)
+        if not each.wish.is_settled:
+            yield from _fill_side(each, LIMITS)
+            yield from _fill_side(each, REQUESTS)
 
 
 def _fill_side(asked: Asked, side: str) -> Iterator[Change]:
+    wanted = {ask.resource: _spelling(ask, side) for ask in _clear(asked)}
+    yield from _write(asked, side, {resource: text for resource, text in wanted.items() if text is not None})
+
+
+def _write(asked: Asked, side: str, texts: Mapping[str, str]) -> Iterator[Change]:
     """A field that is not there yet is added whole; its members could not be added one by one."""
-    wanted = {ask.resource: _spelling(ask, side) for ask in (*asked.wish.asks, *asked.wish.implied)}
-    container = asked.place.container
-    present = container.limits if side == LIMITS else container.requests
-    missing = {resource: text for resource, text in wanted.items() if text is not None}
-    if not missing:
+    present = _present(asked, side)
+    if texts and not present:
+        yield Change("add", _pointer(asked, side), texts)
         return
-    if not present:
-        yield Change("add", _pointer(asked, side), missing)
-        return
-    for resource, text in missing.items():
+    for resource, text in texts.items():
         yield Change("replace" if resource in present else "add", _pointer(asked, side, resource), text)
+
+
+def _present(asked: Asked, side: str) -> Amounts:
+    container = asked.place.container
+    return container.limits if side == LIMITS else container.requests
 
 
 def _spelling(ask: Ask, side: str) -> str | None:
     """What has to be written on this side, None where it is right as it stands."""
     if ask.written(side) is not None:
-        return str(ask.amount) if _needs_respelling(ask, side) else None
+        return str(ask.amount) if ask.needs_respelling(side) else None
     other = REQUESTS if side == LIMITS else LIMITS
     text = ask.written(other)
-    return str(ask.amount) if text is None or _needs_respelling(ask, other) else text
+    return str(ask.amount) if text is None or ask.needs_respelling(other) else text
 
 
 def _notes(asked: tuple[Asked, ...]) -> Iterator[str]:
     yield from _rounded(asked)
     for each in asked:
         for ask in each.wish.implied:
-            yield f"{each.place.where}: {ask.resource}: {ask.amount} was added, the other resources are per card"
+            yield f"{each.place.where}: {ask.resource}: {ask.amount} was added: the others only say how much of a card"
 
 
 def _rounded(asked: tuple[Asked, ...]) -> Iterator[str]:
@@ -138,12 +147,23 @@ def _defaulted(pod: Pod, asked: tuple[Asked, ...], policy: Policy) -> dict[str, 
     return wanted
 
 
-def _set_annotations(pod: Pod, wanted: dict[str, str | None]) -> Iterator[Change]:
-    present = pod.annotations
+class Annotated(Protocol):
+    """A pod or another object of Kubernetes."""
+
+    @property
+    def metadata(self) -> object | None: ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+def set_annotations(obj: Annotated, wanted: Mapping[str, str | None]) -> Iterator[Change]:
+    """Make them so; None takes one away."""
+    present = obj.annotations
     fresh = {key: text for key, text in wanted.items() if text is not None}
     if not present:
         if fresh:
-            yield _first_annotations(pod, fresh)
+            yield _first_annotations(obj, fresh)
         return
     for key, text in wanted.items():
         if text is None and key in present:
@@ -152,8 +172,8 @@ def _set_annotations(pod: Pod, wanted: dict[str, str | None]) -> Iterator[Change
             yield Change("replace" if key in present else "add", ("metadata", "annotations", key), text)
 
 
-def _first_annotations(pod: Pod, fresh: dict[str, str]) -> Change:
-    if pod.metadata is None:
+def _first_annotations(obj: Annotated, fresh: dict[str, str]) -> Change:
+    if obj.metadata is None:
         return Change("add", ("metadata",), {"annotations": fresh})
     return Change("add", ("metadata", "annotations"), fresh)
 
@@ -209,21 +229,24 @@ def _toleration(toleration: Toleration) -> dict[str, str]:
 
 
 def restore(subject: Subject, old: tuple[Asked, ...]) -> Repairs:
-    """The same file a second time: resources of a pod cannot change, so what means the same is spelled as stored."""
-    stored = {(each.place.pointer, ask.resource): ask for each in old for ask in each.wish.asks}
-    changes = [
-        change
-        for each in subject.asked
-        for ask in each.wish.asks
-        for change in _restored(each, ask, stored.get((each.place.pointer, ask.resource)))
-    ]
-    return Repairs(tuple(changes))
+    """The same file a second time: a pod's resources cannot change, so the same amount is spelled as stored."""
+    stored = {each.place.pointer: each for each in old}
+    pairs = [(each, stored[each.place.pointer]) for each in subject.asked if each.place.pointer in stored]
+    return Repairs(tuple(change for each, before in pairs for change in _restored(each, before)))
 
 
-def _restored(asked: Asked, ask: Ask, stored: Ask | None) -> Iterator[Change]:
-    if stored is None or stored.amount != ask.amount:
-        return
+def _restored(asked: Asked, stored: Asked) -> Iterator[Change]:
+    now = {ask.resource: ask for ask in _clear(asked)}
+    pairs = [(now[before.resource], before) for before in stored.wish.asks if before.resource in now]
+    same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
     for side in (LIMITS, REQUESTS):
-        text, before = ask.written(side), stored.written(side)
-        if before is not None and (text is None or Quantity.parse(text) != Quantity.parse(before)):
-            yield Change("add", _pointer(asked, side, ask.resource), before)
+        texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}
+        yield from _write(asked, side, {resource: text for resource, text in texts.items() if text is not None})
+
+
+def _as_stored(ask: Ask, before: Ask, side: str) -> str | None:
+    """The stored spelling where the one at hand is another amount to Kubernetes; None where it may stay."""
+    text, stored = ask.written(side), before.written(side)
+    if stored is None or (text is not None and Quantity.parse(text) == Quantity.parse(stored)):
+        return None
+    return stored

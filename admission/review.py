@@ -8,7 +8,7 @@ webhook may have been down or another one may have changed the pod. An update an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from halfcard.asks import hints, read_pod
@@ -17,6 +17,7 @@ from halfcard.pods import Pod
 from halfcard.problems import Problem, Severity, as_warning, message, warning
 
 from . import escapes, rules
+from .core_limit import without_our_default
 from .policy import Policy
 from .repairs import NO_REPAIRS, Repairs, hide_from_added, repair_pod, restore
 from .subject import Circumstances, Subject, subject
@@ -68,15 +69,16 @@ def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subre
     if pod.is_mirror:
         return ALLOWED
     proposed = subject(pod, around, old)
-    problems = judge(proposed)
     if old is None:
-        repairs = repair_pod(proposed)
-        problems += hints(proposed.asked)
-    elif subresource == "ephemeralcontainers":
+        written = without_our_default(pod)
+        judged = proposed if written is pod else replace(proposed, pod=written)
+        problems = [*judge(judged), *hints(proposed.asked)]
+        return verdict(problems, around.policy, repair_pod(proposed))
+    if subresource == "ephemeralcontainers":
         repairs = hide_from_added(proposed, old)
     else:
         repairs = restore(proposed, read_pod(old, around.policy.dialects))
-    return verdict(problems, around.policy, repairs)
+    return verdict(judge(proposed), around.policy, repairs)
 
 
 def validate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None) -> Verdict:

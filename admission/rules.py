@@ -19,7 +19,6 @@ from halfcard.problems import (
     WHOLE_MEMORY,
     Problem,
 )
-from halfcard.quantity import Quantity
 
 from .core_limit import limits_of, whole_number_in
 from .subject import Stage, Subject
@@ -34,6 +33,8 @@ def left_unrepaired(subject: Subject) -> Iterator[Problem]:
     if subject.around.stage is Stage.PROPOSED:
         return
     for each in subject.asked:
+        if each.wish.is_settled:
+            continue
         for ask in each.wish.asks:
             yield from _foreign_units(each, ask)
         if subject.around.stage is Stage.FINAL:
@@ -43,9 +44,8 @@ def left_unrepaired(subject: Subject) -> Iterator[Problem]:
 def _foreign_units(asked: Asked, ask: Ask) -> Iterator[Problem]:
     sides = [LIMITS] if ask.limits == ask.requests else [LIMITS, REQUESTS]
     for side in sides:
-        text = ask.written(side)
-        if text is not None and Quantity.parse(text).as_int() != ask.amount:
-            yield UNREPAIRED.broken(asked.field(side, ask.resource), text, f"write {ask.amount}")
+        if ask.needs_respelling(side):
+            yield UNREPAIRED.broken(asked.field(side, ask.resource), ask.written(side), f"write {ask.amount}")
 
 
 def _missing(asked: Asked) -> Iterator[Problem]:
@@ -59,11 +59,11 @@ def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
         return
     for each in subject.asked:
         claim = each.claim
-        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest:
+        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest or not each.wish.is_read:
             continue
         where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
         rule = MEMORY_TOO_LARGE if claim.is_share else WHOLE_MEMORY
-        fix = f"ask for at most {largest} MiB ({largest // UNIT_MIB} units of {UNIT_MIB} MiB) a card"
+        fix = f"use at most {largest} MiB a card ({largest // UNIT_MIB} units of {UNIT_MIB} MiB)"
         yield rule.broken(where, got, fix)
 
 
@@ -73,9 +73,9 @@ def core_limit(subject: Subject) -> Iterator[Problem]:
         least = max(limit.shares, default=1)
         if number is None or (limit.has_share and not least <= number <= WHOLE_CARD):
             allowed = f"{least}-{WHOLE_CARD}" if least < WHOLE_CARD else WHOLE_CARD
-            yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or leave it away")
+            yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or remove it")
         elif not limit.has_share and number not in limit.whole_cores:
-            yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "leave it away")
+            yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "remove it")
 
 
 def node_is_not_chosen(subject: Subject) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from halfcard import names
 from halfcard.capacity import Dealings
@@ -93,6 +93,18 @@ class Settings(_Model):
     @classmethod
     def _known_codes(cls, wanted: dict[str, Severity]) -> dict[str, Severity]:
         _known("code", list(wanted), list(RULES))
+        return wanted
+
+    @field_validator("vcuda_prefixes")
+    @classmethod
+    def _said_once(cls, wanted: list[VcudaPrefix], info: ValidationInfo) -> list[VcudaPrefix]:
+        """Two systems with the same words would make every container a mix of both."""
+        spoken = info.data.get("dialects", [])
+        taken = [dialect.prefix for dialect in ALL if isinstance(dialect, Vcuda) and dialect.name in spoken]
+        for each in wanted:
+            if each.prefix in taken:
+                raise ValueError(f"{each.prefix} is there already; name it once")
+            taken.append(each.prefix)
         return wanted
 
     def policy(self) -> Policy:

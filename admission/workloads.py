@@ -5,17 +5,18 @@ Repairs touch only what people wrote; a template never gets a field that it did 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
+from halfcard.asks import Asked, hints, read_pod
 from halfcard.patches import Pointer
 from halfcard.pods import Metadata, Pod
 from halfcard.problems import Problem
 
-from .repairs import Repairs, repair_template
+from .repairs import NO_REPAIRS, Repairs, repair_template
 from .review import ALLOWED, Verdict, judge, verdict
 from .subject import Circumstances, Subject, subject
 
@@ -36,12 +37,13 @@ def mutate_workload(kind: str, obj: Any, around: Circumstances, *, old: Any = No
     judged = _judged(kind, obj, around, old)
     if judged is None:
         return ALLOWED
-    return _review(kind, judged, repair_template(judged.asked))
+    written = _written_now(judged)
+    return _review(kind, judged, repair_template(written), hints(written))
 
 
 def validate_workload(kind: str, obj: Any, around: Circumstances, *, old: Any = None) -> Verdict:
     judged = _judged(kind, obj, around, old)
-    return ALLOWED if judged is None else _review(kind, judged, Repairs())
+    return ALLOWED if judged is None else _review(kind, judged)
 
 
 def _judged(kind: str, obj: Any, around: Circumstances, old: Any) -> Subject | None:
@@ -63,10 +65,18 @@ def _at(obj: Any, pointer: Pointer) -> Any:
     return obj
 
 
-def _review(kind: str, judged: Subject, repairs: Repairs) -> Verdict:
+def _written_now(judged: Subject) -> tuple[Asked, ...]:
+    """Amounts that stand as they stood are left so: respelling them would roll out a workload nobody changed."""
+    if judged.old is None:
+        return judged.asked
+    before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.around.policy.dialects)}
+    return tuple(each for each in judged.asked if before.get(each.place.pointer) != each.wish)
+
+
+def _review(kind: str, judged: Subject, repairs: Repairs = NO_REPAIRS, mentioned: Iterable[Problem] = ()) -> Verdict:
     root = TEMPLATES[kind]
     policy = judged.around.policy
-    problems = [_under(problem, root) for problem in judge(judged)]
+    problems = [_under(problem, root) for problem in (*judge(judged), *mentioned)]
     changes = tuple(change.under(root) for change in repairs.changes)
     return verdict(problems, policy, Repairs(changes, repairs.notes), at_most=policy.templates)
 

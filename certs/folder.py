@@ -96,9 +96,7 @@ def _carry_out(files: CertificateFiles, *, names: ServerNames, now: datetime) ->
         yield step
         if isinstance(step, Keep):
             return
-    raise AssertionError(
-        f"certificates in {files.folder} are never good enough; this is a bug, please report it"
-    )
+    raise AssertionError(f"certificates in {files.folder} are never good enough; this is a bug, please report it")
 
 
 def _apply(step: Plan, files: CertificateFiles, *, names: ServerNames, now: datetime) -> None:
@@ -123,9 +121,7 @@ def _apply(step: Plan, files: CertificateFiles, *, names: ServerNames, now: date
             assert_never(step)
 
 
-def _write_authority(
-    files: CertificateFiles, authority: KeyPair, *, still_trusted: tuple[bytes, ...]
-) -> None:
+def _write_authority(files: CertificateFiles, authority: KeyPair, *, still_trusted: tuple[bytes, ...]) -> None:
     _replace(files.ca_key, authority.key, mode=0o600)
     _replace(files.ca, b"".join((authority.certificate, *still_trusted)), mode=0o644)
 

@@ -128,9 +128,7 @@ def _judge_old_authorities(
     replaced_at = leaf.not_valid_before_utc + BACKDATED
     needless = len(authorities) > 1 and issuers == (authorities[0],)
     if needless and now >= replaced_at + RETIREMENT:
-        return RetireAuthority(
-            f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", _pems((authorities[0],))
-        )
+        return RetireAuthority(f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", _pems((authorities[0],)))
     return Keep(f"valid until {leaf.not_valid_after_utc:%FT%TZ}")
 
 
@@ -185,9 +183,7 @@ def _outside_validity(who: str, certificate: x509.Certificate, now: datetime) ->
 def _too_short(authority: x509.Certificate, now: datetime) -> str | None:
     """A leaf must not outlive its CA, so such a CA may sign none."""
     short = authority.not_valid_after_utc < now + LEAF_LIFE
-    return (
-        f"the CA ends at {authority.not_valid_after_utc:%FT%TZ}, before a new leaf would" if short else None
-    )
+    return f"the CA ends at {authority.not_valid_after_utc:%FT%TZ}, before a new leaf would" if short else None
 
 
 def _due(certificate: x509.Certificate, now: datetime) -> bool:

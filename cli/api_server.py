@@ -9,7 +9,7 @@ import ssl
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from halfcard import names
@@ -44,6 +44,12 @@ class ApiServer:
         address = urlsplit(url)
         trust = ssl.create_default_context(cafile=ca_file)
         self._connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=trust, timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
     def create(self, obj: Mapping[str, Any], *, user: str) -> Outcome:
         outcome = Outcome(obj)

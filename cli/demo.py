@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
         with _service(state) as ready:
             if not ready:
                 return EXIT_CANNOT_START
-            server = ApiServer(ready["admission"], ready["ca"])
             if not quiet:
                 _open(screen, ready, time.monotonic() - started)
-            outcomes = [_play(screen, scene, server, quiet=quiet) for scene in SCENES]
+            with ApiServer(ready["admission"], ready["ca"]) as server:
+                outcomes = [_play(screen, scene, server, quiet=quiet) for scene in SCENES]
     if quiet:
         print(json.dumps([_as_json(*pair) for pair in zip(SCENES, outcomes, strict=True)], indent=2))
     else:
@@ -120,12 +120,12 @@ def _close(screen: Screen) -> None:
     screen.line()
     screen.line(screen.paint("What to type next", Colour.BOLD))
     for command, purpose in (
-        ("halfcard review -f your-pods.yaml", "judge your own manifests, without a cluster"),
-        ("halfcard review -f deploy/examples/mistakes", "every mistake that people make, and its message"),
+        ("halfcard review -f your-pods.yaml", "judge your own manifests, no cluster needed"),
+        ("halfcard review -f deploy/examples/mistakes/manifests", "the mistakes people make, and the messages"),
         ("halfcard serve --state DIR", "the webhook beside a folder of manifests"),
         ("make test", "see that all of this is true"),
     ):
-        screen.line(f"  {command:46}{screen.paint(purpose, Colour.DIM)}")
+        screen.line(f"  {command:54}{screen.paint(purpose, Colour.DIM)}")
     screen.line("halfcard is .venv/bin/halfcard in this checkout.")
 
 

@@ -16,7 +16,7 @@ from admission.workloads import TEMPLATES, mutate_workload, validate_workload
 from halfcard.cluster import ClusterView
 from halfcard.patches import Change, Pointer, apply, field_path, value_at
 from halfcard.pods import Pod
-from halfcard.problems import MALFORMED
+from halfcard.problems import MALFORMED, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ class Judge:
         try:
             verdict = self._verdict(obj, namespace)
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at ")
-            verdict = Verdict((MALFORMED.broken(where.strip("`$.") or "object", what, "correct its type"),))
+            verdict = Verdict((_malformed(str(error)),))
         return Item(obj, namespace, verdict)
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
@@ -122,6 +121,13 @@ def _both(first: Verdict, second: Verdict) -> Verdict:
     return Verdict(second.problems, warnings, first.changes if second.allowed else ())
 
 
+def _malformed(text: str) -> Problem:
+    """Msgspec says: Expected `array | null`, got `object` - at `$.spec.containers`."""
+    what, _, where = text.partition(" - at ")
+    wanted, _, got = what.replace("`", "").removeprefix("Expected ").partition(", got ")
+    return MALFORMED.broken(where.strip("`$.") or "object", got or what, f"write {wanted.removesuffix(' | null')}")
+
+
 def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, Mapping) else {}
@@ -129,7 +135,8 @@ def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _title(obj: Mapping[str, Any]) -> str:
     metadata = _metadata(obj)
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
+    generated = metadata.get("generateName")
+    return str(metadata.get("name") or (f"{generated}*" if generated else ""))
 
 
 def _plain(value: Any) -> str:

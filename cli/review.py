@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from admission.settings import SettingsError
+from admission.settings_file import settings_from
 from halfcard.capacity import Dealings
 from halfcard.cluster import NOTHING_KNOWN, ClusterView
 from kube.folder import FolderSource
@@ -19,8 +20,7 @@ from kube.manifests import Document, parse, read_path
 
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .judgement import Item, Judge, differences
-from .settings_file import settings_from
-from .terminal import Colour, Screen
+from .terminal import WIDTH, Colour, Screen
 
 _MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
 
@@ -93,7 +93,9 @@ def print_item(screen: Screen, item: Item, *, source: str = "") -> None:
     word = "allowed" if verdict.allowed else "refused"
     shown = screen.paint(word, Colour.GREEN if verdict.allowed else Colour.RED)
     title = screen.paint(f"{item.kind} {item.namespace}/{item.name}", Colour.BOLD)
-    screen.line(f"{shown}  {title}" + (screen.paint(f"  {source}", Colour.DIM) if source else ""))
+    plain = f"{word}  {item.kind} {item.namespace}/{item.name}  {source}"
+    separator = "  " if len(plain) <= WIDTH else "\n    "
+    screen.line(f"{shown}  {title}" + (screen.paint(f"{separator}{source}", Colour.DIM) if source else ""))
     for text in verdict.warnings:
         screen.wrapped(f"Warning: {text}", indent="    ", hanging="         ", colour=Colour.YELLOW)
     for problem in verdict.problems:

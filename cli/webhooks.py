@@ -11,9 +11,9 @@ import yaml
 
 from admission.registration import configurations
 from admission.settings import SettingsError
+from admission.settings_file import settings_from
 
 from .exits import EXIT_OK, EXIT_USAGE
-from .settings_file import settings_from
 
 
 class _Plain(yaml.SafeDumper):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from .claims import Claim
 from .dialects import INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
 from .pods import Amounts, Place, Pod, places
-from .problems import MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
+from .problems import CORES, MEMORY_UNITS, MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
 from .quantity import InvalidQuantity, Quantity
 
 LIMITS, REQUESTS = "limits", "requests"
 
 Written = tuple[tuple[str, str], ...]
 """GPU resources and their spellings, in the order of the manifest."""
+
+_UNREAD: Final = frozenset({QUANTITY.code, CORES.code, MEMORY_UNITS.code})
 
 _LONGEST_REMEMBERED: Final = 40
 """Texts of tenants are kept in memory only while they are as short as honest ones."""
@@ -44,6 +46,16 @@ class Ask:
     def written(self, side: str) -> str | None:
         return self.limits if side == LIMITS else self.requests
 
+    def needs_respelling(self, side: str) -> bool:
+        text = self.written(side)
+        return text is not None and Quantity.parse(text).as_int() != self.amount
+
+    @property
+    def is_settled(self) -> bool:
+        """It stands on both sides in its own unit."""
+        missing = self.limits is None or self.requests is None
+        return not (missing or self.needs_respelling(LIMITS) or self.needs_respelling(REQUESTS))
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -52,6 +64,7 @@ class Wish:
     Attributes:
         implied: what nobody wrote and the rest cannot do without.
         claim: None where nothing is asked for, or nothing that can be understood.
+        is_settled: whether there is nothing to repair; worked out here, where it is remembered.
     """
 
     asks: tuple[Ask, ...] = ()
@@ -59,6 +72,16 @@ class Wish:
     implied: tuple[Ask, ...] = ()
     dialect: Dialect | None = None
     claim: Claim | None = None
+    is_settled: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        settled = not self.implied and all(ask.is_settled for ask in self.asks)
+        object.__setattr__(self, "is_settled", settled)
+
+    @property
+    def is_read(self) -> bool:
+        """False where an amount could not be read: then nobody knows whether the rest is a share."""
+        return _all_read(self.problems)
 
 
 NOTHING: Final = Wish()
@@ -94,8 +117,9 @@ def read_wish(place: Place, dialects: Dialects) -> Wish:
 
 
 def _written(amounts: Amounts, dialects: Dialects) -> Written:
+    """Spaces around an amount mean nothing, as where the API server reads JSON."""
     known = dialects.resources
-    return tuple([(resource, str(text)) for resource, text in amounts.items() if resource in known])
+    return tuple([(resource, str(text).strip()) for resource, text in amounts.items() if resource in known])
 
 
 def claims(asked: tuple[Asked, ...]) -> tuple[Claim, ...]:
@@ -129,7 +153,7 @@ def read_amount(dialect: Dialect, resource: str, text: str) -> Reading | Refusal
     try:
         return dialect.read(resource, Quantity.parse(text))
     except InvalidQuantity:
-        return Refusal(QUANTITY, "write a whole number")
+        return Refusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
 
 
 def _field(side: str, resource: str) -> str:
@@ -178,7 +202,7 @@ def _told_once(problems: list[Problem], spellings: Mapping[str, str]) -> list[Pr
 def _unequal(resource: str, spellings: Mapping[str, str], amounts: list[int]) -> list[Problem]:
     if len(set(amounts)) < 2:
         return []
-    fix = f"write {amounts[0]} in both, or leave requests away"
+    fix = "write the same in both, or leave requests out"
     return [NOT_EQUAL.broken(_field(REQUESTS, resource), spellings[REQUESTS], fix)]
 
 
@@ -194,11 +218,15 @@ def _understood(asks: tuple[Ask, ...], problems: tuple[Problem, ...], dialects: 
     implied = dialect.implied({ask.resource: ask.amount for ask in asks})
     return Wish(
         asks,
-        problems or tuple(dialect.check(positive, "resources")),
+        (*problems, *dialect.check(positive, "resources")) if _all_read(problems) else problems,
         tuple(Ask(resource, amount) for resource, amount in implied.items()),
         dialect,
         dialect.claim(positive | dict(implied)),
     )
+
+
+def _all_read(problems: tuple[Problem, ...]) -> bool:
+    return all(problem.code not in _UNREAD for problem in problems)
 
 
 def _mixed(speakers: tuple[Dialect, ...]) -> Problem:

@@ -52,18 +52,34 @@ def apply(obj: Any, changes: Iterable[Change]) -> Any:
 
 
 def _applied(node: Any, pointer: Pointer, change: Change) -> Any:
+    return _in_list(node, pointer, change) if isinstance(node, list) else _in_mapping(node, pointer, change)
+
+
+def _in_mapping(node: Mapping[Any, Any], pointer: Pointer, change: Change) -> dict[Any, Any]:
     part, rest = pointer[0], pointer[1:]
-    copy: Any = dict(node) if isinstance(node, Mapping) else list(node)
-    if isinstance(copy, list) and part != "-":
-        part = int(part)
+    copy = dict(node)
     if rest:
         copy[part] = _applied(copy[part], rest, change)
     elif change.op == "remove":
         del copy[part]
-    elif part == "-":
-        copy.append(change.value)
     else:
         copy[part] = change.value
+    return copy
+
+
+def _in_list(node: list[Any], pointer: Pointer, change: Change) -> list[Any]:
+    """An `add` makes room for what it adds; `-` is the place behind the last."""
+    part, rest = pointer[0], pointer[1:]
+    copy = list(node)
+    position = len(copy) if part == "-" else int(part)
+    if rest:
+        copy[position] = _applied(copy[position], rest, change)
+    elif change.op == "remove":
+        del copy[position]
+    elif change.op == "add":
+        copy.insert(position, change.value)
+    else:
+        copy[position] = change.value
     return copy
 
 

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from . import names
+
 MAX_MESSAGE_BYTES: Final = 900
 """A denial is copied into events and conditions, where longer texts are cut without a word."""
 
 MAX_WARNING_CHARS: Final = 120
 """What the API server advises; more than 4096 in all would be cut."""
 
+_MESSAGE_BUDGET: Final = MAX_MESSAGE_BYTES - len(" (and 9999999 more)")
 _MAX_GOT_CHARS: Final = 64
 _MAX_WHERE_CHARS: Final = 160
+_MAX_FIX_CHARS: Final = 240
 
 
 class Severity(StrEnum):
@@ -39,7 +43,8 @@ class Problem:
     def __str__(self) -> str:
         where = printable(self.where, _MAX_WHERE_CHARS)
         got = printable(self.got, _MAX_GOT_CHARS).replace('"', r"\"")
-        return f'{where}: got "{got}"; {self.rule}; {self.fix} [{self.code}]'
+        fix = printable(self.fix, _MAX_FIX_CHARS)
+        return f'{where}: got "{got}"; {self.rule}; {fix} [{self.code}]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,9 @@ class Rule:
 
 def printable(text: str, limit: int) -> str:
     """Text from users, safe in a header, a log line and a terminal: one line, nothing that steers, bounded."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return cut if cut.isprintable() else "".join(_escaped(char) for char in cut)
+    head = text[: limit + 1]
+    safe = head if head.isprintable() else "".join(_escaped(char) for char in head)
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
 def _escaped(char: str) -> str:
@@ -76,7 +82,7 @@ def message(problems: Iterable[Problem]) -> str:
     """All problems in one line that fits a Kubernetes status; the table's order is the order of importance."""
     ranked = sorted(problems, key=lambda problem: problem.code)
     texts = [str(problem) for problem in ranked]
-    kept = _fitting(texts, MAX_MESSAGE_BYTES - len(" (and 9999 more)"))
+    kept = _fitting(texts, _MESSAGE_BUDGET)
     left = len(texts) - len(kept)
     return " | ".join(kept) + (f" (and {left} more)" if left else "")
 
@@ -87,7 +93,7 @@ def _fitting(texts: list[str], budget: int) -> list[str]:
         budget -= len(text.encode("utf-8", "replace")) + len(" | ")
         if budget < 0 and kept:
             break
-        kept.append(text if budget >= 0 else clipped(text, MAX_MESSAGE_BYTES - len(" (and 9999 more)")))
+        kept.append(text if budget >= 0 else clipped(text, _MESSAGE_BUDGET))
     return kept
 
 
@@ -99,8 +105,7 @@ def clipped(text: str, limit: int) -> str:
 
 def warning(text: str) -> str:
     """A line for the `Warning:` header of the API server."""
-    safe = printable(text, 2 * MAX_WARNING_CHARS)
-    return safe if len(safe) <= MAX_WARNING_CHARS else safe[: MAX_WARNING_CHARS - 1] + "…"
+    return printable(text, MAX_WARNING_CHARS)
 
 
 def as_warning(problem: Problem) -> str:
@@ -115,26 +120,26 @@ _DENY, _WARN = Severity.DENY, Severity.WARN
 QUANTITY = Rule(
     "HC001",
     _DENY,
-    "an amount is a whole number from 0 to 2147483647 in Kubernetes' spelling",
+    "this resource is counted in whole numbers from 0 to 2147483647",
     "Device counts are whole; larger numbers wrap in node agents that keep 32 bits, and no node has that many.",
 )
 CORES = Rule(
     "HC002",
     _DENY,
-    "cores are 1-99 per cent of one card or a multiple of 100 for whole cards",
+    "cores must be 1-99 for a share of one card, or a multiple of 100 for whole cards",
     "A share lies on one card. One and a half cards would need two cards of which one is shared: ask for two"
     " containers, or for two cards.",
 )
 MEMORY_UNITS = Rule(
     "HC003",
     _DENY,
-    "memory is a whole number of 256 MiB units below 1048576, or bytes with a binary suffix such as 5Gi",
+    "memory must be a whole number of 256 MiB units below 1048576, or bytes with a binary suffix such as 5Gi",
     "The node agents count 256 MiB units. From 1 MiB on a number can only be meant as bytes, and is converted.",
 )
 NOT_EQUAL = Rule(
     "HC004",
     _DENY,
-    "requests and limits of a GPU resource are equal",
+    "requests and limits of a GPU resource must be equal",
     "Kubernetes has no overcommit for extended resources. Halfcard fills in the missing side, but does not guess"
     " which of two different numbers was meant.",
 )
@@ -148,32 +153,32 @@ UNREPAIRED = Rule(
 SHARE_NEEDS_MEMORY = Rule(
     "HC006",
     _DENY,
-    "a share below one card says how much memory it needs",
+    "a share of a card must say how much memory it needs",
     "Without a limit on memory one container can take what its neighbours on the card were promised.",
 )
 MEMORY_ALONE = Rule(
     "HC007",
     _DENY,
-    "memory of a card comes with a share of its cores",
+    "memory of a card must come with a share of its cores",
     "gpu-manager's agent places by cores; a pod with memory alone waits for ever. Systems that share by memory"
     " (tuya, aliyun, volcano) are not concerned.",
 )
 MEMORY_TOO_LARGE = Rule(
     "HC008",
     _DENY,
-    "the memory of a share fits on one card of this cluster",
+    "the memory of a share must fit on one card of this cluster",
     "A share lies on one card, so no node could ever run the pod.",
 )
 CORE_LIMIT = Rule(
     "HC009",
     _DENY,
-    "the core limit is a whole number from the largest share of the pod to 100",
+    "the core limit must be a whole number from the largest share of the pod to 100",
     "It is the ceiling to which a share may burst: below the share it would take away what was asked for.",
 )
 MIXED_CONTAINER = Rule(
     "HC010",
     _DENY,
-    "a container asks for GPU in the words of one system",
+    "a container must ask for GPU in the words of one system",
     "Two systems in one container would count one card twice.",
 )
 MIXED_POD = Rule(
@@ -185,91 +190,91 @@ MIXED_POD = Rule(
 ONE_KIND = Rule(
     "HC012",
     _DENY,
-    "a container asks for one kind of GPU resource of a system, not for two that exclude each other",
+    "this excludes another resource of the same container",
     "Whole cards and shares, or MiB and per cent, contradict each other.",
 )
 PER_CENT = Rule(
     "HC013",
     _DENY,
-    "per cent of a card is 1-100",
+    "a percentage of a card must be 1-100",
     "A share of one card cannot exceed the card.",
 )
 OWNED = Rule(
     "HC020",
     _DENY,
-    "this annotation or label is written by Halfcard or a node agent only",
+    "only Halfcard and the node agents may write this",
     "It records which card was given. A forged record takes a neighbour's card or hides a pod from the count.",
 )
 ENV_WIDENS = Rule(
     "HC021",
     _DENY,
-    "a pod does not choose by variable which GPUs it sees",
+    "a variable may not choose which GPUs a container sees",
     "NVIDIA's runtime obeys this variable without asking anybody: a pod that asks for nothing would see every card.",
 )
 ENV_LOOSENS = Rule(
     "HC022",
     _DENY,
-    "a container with a GPU does not set the variables that hold it to its share",
+    "a container with a share may not set a variable that could loosen its limits",
     "They replace or switch off the library that keeps a container within its share.",
 )
 ENV_FROM = Rule(
     "HC023",
     _DENY,
-    "no envFrom brings in a variable that chooses GPUs or loosens limits",
+    "envFrom may not bring in a variable that chooses GPUs or loosens limits",
     "A ConfigMap or a prefix can spell the same variables that are refused when written out.",
 )
 HOST_PATH = Rule(
     "HC024",
     _DENY,
-    "a pod does not mount GPU devices, or the sockets of driver, kubelet, runtime or Halfcard",
+    "a pod may not mount GPU devices, sockets of driver, kubelet, runtime or Halfcard, or a folder above them",
     "Whoever holds the device file or the socket needs no share.",
 )
 PRIVILEGED_SHARE = Rule(
     "HC025",
     _DENY,
-    "a container with a share of a card is not privileged, nor does its pod use hostPID",
+    "a pod with a share of a card may not be privileged or use hostPID",
     "A privileged container sees every device of its node; hostPID lets it reach into its neighbours.",
 )
 NODE_NAME = Rule(
     "HC026",
     _DENY,
-    "a pod with a GPU claim leaves spec.nodeName to the scheduler",
+    "a pod that asks for GPU must leave the choice of its node to the scheduler",
     "A pod that names its node is never shown to the scheduler, so nobody chooses a card or counts it.",
 )
 DEVICE_LIST = Rule(
     "HC027",
     _DENY,
-    "a pod does not list GPUs by mount or CDI annotation",
-    "NVIDIA's runtime reads these as a list of devices, as it does NVIDIA_VISIBLE_DEVICES.",
+    "a mount or a CDI annotation may not choose GPUs",
+    f"NVIDIA's runtime reads these as a list of devices, as it does {names.VISIBLE_DEVICES}.",
 )
 QUOTA_CORES = Rule(
     "HC030",
     _DENY,
-    "a quota of cores is in per cent, or in cards with at most two decimals",
+    "a quota of cores must be whole per cent, or cards with at most two decimals",
     "1.5 means one and a half cards and becomes 150; finer than a hundredth of a card cannot be given.",
 )
 MALFORMED = Rule(
     "HC031",
     _DENY,
-    "every field has the type that Kubernetes gives it",
+    "a field must have the type that Kubernetes gives it",
     "The API server cannot decode such an object. Only `halfcard review` tells it this way.",
 )
 WHOLE_MEMORY = Rule(
     "HC040",
     _WARN,
-    "memory beside whole cards has no effect, and this is more than the cards have",
+    "whole cards come with their own memory, less than this",
     "Whole cards come with all their memory. The pod runs if the node's total suffices; fewer units are enough.",
 )
 CORE_LIMIT_IDLE = Rule(
     "HC041",
     _WARN,
-    "a core limit has no effect on whole cards",
-    "Whole cards are never throttled. It is harmless where it equals the cores, as older examples write it.",
+    "whole cards are never throttled",
+    "The limit has no effect. It is harmless where it equals the cores, as older examples write it.",
 )
 PRIVILEGED_WHOLE = Rule(
     "HC042",
     _WARN,
-    "a privileged container, or hostPID, sees every card of its node",
+    "this reaches beyond the pod's own cards",
     "With whole cards nobody shares, but the neighbours' cards are in sight.",
 )
 SCHEDULER = Rule(
@@ -281,13 +286,13 @@ SCHEDULER = Rule(
 SMALL_CORES = Rule(
     "HC044",
     _WARN,
-    "cores are counted in per cent of a card",
+    "cores are per cent",
     "A whole number from 1 to 9 is often meant as that many cards.",
 )
 LIBRARY_PATH = Rule(
     "HC045",
     _WARN,
-    "LD_LIBRARY_PATH can hide the library that holds a share",
+    f"{names.LIBRARY_PATH} can hide the library that holds a share",
     "CUDA images set it for good reasons, so it is only mentioned.",
 )
 

@@ -68,7 +68,8 @@ class ApiSource:
             try:
                 self._follow()
             except Exception as bug:  # noqa: BLE001  (carried over to the caller)
-                loop.call_soon_threadsafe(ended.set_exception, bug)
+                if not self._stopping.is_set():
+                    loop.call_soon_threadsafe(ended.set_exception, bug)
 
         Thread(target=run, name="nodes", daemon=True).start()
         try:
@@ -91,21 +92,27 @@ class ApiSource:
     def _follow_once(self) -> None:
         """Everything first, where no version is known to go on from; then changes for as long as they come."""
         if self._version is None:
-            items, self._version = self._collection.list()
-            self._replace(items)
-        for change in self._collection.changes(self._version):
-            self._apply(change)
+            self._version = self._list()
+        with self._collection.watch(self._version) as changes:
+            self._trouble = None
+            for change in changes:
+                self._apply(change)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, ExpiredError):
             self._version = None
-        self._trouble = printable(f"nodes may be out of date: {error or type(error).__name__}", _PROBLEM_CHARS)
+        self._trouble = printable(f"nodes may be out of date: {str(error) or type(error).__name__}", _PROBLEM_CHARS)
 
-    def _replace(self, items: list[dict[str, Any]]) -> None:
-        read = {_name(item): read_node(item, self._dealings) for item in items}
+    def _list(self) -> str:
+        """The view changes when all pages are there."""
+        read: dict[str, Node | Odd] = {}
+        version = ""
+        for items, version in self._collection.pages():  # noqa: B007  (the last one counts)
+            read |= {_name(item): read_node(item, self._dealings) for item in items}
         with self._lock:
             self._nodes, self._view = read, None
-        self._listed, self._trouble = True, None
+        self._listed = True
+        return version
 
     def _apply(self, change: Change) -> None:
         if change.type in ("ADDED", "MODIFIED"):
@@ -113,7 +120,6 @@ class ApiSource:
         elif change.type == "DELETED":
             self._put(_name(change.object), None)
         self._version = str(change.object["metadata"]["resourceVersion"])
-        self._trouble = None
 
     def _put(self, name: str, node: Node | Odd | None) -> None:
         """Heartbeats change nothing that we look at, and make no new view."""

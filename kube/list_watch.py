@@ -70,39 +70,36 @@ class Collection:
         self._path = path
         self._open: http.client.HTTPConnection | None = None
 
-    def list(self) -> tuple[list[dict[str, Any]], str]:
-        """Everything, and the version it had."""
-        items: list[dict[str, Any]] = []
+    def pages(self) -> Iterator[tuple[list[dict[str, Any]], str]]:
+        """Everything, some at a time, each with the version that the whole has."""
         token: str | None = ""
-        version = ""
         while token is not None:
             page = self._page({"limit": str(PAGE), **({"continue": token} if token else {})})
-            items += page.items or ()
-            token, version = page.metadata.continues or None, page.metadata.resource_version
-        return items, version
+            yield page.items or [], page.metadata.resource_version
+            token = page.metadata.continues or None
 
     def _page(self, query: dict[str, str]) -> _Page:
         with self._get(query, LIST_TIMEOUT_S) as answer:
             return _PAGES.decode(answer.read())
 
-    def changes(self, version: str) -> Iterator[Change]:
-        """What happens after a version, until the server or silence ends it."""
+    @contextmanager
+    def watch(self, version: str) -> Iterator[Iterator[Change]]:
+        """What happens after a version, until the server or silence ends it; entered when the server agreed."""
         query = {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
             "timeoutSeconds": str(WATCH_LENGTH_S),
         }
-        with self._get(query, SILENCE_S) as answer, suppress(TimeoutError):
-            while line := answer.readline():
-                yield _checked(_CHANGES.decode(line))
+        with self._get(query, SILENCE_S) as answer:
+            yield _changes(answer)
 
     def abandon(self) -> None:
         """Ends a waiting call from another thread."""
         connection = self._open
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # TLS's own is not for two threads
 
     @contextmanager
     def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:
@@ -118,6 +115,12 @@ class Collection:
         finally:
             self._open = None
             connection.close()
+
+
+def _changes(answer: http.client.HTTPResponse) -> Iterator[Change]:
+    with suppress(TimeoutError):
+        while line := answer.readline():
+            yield _checked(_CHANGES.decode(line))
 
 
 def _checked(change: Change) -> Change:

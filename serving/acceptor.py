@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from functools import partial
 from typing import Any
 
 from serving.address import bound_address
@@ -73,25 +74,29 @@ class Acceptor:
         accepted.settimeout(0)
         connection = Connection(self._traffic)
         self._traffic.admitted.add(connection)
-        arrival = self._loop.create_task(self._arrive(accepted, connection))
+        arrival = self._loop.create_task(self._connect(accepted, connection))
         self._arrivals.add(arrival)
-        arrival.add_done_callback(self._arrivals.discard)
+        arrival.add_done_callback(partial(self._arrived, accepted, connection))
 
-    async def _arrive(self, accepted: socket.socket, connection: Connection) -> None:
-        try:
-            await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls_arguments)
-        except OSError as failure:
+    async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
+        await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls_arguments)
+
+    def _arrived(self, accepted: socket.socket, connection: Connection, arrival: asyncio.Task[None]) -> None:
+        self._arrivals.discard(arrival)
+        failure = asyncio.CancelledError() if arrival.cancelled() else arrival.exception()
+        if failure is not None:
+            accepted.close()
+            # A connection that is cancelled in the moment when it is made is never told that it is lost.
             self._traffic.forget(connection)
-            self._note_failed_handshake(failure)
-        except asyncio.CancelledError:
-            self._traffic.forget(connection)  # The loop does not tell it that it was made and lost at once.
-            raise
+            self._note_failed_arrival(failure)
 
-    def _note_failed_handshake(self, failure: OSError) -> None:
+    def _note_failed_arrival(self, failure: BaseException) -> None:
         if isinstance(failure, ssl.SSLError):
             self._note(f"handshake failed: {failure.reason or failure}")
-        elif not isinstance(failure, ConnectionResetError):  # That was a probe that only opens the port.
+        elif isinstance(failure, ConnectionAbortedError):
             self._note("handshake not complete in time")
+        elif not isinstance(failure, asyncio.CancelledError | ConnectionResetError):  # Probes open and reset.
+            self._note(f"connection not made: {failure!r}")
 
     # Watching over
 

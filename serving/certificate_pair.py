@@ -63,7 +63,5 @@ def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
         subjects = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        raise UnusablePairError(
-            "the certificate has no subject alternative name; clients ignore the CN"
-        ) from None
+        raise UnusablePairError("the certificate has no subject alternative name; clients ignore the CN") from None
     return tuple(str(name.value) for name in subjects)

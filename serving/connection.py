@@ -124,9 +124,6 @@ class Connection(HttpToolsProtocol):
         answer_begun = self.reading is not Reading.HEADER and self.cycle.response_started
         if verdict.status is not None and not answer_begun:
             self.transport.write(_closing_answer(verdict.status, verdict.reason))
-        if self.is_answering:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
         self.transport.close()
 
     def announce_end(self) -> None:
@@ -138,7 +135,7 @@ class Connection(HttpToolsProtocol):
         """Close now when idle, else after the request that is being read or answered."""
         if self.is_answering:
             self.cycle.keep_alive = False
-        elif self.reading is Reading.NOTHING:
+        elif self.reading is not Reading.HEADER:
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

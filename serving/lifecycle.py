@@ -13,7 +13,7 @@ from typing import Any
 import uvloop
 
 from serving.errors import CannotServeError
-from serving.log import Log
+from serving.log import Log, take_over_library_logging
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -39,6 +39,7 @@ Main = Callable[[Lifecycle], Coroutine[Any, Any, None]]
 
 def run(main: Main, *, log: Log) -> int:
     """Runs `main` on uvloop under signal handling; the result is the exit code of the process."""
+    take_over_library_logging(log)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_under_signals(main, log=log))
 
@@ -53,17 +54,26 @@ async def _under_signals(main: Main, *, log: Log) -> int:
     if running.cancelled():
         return EXIT_FAILED
     problem = running.exception()
-    if isinstance(problem, CannotServeError):
-        log.error(str(problem))
-        return EXIT_FAILED
-    if problem is not None:
+    return EXIT_OK if problem is None else _told(problem, log)
+
+
+def _told(problem: BaseException, log: Log) -> int:
+    """A reason not to serve is one line for people; anything else is a bug and keeps its trace."""
+    reasons = _leaves(problem)
+    if not all(isinstance(reason, CannotServeError) for reason in reasons):
         raise problem
-    return EXIT_OK
+    for reason in reasons:
+        log.error(str(reason))
+    return EXIT_FAILED
 
 
-def _on_signal(
-    received: signal.Signals, lifecycle: Lifecycle, running: asyncio.Future[None], log: Log
-) -> None:
+def _leaves(problem: BaseException) -> list[BaseException]:
+    if isinstance(problem, BaseExceptionGroup):
+        return [leaf for inner in problem.exceptions for leaf in _leaves(inner)]
+    return [problem]
+
+
+def _on_signal(received: signal.Signals, lifecycle: Lifecycle, running: asyncio.Future[None], log: Log) -> None:
     if lifecycle.stopping:
         log.warning("second signal: ending at once", signal=received.name)
         running.cancel()

@@ -10,19 +10,21 @@ import asyncio
 import hashlib
 import os
 import ssl
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
-from serving.certificate_pair import Leaf, UnusablePairError, read_pair
+from serving.certificate_pair import Leaf, read_pair
 from serving.errors import CannotServeError
 from serving.log import Log, utc_now
 
 POLL_S = 3.0
 UNCHANGED = "the files hold what is being served"
-_UNUSABLE = (UnusablePairError, OSError, ValueError)  # ssl.SSLError is an OSError.
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class ReloadingContext:
             self.leaf: Leaf = read_pair(material.cert, material.key, at=clock())
             self._current = _fresh_context(material, minimum_version)
             self.context = _fresh_context(material, minimum_version)
-        except _UNUSABLE as error:
+        except Exception as error:
             raise CannotServeError(
                 f"TLS files {files}: {error}; mount a PEM certificate chain and its key, as a Secret "
                 f"of type kubernetes.io/tls holds them"
@@ -100,7 +102,7 @@ class ReloadingContext:
                 return Reload(changed=False, reason=UNCHANGED)
             leaf = read_pair(material.cert, material.key, at=self._clock())
             self._current = _fresh_context(material, self._minimum_version)
-        except _UNUSABLE as error:
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, the live context stays
             reason = f"TLS files {self._files}: {error}; the previous certificate stays in use"
             return Reload(changed=False, reason=reason)
         self.leaf, self._digest = leaf, digest
@@ -135,11 +137,19 @@ def _fresh_context(material: _Material, minimum_version: ssl.TLSVersion) -> ssl.
 
 
 def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Through memory: exactly the checked bytes are loaded, and a read-only root file system suffices."""
-    memory = os.memfd_create("tls-pair", os.MFD_CLOEXEC)
-    try:
-        with open(memory, "wb", closefd=False) as pair:
-            pair.write(cert + b"\n" + key)
-        context.load_cert_chain(f"/proc/self/fd/{memory}")
-    finally:
-        os.close(memory)
+    """From a copy that nobody else can change: exactly the checked bytes are loaded."""
+    with _private_file() as (pair, path):
+        pair.write(cert + b"\n" + key)
+        pair.flush()
+        context.load_cert_chain(path)
+
+
+@contextmanager
+def _private_file() -> Iterator[tuple[IO[bytes], str]]:
+    """Memory where the system can, so that a read-only root file system suffices."""
+    if sys.platform == "linux":
+        with open(os.memfd_create("tls-pair", os.MFD_CLOEXEC), "wb") as pair:  # noqa: PTH123 - a descriptor has no path
+            yield pair, f"/proc/self/fd/{pair.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile() as pair:
+            yield pair, pair.name

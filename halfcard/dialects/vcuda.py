@@ -10,11 +10,12 @@ from .. import names
 from ..claims import UNIT_MIB, WHOLE_CARD, Claim, memory_share, whole_cards
 from ..problems import CORES, MEMORY_ALONE, MEMORY_UNITS, QUOTA_CORES, SHARE_NEEDS_MEMORY, Problem
 from ..quantity import NANOS, Quantity
-from .reading import Reading, Refusal, at, whole_number
+from .reading import MAX_AMOUNT, Reading, Refusal, at, whole_number
 
 _MIB: Final = 2**20
 _UNIT_BYTES: Final = UNIT_MIB * _MIB
 _HUNDREDTH: Final = NANOS // 100
+_MOST_CARDS: Final = MAX_AMOUNT // WHOLE_CARD
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,10 @@ class Vcuda:
             yield SHARE_NEEDS_MEMORY.broken(
                 at(where, self.memory),
                 "nothing",
-                f"add {self.memory}, in units of {UNIT_MIB} MiB (or write 5Gi)",
+                f"add {self.memory}, such as 5Gi or 20 units of {UNIT_MIB} MiB",
             )
         if memory and not cores and not self.memory_alone:
-            yield MEMORY_ALONE.broken(at(where, self.core), "nothing", f"add {self.core}, 1-99 for a share of one card")
+            yield MEMORY_ALONE.broken(at(where, self.core), "nothing", f"add {self.core}: 1-99 for a share of one card")
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         cores, memory = amounts.get(self.core, 0), amounts.get(self.memory, 0)
@@ -86,11 +87,12 @@ def _read_cores(quantity: Quantity) -> Reading | Refusal:
         return Refusal(CORES, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
     reading = whole_number(quantity)
     if isinstance(reading, Reading) and 1 <= reading.amount <= 9:
-        return Reading(
-            reading.amount,
-            hint=f"{reading.amount} is {reading.amount} % of a card, {reading.amount} cards are {reading.amount}00",
-        )
+        return Reading(reading.amount, hint=_hint(reading.amount))
     return reading
+
+
+def _hint(cores: int) -> str:
+    return "1 card is 100" if cores == 1 else f"{cores} cards are {cores * WHOLE_CARD}"
 
 
 def _read_fraction(quantity: Quantity) -> Reading | Refusal:
@@ -98,28 +100,31 @@ def _read_fraction(quantity: Quantity) -> Reading | Refusal:
     share, rest = divmod(quantity.nanos, _HUNDREDTH)
     if not rest:
         return Reading(share)
-    return Refusal(CORES, f"use {max(share, 1)} or {share + 1}")
+    return Refusal(CORES, f"use {share} or {share + 1}" if share else "use 1")
 
 
 def _nearest_cards(cores: int) -> str:
-    below = cores // WHOLE_CARD * WHOLE_CARD
+    below = min(cores // WHOLE_CARD, _MOST_CARDS - 1) * WHOLE_CARD
     return f"{below} or {below + WHOLE_CARD}" if below > 0 else str(WHOLE_CARD)
 
 
 def _read_memory(quantity: Quantity) -> Reading | Refusal:
-    """Bytes where it can be nothing else; a decimal suffix says nothing, the API server itself writes 1000 as 1k."""
-    if quantity.family == "binary" or quantity.nanos >= _MIB * NANOS:
+    """Bytes where it can be nothing else, told by the spelling of the API server, which every manifest gets in time.
+
+    A decimal suffix says nothing: the API server itself writes 1000 as 1k.
+    """
+    if quantity.nanos >= _MIB * NANOS or (quantity.nanos > 0 and str(quantity).endswith("i")):
         return _read_bytes(quantity)
     reading = whole_number(quantity)
     if isinstance(reading, Reading):
         return reading
-    return Refusal(MEMORY_UNITS, f"use {max(0, -(-quantity.nanos // NANOS))}")
+    return Refusal(MEMORY_UNITS, f"use {max(0, min(_MIB - 1, -(-quantity.nanos // NANOS)))}, or a suffix such as Gi")
 
 
 def _read_bytes(quantity: Quantity) -> Reading | Refusal:
     units, rest = divmod(quantity.nanos, _UNIT_BYTES * NANOS)
     units += 1 if rest else 0
-    if not 0 <= units < _MIB:  # as many units would be read as bytes the next time
+    if units >= _MIB:  # as many units would be read as bytes the next time
         return Refusal(MEMORY_UNITS, "use fewer: no card has 256 TiB")
     note = f"{quantity} was rounded up to {units} units of {UNIT_MIB} MiB" if rest else ""
     return Reading(units, note)
@@ -129,10 +134,11 @@ def _read_total_cores(quantity: Quantity) -> Reading | Refusal:
     """A whole number is per cent; a fraction can only be meant as cards."""
     if not quantity.nanos % NANOS:
         return whole_number(quantity)
-    hundredths, rest = divmod(quantity.nanos, _HUNDREDTH)
-    if rest or quantity.nanos < 0:
-        return Refusal(QUOTA_CORES, f"use {max(hundredths, 0)} or {max(hundredths, 0) + 1}")
-    return Reading(hundredths)
+    reading = whole_number(Quantity(quantity.nanos * WHOLE_CARD))
+    if isinstance(reading, Reading):
+        return reading
+    below = max(0, min(quantity.nanos // _HUNDREDTH, MAX_AMOUNT - 1))
+    return Refusal(QUOTA_CORES, f"use {below} or {below + 1}")
 
 
 def _read_total_memory(quantity: Quantity) -> Reading | Refusal:

@@ -19,11 +19,7 @@ LEAF_CERTIFICATE = x509.load_pem_x509_certificate(LEAF.certificate)
 
 
 def test_both_are_valid_from_an_hour_ago_and_the_leaf_ends_first() -> None:
-    assert (
-        CA_CERTIFICATE.not_valid_before_utc
-        == LEAF_CERTIFICATE.not_valid_before_utc
-        == NOW - timedelta(hours=1)
-    )
+    assert CA_CERTIFICATE.not_valid_before_utc == LEAF_CERTIFICATE.not_valid_before_utc == NOW - timedelta(hours=1)
     assert LEAF_CERTIFICATE.not_valid_after_utc == NOW + timedelta(days=90)
     assert CA_CERTIFICATE.not_valid_after_utc == NOW + timedelta(days=3650)
 
@@ -63,9 +59,7 @@ def test_the_leaf_names_the_key_that_signed_it() -> None:
 def test_keys_are_p256_and_never_shared() -> None:
     keys = [load_pem_private_key(pair.key, password=None) for pair in (AUTHORITY, LEAF)]
 
-    assert [isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name for key in keys] == [
-        "secp256r1"
-    ] * 2
+    assert [isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name for key in keys] == ["secp256r1"] * 2
     assert AUTHORITY.key != LEAF.key
 
 

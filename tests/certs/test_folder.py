@@ -121,9 +121,7 @@ def test_somebody_elses_certificate_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(foreign_certificate())
     before = contents(tmp_path)
 
-    with pytest.raises(
-        CertificateFolderError, match=r"tls.crt was not issued by Halfcard; .* name another folder"
-    ):
+    with pytest.raises(CertificateFolderError, match=r"tls.crt was not issued by Halfcard; .* name another folder"):
         keep(tmp_path)
 
     assert contents(tmp_path) == before
@@ -171,7 +169,7 @@ def fsync(descriptor):
 os.fsync = fsync
 ensure(folder, names=server_names(sys.argv[4:]), now=now)
 """
-"""Each file is synced before its rename, its folder after: a kill at every sync stops between every two writes."""
+"""Each file is synced before its rename, its folder after: a kill at each sync stops between any two writes."""
 
 
 def killed_at_sync(number: int, folder: Path) -> bool:
@@ -192,9 +190,7 @@ def test_a_first_start_killed_between_any_two_writes_is_repaired(sync: int, tmp_
 
 
 @pytest.mark.parametrize("sync", range(1, 5))
-def test_a_ca_renewal_killed_between_any_two_writes_costs_no_client_its_trust(
-    sync: int, tmp_path: Path
-) -> None:
+def test_a_ca_renewal_killed_between_any_two_writes_costs_no_client_its_trust(sync: int, tmp_path: Path) -> None:
     keep(tmp_path, LONG_AGO)
     old_trust = (tmp_path / "ca.crt").read_bytes()
     ensure(tmp_path, names=NAMES, now=LEAF_OF_OLD_CA)

@@ -25,9 +25,7 @@ def test_a_bad_name_is_a_bad_argument(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("arguments", [[], ["ensure"], ["ensure", "folder"], ["renew", "folder"]])
-def test_what_is_not_a_command_is_a_bad_argument(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_a_command_is_a_bad_argument(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
 
@@ -35,9 +33,7 @@ def test_what_is_not_a_command_is_a_bad_argument(
     assert "usage: python -m certs" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o777)
 
     assert main(["ensure", str(tmp_path), "--name", "halfcard.svc"]) == 3

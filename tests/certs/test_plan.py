@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +49,12 @@ GOOD_BUT_OLD_CA = held(CA, make_leaf(CA, names=NAMES, now=LATE))
 NEARLY_OVER = NOW + AUTHORITY_LIFE - LEAF_LIFE + SECOND
 
 
+def with_a_damaged_signature(certificate: bytes) -> bytes:
+    der = x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
+    damaged = der[:-1] + bytes([der[-1] ^ 1])
+    return x509.load_der_x509_certificate(damaged).public_bytes(Encoding.PEM)
+
+
 @dataclass(frozen=True)
 class Row:
     held: Held
@@ -60,19 +68,16 @@ ROWS = {
     "all is well until the last second before two thirds": Row(GOOD, Keep, "valid until", LEAF_DUE - SECOND),
     "the first start": Row(Held(), Create, "ca.crt is missing"),
     "only the CA is lost": Row(replace(GOOD, ca_crt=None), Create, "ca.crt is missing"),
-    "an empty CA file, as a power cut leaves": Row(
-        replace(GOOD, ca_crt=b""), Create, "ca.crt holds no certificate"
-    ),
+    "an empty CA file, as a power cut leaves": Row(replace(GOOD, ca_crt=b""), Create, "ca.crt holds no certificate"),
     "garbage for a CA": Row(replace(GOOD, ca_crt=b"\x00garbage"), Create, "ca.crt holds no certificate"),
-    "a leaf where the CA should be": Row(
-        replace(GOOD, ca_crt=LEAF.certificate), Create, "may not sign others"
+    "a leaf where the CA should be": Row(replace(GOOD, ca_crt=LEAF.certificate), Create, "may not sign others"),
+    "a CA with a flipped bit": Row(
+        replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate)), Create, "its own signature does not fit"
     ),
     "an expired CA": Row(GOOD, Create, "the CA expired at 2036-02-27", NOW + AUTHORITY_LIFE),
     "a clock from before the CA": Row(GOOD, Create, "valid only from", NOW - BACKDATED - SECOND),
     "the CA's key is lost": Row(replace(GOOD, ca_key=None), RenewAuthority, "ca.key is missing"),
-    "garbage for the CA's key": Row(
-        replace(GOOD, ca_key=b"-"), RenewAuthority, "ca.key holds no private key"
-    ),
+    "garbage for the CA's key": Row(replace(GOOD, ca_key=b"-"), RenewAuthority, "ca.key holds no private key"),
     "a certificate for the CA's key": Row(
         replace(GOOD, ca_key=CA.certificate), RenewAuthority, "ca.key holds no private key"
     ),
@@ -107,9 +112,7 @@ ROWS = {
     "somebody else's leaf": Row(
         replace(GOOD, tls_crt=foreign_certificate()), Refuse, "tls.crt was not issued by Halfcard"
     ),
-    "somebody else's CA": Row(
-        replace(GOOD, ca_crt=foreign_certificate()), Refuse, "ca.crt was not issued by Halfcard"
-    ),
+    "somebody else's CA": Row(replace(GOOD, ca_crt=foreign_certificate()), Refuse, "ca.crt was not issued by Halfcard"),
 }
 
 

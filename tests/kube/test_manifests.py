@@ -177,15 +177,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         list(read_path(tmp_path / "gone.yaml"))
 
 
-PLAIN = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.text(st.characters(exclude_categories=["Cs"]))
-)
-JSON = st.recursive(
-    PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text("abc<yn~1."), inner), max_leaves=10
-)
+PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(exclude_categories=["Cs"]))
+JSON = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text("abc<yn~1."), inner), max_leaves=10)
 
 
 @given(JSON)

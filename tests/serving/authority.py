@@ -16,9 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from serving.tls import TlsFiles
 
 NOW = datetime.now(UTC)
-LOOPBACK = x509.SubjectAlternativeName(
-    [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-)
+LOOPBACK = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
 
 
 @dataclass(frozen=True)

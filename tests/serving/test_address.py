@@ -24,9 +24,7 @@ def test_the_usual_forms_of_an_address_are_understood(text: str, address: Addres
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize(
-    "text", ["", "8443", "host", "host:", "host:http", "::1:8443", ":65536", ":-1", ":٣"]
-)
+@pytest.mark.parametrize("text", ["", "8443", "host", "host:", "host:http", "::1:8443", ":65536", ":-1", ":٣"])
 def test_anything_else_is_refused_with_the_forms_that_work(text: str) -> None:
     with pytest.raises(ValueError, match=r"127\.0\.0\.1:8443") as refusal:
         parse_address(text)

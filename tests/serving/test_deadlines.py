@@ -50,9 +50,7 @@ async def test_half_a_request_is_answered_408_and_closed(part: bytes) -> None:
         assert b"connection: close" in said
 
 
-@pytest.mark.parametrize(
-    ("begin", "byte"), [(HALF_HEADER + b"x-name: ", b"a"), (post(b"", length=10**6), b"b")]
-)
+@pytest.mark.parametrize(("begin", "byte"), [(HALF_HEADER + b"x-name: ", b"a"), (post(b"", length=10**6), b"b")])
 @on_loop
 async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: bytes, byte: bytes) -> None:
     async with server(Echo(), limits=QUICK) as running:
@@ -70,19 +68,6 @@ async def test_an_application_learns_that_the_body_will_not_come() -> None:
         client.send(post(b"half", length=8))
         await client.until_closed()
         await until(lambda: echo.bodies == [None], what="the application sees the disconnect")
-
-
-@on_loop
-async def test_it_learns_so_at_once_even_from_a_client_that_does_not_say_goodbye(
-    authority: Authority, tls: ReloadingContext
-) -> None:
-    echo = Echo()
-    async with server(echo, tls=tls, limits=QUICK) as running:
-        client = await running.connect(trusting(authority))
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        client.send(post(b"half", length=8))
-        await until(lambda: echo.bodies == [None], what="the disconnect", within_s=LATEST_S)
-        client.close()
 
 
 @on_loop

@@ -18,9 +18,7 @@ LIMITS = Limits(header_s=10, body_s=20, keep_alive_s=120)
         (Reading.NOTHING, 120.1, False, None),
     ],
 )
-def test_what_takes_too_long_ends(
-    reading: Reading, waited_s: float, *, answering: bool, status: int | None
-) -> None:
+def test_what_takes_too_long_ends(reading: Reading, waited_s: float, *, answering: bool, status: int | None) -> None:
     verdict = overdue(reading, waited_s, answering=answering, limits=LIMITS)
     assert verdict is not None
     assert verdict.status == status

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -69,13 +68,6 @@ def test_a_log_without_a_reader_disturbs_nobody() -> None:
     Log(stream=stream).event("nobody listens")
 
 
-@pytest.fixture
-def root_handlers() -> Iterator[None]:
-    before = logging.getLogger().handlers[:]
-    yield
-    logging.getLogger().handlers[:] = before
-
-
 @pytest.mark.usefixtures("root_handlers")
 def test_what_libraries_report_becomes_an_event_line_with_its_trace() -> None:
     stream = io.StringIO()
@@ -86,7 +78,5 @@ def test_what_libraries_report_becomes_an_event_line_with_its_trace() -> None:
         logging.getLogger("library").exception("it broke")
     logging.getLogger("library").info("chatter")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [(line["level"], line["event"], line["logger"]) for line in lines] == [
-        ("error", "it broke", "library")
-    ]
+    assert [(line["level"], line["event"], line["logger"]) for line in lines] == [("error", "it broke", "library")]
     assert "JSONDecodeError: " in lines[0]["trace"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from serving.errors import CannotServeError
-from serving.lifecycle import Lifecycle, run
+from serving.lifecycle import Lifecycle, Main, run
 from serving.log import Log
 
 ROOT = Path(__file__).parents[2]
@@ -22,9 +23,7 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def program(*, grace_s: float) -> Iterator[tuple[subprocess.Popen[str], dict[str, int]]]:
     command = [sys.executable, "-m", "tests.serving.program", str(grace_s)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield process, json.loads(process.stdout.readline())
@@ -64,14 +63,23 @@ def test_a_second_signal_ends_it_at_once() -> None:
         assert process.wait(timeout=5) == 1
 
 
-def test_what_forbids_to_serve_is_told_in_one_line_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    async def main(_: Lifecycle) -> None:
-        raise CannotServeError("listener work: port taken")
+async def refuse(_: Lifecycle) -> None:
+    raise CannotServeError("listener work: port taken")
 
+
+async def refuse_in_a_group(lifecycle: Lifecycle) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(refuse(lifecycle))
+
+
+@pytest.mark.parametrize("main", [refuse, refuse_in_a_group])
+@pytest.mark.usefixtures("root_handlers")
+def test_what_forbids_to_serve_is_told_in_one_line_and_fails(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(main, log=Log()) == 1
     assert json.loads(capsys.readouterr().err)["event"] == "listener work: port taken"
 
 
+@pytest.mark.usefixtures("root_handlers")
 def test_a_bug_is_not_hidden() -> None:
     async def main(_: Lifecycle) -> None:
         raise ZeroDivisionError

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -10,6 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from serving.errors import CannotServeError
 from serving.listener import Stopping
+from serving.tls import ReloadingContext
+from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import Client, Echo, Server, answer, post, server
 from tests.serving.on_loop import on_loop, until
 
@@ -64,12 +67,54 @@ async def test_a_request_half_sent_is_finished() -> None:
 
 
 @on_loop
+async def test_a_request_that_was_answered_before_it_was_sent_does_not_delay_the_end() -> None:
+    async def hasty(scope: Scope, _: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await answer(send, b"no need")
+
+    async with server(hasty, stopping=Stopping(grace_s=0, drain_s=0, finish_s=60)) as running:
+        client = await running.connect()
+        assert (await client.ask(post(b"half", length=8))).body == b"no need"
+        running.lifecycle.stop()
+        async with asyncio.timeout(5):
+            await running.serving
+
+
+@on_loop
 async def test_an_idle_connection_is_closed_without_a_word() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
         await client.ask()
         running.lifecycle.stop()
         assert await client.until_closed() == b""
+
+
+@on_loop
+async def test_in_the_grace_time_everything_is_served_as_before() -> None:
+    async with server(Echo(), stopping=Stopping(grace_s=60)) as running:
+        old = await running.connect()
+        await old.ask()
+        running.lifecycle.stop()
+        for client in (old, await running.connect(), old):
+            assert "connection" not in (await client.ask()).headers
+        await cancelled(running)
+
+
+async def cancelled(running: Server) -> None:
+    running.serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running.serving
+    running.serving = asyncio.create_task(asyncio.sleep(0))
+
+
+@on_loop
+async def test_an_unfinished_handshake_does_not_outlive_the_end(tmp_path: Path) -> None:
+    tls = ReloadingContext(write_pair(tmp_path, Authority().issue()))
+    async with server(Echo(), tls=tls) as running:
+        silent = await running.connect()
+        running.lifecycle.stop()
+        async with asyncio.timeout(5):
+            assert await silent.until_closed() == b""
 
 
 @on_loop
@@ -124,11 +169,8 @@ async def test_cancelling_ends_at_once() -> None:
         client = await running.connect()
         client.send(post(b""))
         await gate.entered.wait()
-        running.serving.cancel()
+        await cancelled(running)
         assert await client.until_closed() == b""
-        with pytest.raises(asyncio.CancelledError):
-            await running.serving
-        running.serving = asyncio.create_task(asyncio.sleep(0))
 
 
 class Balancer:

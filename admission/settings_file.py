@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from admission.settings import Settings, SettingsError, read_settings
+from .settings import Settings, SettingsError, read_settings
 
 
 def settings_from(path: Path | None) -> Settings:
@@ -19,6 +19,8 @@ def settings_from(path: Path | None) -> Settings:
         return Settings()
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: not YAML: {error}") from error
     try:

@@ -1,0 +1,70 @@
+"""`python -m admission`: the webhook beside a real API server.
+
+Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from kube.access import AccessError, from_kubeconfig, from_service_account
+from kube.api import ApiSource
+from serving.errors import CannotServeError
+from serving.lifecycle import run
+from serving.listener import Stopping
+from serving.log import Log
+from serving.tls import ReloadingContext, TlsFiles
+
+from .arguments import add_common
+from .process import Addresses, Webhook
+from .settings import SettingsError
+from .settings_file import settings_from
+
+BAD_ARGUMENTS: Final = 2
+COULD_NOT_START: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    log = Log(form=arguments.log)
+    try:
+        webhook = _webhook(arguments, log)
+    except (SettingsError, AccessError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+    except CannotServeError as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
+        return COULD_NOT_START
+    return COULD_NOT_START if run(webhook.run, log=log) else 0
+
+
+def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
+    settings = settings_from(arguments.settings)
+    access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    return Webhook(
+        settings.policy(),
+        ApiSource(access, settings.dealings()),
+        ReloadingContext(TlsFiles(arguments.tls_dir / "tls.crt", arguments.tls_dir / "tls.key")),
+        Addresses(arguments.admission, arguments.status),
+        Stopping(grace_s=arguments.grace),
+        log,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m admission", description=__doc__)
+    parser.add_argument(
+        "--tls-dir", type=Path, required=True, metavar="DIR", help="holds tls.crt and tls.key; followed as they change"
+    )
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    add_common(parser, admission=f":{names.ADMISSION_PORT}", status=f":{names.STATUS_PORT}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

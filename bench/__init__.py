@@ -1,0 +1,8 @@
+"""What Halfcard costs, as ratios to a floor measured in the same run; and what malformed bodies do to it.
+
+- `python -m bench` prints a table and writes JSON; targets are printed as met or missed, timing never fails
+- `python -m bench.fuzz` sends malformed bodies and exits 1 on a violation
+- `reviews`, `malformed`: the bodies that are sent
+- `servers`, `connection`: the service as a child on a core of its own, and the cheap client that calls it
+- `throughput`, `linearity`, `memory`, `start`, `offline`: one measurement each; `figures` prints them
+"""

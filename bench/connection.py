@@ -1,0 +1,87 @@
+"""The client's side of one kept-alive connection, as cheap as it can be: prebuilt bytes out, a status and a time in."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from typing import Final, NamedTuple, Self, cast
+
+_STATUS: Final = slice(9, 12)  # of "HTTP/1.1 200 OK"
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
+_CLOSES: Final = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    seconds: float
+
+
+class Dropped(Exception):
+    """The connection ended before the answer."""
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time."""
+
+    def __init__(self) -> None:
+        self._received = b""
+        self._awaited: asyncio.Future[tuple[bytes, bytes]] | None = None
+        self._has_body = True
+        self._transport: asyncio.Transport | None = None
+        self.is_open = True
+
+    @classmethod
+    async def open(cls, port: int, tls: ssl.SSLContext) -> Self:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(cls, "127.0.0.1", port, ssl=tls)
+        return connection
+
+    async def ask(self, request: bytes) -> Answer:
+        assert self._transport is not None
+        self._awaited = asyncio.get_running_loop().create_future()
+        self._has_body = not request.startswith(b"HEAD ")
+        began = time.perf_counter()
+        self._transport.write(request)
+        head, body = await self._awaited
+        seconds = time.perf_counter() - began
+        if _CLOSES.search(head):
+            self.close()
+        return Answer(int(head[_STATUS]), body, seconds)
+
+    def close(self) -> None:
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, blank, body = self._received.partition(b"\r\n\r\n")
+        if blank and len(body) >= self._length(head + b"\r\n"):
+            self._received = b""
+            if self._awaited is not None and not self._awaited.done():
+                self._awaited.set_result((head + b"\r\n", body))
+
+    def _length(self, head: bytes) -> int:
+        found = _LENGTH.search(head)
+        return int(found[1]) if found and self._has_body else 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_exception(Dropped(str(exc or "closed by the server")))
+
+
+def post(path: str, body: bytes) -> bytes:
+    """A request as an API server writes it."""
+    head = (
+        f"POST {path}?timeout=10s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: kube-apiserver-admission\r\n"
+        f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+        f"Accept-Encoding: gzip\r\n\r\n"
+    )
+    return head.encode() + body

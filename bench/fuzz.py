@@ -1,0 +1,147 @@
+"""`python -m bench.fuzz`: malformed requests to the real service over TLS. No 5xx, no hang, memory flat.
+
+A violation prints the seed, the number and the body, and ends with 1: `--seed S --first N --count 1` sends it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from .connection import Answer, Connection, Dropped
+from .load import CONNECTIONS
+from .malformed import Case, case
+from .servers import Server, scratch, webhook
+
+MOST_WAIT_S: Final = 5.0
+MOST_GROWTH_MB: Final = 15.0
+_WARM_UP: Final = 0.2
+_SHOWN_BYTES: Final = 4000
+_PROGRESS_EVERY: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    first: int
+    count: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came back so far."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    slowest: tuple[float, int] = (0.0, -1)
+    warm_mb: float = 0.0
+
+    @property
+    def done(self) -> int:
+        return self.statuses.total()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    plan = Plan(arguments.seed, arguments.first, arguments.count)
+    with scratch() as folder:
+        return run(plan, folder)
+
+
+def run(plan: Plan, folder: Path) -> int:
+    with webhook(folder) as server:
+        began = time.perf_counter()
+        tally = Tally()
+        uvloop.run(_fuzz(server, plan, tally))
+        tally.violations += _memory_violations(server, tally)
+        seconds = time.perf_counter() - began
+        print(_summary(plan, tally, seconds, resident_mb=server.resident_mb()))
+    for violation in tally.violations:
+        print(violation)
+    return 1 if tally.violations else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100_000, help="default %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    return parser
+
+
+async def _fuzz(server: Server, plan: Plan, tally: Tally) -> None:
+    numbers = iter(range(plan.first, plan.first + plan.count))
+    await asyncio.gather(*(_send(server, plan, numbers, tally=tally) for _ in range(CONNECTIONS)))
+
+
+async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Tally) -> None:
+    """Until the numbers run out or something is wrong."""
+    connection: Connection | None = None
+    for number in numbers:
+        if tally.violations:
+            return
+        sent = case(plan.seed, number)
+        try:
+            if connection is None or not connection.is_open:
+                connection = await Connection.open(server.port, server.tls())
+            answer = await asyncio.wait_for(connection.ask(sent.request()), MOST_WAIT_S)
+        except TimeoutError:
+            tally.violations.append(_violation(f"no answer in {MOST_WAIT_S:g} s", plan, number, case=sent))
+        except (Dropped, OSError) as error:
+            tally.violations.append(_violation(f"no answer: {error}", plan, number, case=sent))
+        else:
+            count_answer(answer, sent, plan, number=number, tally=tally)
+            _progress(server, plan, tally)
+    if connection is not None:
+        connection.close()
+
+
+def count_answer(answer: Answer, sent: Case, plan: Plan, *, number: int, tally: Tally) -> None:
+    tally.statuses[answer.status] += 1
+    tally.slowest = max(tally.slowest, (answer.seconds, number))
+    if answer.status >= 500:
+        what = f"status {answer.status}: {answer.body.decode(errors='replace').strip()}"
+        tally.violations.append(_violation(what, plan, number, case=sent))
+
+
+def _progress(server: Server, plan: Plan, tally: Tally) -> None:
+    if tally.done == int(plan.count * _WARM_UP):
+        tally.warm_mb = server.resident_mb()
+    if tally.done % _PROGRESS_EVERY == 0:
+        print(f"  fuzz: {tally.done:,} of {plan.count:,}", file=sys.stderr)
+
+
+def _violation(what: str, plan: Plan, number: int, *, case: Case) -> str:
+    body = case.body if len(case.body) <= _SHOWN_BYTES else case.body[:_SHOWN_BYTES] + b"..."
+    return (
+        f"VIOLATION: {what}\n  again: python -m bench.fuzz --seed {plan.seed} --first {number} --count 1\n"
+        f"  {case.kind}: {case.method} {case.path} {case.content_type!r}, {len(case.body):,} bytes\n  {body!r}"
+    )
+
+
+def _memory_violations(server: Server, tally: Tally) -> Iterator[str]:
+    growth = server.resident_mb() - tally.warm_mb
+    if tally.warm_mb and growth > MOST_GROWTH_MB:
+        yield f"VIOLATION: memory grew by {growth:.1f} MB after the warm-up; at most {MOST_GROWTH_MB:g} MB is flat"
+
+
+def _summary(plan: Plan, tally: Tally, seconds: float, *, resident_mb: float) -> str:
+    statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(tally.statuses.items()))
+    return (
+        f"{tally.done:,} malformed requests in {seconds:.0f} s, seed {plan.seed}: {statuses}\n"
+        f"slowest answer {tally.slowest[0] * 1000:.0f} ms (number {tally.slowest[1]}), "
+        f"memory {tally.warm_mb:.1f} -> {resident_mb:.1f} MB, violations: {len(tally.violations) or 'none'}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Calls on kept-alive connections, each sending its next request when the last one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .connection import Answer, Connection
+from .servers import Server
+
+CONNECTIONS: Final = 8
+
+Request = Callable[[int], bytes]
+"""The bytes of the call with this number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a number of calls took: seconds of each, sorted, and CPU seconds of the server in all."""
+
+    taken: list[float]
+    cpu_s: float
+
+    def at(self, quantile: float) -> float:
+        return self.taken[min(len(self.taken) - 1, int(len(self.taken) * quantile))]
+
+
+async def drive(server: Server, request: Request, calls: int, *, first: int = 0) -> Load:
+    """Everything must be allowed. Connections are opened before and their handshakes not counted."""
+    numbers = iter(range(first, first + calls))
+    tls = server.tls()
+    connections = [await Connection.open(server.port, tls) for _ in range(CONNECTIONS)]
+    gc.collect()
+    gc.disable()
+    try:
+        before = server.cpu_s()
+        taken = await asyncio.gather(*(_calls(server, each, request, numbers=numbers) for each in connections))
+        return Load(sorted(itertools.chain.from_iterable(taken)), server.cpu_s() - before)
+    finally:
+        gc.enable()
+
+
+async def _calls(server: Server, connection: Connection, request: Request, *, numbers: Iterator[int]) -> list[float]:
+    taken: list[float] = []
+    for number in numbers:
+        if not connection.is_open:
+            connection = await Connection.open(server.port, server.tls())
+        answer = await connection.ask(request(number))
+        _require_allowed(answer)
+        taken.append(answer.seconds)
+    connection.close()
+    return taken
+
+
+def _require_allowed(answer: Answer) -> None:
+    if answer.status != 200 or b'"allowed":true' not in answer.body:
+        raise RuntimeError(f"a good review was not allowed: {answer.status} {answer.body[:500]!r}")

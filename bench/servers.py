@@ -1,0 +1,113 @@
+"""A server as a child process on a core of its own, and what the kernel says it has used."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_CPU_CLOCK: Final = 2  # of a process's three clocks the one that the scheduler keeps, in nanoseconds
+_READY_WITHIN_S: Final = 30.0
+_LOG_TAIL: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A child that has said that it is ready."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    ca: Path
+    start_s: float
+
+    def cpu_s(self) -> float:
+        """What all its threads have used, in user mode and in the kernel."""
+        return time.clock_gettime((~self.process.pid << 3) | _CPU_CLOCK)
+
+    def resident_mb(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
+    def tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca))
+
+
+@contextmanager
+def webhook(folder: Path) -> Iterator[Server]:
+    """`halfcard serve` beside an empty cluster, its certificates in `folder`."""
+    state = folder / "state"
+    state.mkdir(exist_ok=True)
+    where = ["--admission", "127.0.0.1:0", "--status", "127.0.0.1:0", "--tls-dir", str(folder / "tls")]
+    with _child(["-m", "cli", "serve", "--state", str(state), *where, "--grace", "0"], log=folder / "log") as child:
+        yield child
+
+
+@contextmanager
+def floor(folder: Path) -> Iterator[Server]:
+    """The same serving stack answering a constant."""
+    with _child(["-m", "bench.floor", str(folder / "tls")], log=folder / "floor.log") as child:
+        yield child
+
+
+@contextmanager
+def _child(arguments: Sequence[str], *, log: Path) -> Iterator[Server]:
+    began = time.perf_counter()
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors) as process,
+    ):
+        try:
+            line = _first_line(process, log)
+            yield _ready(process, line, time.perf_counter() - began)
+        finally:
+            process.kill()
+
+
+def _first_line(process: subprocess.Popen[bytes], log: Path) -> bytes:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        process.wait(_READY_WITHIN_S)
+        tail = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+        raise RuntimeError(f"the server did not come up, exit code {process.returncode}; its log ends:\n{tail}")
+    return line
+
+
+def _ready(process: subprocess.Popen[bytes], line: bytes, start_s: float) -> Server:
+    told = json.loads(line)
+    return Server(process, urlsplit(told["admission"]).port or 0, Path(told["ca"]), start_s)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="halfcard-bench-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def apart(*servers: Server) -> Iterator[bool]:
+    """The servers on one core and this process on another; says whether the machine allows it."""
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    if len(before) < 2:
+        yield False
+        return
+    first, second, *_ = sorted(before)
+    for server in servers:
+        os.sched_setaffinity(server.process.pid, {first})
+    os.sched_setaffinity(0, {second})
+    try:
+        yield True
+    finally:
+        os.sched_setaffinity(0, before)

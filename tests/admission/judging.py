@@ -1,0 +1,147 @@
+"""Objects as people write them, and the webhook's verdict on them, asked for as the API server asks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jsonpatch
+
+from admission.dispatch import decide
+from admission.policy import Policy
+from admission.review import Verdict
+from admission.wire import Kind, Request, Review, UserInfo
+from halfcard import names
+from halfcard.cluster import NOTHING_KNOWN, Card, ClusterView, Node
+from halfcard.patches import as_json
+
+Json = dict[str, Any]
+
+POLICY: Final = Policy()
+TENANT: Final = "alice"
+AGENT: Final = "system:serviceaccount:kube-system:gpu-manager"
+TRUSTING: Final = Policy(trusted_users=frozenset({AGENT}))
+
+CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
+CORE_LIMIT: Final = names.TENCENT + names.CORE_LIMIT_SUFFIX
+MARK: Final = names.CORE_LIMIT_DEFAULTED
+VOID: Final = {"name": names.VISIBLE_DEVICES, "value": "void"}
+
+# --- objects ------------------------------------------------------------------------------------------------------
+
+
+def container(limits: Json | None = None, requests: Json | None = None, **fields: Any) -> Json:
+    sides = {"limits": limits, "requests": requests}
+    resources = {side: amounts for side, amounts in sides.items() if amounts is not None}
+    return {"name": "main", "image": "cuda", **({"resources": resources} if resources else {}), **fields}
+
+
+def gpu(cores: Any = "30", memory: Any = "20", **fields: Any) -> Json:
+    """A container as the API server passes it on: requests are limits; None leaves a resource away."""
+    amounts = {resource: amount for resource, amount in ((CORE, cores), (MEMORY, memory)) if amount is not None}
+    return container(amounts, dict(amounts), **fields)
+
+
+def pod(
+    *containers: Json,
+    init: Sequence[Json] = (),
+    annotations: Json | None = None,
+    labels: Json | None = None,
+    **spec: Any,
+) -> Json:
+    metadata: Json = {"name": "train"}
+    if annotations is not None:
+        metadata["annotations"] = annotations
+    if labels is not None:
+        metadata["labels"] = labels
+    if init:
+        spec["initContainers"] = list(init)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": list(containers), **spec},
+    }
+
+
+def changed(obj: Json, *path: Any, to: Any) -> Json:
+    """A copy that differs in one place."""
+    result = copy.deepcopy(obj)
+    parent: Any = result
+    for part in path[:-1]:
+        parent = parent[part] if isinstance(parent, list) else parent.setdefault(part, {})
+    parent[path[-1]] = to
+    return result
+
+
+def cards(*sizes_mib: int) -> ClusterView:
+    return ClusterView(nodes=(Node("n", tuple(Card(i, "T4", size) for i, size in enumerate(sizes_mib))),))
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def judge(
+    path: str,
+    obj: Any,
+    *,
+    old: Any = None,
+    kind: str = "Pod",
+    user: str = TENANT,
+    policy: Policy = POLICY,
+    cluster: ClusterView = NOTHING_KNOWN,
+    namespace: str | None = "team-a",
+    subresource: str | None = None,
+    operation: str | None = None,
+) -> Verdict:
+    request = Request(
+        uid="1",
+        operation=operation or ("CREATE" if old is None else "UPDATE"),
+        kind=Kind(kind),
+        sub_resource=subresource,
+        namespace=namespace,
+        user_info=UserInfo(user),
+        object=copy.deepcopy(obj),
+        old_object=copy.deepcopy(old),
+    )
+    return decide(path, Review("admission.k8s.io/v1", "AdmissionReview", request), policy, cluster)
+
+
+def mutate(obj: Any, **around: Any) -> Verdict:
+    return judge(names.MUTATE_PODS_PATH, obj, **around)
+
+
+def validate(obj: Any, **around: Any) -> Verdict:
+    return judge(names.VALIDATE_PODS_PATH, obj, **around)
+
+
+def operations(verdict: Verdict) -> list[Json]:
+    return as_json(verdict.changes)
+
+
+def patched(obj: Json, verdict: Verdict) -> Json:
+    """The object as the API server goes on with it, by an implementation of JSON Patch that is not ours."""
+    result: Json = jsonpatch.apply_patch(copy.deepcopy(obj), operations(verdict))
+    return result
+
+
+def mutated(obj: Json, **around: Any) -> Json:
+    verdict = mutate(obj, **around)
+    assert verdict.allowed, verdict.message
+    return patched(obj, verdict)
+
+
+def codes(verdict: Verdict) -> list[str]:
+    """Why it is refused, without repetitions."""
+    return sorted({problem.code for problem in verdict.problems})
+
+
+def warned_codes(verdict: Verdict) -> list[str]:
+    return sorted({line[1:6] for line in verdict.warnings if line.startswith("[HC")})
+
+
+def amounts(obj: Json, number: int = 0, field: str = "containers") -> Mapping[str, Any]:
+    """What stands under limits and requests of one container."""
+    resources: Mapping[str, Any] = obj["spec"][field][number]["resources"]
+    return resources

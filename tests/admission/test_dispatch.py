@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from admission.dispatch import DECISIONS
+from admission.policy import Policy
+from admission.review import ALLOWED
+from admission.wire import Malformed
+from halfcard import names
+
+from .judging import Json, changed, codes, container, gpu, judge, mutate, pod, validate
+
+BAD = pod(gpu("1.5"), annotations={"halfcard.dev/card": "0"})
+PATHS = sorted(DECISIONS)
+ALL_CARDS = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
+
+
+def test_every_path_of_the_registration_has_a_decision() -> None:
+    assert PATHS == [
+        "/mutate/pods",
+        "/mutate/resourcequotas",
+        "/mutate/workloads",
+        "/validate/pods",
+        "/validate/workloads",
+    ]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT", "SOMETHING"])
+def test_other_operations_pass_with_or_without_an_object(path: str, operation: str) -> None:
+    assert judge(path, BAD, operation=operation) is ALLOWED
+    assert judge(path, None, old=BAD, operation=operation) is ALLOWED
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kind", ["Binding", "Eviction", "Service", "ConfigMap", "Scale", ""])
+def test_unknown_kinds_are_allowed(path: str, kind: str) -> None:
+    assert judge(path, {"spec": "any shape"}, kind=kind) is ALLOWED
+
+
+@pytest.mark.parametrize("subresource", ["status", "binding", "eviction", "log", "exec", "proxy"])
+def test_other_subresources_are_allowed(subresource: str) -> None:
+    for path in PATHS:
+        for kind in ("Pod", "Deployment", "ResourceQuota"):
+            assert judge(path, BAD, old=pod(), kind=kind, subresource=subresource) is ALLOWED
+
+
+@pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize", "", None])
+def test_these_changes_of_a_pod_are_judged(subresource: str | None) -> None:
+    old = pod(container())
+    new = changed(old, "spec", "ephemeralContainers", to=[container(env=ALL_CARDS)])
+    for each in (mutate, validate):
+        assert codes(each(new, old=old, subresource=subresource)) == ["HC021"]
+
+
+def test_a_resize_restores_our_spelling_too() -> None:
+    old = pod(gpu("30"))
+    new = pod(gpu("0.3"))
+    assert len(mutate(new, old=old, subresource="resize").changes) == 2
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("namespace", ["kube-system", "halfcard-system", "mine"])
+def test_exempt_namespaces_are_never_judged(path: str, namespace: str) -> None:
+    policy = Policy(exempt_namespaces=Policy().exempt_namespaces | {"mine"})
+    for kind, obj in (("Pod", BAD), ("Deployment", {"spec": {"template": BAD}})):
+        assert judge(path, obj, kind=kind, namespace=namespace, policy=policy) is ALLOWED
+
+
+def test_an_object_without_a_namespace_is_judged() -> None:
+    assert not validate(BAD, namespace=None).allowed
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_create_without_an_object_breaks_the_protocol(path: str) -> None:
+    with pytest.raises(Malformed, match="object"):
+        judge(path, None, operation="CREATE")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "obj"),
+    [
+        (names.VALIDATE_PODS_PATH, "Pod", {"spec": []}),
+        (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": {}}}),
+        (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": [None]}}),
+        (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": [{"resources": {"limits": {"a": True}}}]}}),
+        (names.MUTATE_PODS_PATH, "Pod", {"metadata": {"annotations": {"a": 1}}}),
+        (names.VALIDATE_WORKLOADS_PATH, "Deployment", {"spec": {"template": "none"}}),
+        (names.MUTATE_WORKLOADS_PATH, "Deployment", {"metadata": {"ownerReferences": 1}}),
+        (names.MUTATE_QUOTAS_PATH, "ResourceQuota", {"spec": {"hard": ["a"]}}),
+    ],
+)
+def test_an_object_of_the_wrong_shape_breaks_the_protocol(path: str, kind: str, obj: Json) -> None:
+    with pytest.raises(Malformed, match=kind):
+        judge(path, obj, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "old"),
+    [
+        (names.VALIDATE_PODS_PATH, "Pod", {"spec": []}),
+        (names.MUTATE_WORKLOADS_PATH, "Deployment", {"spec": {"template": "none"}}),
+        (names.MUTATE_QUOTAS_PATH, "ResourceQuota", {"spec": {"hard": ["a"]}}),
+    ],
+)
+def test_an_old_object_of_the_wrong_shape_too(path: str, kind: str, old: Json) -> None:
+    with pytest.raises(Malformed, match=kind):
+        judge(path, {}, old=old, kind=kind)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from admission.dispatch import DECISIONS
+from admission.registration import concerns_us, configurations
+from admission.workloads import TEMPLATES
+from halfcard import names
+from halfcard.dialects import Dialects
+
+from .judging import Json
+
+DIALECTS = Dialects()
+MUTATING, VALIDATING = configurations(DIALECTS, exempt=["kube-system", "halfcard-system"], ca_bundle="Q0E=")
+WEBHOOKS: list[Json] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
+
+
+def webhook(path: str) -> Json:
+    (found,) = (each for each in WEBHOOKS if each["clientConfig"]["service"]["path"] == path)
+    return found
+
+
+def sent(path: str) -> dict[str, list[str]]:
+    """Resources and the operations for which they are sent."""
+    return {resource: rule["operations"] for rule in webhook(path)["rules"] for resource in rule["resources"]}
+
+
+def test_every_path_is_registered_once_and_exists() -> None:
+    paths = [each["clientConfig"]["service"]["path"] for each in WEBHOOKS]
+    assert sorted(paths) == sorted(DECISIONS)
+    assert all(each["clientConfig"]["caBundle"] == "Q0E=" for each in WEBHOOKS)
+
+
+def test_a_bundle_that_something_else_injects_is_left_away() -> None:
+    for each in configurations(DIALECTS, exempt=[]):
+        assert all("caBundle" not in webhook["clientConfig"] for webhook in each["webhooks"])
+
+
+def test_mutating_fails_open_and_validating_pods_fails_closed() -> None:
+    failing = {each["clientConfig"]["service"]["path"]: each["failurePolicy"] for each in WEBHOOKS}
+    assert failing.pop(names.VALIDATE_PODS_PATH) == "Fail"
+    assert set(failing.values()) == {"Ignore"}
+
+
+def test_pods_are_sent_with_everything_that_changes_them() -> None:
+    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH):
+        assert sent(path)["pods"] == ["CREATE", "UPDATE"]
+        assert sent(path)["pods/ephemeralcontainers"] == ["UPDATE"]
+    assert sent(names.VALIDATE_PODS_PATH)["pods/resize"] == ["UPDATE"]
+
+
+def test_every_kind_with_a_template_is_sent() -> None:
+    plural = sorted(f"{kind.lower()}s" for kind in TEMPLATES)
+    for path in (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH):
+        assert sorted(sent(path)) == plural
+
+
+@pytest.mark.parametrize("each", WEBHOOKS, ids=[each["name"] for each in WEBHOOKS])
+def test_every_webhook_declares_no_side_effects_spares_exempt_namespaces_and_answers_soon(each: Json) -> None:
+    assert each["sideEffects"] == "None"
+    assert each["timeoutSeconds"] <= 10
+    assert each["admissionReviewVersions"] == ["v1", "v1beta1"]
+    (selector,) = each["namespaceSelector"]["matchExpressions"]
+    assert selector["operator"] == "NotIn"
+    assert set(selector["values"]) == {"kube-system", "halfcard-system"}
+    assert each["name"].count(".") >= 2
+
+
+def test_a_second_look_is_wanted_where_another_webhook_changes_the_object() -> None:
+    assert all(each["reinvocationPolicy"] == "IfNeeded" for each in MUTATING["webhooks"])
+    assert all("reinvocationPolicy" not in each for each in VALIDATING["webhooks"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *sorted(DIALECTS.resources),
+        *names.WIDENING_ENV,
+        *names.OWNED_PREFIXES,
+        *names.OWNED_SUFFIXES,
+        names.CDI_PREFIX,
+        "hostPath",
+        "ephemeralContainers",
+        "initContainers",
+        "nvidia-container-devices",
+        "oldObject",
+    ],
+)
+def test_the_condition_lets_every_pod_through_that_a_rule_could_concern(word: str) -> None:
+    assert re.search(rf"\b{re.escape(word)}|'{re.escape(word)}", concerns_us(DIALECTS))
+
+
+def test_only_the_dialects_that_are_spoken_are_asked_about() -> None:
+    assert names.TUYA_SGPU not in concerns_us(Dialects.named(["tencent"]))
+
+
+def test_brackets_of_the_condition_are_closed() -> None:
+    depth: Any = 0
+    for char in concerns_us(DIALECTS):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        assert depth >= 0
+    assert depth == 0

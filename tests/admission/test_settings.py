@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admission.policy import Placement, Policy
+from admission.settings import Settings, SettingsError, read_settings
+from halfcard import names
+from halfcard.dialects import ALL
+from halfcard.pods import Toleration
+from halfcard.problems import Severity
+
+from .judging import cards, codes, container, gpu, mutate, mutated, pod, validate
+
+
+def policy(**raw: Any) -> Policy:
+    return read_settings(raw).policy()
+
+
+def test_no_settings_are_the_defaults() -> None:
+    made, plain = Settings().policy(), Policy()
+    for field in ("severities", "trusted_users", "exempt_namespaces", "schedulers", "placement", "templates"):
+        assert getattr(made, field) == getattr(plain, field)
+    assert made.default_core_limit is True
+    assert made.dialects.table == ALL
+
+
+def test_every_key_reaches_the_policy() -> None:
+    made = policy(
+        severities={"HC026": "warn"},
+        trusted_users=["agent"],
+        exempt_namespaces=["ci"],
+        schedulers=["a", "b"],
+        default_core_limit=False,
+        templates="warn",
+        set_scheduler_name="c",
+        set_runtime_class_name="nvidia",
+        add_tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    )
+    assert made.severities == {"HC026": Severity.WARN}
+    assert made.trusted_users == {"agent"}
+    assert made.exempt_namespaces == {"kube-system", "halfcard-system", "ci"}
+    assert made.schedulers == {"a", "b", "c"}
+    assert made.default_core_limit is False
+    assert made.templates is Severity.WARN
+    assert made.placement == Placement("c", "nvidia", (Toleration("gpu", "Exists", None, "NoSchedule"),))
+
+
+def test_a_dialect_can_be_switched_off() -> None:
+    obj = pod(container({names.TUYA_SGPU: "1.5"}))
+    assert codes(mutate(obj)) == ["HC001"]
+    assert mutate(obj, policy=policy(dialects=["tencent"])).allowed
+
+
+def test_a_company_uses_its_own_domain() -> None:
+    made = policy(vcuda_prefixes=[{"prefix": "gpu.example.com", "memory_alone": True}])
+    core, memory = "gpu.example.com/vcuda-core", "gpu.example.com/vcuda-memory"
+    after = mutated(pod(container({core: "0.3", memory: "5Gi"})), policy=made)
+    assert after["spec"]["containers"][0]["resources"]["requests"] == {core: "30", memory: "20"}
+    assert after["metadata"]["annotations"]["gpu.example.com/vcuda-core-limit"] == "30"
+    assert validate(pod(container({memory: "20"}, {memory: "20"})), policy=made).allowed
+
+
+def test_gpushare_counts_in_the_unit_of_its_node_plugin() -> None:
+    obj = pod(container({names.ALIYUN_GPU_MEM: "4096"}))
+    assert codes(mutate(obj, cluster=cards(16384))) == ["HC008"]
+    assert mutate(obj, cluster=cards(16384), policy=policy(aliyun_memory_unit="MiB")).allowed
+
+
+def test_a_known_prefix_can_be_given_other_rules() -> None:
+    made = policy(dialects=["nvidia"], vcuda_prefixes=[{"prefix": names.TENCENT, "memory_alone": True}])
+    assert validate(pod(gpu(None, "20")), policy=made).allowed
+
+
+@pytest.mark.parametrize(
+    ("raw", "place"),
+    [
+        ({"unknown": 1}, "unknown"),
+        ({"dialects": ["klingon"]}, "dialects"),
+        ({"severities": {"HC999": "warn"}}, "severities"),
+        ({"severities": {"HC001": "loud"}}, "severities.HC001"),
+        ({"templates": "maybe"}, "templates"),
+        ({"aliyun_memory_unit": "KiB"}, "aliyun_memory_unit"),
+        ({"vcuda_prefixes": [{"prefix": "not a domain"}]}, "vcuda_prefixes.0.prefix"),
+        ({"vcuda_prefixes": [{"prefix": names.TENCENT}]}, "vcuda_prefixes"),
+        ({"vcuda_prefixes": [{"prefix": "a.example"}, {"prefix": "a.example"}]}, "vcuda_prefixes"),
+        ({"add_tolerations": [{"key": "gpu", "effect": "Sometimes"}]}, "add_tolerations.0.effect"),
+        ({"trusted_users": "root"}, "trusted_users"),
+        ({"default_core_limit": []}, "default_core_limit"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(raw: dict[str, Any], place: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_settings(raw)
+    assert str(refused.value).startswith(f"{place}: ")
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_settings({"a": 1, "templates": "x", "dialects": ["y"]})
+    assert len(str(refused.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("raw", [[], "text", 5])
+def test_something_else_than_a_mapping_is_refused(raw: Any) -> None:
+    with pytest.raises(SettingsError):
+        read_settings(raw)

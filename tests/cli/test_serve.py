@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.api_server import ApiServer
+
+from .command import Service, halfcard, service
+from .test_review import BAD, DEPLOYMENT, GOOD, NODE
+from .waiting import wait_until
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def running(state: Path) -> Iterator[Service]:
+    with service(state) as started:
+        yield started
+
+
+@pytest.fixture
+def server(running: Service) -> Iterator[ApiServer]:
+    with client(running) as connected:
+        yield connected
+
+
+def client(running: Service) -> ApiServer:
+    return ApiServer(running.ready["admission"], running.ready["ca"])
+
+
+def test_when_ready_it_prints_one_line_with_where_it_is(running: Service) -> None:
+    ready = running.ready
+
+    assert ready["ready"] is True
+    assert ready["admission"].startswith("https://127.0.0.1:")
+    assert ready["status"].startswith("http://127.0.0.1:")
+    assert "BEGIN CERTIFICATE" in Path(ready["ca"]).read_text()
+    with urllib.request.urlopen(f"{ready['status']}/readyz") as answer:
+        assert json.load(answer)["ready"] is True
+
+
+def test_it_decides_as_review_does(server: ApiServer) -> None:
+    repaired = server.create(yaml.safe_load(GOOD), user="dana")
+    refused = server.create(yaml.safe_load(BAD), user="dana")
+
+    (offline,) = halfcard("review", "-f", "-", "-o", "json", stdin=GOOD).json()["items"]
+    assert [change.as_json() for change in repaired.changes] == offline["patch"]
+    assert '"1.5"' in refused.denied
+
+
+def test_a_node_that_appears_in_the_folder_is_known(server: ApiServer, state: Path) -> None:
+    deployment = yaml.safe_load(DEPLOYMENT)
+    assert server.create(deployment, user="dana").denied == ""
+
+    (state / "node.yaml").write_text(NODE)
+
+    wait_until(lambda: "HC008" in server.create(deployment, user="dana").denied, what="the node is seen")
+
+
+def test_a_manifest_that_breaks_later_is_reported_and_the_last_good_view_stays(state: Path) -> None:
+    (state / "node.yaml").write_text(NODE)
+    with service(state) as running:
+        (state / "node.yaml").write_text("kind: [\n")
+        log = state.parent / "serve.log"
+        wait_until(lambda: f"{state / 'node.yaml'}:2" in log.read_text(), what="the mistake is in the log")
+
+        with client(running) as server:
+            assert "HC008" in server.create(yaml.safe_load(DEPLOYMENT), user="dana").denied
+
+
+def test_a_manifest_that_is_broken_at_the_start_ends_the_start(state: Path) -> None:
+    (state / "node.yaml").write_text("kind: Node\n  x: [\n")
+
+    done = halfcard("serve", "--state", str(state))
+
+    assert done.code == 2
+    assert f"{state / 'node.yaml'}:2:" in done.err
+
+
+def test_a_folder_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+    done = halfcard("serve", "--state", str(tmp_path / "nowhere"))
+
+    assert done.code == 2
+    assert str(tmp_path / "nowhere") in done.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_port_in_use_exits_3_and_names_it(running: Service, state: Path) -> None:
+    taken = running.ready["status"].removeprefix("http://")
+
+    done = halfcard("serve", "--state", str(state), "--admission", "127.0.0.1:0", "--status", taken)
+
+    assert done.code == 3
+    assert taken in done.err
+
+
+def test_it_stops_with_0_when_it_is_told_to(running: Service) -> None:
+    assert running.stop() == 0
