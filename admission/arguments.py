@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from halfcard import names
 from serving.address import Address, parse_address
 from serving.listener import Stopping
 from serving.log import LogForm
@@ -24,7 +25,7 @@ def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) 
         type=_address,
         default=status,
         metavar="ADDRESS",
-        help="/healthz, /readyz and /metrics, without TLS (default %(default)s)",
+        help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument(

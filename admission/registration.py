@@ -31,21 +31,20 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
     workloads = [_rule(group, resources) for group, resources in _WORKLOADS]
     quotas = [_rule("", ["resourcequotas"])]
     mutating = [
-        client.webhook("mutate-pods", names.MUTATE_PODS_PATH, [pods, added], conditions=concerned),
-        client.webhook("mutate-workloads", names.MUTATE_WORKLOADS_PATH, workloads),
-        client.webhook("mutate-resourcequotas", names.MUTATE_QUOTAS_PATH, quotas),
+        client.webhook(names.MUTATE_PODS_PATH, [pods, added], conditions=concerned),
+        client.webhook(names.MUTATE_WORKLOADS_PATH, workloads),
+        client.webhook(names.MUTATE_QUOTAS_PATH, quotas),
     ]
     for each in mutating:
         each["reinvocationPolicy"] = "IfNeeded"
     validating = [
         client.webhook(
-            "validate-pods",
             names.VALIDATE_PODS_PATH,
             [pods, added, resized],
             conditions=concerned,
             fails="Fail",
         ),
-        client.webhook("validate-workloads", names.VALIDATE_WORKLOADS_PATH, workloads),
+        client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads),
     ]
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
 
@@ -59,7 +58,6 @@ class _Client:
 
     def webhook(
         self,
-        name: str,
         path: str,
         rules: list[dict[str, Any]],
         *,
@@ -70,7 +68,7 @@ class _Client:
         trust = {"caBundle": self._ca_bundle} if self._ca_bundle else {}
         exempt = {"key": names.NAMESPACE_LABEL, "operator": "NotIn", "values": self._exempt}
         return {
-            "name": f"{name}.{names.OWN_DOMAIN}",
+            "name": names.webhook_name(path),
             "clientConfig": {"service": service, **trust},
             "rules": rules,
             "namespaceSelector": {"matchExpressions": [exempt]},
@@ -108,7 +106,7 @@ def concerns_us(dialects: Dialects) -> str:
         (
             _any_container(_asks(dialects)),
             _any_container(_chooses_devices(), also_ephemeral=True),
-            "(has(object.spec.volumes) && object.spec.volumes.exists(v, has(v.hostPath)))",
+            _mounts_host_path(),
             *(
                 _carries_record(holder, field)
                 for holder in ("object", "oldObject")
@@ -116,6 +114,19 @@ def concerns_us(dialects: Dialects) -> str:
             ),
         )
     )
+
+
+def _mounts_host_path() -> str:
+    test = f"has(v.hostPath) && v.hostPath.path.matches('{host_path_pattern()}')"
+    return f"(has(object.spec.volumes) && object.spec.volumes.exists(v, {test}))"
+
+
+def host_path_pattern() -> str:
+    """Matches at least every path that leads to a protected one, however many slashes and dots are in it."""
+    tops = {path.split("/")[1] for path in names.PROTECTED_PATHS}
+    below = {path.split("/")[2] for path in names.PROTECTED_PATHS if path.startswith("/var/")} | {"run"}
+    under_var = f"var([/.]+({'|'.join(sorted(below))})([/.].*)?)?"
+    return f"^[/.]*(({'|'.join(sorted(tops - {'var'}))})([/.].*)?|{under_var})?[/.]*$"
 
 
 def _any_container(test: str, *, also_ephemeral: bool = False) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from halfcard import names
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked
 from halfcard.patches import Change, Pointer
-from halfcard.pods import Amounts, Pod, Toleration
+from halfcard.pods import Amounts, Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
 
@@ -191,14 +191,11 @@ def _hide_devices(subject: Subject) -> Iterator[Change]:
 
 
 def hide_from_added(subject: Subject, old: Pod) -> Repairs:
-    """A container that somebody adds to a running GPU pod to look around."""
-    before = len((old.spec and old.spec.ephemeral_containers) or ())
-    added = [
-        change
-        for change in (_hide_devices(subject) if subject.claims else ())
-        if change.pointer[1] == "ephemeralContainers" and int(change.pointer[2]) >= before
-    ]
-    return Repairs(tuple(added))
+    """A container that somebody adds to a running GPU pod to look around; a merge may put it before the others."""
+    before = {place.container.name for place in ephemeral_places(old)}
+    added = {place.pointer for place in ephemeral_places(subject.pod) if place.container.name not in before}
+    changes = _hide_devices(subject) if subject.claims else ()
+    return Repairs(tuple(change for change in changes if change.pointer[:3] in added))
 
 
 # --- placement -------------------------------------------------------------------------------------------------------

@@ -69,16 +69,15 @@ def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subre
     if pod.is_mirror:
         return ALLOWED
     proposed = subject(pod, around, old)
+    written = without_our_default(pod)
+    problems = judge(proposed if written is pod else replace(proposed, pod=written))
     if old is None:
-        written = without_our_default(pod)
-        judged = proposed if written is pod else replace(proposed, pod=written)
-        problems = [*judge(judged), *hints(proposed.asked)]
-        return verdict(problems, around.policy, repair_pod(proposed))
+        return verdict([*problems, *hints(proposed.asked)], around.policy, repair_pod(proposed))
     if subresource == "ephemeralcontainers":
         repairs = hide_from_added(proposed, old)
     else:
         repairs = restore(proposed, read_pod(old, around.policy.dialects))
-    return verdict(judge(proposed), around.policy, repairs)
+    return verdict(problems, around.policy, repairs)
 
 
 def validate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None) -> Verdict:

@@ -89,6 +89,14 @@ class Settings(_Model):
     def _known_dialects(cls, wanted: list[str]) -> list[str]:
         return _known("dialect", wanted, [dialect.name for dialect in ALL])
 
+    @field_validator("severities", mode="before")
+    @classmethod
+    def _off_without_quotes(cls, wanted: object) -> object:
+        """YAML reads a bare `off` as false."""
+        if not isinstance(wanted, dict):
+            return wanted
+        return {code: Severity.OFF if severity is False else severity for code, severity in wanted.items()}
+
     @field_validator("severities")
     @classmethod
     def _known_codes(cls, wanted: dict[str, Severity]) -> dict[str, Severity]:

@@ -23,6 +23,8 @@ def settings_from(path: Path | None) -> Settings:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: not YAML: {error}") from error
+    if not isinstance(raw, dict | None):
+        raise SettingsError(f"{path}: settings are a mapping of keys to values, not a {type(raw).__name__}")
     try:
         return read_settings(raw or {})
     except SettingsError as error:

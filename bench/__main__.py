@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,10 @@ _OUT: Final = ROOT / "bench" / "out" / "bench.json"
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
+    # On a busy machine only the ratios tell something.
+    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
     parts = _quick() if arguments.quick else _full()
-    print(table(parts))
+    print(f"{busy}\n\n{table(parts)}")
     write_json(parts, arguments.json)
     print(f"\nwritten to {arguments.json}", file=sys.stderr)
     return 0

@@ -31,6 +31,7 @@ class Connection(asyncio.Protocol):
         self._awaited: asyncio.Future[tuple[bytes, bytes]] | None = None
         self._has_body = True
         self._transport: asyncio.Transport | None = None
+        self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.is_open = True
 
     @classmethod
@@ -56,6 +57,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    async def end(self) -> None:
+        """Returns when both sides have said goodbye."""
+        self.close()
+        await self._lost
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
 
@@ -73,6 +79,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
+        self._lost.set_result(None)
         if self._awaited is not None and not self._awaited.done():
             self._awaited.set_exception(Dropped(str(exc or "closed by the server")))
 

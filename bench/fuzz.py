@@ -85,24 +85,28 @@ async def _fuzz(server: Server, plan: Plan, tally: Tally) -> None:
 
 async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Tally) -> None:
     """Until the numbers run out or something is wrong."""
-    connection: Connection | None = None
+    connection = await Connection.open(server.port, server.tls())
     for number in numbers:
         if tally.violations:
-            return
-        sent = case(plan.seed, number)
-        try:
-            if connection is None or not connection.is_open:
-                connection = await Connection.open(server.port, server.tls())
-            answer = await asyncio.wait_for(connection.ask(sent.request()), MOST_WAIT_S)
-        except TimeoutError:
-            tally.violations.append(_violation(f"no answer in {MOST_WAIT_S:g} s", plan, number, case=sent))
-        except (Dropped, OSError) as error:
-            tally.violations.append(_violation(f"no answer: {error}", plan, number, case=sent))
-        else:
-            count_answer(answer, sent, plan, number=number, tally=tally)
-            _progress(server, plan, tally)
-    if connection is not None:
-        connection.close()
+            break
+        if not connection.is_open:
+            await connection.end()
+            connection = await Connection.open(server.port, server.tls())
+        await _send_one(connection, plan, number, tally=tally)
+        _progress(server, plan, tally)
+    await connection.end()
+
+
+async def _send_one(connection: Connection, plan: Plan, number: int, *, tally: Tally) -> None:
+    sent = case(plan.seed, number)
+    try:
+        answer = await asyncio.wait_for(connection.ask(sent.request()), MOST_WAIT_S)
+    except TimeoutError:
+        tally.violations.append(_violation(f"no answer in {MOST_WAIT_S:g} s", plan, number, case=sent))
+    except (Dropped, OSError) as error:
+        tally.violations.append(_violation(f"no answer: {error}", plan, number, case=sent))
+    else:
+        count_answer(answer, sent, plan, number=number, tally=tally)
 
 
 def count_answer(answer: Answer, sent: Case, plan: Plan, *, number: int, tally: Tally) -> None:

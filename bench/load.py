@@ -48,11 +48,12 @@ async def _calls(server: Server, connection: Connection, request: Request, *, nu
     taken: list[float] = []
     for number in numbers:
         if not connection.is_open:
+            await connection.end()
             connection = await Connection.open(server.port, server.tls())
         answer = await connection.ask(request(number))
         _require_allowed(answer)
         taken.append(answer.seconds)
-    connection.close()
+    await connection.end()
     return taken
 
 

@@ -103,7 +103,9 @@ def pod_of_size(size: int) -> Json:
 
 
 def _fields(size: int) -> Json:
-    return {f"f:field-{number:06}": {"f:inner": {}, "f:value": {}} for number in range(max(size, 0) // 46)}
+    """Nested as managedFields are: many small objects, none of thousands of keys."""
+    leaves: Json = {f"f:field-{number:02}": {"f:inner": {}, "f:value": {}} for number in range(50)}
+    return {f"f:group-{number:06}": leaves for number in range(max(size, 0) // len(body(leaves)))}
 
 
 def _variables(size: int) -> list[Json]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, review, serve, webhooks
+from . import demo, dev, review, serve, webhooks
 from .exits import EXIT_OK
 
 
@@ -26,8 +26,9 @@ def parser() -> argparse.ArgumentParser:
         ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
         ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
+        ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),
     ):
-        command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return top

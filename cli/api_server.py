@@ -15,13 +15,6 @@ from urllib.parse import urlsplit
 from halfcard import names
 from halfcard.patches import Change, apply, from_json
 
-WEBHOOK_NAMES: Final = {
-    names.MUTATE_PODS_PATH: "mutate-pods.halfcard.dev",
-    names.VALIDATE_PODS_PATH: "validate-pods.halfcard.dev",
-    names.MUTATE_WORKLOADS_PATH: "mutate-workloads.halfcard.dev",
-    names.VALIDATE_WORKLOADS_PATH: "validate-workloads.halfcard.dev",
-    names.MUTATE_QUOTAS_PATH: "mutate-resourcequotas.halfcard.dev",
-}
 _PATHS: Final = {
     "Pod": (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH),
     "Deployment": (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH),
@@ -63,7 +56,7 @@ class ApiServer:
         response = self._post(path, _review(so_far.stored, user))
         warnings = tuple(dict.fromkeys((*so_far.warnings, *response.get("warnings", ()))))
         if not response["allowed"]:
-            text = f'admission webhook "{WEBHOOK_NAMES[path]}" denied the request: {response["status"]["message"]}'
+            text = f'admission webhook "{names.webhook_name(path)}" denied the request: {response["status"]["message"]}'
             return Outcome(so_far.stored, (), warnings, text)
         changes = tuple(map(from_json, json.loads(base64.b64decode(response.get("patch", "W10=")))))
         return Outcome(apply(so_far.stored, changes), (*so_far.changes, *changes), warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,8 @@ from halfcard.patches import Change, Pointer, apply, field_path, value_at
 from halfcard.pods import Pod
 from halfcard.problems import MALFORMED, Problem
 
+_NAMESPACED: Final = frozenset({"Pod", "ResourceQuota", *TEMPLATES})
+
 
 @dataclass(frozen=True, slots=True)
 class Judge:
@@ -30,12 +32,16 @@ class Judge:
 
     def review(self, obj: Mapping[str, Any]) -> Item:
         """The verdict of both calls in one."""
-        namespace = str(_metadata(obj).get("namespace") or self.namespace)
+        namespace = str(_metadata(obj).get("namespace") or self._default_namespace(obj))
         try:
             verdict = self._verdict(obj, namespace)
         except msgspec.ValidationError as error:
             verdict = Verdict((_malformed(str(error)),))
         return Item(obj, namespace, verdict)
+
+    def _default_namespace(self, obj: Mapping[str, Any]) -> str:
+        """Kinds that we do not know may belong to no namespace at all."""
+        return self.namespace if obj.get("kind") in _NAMESPACED else ""
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
         kind = str(obj.get("kind"))
@@ -80,6 +86,10 @@ class Item:
     @property
     def name(self) -> str:
         return _title(self.obj)
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def as_json(self) -> dict[str, Any]:
         verdict = self.verdict

@@ -92,8 +92,8 @@ def print_item(screen: Screen, item: Item, *, source: str = "") -> None:
     verdict = item.verdict
     word = "allowed" if verdict.allowed else "refused"
     shown = screen.paint(word, Colour.GREEN if verdict.allowed else Colour.RED)
-    title = screen.paint(f"{item.kind} {item.namespace}/{item.name}", Colour.BOLD)
-    plain = f"{word}  {item.kind} {item.namespace}/{item.name}  {source}"
+    title = screen.paint(f"{item.kind} {item.title}".rstrip(), Colour.BOLD)
+    plain = f"{word}  {item.kind} {item.title}  {source}"
     separator = "  " if len(plain) <= WIDTH else "\n    "
     screen.line(f"{shown}  {title}" + (screen.paint(f"{separator}{source}", Colour.DIM) if source else ""))
     for text in verdict.warnings:

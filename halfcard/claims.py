@@ -44,6 +44,6 @@ def whole_cards(cards: int, dialect: str, *, memory_mib: int | None = None) -> C
     return Claim(cards, None, memory_mib, exclusive=True, distinct=True, dialect=dialect)
 
 
-def memory_share(memory_mib: int, dialect: str, *, cores_pct: int | None = None) -> Claim:
+def memory_share(memory_mib: int | None, dialect: str, *, cores_pct: int | None = None) -> Claim:
     """Part of one card."""
     return Claim(1, cores_pct, memory_mib, exclusive=False, distinct=False, dialect=dialect)

@@ -143,6 +143,12 @@ MUTATE_WORKLOADS_PATH: Final = "/mutate/workloads"
 VALIDATE_WORKLOADS_PATH: Final = "/validate/workloads"
 MUTATE_QUOTAS_PATH: Final = "/mutate/resourcequotas"
 
+
+def webhook_name(path: str) -> str:
+    """What the API server calls the webhook behind a path, and kubectl shows: mutate-pods.halfcard.dev."""
+    return f"{path.strip('/').replace('/', '-')}.{OWN_DOMAIN}"
+
+
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"

@@ -109,7 +109,7 @@ def warning(text: str) -> str:
 
 
 def as_warning(problem: Problem) -> str:
-    """A problem whose severity is `warn`, short enough to be read: the fix goes first when all does not fit."""
+    """A problem whose severity is `warn`, short enough to be read: the place goes first when all does not fit."""
     got = printable(problem.got, 24)
     full = f'[{problem.code}] {problem.where}: got "{got}"; {problem.rule}; {problem.fix}'
     return warning(full if len(full) <= MAX_WARNING_CHARS else f"[{problem.code}] {problem.rule}; {problem.fix}")

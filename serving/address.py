@@ -6,6 +6,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
+from halfcard import names
 from serving.errors import CannotServeError
 
 _BACKLOG = 1024
@@ -26,10 +27,11 @@ def parse_address(text: str) -> Address:
     """Raises ValueError, with the forms that work, for anything else."""
     host, colon, port = text.strip().rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
+    example = names.ADMISSION_PORT
     if not colon or not _is_port(port) or (":" in host and not bracketed):
         raise ValueError(
             f'listen address: got "{text}"; use HOST:PORT with a port from 0 (any free one) to 65535: '
-            f"127.0.0.1:8443, [::1]:8443, or :8443 for every interface"
+            f"127.0.0.1:{example}, [::1]:{example}, or :{example} for every interface"
         )
     return Address(host[1:-1] if bracketed else host, int(port))
 

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from halfcard import names
 from serving.lifecycle import Lifecycle
 
 # None when all is well, else why not. Checks only look at what the process already knows: they do no I/O.
@@ -19,18 +20,18 @@ def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: C
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     all_checks = {"running": _running(lifecycle), **checks}
 
-    @app.get("/healthz")
+    @app.get(names.HEALTH_PATH)
     async def alive() -> Response:
         return PlainTextResponse("ok\n")
 
-    @app.get("/readyz")
+    @app.get(names.READY_PATH)
     async def ready() -> Response:
         reasons = {name: _reason(check) for name, check in all_checks.items()}
         is_ready = not any(reasons.values())
         body = {"ready": is_ready, "checks": {name: reason or "ok" for name, reason in reasons.items()}}
         return JSONResponse(body, status_code=200 if is_ready else 503)
 
-    @app.get("/metrics")
+    @app.get(names.METRICS_PATH)
     async def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from ..claims import Claim
 from ..problems import QUANTITY, Problem, Rule
-from ..quantity import Quantity
+from ..quantity import NANOS, Quantity
 
 MAX_AMOUNT: Final = 2**31 - 1
 """Node agents of the field keep amounts in 32 bits; beyond that they wrap to small grants."""
@@ -74,11 +74,9 @@ def whole_number(quantity: Quantity) -> Reading | Refusal:
     amount = quantity.as_int()
     if amount is not None and 0 <= amount <= MAX_AMOUNT:
         return Reading(amount)
-    return Refusal(QUANTITY, f"use {_nearest(quantity.nanos)}")
-
-
-def _nearest(nanos: int) -> int:
-    return max(0, min(MAX_AMOUNT, -(-nanos // 10**9)))
+    if quantity.nanos > MAX_AMOUNT * NANOS:
+        return Refusal(QUANTITY, "use a number in the resource's own unit, without a suffix such as Gi")
+    return Refusal(QUANTITY, f"use {max(0, -(-quantity.nanos // NANOS))}")
 
 
 def at(where: str, resource: str) -> str:

@@ -77,7 +77,7 @@ class Vcuda:
         if cores >= WHOLE_CARD:
             cards = -(-cores // WHOLE_CARD)
             return whole_cards(cards, self.name, memory_mib=-(-memory * UNIT_MIB // cards) or None)
-        return memory_share(memory * UNIT_MIB, self.name, cores_pct=cores or None)
+        return memory_share(memory * UNIT_MIB or None, self.name, cores_pct=cores or None)
 
 
 def _read_cores(quantity: Quantity) -> Reading | Refusal:

@@ -4,9 +4,12 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from admission.dispatch import DECISIONS
-from admission.registration import concerns_us, configurations
+from admission.escapes import leads_to_gpu
+from admission.registration import concerns_us, configurations, host_path_pattern
 from admission.workloads import TEMPLATES
 from halfcard import names
 from halfcard.dialects import Dialects
@@ -103,3 +106,18 @@ def test_brackets_of_the_condition_are_closed() -> None:
         depth += {"(": 1, ")": -1}.get(char, 0)
         assert depth >= 0
     assert depth == 0
+
+
+@given(
+    st.lists(st.sampled_from(["dev", "var", "run", "lib", "etc", "log", "kubelet", "nvidia0", "cdi", "", ".", "data"]))
+)
+def test_no_host_path_that_leads_to_a_gpu_is_kept_away(parts: list[str]) -> None:
+    path = "/" + "/".join(parts)
+
+    if leads_to_gpu(path):
+        assert re.search(host_path_pattern(), path)
+
+
+@pytest.mark.parametrize("path", ["/data", "/var/log/pods", "/mnt/nfs", "/development", "/opt/dev", "/usr/lib"])
+def test_host_paths_that_lead_nowhere_near_a_gpu_are_kept_away(path: str) -> None:
+    assert not re.search(host_path_pattern(), path)

@@ -216,6 +216,20 @@ def test_a_container_added_to_a_running_gpu_pod_sees_no_card() -> None:
     assert environments(after) == [None]
 
 
+def test_a_container_that_a_merge_puts_before_the_others_sees_no_card_either() -> None:
+    old = pod(gpu(), ephemeralContainers=[{"name": "first"}])
+    new = pod(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
+    after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
+    assert environments(after, "ephemeralContainers") == [[VOID], None]
+
+
+def test_a_merge_may_put_the_added_container_before_the_others() -> None:
+    old = pod(gpu(), ephemeralContainers=[{"name": "first"}])
+    new = pod(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
+    after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
+    assert environments(after, "ephemeralContainers") == [[VOID], None]
+
+
 def test_a_container_added_to_a_pod_without_gpu_is_left_alone() -> None:
     new = pod(container(), ephemeralContainers=[{"name": "debug"}])
     assert mutate(new, old=pod(container()), subresource="ephemeralcontainers").changes == ()

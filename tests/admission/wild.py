@@ -150,7 +150,7 @@ def pods(draw: st.DrawFn) -> Json:
         spec |= draw(
             st.sampled_from([{}, {"nodeName": "n"}, {"hostPID": True}, {"volumes": [{"hostPath": {"path": "/"}}]}])
         )
-    pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": spec, **draw(extras)}
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", **draw(extras), "spec": spec}
     if draw(st.integers(0, 9)):
         pod["metadata"] = {"name": "p", **draw(extras)}
         keys = annotation_keys if wild else st.sampled_from([CORE_LIMIT, "a/b~c", "note"])
@@ -169,7 +169,7 @@ def workloads(draw: st.DrawFn) -> Json:
     kind = draw(st.sampled_from(sorted(TEMPLATES)))
     template = draw(pods())
     for part in reversed(TEMPLATES[kind]):
-        template = {part: template}
+        template = {str(part): template}
     return {"kind": kind, "metadata": {"name": "w"}, **template}
 
 

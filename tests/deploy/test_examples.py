@@ -16,9 +16,9 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
     "gpu-manager": {
         # GaiaGPU on a cluster of one's own: its control plane, a quota, and pods of four sizes
         "Pod kube-system/gpu-admission": "allowed",
-        "Policy default/*": "allowed",
+        "Policy /": "allowed",
         "Pod kube-system/kube-scheduler": "allowed",
-        "ClusterRole default/system:kube-scheduler": "allowed",
+        "ClusterRole /system:kube-scheduler": "allowed",
         "ResourceQuota default/resource-quota": "allowed",
         "Pod default/vcuda": "allowed",
         "Pod default/vcuda20": "allowed",
@@ -34,11 +34,11 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod default/notebook": "allowed repaired",
         "Pod default/inference": "allowed repaired",
         "Pod default/training": "allowed repaired",
-        "KubeSchedulerConfiguration default/*": "allowed",
+        "KubeSchedulerConfiguration /": "allowed",
     },
     "gpushare": {
         # GPU nodes for Docker and Kubernetes, the first way
-        "KubeSchedulerConfiguration default/*": "allowed",
+        "KubeSchedulerConfiguration /": "allowed",
         "Deployment kube-system/gpushare-schd-extender": "allowed",
         "Deployment default/binpack-1": "allowed",
         "Pod default/binpack-1-79dd548c78-*": "allowed repaired",
@@ -57,7 +57,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "ConfigMap volcano-system/volcano-scheduler-configmap": "allowed",
         "Pod default/gpu-pod1": "allowed HC043 repaired",
         "ConfigMap knative-serving/config-features": "allowed",
-        "InferenceService default/volcano": "allowed",
+        "InferenceService /volcano": "allowed",
         # whole cards
         "Pod default/whole-card": "allowed HC043 repaired",
     },
@@ -137,7 +137,7 @@ def test_the_readme_shows_what_the_command_prints(example: Example) -> None:
 def test_the_readme_shows_every_manifest(example: Example) -> None:
     shown = "".join(example.shown().values())
     manifests = [str(path.relative_to(example.folder)) for path in files_below(example.folder / "manifests")]
-    assert [path for path in manifests if f"  {path}:" not in shown] == []
+    assert [path for path in manifests if f" {path}:" not in shown] == []
 
 
 @each_example

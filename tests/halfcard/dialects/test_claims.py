@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from halfcard import names
@@ -118,9 +118,10 @@ def test_a_share_is_what_others_may_share_the_card_with() -> None:
 
 
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_amounts_that_break_no_rule_make_a_claim_that_can_be(dialect: Dialect, data: st.DataObject) -> None:
-    numbers = st.sampled_from([1, 30, 50, 99, 100, 200, 1000, MAX_AMOUNT]) | st.integers(1, MAX_AMOUNT)
+    numbers = st.sampled_from([1, 2, 30, 99, 100]) | st.sampled_from([200, 1000, MAX_AMOUNT])
     asked = data.draw(st.dictionaries(st.sampled_from(sorted(dialect.resources)), numbers, min_size=1))
     assume(dialect.speaks(asked))
     assume(not list(dialect.check(asked, "resources")))

@@ -88,8 +88,8 @@ NOT_CORES: Final = {
     "-0.5": (CORES, ["100"]),
     "99999999.5": (CORES, ["2147483500", "2147483600"]),
     "-1": (QUANTITY, ["0"]),
-    "2147483648": (QUANTITY, ["2147483647"]),
-    "5Gi": (QUANTITY, ["2147483647"]),
+    "2147483648": (QUANTITY, []),
+    "5Gi": (QUANTITY, []),
 }
 
 
@@ -191,7 +191,7 @@ NOT_TOTALS: Final = {
     "-0.5": (QUOTA_CORES, ["0", "1"]),
     "21474836.48": (QUOTA_CORES, ["2147483646", "2147483647"]),
     "-5": (QUANTITY, ["0"]),
-    "3G": (QUANTITY, ["2147483647"]),
+    "3G": (QUANTITY, []),
 }
 
 
@@ -229,11 +229,18 @@ def test_other_systems_count(dialect: Dialect, resource: str, text: str, amount:
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
-@pytest.mark.parametrize(("text", "nearest"), {"0.5": "1", "1.5": "2", "-1": "0", "5Gi": str(MAX_AMOUNT)}.items())
+@pytest.mark.parametrize(("text", "nearest"), {"0.5": "1", "1.5": "2", "-1": "0"}.items())
 def test_other_systems_refuse_parts(dialect: Dialect, resource: str, text: str, nearest: str) -> None:
     refusal = read(resource, text, dialect)
     assert isinstance(refusal, Refusal)
     assert (refusal.rule, suggestions(refusal)) == (QUANTITY, [nearest])
+
+
+@pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
+def test_bytes_where_no_bytes_are_counted_are_told_to_lose_their_suffix(dialect: Dialect, resource: str) -> None:
+    refusal = read(resource, "5Gi", dialect)
+    assert isinstance(refusal, Refusal)
+    assert "without a suffix" in refusal.fix
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

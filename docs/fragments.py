@@ -1,0 +1,301 @@
+"""Tables for the pages, each made from the code that it describes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
+
+from admission import settings, wire
+from admission.metrics import Metrics
+from admission.policy import Policy
+from admission.registration import configurations
+from admission.review import ALLOWED
+from certs import keeper, plan
+from halfcard import names
+from halfcard.claims import Claim
+from halfcard.dialects import ALL, INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
+from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS
+from halfcard.quantity import Quantity
+from kube import folder
+from serving import tls
+from serving.limits import Limits
+from serving.listener import Stopping
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+# --- dialects --------------------------------------------------------------------------------------------------------
+
+_SAMPLES: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
+    ("tencent", {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}),
+    ("tencent", {names.VCUDA_CORE: "200"}),
+    ("tuya-vcuda", {names.TUYA + names.VCUDA_MEMORY_SUFFIX: "20"}),
+    ("tuya", {names.TUYA_SGPU: "2"}),
+    ("aliyun", {names.ALIYUN_GPU_MEM: "3"}),
+    ("volcano", {names.VOLCANO_GPU_MEMORY: "2048"}),
+    ("volcano", {names.VOLCANO_GPU_NUMBER: "2"}),
+    ("nvidia", {names.NVIDIA_GPU: "2"}),
+    ("nvidia", {names.NVIDIA_GPU_SHARED: "1"}),
+    ("hami", {names.NVIDIA_GPU: "2", names.HAMI_GPUMEM: "3000", names.HAMI_GPUCORES: "30"}),
+    ("hami", {names.NVIDIA_GPU: "1", names.HAMI_GPUMEM_PERCENTAGE: "50"}),
+)
+
+
+def dialects() -> str:
+    """Every dialect by example, and the claim that its own code makes of it."""
+    rows = (
+        (code(name), "<br>".join(code(f"{resource}: {text}") for resource, text in amounts.items()), _claimed(amounts))
+        for name, amounts in _SAMPLES
+    )
+    return table(("dialect", "in the pod", "claim"), rows)
+
+
+def _claimed(written: Mapping[str, str]) -> str:
+    (speaker,) = Dialects().speakers(written)
+    claim = speaker.claim({resource: int(text) for resource, text in written.items()})
+    return "" if claim is None else ", ".join(_words(claim))
+
+
+def _words(claim: Claim) -> Iterator[str]:
+    yield _cards(claim)
+    if claim.exclusive:
+        yield "nobody else on them" if claim.cards > 1 else "nobody else on it"
+    if claim.cores_pct is not None:
+        yield f"{claim.cores_pct} % of the cores"
+    if claim.memory_mib is not None:
+        yield f"{claim.memory_mib} MiB"
+    if claim.memory_pct is not None:
+        yield f"{claim.memory_pct} % of the memory"
+
+
+def _cards(claim: Claim) -> str:
+    several = "s" if claim.cards > 1 else ""
+    if not claim.exclusive and (claim.cores_pct, claim.memory_mib, claim.memory_pct) == (None, None, None):
+        return f"{claim.cards} time slice{several} without amounts"
+    return f"{claim.cards} {'different ' if claim.distinct and several else ''}card{several}"
+
+
+_SPELLINGS: Final[Sequence[tuple[str, str]]] = (
+    (names.VCUDA_CORE, "0.3"),
+    (names.VCUDA_CORE, "300m"),
+    (names.VCUDA_CORE, "3"),
+    (names.VCUDA_CORE, "1.5"),
+    (names.VCUDA_CORE, "0.305"),
+    (names.VCUDA_MEMORY, "5Gi"),
+    (names.VCUDA_MEMORY, "5000Mi"),
+    (names.VCUDA_MEMORY, "1k"),
+    (names.VCUDA_MEMORY, "5.5"),
+    (names.NVIDIA_GPU, "0.5"),
+)
+
+
+def spellings() -> str:
+    rows = ((code(f"{resource}: {text}"), _read(resource, text)) for resource, text in _SPELLINGS)
+    return table(("written", "becomes"), rows)
+
+
+def _read(resource: str, text: str) -> str:
+    reading = _reader(resource).read(resource, Quantity.parse(text))
+    if isinstance(reading, Refusal):
+        return f"refused: {reading.fix} [{reading.rule.code}]"
+    return "".join((code(reading.amount), *_remarks(reading)))
+
+
+def _remarks(reading: Reading) -> Iterator[str]:
+    if reading.note:
+        yield f", with a warning: {reading.note}"
+    if reading.hint:
+        yield f", with a warning: {reading.hint} [HC044]"
+
+
+def _reader(resource: str) -> Dialect:
+    return Dialects().by_resource[resource]
+
+
+def together() -> str:
+    """Which claims may stand in different containers of one pod."""
+    pairs = [sorted(pair) for pair in INCOMPATIBLE]
+    refused = "; ".join(f"{code(first)} beside {code(second)} [HC011]" for first, second in sorted(pairs))
+    everyone = ", ".join(code(dialect.name) for dialect in ALL)
+    return f"Of {everyone}, any two may live in one pod, except: {refused}."
+
+
+# --- admission -------------------------------------------------------------------------------------------------------
+
+
+def webhooks() -> str:
+    objects = configurations(Dialects(), exempt=Policy().exempt_namespaces)
+    rows = (_webhook(webhook) for configuration in objects for webhook in configuration["webhooks"])
+    return table(("webhook", "path", "objects", "when it cannot be reached", "gives up after"), rows)
+
+
+def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
+    objects = [resource for rule in webhook["rules"] for resource in rule["resources"]]
+    fails = {"Fail": "the object is refused", "Ignore": "the object passes as it is"}[webhook["failurePolicy"]]
+    name, path = webhook["name"].partition(".")[0], webhook["clientConfig"]["service"]["path"]
+    return (code(name), code(path), ", ".join(objects), fails, f"{webhook['timeoutSeconds']} s")
+
+
+def settings_reference() -> str:
+    """The settings model: its fields, defaults, and the sentence below each field."""
+    meanings = _sentences(settings, "Settings")
+    rows = ((code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(settings.Settings))
+    parts = [table(("setting", "default", "meaning"), rows)]
+    for model, of in ((settings.VcudaPrefix, "vcuda_prefixes"), (settings.TolerationSetting, "add_tolerations")):
+        keys = ", ".join(_key(name, field) for name, field in _fields(model))
+        parts.append(f"An entry of {code(of)} has {keys}.")
+    return "\n\n".join(parts)
+
+
+def _fields(model: type[BaseModel]) -> Iterable[tuple[str, Any]]:
+    return model.model_fields.items()
+
+
+def _key(name: str, field: Any) -> str:
+    return code(name) if field.is_required() else f"{code(name)} (default {code(_default(field.default))})"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sentences(module: ModuleType, name: str) -> dict[str, str]:
+    """The docstring below each field of a class."""
+    tree = ast.parse(inspect.getsource(module))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    found: dict[str, str] = {}
+    for field, below in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            found[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+    return found
+
+
+# --- escapes ---------------------------------------------------------------------------------------------------------
+
+
+def variables() -> str:
+    widening = ((code(name), "every pod", _harmless(values), "HC021") for name, values in names.WIDENING_ENV.items())
+    loosening = ((code(name), "containers with a share", "none", "HC022") for name in sorted(names.LOOSENING_ENV))
+    prefixes = (
+        (code(f"{prefix}*"), "containers with a share", "none", "HC022") for prefix in names.LOOSENING_ENV_PREFIXES
+    )
+    library = (code(names.LIBRARY_PATH), "containers with a share", "any, with a warning", "HC045")
+    head = ("variable", "watched in", "values that pass", "rule")
+    return table(head, [*widening, *loosening, *prefixes, library])
+
+
+def _harmless(values: Iterable[str]) -> str:
+    return ", ".join(code(value) if value else "empty" for value in sorted(values))
+
+
+def paths() -> str:
+    listed = ", ".join(code(path) for path in names.PROTECTED_PATHS)
+    return f"{listed}."
+
+
+def records() -> str:
+    """Annotations and labels that tenants may not write."""
+    suffixes = [f"ANY-DOMAIN{suffix}{'*' if suffix.endswith('-') else ''}" for suffix in names.OWNED_SUFFIXES]
+    listed = [code(text) for text in (*(f"{prefix}*" for prefix in names.OWNED_PREFIXES), *suffixes)]
+    return f"{', '.join(listed)}."
+
+
+# --- operations ------------------------------------------------------------------------------------------------------
+
+
+def metrics() -> str:
+    """Every metric of the registry, with the labels that it really has."""
+    registry = CollectorRegistry()
+    counted = Metrics(registry)
+    counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
+    counted.failed(400)
+    rows = ((code(_exposed(each)), each.type, _labels(each), each.documentation) for each in registry.collect())
+    return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _exposed(metric: Any) -> str:
+    return str(metric.name) + ("_total" if metric.type == "counter" else "")
+
+
+def _labels(metric: Any) -> str:
+    found = {label for sample in metric.samples for label in sample.labels} - {"le"}
+    return ", ".join(code(label) for label in sorted(found))
+
+
+def limits() -> str:
+    its, stopping = Limits(), Stopping()
+    rows = (
+        ("TLS handshake", _seconds(its.handshake_s)),
+        ("header of a request, from its first byte", _seconds(its.header_s)),
+        ("body of a request, from the end of its header", _seconds(its.body_s)),
+        ("taking our answer", _seconds(its.write_s)),
+        ("idle connection", _seconds(its.keep_alive_s)),
+        ("connections of one listener", its.max_connections),
+        ("requests on one connection", its.requests_per_connection),
+        ("header", f"{its.max_header_bytes // 1024} KiB"),
+        ("body", f"{wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("message of a refusal", f"{MAX_MESSAGE_BYTES} bytes"),
+        ("one warning", f"{MAX_WARNING_CHARS} characters"),
+        ("after SIGTERM: serving on, unready (`--grace`)", _seconds(stopping.grace_s)),
+        ("then: closing connections after their next answer", _seconds(stopping.drain_s)),
+        ("then: finishing requests that have begun, at most", _seconds(stopping.finish_s)),
+    )
+    return table(("what", "limit"), rows)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:g} s"
+
+
+def lifetimes() -> str:
+    rows = (
+        ("CA lives", _days(plan.AUTHORITY_LIFE)),
+        ("certificate lives", _days(plan.LEAF_LIFE)),
+        ("renewed after", "two thirds of its life"),
+        ("both valid from", f"{_hours(plan.BACKDATED)} before they were made"),
+        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(plan.RETIREMENT)),
+        ("`halfcard serve` looks whether something is due every", _seconds(keeper.EVERY_S)),
+        ("a server looks whether its files have changed every", _seconds(tls.POLL_S)),
+        ("the state folder is looked at every", _seconds(folder.POLL_SECONDS)),
+    )
+    return table(("what", "how long"), rows)
+
+
+def _days(span: timedelta) -> str:
+    return f"{span.days} days"
+
+
+def _hours(span: timedelta) -> str:
+    return f"{span.total_seconds() / 3600:g} h"
+
+
+FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
+    "dialects": dialects,
+    "spellings": spellings,
+    "together": together,
+    "webhooks": webhooks,
+    "settings": settings_reference,
+    "variables": variables,
+    "paths": paths,
+    "records": records,
+    "metrics": metrics,
+    "limits": limits,
+    "lifetimes": lifetimes,
+}

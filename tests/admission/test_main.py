@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from admission.__main__ import BAD_ARGUMENTS, COULD_NOT_START, main
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+"""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG)
+    return path
+
+
+def why(capsys: pytest.CaptureFixture[str]) -> str:
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["level"] == "error"
+    return str(json.loads(line)["why"])
+
+
+def test_settings_that_cannot_be_used_are_named(
+    tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("templates: maybe\n")
+    wanted = ["--tls-dir", str(tmp_path), "--kubeconfig", str(kubeconfig), "--settings", str(settings)]
+    assert main(wanted) == BAD_ARGUMENTS
+    assert f"{settings}: templates" in why(capsys)
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(tmp_path / "none")]) == BAD_ARGUMENTS
+    assert "none" in why(capsys)
+
+
+def test_without_a_certificate_it_does_not_start(
+    tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == COULD_NOT_START
+    assert "tls" in why(capsys)
+
+
+def test_a_missing_argument_is_told() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == BAD_ARGUMENTS

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from admission import wire
+from admission.dispatch import decide
+from admission.policy import Policy
+from admission.review import Verdict
+from bench import reviews
+from halfcard import names
+from halfcard.cluster import NOTHING_KNOWN
+
+
+def judged(path: str, pod: reviews.Json) -> Verdict:
+    return decide(path, wire.read(reviews.body(reviews.pod_review(pod))), Policy(), NOTHING_KNOWN)
+
+
+def test_the_pod_review_is_of_the_size_that_is_told() -> None:
+    assert 4000 <= len(reviews.body(reviews.pod_review(reviews.pod()))) <= 4800
+
+
+def test_the_pod_is_allowed_and_gets_a_patch() -> None:
+    verdict = judged(names.MUTATE_PODS_PATH, reviews.pod())
+    assert verdict.allowed
+    assert verdict.changes
+
+
+def test_the_accepted_pod_is_what_the_patch_makes_of_it() -> None:
+    assert judged(names.MUTATE_PODS_PATH, reviews.accepted_pod()).changes == ()
+    assert judged(names.VALIDATE_PODS_PATH, reviews.accepted_pod()) == Verdict()
+
+
+def test_a_large_pod_is_about_as_large_as_asked_for() -> None:
+    for size in (100_000, 1_000_000):
+        assert 0.9 * size < len(reviews.body(reviews.pod_review(reviews.pod_of_size(size)))) < 1.1 * size

@@ -1,0 +1,37 @@
+"""The programs end to end, with a few hundred calls. What they measure is not judged here, only that they do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as bench
+from bench import fuzz
+from bench.connection import Answer
+from bench.figures import WIDTH
+from bench.malformed import case
+
+
+def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bench.json"
+    assert bench.main(["--quick", "--json", str(file)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= WIDTH
+    parts = json.loads(file.read_text())["parts"]
+    assert len(parts) == 5
+    assert all(figure["value"] > 0 for part in parts for figure in part["figures"] if "growth" not in figure["name"])
+
+
+def test_the_fuzzer_finds_no_violation_in_a_few_hundred_requests(capfd: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.main(["--count", "300", "--seed", "11"]) == 0
+    assert "300 malformed requests" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("status", "violations"), [(200, 0), (400, 0), (500, 1), (503, 1)])
+def test_only_a_5xx_is_a_violation_and_it_says_how_to_send_it_again(status: int, violations: int) -> None:
+    tally = fuzz.Tally()
+    fuzz.count_answer(Answer(status, b"why", 0.01), case(1, 42), fuzz.Plan(1, 0, 100), number=42, tally=tally)
+    assert len(tally.violations) == violations
+    assert all("--seed 1 --first 42 --count 1" in violation for violation in tally.violations)

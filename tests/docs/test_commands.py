@@ -1,0 +1,101 @@
+"""Every command on the pages is typed, and what stands below it is what it prints."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from admission.settings import read_settings
+from cli.exits import EXIT_OK, EXIT_REFUSED
+
+from .pages import ROOT, Fence, all_fences
+from .shell import Shell, shows
+
+NOT_RUN: Final = {
+    "make demo": "makes an environment first; what it then runs, `halfcard demo`, is shown and run below it",
+    "make test": "is what runs this test",
+}
+"""The only commands that no test types, and why; their fences say `not-run`."""
+
+SERVICE: Final = "service"
+_FREE_PORTS: Final = "--admission 127.0.0.1:0 --status 127.0.0.1:0 --grace 0"
+
+each_script = pytest.mark.parametrize("fence", [f for f in all_fences("sh") if "not-run" not in f.tags], ids=str)
+each_answer = pytest.mark.parametrize("fence", [f for f in all_fences("console") if not f.tags], ids=str)
+each_service = pytest.mark.parametrize("fence", [f for f in all_fences("console") if SERVICE in f.tags], ids=str)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    shell.prepare()
+    return shell
+
+
+def test_only_known_commands_are_left_out_and_only_known_tags_are_used() -> None:
+    left_out = [f for f in all_fences("sh", "console") if "not-run" in f.tags]
+    typed = {line.partition("#")[0].strip() for fence in left_out for line in fence.text.splitlines()}
+    assert typed == set(NOT_RUN)
+    assert {tag for fence in all_fences("sh", "console") for tag in fence.tags} <= {"not-run", SERVICE}
+
+
+@each_script
+def test_a_script_on_a_page_works(fence: Fence, shell: Shell) -> None:
+    done = shell.run(fence.text)
+    assert done.returncode == 0, done.stderr
+
+
+@each_answer
+def test_a_command_prints_what_stands_below_it(fence: Fence, shell: Shell) -> None:
+    command, expected = typed(fence)
+    done = shell.run(command)
+    assert done.returncode in (EXIT_OK, EXIT_REFUSED), done.stderr
+    assert shows(expected, done.stdout), done.stdout
+
+
+@each_service
+def test_a_service_prints_its_ready_line_answers_and_stops_when_asked(fence: Fence, shell: Shell) -> None:
+    command, expected = typed(fence)
+    shown = json.loads(expected)
+    with shell.start(f"{command} {_FREE_PORTS}") as service:
+        ready: dict[str, Any] = json.loads(service.stdout.readline() if service.stdout else "{}")
+        with urllib.request.urlopen(f"{ready['status']}/readyz", timeout=10) as answer:
+            assert answer.status == 200
+        service.terminate()
+        assert service.wait(timeout=20) == 0
+    assert list(ready) == list(shown)
+    assert ready["ca"].endswith(shown["ca"].lstrip("…"))
+    assert [url.rpartition(":")[0] for url in _urls(ready)] == [url.rpartition(":")[0] for url in _urls(shown)]
+
+
+def test_the_settings_on_a_page_are_settings() -> None:
+    for fence in all_fences("yaml"):
+        read_settings(yaml.safe_load(fence.text))
+
+
+def test_the_readme_says_its_two_commands_on_the_first_screen() -> None:
+    first_screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30])
+    assert "make demo" in first_screen and "make test" in first_screen
+
+
+def test_an_excerpt_is_recognised_and_anything_else_is_not() -> None:
+    assert shows("…\nb\n…\n", "a\nb\nc\n")
+    assert shows("until …\n", "until noon\n")
+    assert not shows("…\nb\n", "a\nb\nc\n")
+    assert not shows("a … c\n", "a b\n c\n")
+
+
+def typed(fence: Fence) -> tuple[str, str]:
+    """The command on the first line, and the output below it."""
+    prompt, _, expected = fence.text.partition("\n")
+    assert prompt.startswith("$ "), f"{fence}: begin with $"
+    return prompt.removeprefix("$ "), expected
+
+
+def _urls(ready: dict[str, Any]) -> list[str]:
+    return [str(value) for value in ready.values() if str(value).startswith("http")]

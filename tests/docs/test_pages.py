@@ -1,0 +1,160 @@
+"""The pages tell the truth about the repository: what they name is there, and what is generated is current."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from admission.__main__ import _parser as admission_parser
+from certs.__main__ import _parser as certs_parser
+from cli.__main__ import parser as cli_parser
+from docs.fragments import FRAGMENTS
+from docs.regions import refreshed, used
+from halfcard.problems import RULES
+
+from .pages import PAGES, ROOT, anchors, inline_code, links, prose
+
+LOGGING: Final = ("admission", "certs", "serving")
+_TOP: Final = frozenset(path.name for path in ROOT.iterdir())
+_RECORD: Final = re.compile(r"halfcard\.dev/[a-z-]+")
+_EVENT: Final = re.compile(r"`([^`]+)`")
+_OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+# --- generated parts
+
+
+@each_page
+def test_what_is_generated_is_current(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == refreshed(text), "run python docs/generate.py"
+
+
+def test_every_fragment_stands_on_some_page() -> None:
+    assert {name for page in PAGES for name in used(page.read_text(encoding="utf-8"))} == set(FRAGMENTS)
+
+
+def test_the_generator_finds_every_page_current() -> None:
+    done = subprocess.run([sys.executable, "docs/generate.py", "--check"], cwd=ROOT, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_generator_notices_a_page_that_is_not_current() -> None:
+    stale = "<!-- generated: limits -->\nno limits\n<!-- end -->"
+    assert "no limits" not in refreshed(stale) != stale
+
+
+# --- what they name
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        goal = (page.parent / path).resolve() if path else page
+        assert goal.exists(), target
+        assert not anchor or anchor in anchors(goal), target
+
+
+@each_page
+def test_paths_in_the_repository_exist(page: Path) -> None:
+    named = [code.rstrip("/") for code in inline_code(page) if code.split("/")[0] in _TOP]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@each_page
+def test_codes_exist(page: Path) -> None:
+    assert set(re.findall(r"\bHC\d{3}\b", page.read_text(encoding="utf-8"))) <= set(RULES)
+
+
+@each_page
+def test_options_exist(page: Path) -> None:
+    named = {option for code in inline_code(page) for option in _OPTION.findall(code)}
+    assert named <= {option for parser in _parsers() for option in parser._option_string_actions}
+
+
+@each_page
+def test_our_annotations_are_those_of_the_code(page: Path) -> None:
+    names = (ROOT / "halfcard" / "names.py").read_text(encoding="utf-8")
+    assert [record for record in _RECORD.findall(prose(page)) if record not in names] == []
+
+
+def test_every_rule_against_escapes_stands_on_the_security_page() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert [code for code in RULES if "HC020" <= code <= "HC027" and code not in page] == []
+
+
+def test_the_table_of_log_lines_is_complete() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = page.partition("## Log")[2].partition("## ")[0].splitlines()
+    listed = {name for row in rows if row.startswith("| `") for name in _EVENT.findall(row.split("|")[1])}
+    assert listed == {event for folder in LOGGING for event in _events(ROOT / folder)}
+
+
+def test_every_subcommand_is_in_the_picture_of_the_packages() -> None:
+    picture = (ROOT / "docs" / "pictures" / "packages.svg").read_text(encoding="utf-8")
+    for command in _subcommands(cli_parser()):
+        assert command in picture
+
+
+def test_the_picture_of_the_packages_shows_the_layers_that_are_checked() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    packages = [package.strip() for layer in layers for package in layer.split("|")]
+    drawn = ET.parse(ROOT / "docs" / "pictures" / "packages.svg").iter("{http://www.w3.org/2000/svg}text")
+    assert [text.text for text in drawn if text.get("class") == "head"] == packages
+
+
+def test_pictures_are_readable_in_light_and_dark() -> None:
+    for picture in (ROOT / "docs" / "pictures").glob("*.svg"):
+        text = picture.read_text(encoding="utf-8")
+        light, _, dark = text.partition("prefers-color-scheme: dark")
+        ET.fromstring(text)
+        assert {".paper", "text"} <= set(re.findall(r"[.\w]+(?= \{ fill)", dark)), picture
+        assert 'class="paper"' in dark and ".paper" in light, picture
+
+
+def _parsers() -> Iterator[argparse.ArgumentParser]:
+    yield from _below(cli_parser())
+    yield admission_parser()
+    yield from _below(certs_parser())
+    check = argparse.ArgumentParser(add_help=False)
+    check.add_argument("--check")  # of docs/generate.py
+    yield check
+
+
+def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    yield from _subcommands(parser).values()
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(next(found))
+
+
+def _events(folder: Path) -> Iterator[str]:
+    """The constant texts of calls such as log.event("judged", …)."""
+    for source in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _logs(node.func) and node.args:
+                text = node.args[0]
+                if isinstance(text, ast.Constant):
+                    yield str(text.value)
+
+
+def _logs(function: ast.Attribute) -> bool:
+    return function.attr in ("event", "warning", "error") and ast.unparse(function.value).endswith("log")

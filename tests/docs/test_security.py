@@ -1,0 +1,94 @@
+"""The security page is honest in both directions: what it calls refused is, and what it calls unprotected passes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from admission.policy import Policy
+from cli.judgement import Judge
+from halfcard import names
+from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from tests.builders import pod
+
+from .pages import ROOT
+
+PAGE: Final = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+KNOWN: Final = ClusterView(configmap_keys={("default", "app"): frozenset({names.VISIBLE_DEVICES})})
+
+plain = pod().container()
+share = pod().asks(core="30", memory="20")
+
+
+def variable(name: str, value: str) -> dict[str, Any]:
+    return pod().asks(core="30", memory="20").container(env=[{"name": name, "value": value}]).manifest
+
+
+def shared_variable(name: str) -> dict[str, Any]:
+    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+    return pod().container(limits=limits, env=[{"name": name, "value": "x"}]).manifest
+
+
+def mounting(path: str) -> dict[str, Any]:
+    return plain.specified(volumes=[{"name": "v", "hostPath": {"path": path}}]).manifest
+
+
+def importing(**source: Any) -> dict[str, Any]:
+    return pod().container(envFrom=[source]).manifest
+
+
+def of_map(name: str) -> dict[str, str]:
+    return {"name": name}
+
+
+ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
+    "sets NVIDIA_VISIBLE_DEVICES": (variable(names.VISIBLE_DEVICES, "all"), "HC021"),
+    "spells it by a prefix": (importing(prefix="NVIDIA_", secretRef=of_map("s")), "HC023"),
+    "imports a ConfigMap that is known": (importing(configMapRef=of_map("app")), "HC023"),
+    "preloads a library": (shared_variable("LD_PRELOAD"), "HC022"),
+    "switches control off": (shared_variable("CUDA_DISABLE_CONTROL"), "HC022"),
+    "mounts a device": (mounting("/dev/nvidia0"), "HC024"),
+    "mounts all devices": (mounting("/dev"), "HC024"),
+    "mounts everything": (mounting("/"), "HC024"),
+    "mounts by another door": (mounting("/proc/1/root/dev"), "HC024"),
+    "mounts the runtime": (mounting("/var/run/docker.sock"), "HC024"),
+    "lists devices by annotation": (plain.annotated({names.CDI_PREFIX + "x": "nvidia.com/gpu=all"}).manifest, "HC027"),
+    "sees other processes": (share.specified(hostPID=True).manifest, "HC025"),
+    "forges a record": (plain.annotated({f"{names.TENCENT}/predicate-gpu-idx-0": "1"}).manifest, "HC020"),
+    "names its node": (share.specified(nodeName="gpu1").manifest, "HC026"),
+    "asks for more than 32 bits": (pod().asks(gpu="4294967297").manifest, "HC001"),
+    "speaks of two systems": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
+}
+UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
+    "Images that say": plain.specified(runtimeClassName="nvidia").manifest,
+    "Secrets always": importing(secretRef=of_map("s")),
+    "ConfigMaps in a cluster": importing(configMapRef=of_map("unknown")),
+    "an entry point": pod()
+    .container(
+        limits={names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}, command=["sh", "-c", "LD_PRELOAD=/x.so exec app"]
+    )
+    .manifest,
+    "Privileged pods without a claim": pod().container(securityContext={"privileged": True}).manifest,
+    "PersistentVolumes": plain.specified(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]).manifest,
+    "nvidia.com/mig-": pod().asks(**{"nvidia.com/mig-1g.5gb": "1"}).manifest,
+}
+
+
+def judged(manifest: Mapping[str, Any], cluster: ClusterView = NOTHING_KNOWN) -> list[str]:
+    return [problem.code for problem in Judge(Policy(), cluster).review(manifest).verdict.problems]
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_what_the_page_calls_refused_is_refused(attempt: str) -> None:
+    manifest, code = ATTEMPTS[attempt]
+    assert judged(manifest, KNOWN) == [code]
+    assert code in PAGE
+
+
+@pytest.mark.parametrize("gap", UNPROTECTED)
+def test_what_the_page_calls_unprotected_passes(gap: str) -> None:
+    assert judged(UNPROTECTED[gap]) == []
+    assert gap in re.sub(r"\s+", " ", PAGE)
