@@ -4,9 +4,9 @@
 MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 export PYTHON
-CODE := $(wildcard admission bench certs cli halfcard kube serving tests)
 
-.PHONY: help demo test lint format bench fuzz lock clean environment environment-dev
+.PHONY: help demo test lint format bench fuzz cluster-tools test-cluster test-node load lock clean \
+	environment environment-dev
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,7 +15,7 @@ demo: environment ## a story of good and bad pods, told by the real service (und
 	@$(PY) -m cli demo
 
 test: environment-dev ## the test suite, without a cluster
-	@$(PY) -m pytest tests --ignore=tests/cluster
+	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node
 
 lint: environment-dev ## style, format, types and layers
 	@$(PY) -m ruff check .
@@ -32,6 +32,18 @@ bench: environment-dev ## what a decision costs, as ratios to a floor measured i
 
 fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
 	@$(PY) -m bench.fuzz
+
+cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 6 minutes and 6 GB)
+	@$(PY) -m tests.cluster.build control-plane node kwok
+
+test-cluster: cluster-tools ## the webhook on a real control plane (Linux, root)
+	@$(PY) -m pytest tests/cluster
+
+test-node: cluster-tools ## a real kubelet on a real containerd (Linux, root)
+	@$(PY) -m pytest tests/node
+
+load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
+	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000
 
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock

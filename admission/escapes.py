@@ -70,7 +70,7 @@ def no_device_lists(subject: Subject) -> Iterator[Problem]:
     for key, value in subject.pod.annotations.items():
         if key.startswith(names.CDI_PREFIX):
             yield DEVICE_LIST.broken(f'metadata.annotations["{key}"]', value, "remove it, and ask for GPU in resources")
-    for place, _ in subject.containers():
+    for place, _ in subject.containers:
         for number, mount in enumerate(place.container.volume_mounts or ()):
             if _DEVICE_LIST in mount.mount_path and _is_within(_real(mount.mount_path), names.DEVICE_LIST_MOUNT):
                 where = f"{place.where}.volumeMounts[{number}].mountPath"
@@ -78,7 +78,7 @@ def no_device_lists(subject: Subject) -> Iterator[Problem]:
 
 
 def environment(subject: Subject) -> Iterator[Problem]:
-    for place, claim in subject.containers():
+    for place, claim in subject.containers:
         for number, variable in enumerate(place.container.env or ()):
             if variable.name.startswith(_WATCHED):
                 yield from _variable(f"{place.where}.env[{number}]", variable, claim)
@@ -166,7 +166,7 @@ def privileges(subject: Subject) -> Iterator[Problem]:
     spec = subject.pod.spec
     if spec is not None and spec.host_pid:
         yield rule.broken("spec.hostPID", "true", fix)
-    for place, _ in subject.containers():
+    for place, _ in subject.containers:
         context = place.container.security_context
         if context is not None and context.privileged:
             where = f"{place.where}.securityContext.privileged"

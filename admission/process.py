@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -55,7 +56,8 @@ class Webhook:
         jobs: Sequence[Job] = (),
     ) -> None:
         """Serves until the process is told to stop; `jobs` run beside it."""
-        async with _beside((self.source.watch(), _report(self.source, self.log), *jobs)):
+        beside = (self.source.watch(), _report(self.source, self.log), *jobs)
+        async with _beside([_watched(job, self.log) for job in beside]):
             await serve(
                 self._listeners(lifecycle),
                 lifecycle=lifecycle,
@@ -87,6 +89,14 @@ async def _beside(jobs: Sequence[Job]) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _watched(job: Job, log: Log) -> None:
+    """A job that ends by a bug of ours says so; judging goes on with what is known."""
+    try:
+        await job
+    except Exception:  # noqa: BLE001 - whatever the bug is, it must not end in silence
+        log.error("a background job has ended", trace=traceback.format_exc())  # noqa: TRY400 - the trace is a field
 
 
 async def _report(source: ClusterSource, log: Log) -> None:

@@ -126,7 +126,8 @@ def host_path_pattern() -> str:
     tops = {path.split("/")[1] for path in names.PROTECTED_PATHS}
     below = {path.split("/")[2] for path in names.PROTECTED_PATHS if path.startswith("/var/")} | {"run"}
     under_var = f"var([/.]+({'|'.join(sorted(below))})([/.].*)?)?"
-    return f"^[/.]*(({'|'.join(sorted(tops - {'var'}))})([/.].*)?|{under_var})?[/.]*$"
+    under_proc = "proc[/.]+.+"  # every process has a door to the root of its host
+    return f"^[/.]*(({'|'.join(sorted(tops - {'var'}))})([/.].*)?|{under_var}|{under_proc})?[/.]*$"
 
 
 def _any_container(test: str, *, also_ephemeral: bool = False) -> str:

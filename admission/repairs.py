@@ -183,7 +183,7 @@ def _first_annotations(obj: Annotated, fresh: dict[str, str]) -> Change:
 
 def _hide_devices(subject: Subject) -> Iterator[Change]:
     """An image may carry NVIDIA_VISIBLE_DEVICES=all; a container without a claim then sees its neighbour's cards."""
-    for place, claim in subject.containers():
+    for place, claim in subject.containers:
         env = place.container.env
         if claim is None and not any(variable.name == names.VISIBLE_DEVICES for variable in env or ()):
             pointer = (*place.pointer, "env")

@@ -1,1 +1,1 @@
-"""What a person types: `halfcard review|serve|demo`."""
+"""What a person types: `halfcard review|serve|webhooks|demo|dev`."""

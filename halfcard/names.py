@@ -106,6 +106,7 @@ LOOSENING_ENV_PREFIXES: Final = (
 DEVICE_FILES: Final = "/dev/nvidia"  # and everything that begins so
 PROTECTED_PATHS: Final = (
     DEVICE_FILES,
+    "/dev/char",  # links to the same devices by number
     "/var/lib/kubelet/device-plugins",
     "/var/lib/kubelet/pod-resources",
     "/var/lib/kubelet/plugins_registry",

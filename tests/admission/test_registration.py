@@ -109,7 +109,27 @@ def test_brackets_of_the_condition_are_closed() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["dev", "var", "run", "lib", "etc", "log", "kubelet", "nvidia0", "cdi", "", ".", "data"]))
+    st.lists(
+        st.sampled_from(
+            [
+                "dev",
+                "var",
+                "run",
+                "lib",
+                "etc",
+                "log",
+                "kubelet",
+                "nvidia0",
+                "cdi",
+                "",
+                ".",
+                "data",
+                "proc",
+                "1",
+                "root",
+            ]
+        )
+    )
 )
 def test_no_host_path_that_leads_to_a_gpu_is_kept_away(parts: list[str]) -> None:
     path = "/" + "/".join(parts)

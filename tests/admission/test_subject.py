@@ -18,7 +18,7 @@ def seen(obj: Json, *, user: str = "alice", policy: Policy = TRUSTING) -> Subjec
 
 def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
     obj = pod(gpu(), container(), init=[gpu("100", None)], ephemeralContainers=[{"name": "e"}])
-    found = [(place.where, claim is not None) for place, claim in seen(obj).containers()]
+    found = [(place.where, claim is not None) for place, claim in seen(obj).containers]
     assert found == [
         ("spec.containers[0]", True),
         ("spec.containers[1]", False),

@@ -15,7 +15,7 @@ from .objects import Object
 from .users import User
 
 _REQUEST_TIMEOUT_S = 30.0
-_KUBECTL_TIMEOUT_S = 120.0
+_COMMAND_TIMEOUT_S = 120.0
 _APPLY = "application/apply-patch+yaml"  # creates or updates: calling twice is harmless
 _MERGE = "application/merge-patch+json"
 
@@ -27,6 +27,20 @@ class Done:
     code: int
     stdout: str
     stderr: str
+
+
+def run(*command: str, home: Path, stdin: str = "") -> Done:
+    """With nothing of the test run's environment but PATH: it may name proxies, or another cluster."""
+    done = subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=_COMMAND_TIMEOUT_S,
+        check=False,
+        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)},
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,7 @@ class Client:
         body: Object | None = None,
         *,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Answer:
         context = user.tls(self.authority)
         connection = http.client.HTTPSConnection(
@@ -73,9 +88,8 @@ class Client:
         )
         try:
             payload = None if body is None else json.dumps(body)
-            connection.request(
-                method, path, body=payload, headers={"Content-Type": content_type, **user.headers()}
-            )
+            headers = {"Content-Type": content_type, "Accept": accept, **user.headers()}
+            connection.request(method, path, body=payload, headers=headers)
             answer = connection.getresponse()
             return Answer(answer.status, _decoded(answer.headers.get("Content-Type", ""), answer.read()))
         finally:
@@ -90,13 +104,5 @@ class Client:
         return self.request(user, "PATCH", path, change, content_type=_MERGE).must()
 
     def kubectl(self, user: User, *arguments: str, stdin: str = "") -> Done:
-        done = subprocess.run(
-            [str(program_path("kubectl")), f"--kubeconfig={user.kubeconfig}", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=_KUBECTL_TIMEOUT_S,
-            check=False,
-            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.home)},
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        program = str(program_path("kubectl"))
+        return run(program, f"--kubeconfig={user.kubeconfig}", *arguments, home=self.home, stdin=stdin)

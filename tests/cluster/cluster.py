@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from . import objects
+from .gpu_nodes import GpuNodes
+from .kwok import Kwok
 from .lifecycle import Lifecycle
+from .loader import Load, Tally
 from .users import User
+
+_TOKEN_LIFETIME_S = 365 * 24 * 3600  # nobody renews it, as kubelet would in a pod
 
 
 class Cluster(Lifecycle):
     """etcd, API server, controller manager and scheduler; tests may use every public name."""
+
+    kwok: Kwok | None = None
 
     def create_namespace(self, name: str) -> str:
         self.client.apply(self.admin, "/api/v1/namespaces", objects.namespace(name))
@@ -31,7 +38,8 @@ class Cluster(Lifecycle):
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         if not self.request("GET", f"{accounts}/{name}").ok:
             self.client.apply(self.admin, accounts, objects.service_account(name))
-        token = self.request("POST", f"{accounts}/{name}/token", {}).must()["status"]["token"]
+        lifetime = {"spec": {"expirationSeconds": _TOKEN_LIFETIME_S}}
+        token = self.request("POST", f"{accounts}/{name}/token", lifetime).must()["status"]["token"]
         return self.users.by_token(f"system:serviceaccount:{namespace}:{name}", token)
 
     def add_node(
@@ -41,6 +49,11 @@ class Cluster(Lifecycle):
         self.client.apply(self.admin, "/api/v1/nodes", objects.node(name, labels or {}))
         self.client.merge(self.admin, f"/api/v1/nodes/{name}/status", objects.node_status(capacity))
         self.wait_until(lambda: not self._taints(name), what=f"the taint not-ready to leave node {name}")
+
+    def add_gpu_nodes(self, table: Sequence[GpuNodes], load: Load | None = None) -> list[Tally]:
+        """Fake nodes, Ready on return, whose pods kwok runs; it is started with the first of them."""
+        self.kwok = self.kwok or Kwok(self)
+        return self.kwok.add_nodes(load or Load(self), table)
 
     def _taints(self, node: str) -> object:
         return self.request("GET", f"/api/v1/nodes/{node}").must()["spec"].get("taints")

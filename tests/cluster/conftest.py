@@ -1,13 +1,15 @@
-"""The fixture `cluster`, and the logs of its components beside every failure."""
+"""The fixtures `cluster`, `webhook` and `space`, and the logs of a cluster's components beside every failure."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from .cluster import Cluster
+from .installation import Installation
 
 _HERE = Path(__file__).parent
 _TIMEOUT_S = 300  # a session's first test starts the cluster, on a busy machine too
@@ -34,3 +36,28 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def cluster() -> Iterator[Cluster]:
     with Cluster() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def judged_cluster() -> Iterator[Cluster]:
+    """One of its own: where Halfcard is installed, the bare pods of other tests would be refused."""
+    with Cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def webhook(judged_cluster: Cluster) -> Installation:
+    """Halfcard's admission as shipped, one replica."""
+    installation = Installation(judged_cluster)
+    installation.add_replica()
+    installation.register()
+    return installation
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def space(judged_cluster: Cluster) -> str:
+    """A namespace for one test."""
+    return judged_cluster.create_namespace(f"space-{next(_numbers)}")

@@ -17,6 +17,7 @@ class Files:
     data: Path
     authority: Path
     server: KeyPair
+    kubelet_client: KeyPair
     token_key: Path
     controller_manager: Path
     scheduler: Path
@@ -40,7 +41,7 @@ def etcd(network: Network, files: Files) -> list[str]:
 def apiserver(network: Network, files: Files) -> list[str]:
     return [
         f"--etcd-servers=http://{network.address}:{network.ports['etcd']}",
-        f"--bind-address={network.address}",
+        f"--bind-address={'0.0.0.0' if network.enter else network.address}",  # see node_network.py
         f"--advertise-address={network.address}",
         f"--secure-port={network.ports['apiserver']}",
         f"--tls-cert-file={files.server.certificate}",
@@ -60,6 +61,10 @@ def apiserver(network: Network, files: Files) -> list[str]:
         "--enable-admission-plugins=NodeRestriction",
         "--enable-aggregator-routing=true",  # webhooks by Service reference go straight to the EndpointSlice
         "--allow-privileged=true",
+        f"--kubelet-client-certificate={files.kubelet_client.certificate}",
+        f"--kubelet-client-key={files.kubelet_client.key}",
+        f"--kubelet-certificate-authority={files.authority}",
+        "--kubelet-preferred-address-types=InternalIP",  # no name of a node is known to any DNS
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from .waiting import wait_until
 class Lifecycle:
     """etcd, API server, controller manager and scheduler; tests may use every public name."""
 
+    launcher: Launcher
     network: Network
     folder: Path
     authority: Authority
@@ -31,8 +32,10 @@ class Lifecycle:
     admin: User
     components: Supervisor
 
-    def __init__(self, *, in_namespace: bool = True) -> None:
+    def __init__(self, *, in_namespace: bool = True, flags: Mapping[str, Sequence[str]] | None = None) -> None:
+        """The parameter flags adds to the command lines of components, by their names."""
         self._in_namespace = in_namespace
+        self._flags = flags or {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -53,10 +56,10 @@ class Lifecycle:
         self._stack.close()
 
     def _start(self) -> None:
-        self._launcher = Launcher()
-        self._stack.callback(self._launcher.close)
+        self.launcher = Launcher()
+        self._stack.callback(self.launcher.close)
         self.folder = self._stack.enter_context(scratch_folder())
-        network = private_network(self._launcher, self.folder) if self._in_namespace else loopback_network()
+        network = private_network(self.launcher, self.folder) if self._in_namespace else loopback_network()
         self.network = self._stack.enter_context(network)
         self.authority = Authority(self.folder / "pki")
         self.users = Users(folder=self.folder / "users", server=self.url, authority=self.authority)
@@ -64,7 +67,11 @@ class Lifecycle:
         port = self.network.ports["apiserver"]
         self.client = Client(self.network.address, port, self.authority.certificate, home=self.folder)
         self.components = Supervisor(
-            network=self.network, files=self._files(), launcher=self._launcher, logs=self.folder / "logs"
+            network=self.network,
+            files=self._files(),
+            launcher=self.launcher,
+            logs=self.folder / "logs",
+            flags=self._flags,
         )
         self._stack.callback(self.components.stop)
         self.components.start()
@@ -76,6 +83,7 @@ class Lifecycle:
             data=self.folder / "etcd",
             authority=self.authority.certificate,
             server=self.authority.server("server", addresses),
+            kubelet_client=self.authority.client("kubelet-client", name="kube-apiserver", groups=["system:masters"]),
             token_key=self.authority.signing_key("tokens"),
             controller_manager=self.users.by_certificate("system:kube-controller-manager").kubeconfig,
             scheduler=self.users.by_certificate("system:kube-scheduler").kubeconfig,
@@ -106,7 +114,7 @@ class Lifecycle:
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:
         """Starts a program of the test's own, such as a webhook; it ends with the cluster."""
         log = self.folder / "logs" / f"{name}.log"
-        component = Component(name, command, log, self._launcher, environment or {})
+        component = Component(name, command, log, self.launcher, environment or {})
         self._stack.callback(component.kill)
         component.start()
         return component

@@ -12,7 +12,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,13 @@ from .processes import Component, Launcher
 from .waiting import wait_until
 
 # 198.18.0.0/15 is set aside for tests between networks (RFC 2544): no real network is hidden by it.
-_NETWORKS = ipaddress.ip_network("198.18.0.0/15")
+# The other half of it links nodes to their cluster.
+_NETWORKS = ipaddress.ip_network("198.18.0.0/16")
 _PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux"}
 _USUAL_PORTS = {
     "etcd": 2379,
     "etcd-peer": 2380,
-    "apiserver": 6443,
+    "apiserver": 443,  # that of the Service kubernetes: without kube-proxy nothing translates it
     "controller-manager": 10257,
     "scheduler": 10259,
 }
@@ -63,24 +64,22 @@ def loopback_network() -> Iterator[Network]:
     yield Network("127.0.0.1", "127.0.0.1", (), {name: free_port() for name in _USUAL_PORTS})
 
 
-def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+def ip(*arguments: str, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """The parameter within is the command that enters a namespace."""
+    return subprocess.run([*within, "ip", *arguments], capture_output=True, text=True, check=False)
 
 
-def _must_ip(*arguments: str) -> None:
-    done = _ip(*arguments)
+def must_ip(*arguments: str, within: Sequence[str] = ()) -> None:
+    done = ip(*arguments, within=within)
     if done.returncode != 0:
-        raise CannotStartError(
-            f"`ip {' '.join(arguments)}` failed ({done.stderr.strip()}): this needs CAP_NET_ADMIN."
-        )
+        raise CannotStartError(f"`ip {' '.join(arguments)}` failed ({done.stderr.strip()}): this needs CAP_NET_ADMIN.")
 
 
-def _create_pair(holder: int) -> int:
-    """The name of the host's interface claims its number and addresses: the kernel gives a name once."""
-    for number in range(_NETWORKS.num_addresses // 4):
-        done = _ip(
-            "link", "add", f"halfcard{number}", "type", "veth", "peer", "name", "eth0", "netns", str(holder)
-        )
+def create_pair(prefix: str, peer_process: int, *, most: int, within: Sequence[str] = ()) -> int:
+    """The name of our end claims its number, and so its addresses: the kernel gives a name once."""
+    peer = ("peer", "name", "eth0", "netns", str(peer_process))
+    for number in range(most):
+        done = ip("link", "add", f"{prefix}{number}", "type", "veth", *peer, within=within)
         if done.returncode == 0:
             return number
         if "File exists" not in done.stderr:
@@ -88,7 +87,7 @@ def _create_pair(holder: int) -> int:
                 f"no veth pair ({done.stderr.strip()}): this needs the kernel's veth and CAP_NET_ADMIN."
             )
     raise CannotStartError(
-        "every network of 198.18.0.0/15 is taken: remove interfaces halfcardN with `ip link delete`."
+        f"all {most} networks are taken: remove interfaces {prefix}N that nobody uses with `ip link delete`."
     )
 
 
@@ -118,20 +117,17 @@ def private_network(launcher: Launcher, folder: Path) -> Iterator[Network]:
         )
     check_machine()
     with _held_namespace(launcher, folder) as holder:
-        number = _create_pair(holder)
+        number = create_pair("halfcard", holder, most=_NETWORKS.num_addresses // 4)
         first = int(_NETWORKS.network_address) + 4 * number
         outside, inside = (str(ipaddress.ip_address(first + offset)) for offset in (1, 2))
         enter = ("nsenter", f"--net=/proc/{holder}/ns/net", "--")
         try:
-            _must_ip("address", "add", f"{outside}/30", "dev", f"halfcard{number}")
-            _must_ip("link", "set", f"halfcard{number}", "up")
-            for arguments in (
-                ("address", "add", f"{inside}/30", "dev", "eth0"),
-                ("link", "set", "eth0", "up"),
-                ("link", "set", "lo", "up"),
-            ):
-                subprocess.run([*enter, "ip", *arguments], check=True)
+            must_ip("address", "add", f"{outside}/30", "dev", f"halfcard{number}")
+            must_ip("link", "set", f"halfcard{number}", "up")
+            must_ip("address", "add", f"{inside}/30", "dev", "eth0", within=enter)
+            must_ip("link", "set", "eth0", "up", within=enter)
+            must_ip("link", "set", "lo", "up", within=enter)
             yield Network(inside, outside, enter, _USUAL_PORTS)
         finally:
             # The kernel would do it too once the namespace is gone, but a moment later than close() returns.
-            _ip("link", "delete", f"halfcard{number}")
+            ip("link", "delete", f"halfcard{number}")

@@ -75,3 +75,9 @@ def endpoint_slice(*, service_name: str, port_name: str, address: str, target_po
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": port_name, "port": target_port, "protocol": "TCP"}],
     }
+
+
+def is_ready(item: Object) -> bool:
+    """A Node or a Pod, by its condition."""
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFETIME = dt.timedelta(days=2)
+_LIFETIME = dt.timedelta(days=365)  # a developer keeps a cluster for as long as the machine is up
 _CLOCK_SKEW = dt.timedelta(minutes=5)
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 

@@ -81,7 +81,7 @@ class Component:
     def kill(self) -> None:
         """SIGKILL to the process group, and wait; a program that is gone already is no error."""
         if self.process is not None and self.running():
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self._send(signal.SIGKILL)
             self.process.wait()
 
     def terminate(self, *, within_s: float = 30.0) -> int:
@@ -99,7 +99,10 @@ class Component:
     def _signal(self, number: signal.Signals) -> None:
         if self.process is None or not self.running():
             raise RuntimeError(f"{self.name} is not running: start it before sending {number.name}")
-        os.killpg(self.process.pid, number)
+        self._send(number)
+
+    def _send(self, number: signal.Signals) -> None:
+        os.killpg(self.pid, number)
 
     def log_tail(self, lines: int = 20) -> str:
         return tail(self.log, lines)

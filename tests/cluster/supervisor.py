@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ssl
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import control_plane
 from .binaries import program_path
 from .control_plane import Files
 from .errors import CannotStartError
+from .health import answers
 from .network import Network
 from .processes import Component, Launcher, tail
 from .waiting import wait_until
@@ -40,19 +40,27 @@ def _health_urls(network: Network) -> Mapping[str, str]:
 class Supervisor:
     """Names are those of COMPONENTS."""
 
-    def __init__(self, *, network: Network, files: Files, launcher: Launcher, logs: Path) -> None:
+    def __init__(
+        self,
+        *,
+        network: Network,
+        files: Files,
+        launcher: Launcher,
+        logs: Path,
+        flags: Mapping[str, Sequence[str]],
+    ) -> None:
         logs.mkdir()
         self._logs = logs
         self._components = {
             name: Component(
                 name,
-                [*network.enter, str(program_path(name)), *arguments(network, files)],
+                [*network.enter, str(program_path(name)), *arguments(network, files), *flags.get(name, ())],
                 logs / f"{name}.log",
                 launcher,
             )
             for name, arguments in _ARGUMENTS.items()
         }
-        self._urls = _health_urls(network)
+        self.health_urls = _health_urls(network)
         self._tls = ssl.create_default_context(cafile=str(files.authority))
 
     def start(self) -> None:
@@ -69,13 +77,7 @@ class Supervisor:
         return self._components[name]
 
     def healthy(self, name: str) -> bool:
-        # No proxy: the addresses are on this machine whatever the environment says.
-        handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls))
-        try:
-            with urllib.request.build_opener(*handlers).open(self._urls[name], timeout=2) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
+        return answers(self.health_urls[name], self._tls)
 
     def _healthy_or_dead(self, name: str) -> bool:
         if not self[name].running():

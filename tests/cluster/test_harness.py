@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import ssl
 import subprocess
 import sys
 import textwrap
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +20,7 @@ from .objects import Object
 from .scratch import scratch_folder
 from .supervisor import COMPONENTS
 from .waiting import wait_until
+from .webhook_server import webhook_server
 
 CORES = "tencent.com/vcuda-core"
 CHECKOUT = Path(__file__).parents[2]
@@ -138,34 +134,6 @@ def test_a_node_may_change_only_itself(cluster: Cluster) -> None:
     assert "only its own Node object" in other.stderr
 
 
-@contextmanager
-def webhook(cluster: Cluster, name: str, judge: Callable[[Object], Object]) -> Iterator[int]:
-    """A server on the host's side of the cluster that answers an AdmissionReview; yields its port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            request = review["request"]
-            payload = json.dumps({**review, "response": {"uid": request["uid"], **judge(request)}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    pair = cluster.authority.server(name, [], names=[name])
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.certificate, pair.key)
-    with ThreadingHTTPServer((cluster.network.host_address, 0), Handler) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
-
-
 def registration(cluster: Cluster, namespace: str) -> str:
     service = {"namespace": namespace, "name": "judge", "port": 443, "path": "/"}
     hook = {
@@ -199,7 +167,7 @@ def test_a_webhook_is_reached_by_its_service(cluster: Cluster, service: Object |
     def judge(request: Object) -> Object:
         return {"allowed": False, "status": {"code": 403, "message": f"seen {request['name']}"}}
 
-    with webhook(cluster, f"judge.{space}.svc", judge) as port:
+    with webhook_server(cluster, f"judge.{space}.svc", judge) as port:
         cluster.expose(space, "judge", 443, port)
         assert cluster.kubectl("apply", "-f-", stdin=registration(cluster, space)).code == 0
         cluster.wait_until(

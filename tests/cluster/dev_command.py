@@ -1,0 +1,92 @@
+# ruff: noqa: T201 - what it prints is its output
+"""What `halfcard dev up|down|status` says, and the exit codes that scripts read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from cli.terminal import Colour, Screen
+
+from . import dev
+from .dev_state import READY, Folder, FolderTakenError
+from .errors import CannotStartError, NotReadyError
+
+_INTERRUPTED: Final = 130
+
+
+def run(action: str, path: Path | None, output: str) -> int:
+    folder = Folder((path or dev.default_folder()).absolute())
+    try:
+        return _status(folder, output) if action == "status" else _ACTIONS[action](folder)
+    except BrokenPipeError:
+        raise  # the reader of our output has seen enough
+    except FolderTakenError as error:
+        return _failed(error, EXIT_USAGE)
+    except (CannotStartError, NotReadyError, OSError) as error:
+        return _failed(error, EXIT_CANNOT_START)
+    except KeyboardInterrupt:
+        return _failed("interrupted; nothing is left running", _INTERRUPTED)
+
+
+def _failed(why: object, code: int) -> int:
+    print(f"halfcard dev: {why}", file=sys.stderr)
+    return code
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _up(folder: Folder) -> int:
+    started = dev.up(folder, _say)
+    state = folder.state()
+    if state is None or state.phase != READY:
+        return _failed(f"another `up` is starting it; see `halfcard dev status --dir {folder.path}`", EXIT_CANNOT_START)
+    _say("It is ready." if started else "It is running already.")
+    _introduce(folder)
+    return EXIT_OK
+
+
+def _introduce(folder: Folder) -> None:
+    screen = Screen.on(sys.stdout)
+    screen.line()
+    for line in dev.exports(folder):
+        screen.line(line)
+    screen.line("\nThree things to try:")
+    for number, attempt in enumerate(dev.attempts(), start=1):
+        screen.line(f"\n{number}. {screen.paint(attempt.shows, Colour.BOLD)}\n   {attempt.command}")
+    screen.line("\n`halfcard dev status` says how it is, `halfcard dev down` removes all of it.")
+
+
+def _down(folder: Folder) -> int:
+    _say(f"{folder.path}: all of it is gone" if dev.down(folder) else f"{folder.path}: there is nothing to remove")
+    return EXIT_OK
+
+
+def _status(folder: Folder, output: str) -> int:
+    found = dev.status(folder)
+    if output == "json":
+        print(json.dumps(found.as_json(), indent=2))
+    else:
+        _print_status(found)
+    return EXIT_OK if found.healthy else EXIT_REFUSED
+
+
+def _print_status(found: dev.Status) -> None:
+    screen = Screen.on(sys.stdout)
+    if found.phase != READY:
+        screen.line(f"{found.folder}: {found.phase or 'nothing is running; `halfcard dev up` starts it'}")
+        return
+    screen.line(f"{found.server}, in {found.folder}")
+    for part in found.parts:
+        word = screen.paint("healthy", Colour.GREEN) if part.healthy else screen.paint("does not answer", Colour.RED)
+        screen.line(f"  {part.name:<26}{word}" + ("" if part.healthy else f", see {part.log}"))
+    screen.line(f"export KUBECONFIG={found.kubeconfig}")
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Folder], int]]] = {"up": _up, "down": _down}

@@ -1,0 +1,97 @@
+"""The background process of a development cluster: `python -m tests.cluster.dev_process FOLDER`; SIGTERM ends it.
+
+It holds the folder's lock, which it inherits, and tells by the folder's state how far it is.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+
+from . import isolation
+from .binaries import program_path
+from .cluster import Cluster
+from .dev_state import FAILED, READY, Folder, Part, State
+from .errors import CannotStartError
+from .gpu_nodes import GpuNodes
+from .installation import Installation, Replica
+from .plain_installation import PlainInstallation
+from .supervisor import COMPONENTS
+
+NODES: Final = (
+    GpuNodes(2, "Tesla-T4", 15360, cards=4),
+    GpuNodes(1, "Tesla-V100-SXM2-32GB", 32768),
+    GpuNodes(1, "NVIDIA-A10", 23028, "gpushare", cards=2),
+    GpuNodes(1, "NVIDIA-H100-80GB-HBM3", 81559, "nvidia"),
+)
+
+
+class _Development:
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def run(self) -> None:
+        isolated = isolation.possible()
+        self._tell("starting etcd, API server, controller manager and scheduler")
+        with Cluster(in_namespace=isolated) as cluster:
+            self._tell(f"adding {sum(row.count for row in NODES)} nodes with GPUs, minded by kwok")
+            cluster.add_gpu_nodes(NODES)
+            self._tell("installing Halfcard: namespace, RBAC, admission webhook")
+            installation = Installation(cluster) if isolated else PlainInstallation(cluster)
+            installation.add_replica()
+            installation.register()
+            self._publish(cluster, installation)
+            signal.pause()
+
+    def _tell(self, phase: str) -> None:
+        self._folder.write(State(phase))
+
+    def _publish(self, cluster: Cluster, installation: Installation) -> None:
+        shutil.copy(cluster.authority.certificate, self._folder.authority)
+        shutil.copy(cluster.admin.kubeconfig, self._folder.kubeconfig)
+        self._folder.programs.mkdir()
+        (self._folder.programs / "kubectl").symlink_to(program_path("kubectl"))
+        self._folder.write(State(READY, server=cluster.url, parts=_parts(cluster, installation)))
+
+
+def _parts(cluster: Cluster, installation: Installation) -> tuple[Part, ...]:
+    components, kwok = cluster.components, cluster.kwok
+    assert kwok is not None
+    programs = [(components[name], components.health_urls[name]) for name in COMPONENTS]
+    programs += [(kwok.program, kwok.health_url)]
+    programs += [(each.program, _health_url(each)) for each in installation.replicas]
+    return tuple(Part(each.name, each.pid, url, str(each.log)) for each, url in programs)
+
+
+def _health_url(replica: Replica) -> str:
+    return f"http://{replica.host}:{replica.status_port}{names.READY_PATH}"
+
+
+def _end(_number: int, _frame: object) -> None:
+    raise SystemExit(0)
+
+
+def main(path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    folder = Folder(path)
+    folder.cluster.mkdir()
+    tempfile.tempdir = str(folder.cluster)  # a cluster's scratch folder then goes with the rest
+    try:
+        _Development(folder).run()
+    except Exception as error:
+        traceback.print_exc()
+        why = str(error) if isinstance(error, CannotStartError) else f"{type(error).__name__}: {error}"
+        folder.write(State(FAILED, why=why))
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

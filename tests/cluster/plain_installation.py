@@ -1,0 +1,30 @@
+"""Halfcard's admission where the cluster lives on loopback: registered by URL, because Services lead nowhere there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from .installation import Installation, Replica
+
+
+class PlainInstallation(Installation):
+    """One replica, which the API server calls at its address."""
+
+    def add_replica(self) -> Replica:
+        replica = self.start_replica()
+        self.replicas.append(replica)
+        return replica
+
+    def registration(self) -> str:
+        objects = list(yaml.safe_load_all(super().registration()))
+        (replica,) = self.replicas
+        for webhook in (each for item in objects for each in item["webhooks"]):
+            _lead_to(replica, webhook["clientConfig"])
+        return str(yaml.safe_dump_all(objects))
+
+
+def _lead_to(replica: Replica, client: dict[str, Any]) -> None:
+    path = client.pop("service")["path"]
+    client["url"] = f"https://{replica.host}:{replica.port}{path}"

@@ -1,0 +1,57 @@
+"""Pods for real nodes: made of busybox, asked for by name, waited for and listened to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .cluster import Cluster
+from .images import BUSYBOX
+from .objects import Object
+from .waiting import wait_until
+
+_WITHIN_S = 60.0  # it takes one or two seconds; a busy machine is slow, not broken
+
+
+def busybox_pod(name: str, script: str, *, node: str = "") -> Object:
+    """Runs the script once; for the scheduler to place, on the one node where one is named."""
+    container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", script]}
+    spec: Object = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
+    if node:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def create_pod(cluster: Cluster, namespace: str, pod: Object) -> str:
+    cluster.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod).must()
+    name: str = pod["metadata"]["name"]
+    return name
+
+
+def get_pod(cluster: Cluster, namespace: str, name: str) -> Any:
+    return cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}").must()
+
+
+def wait_for_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> Any:
+    """The pod, once it is there; Running, Succeeded and Failed are what tests wait for."""
+
+    def reached() -> bool:
+        return bool(get_pod(cluster, namespace, name)["status"]["phase"] == phase)
+
+    def why() -> str:
+        described = cluster.kubectl("describe", "pod", name, f"--namespace={namespace}")
+        return f"{described.stdout}\n{cluster.components.log_tails()}"
+
+    wait_until(reached, what=f"pod {namespace}/{name} to be {phase}", seconds=_WITHIN_S, details=why)
+    return get_pod(cluster, namespace, name)
+
+
+def pod_log(cluster: Cluster, namespace: str, name: str) -> str:
+    """Through the API server, from kubelet."""
+    done = cluster.kubectl("logs", name, f"--namespace={namespace}")
+    assert done.code == 0, done.stderr
+    return done.stdout
+
+
+def run_pod(cluster: Cluster, namespace: str, pod: Object) -> Any:
+    """Creates it and waits until it runs."""
+    return wait_for_phase(cluster, namespace, create_pod(cluster, namespace, pod), "Running")

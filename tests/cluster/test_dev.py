@@ -1,0 +1,237 @@
+"""`halfcard dev` as a person types it: a real cluster that outlives the command, works, and goes without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard import names
+
+from . import binaries, dev
+from .client import Done
+from .dev_state import Folder
+from .supervisor import COMPONENTS
+from .test_harness import interfaces, processes_with
+from .waiting import wait_until
+
+CHECKOUT = Path(__file__).parents[2]
+PARTS = [*COMPONENTS, "kwok", "halfcard-admission-1"]
+
+
+def halfcard_dev(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
+    command = [sys.executable, "-m", "cli", "dev", *arguments]
+    env = os.environ | (environment or {})
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=240, env=env, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def status(folder: Path) -> Any:
+    return json.loads(halfcard_dev("status", "--dir", str(folder), "-o", "json").stdout)
+
+
+def interface_of(server: str) -> str:
+    """This machine's end of the cluster's link: each has four addresses."""
+    address = ip_address(str(urlsplit(server).hostname))
+    return f"halfcard{(int(address) - int(ip_address('198.18.0.0'))) // 4}"
+
+
+@dataclass(frozen=True)
+class Development:
+    folder: Path
+    said: str
+
+    def shell(self, command: str) -> Done:
+        """With what `up` said to export, and nothing more."""
+        exports = "\n".join(re.findall(r"^export .*", self.said, re.MULTILINE))
+        done = subprocess.run(["sh", "-c", f"{exports}\n{command}"], capture_output=True, text=True, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def development(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Development]:
+    folder = tmp_path_factory.mktemp("dev") / "new"
+    done = halfcard_dev("up", "--dir", str(folder))
+    assert done.code == EXIT_OK, done
+    try:
+        yield Development(folder, done.stdout)
+    finally:
+        assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
+
+
+@pytest.fixture
+def few_programs(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine without iproute2: a cluster must do with loopback, as it must without root."""
+    for name in ("setpriv", "sh"):
+        program = shutil.which(name)
+        assert program is not None
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).symlink_to(program)
+    return {"PATH": str(tmp_path / "bin")}
+
+
+# --- what it is good for ---------------------------------------------------------------------------------------------
+
+
+def test_up_says_the_price_first_and_the_exports_last(development: Development) -> None:
+    lines = development.said.splitlines()
+    assert lines[0] == dev.plan()
+    assert f"export KUBECONFIG={development.folder}/kubeconfig" in lines
+
+
+def test_the_three_things_to_try_work_as_printed(development: Development) -> None:
+    commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
+    console, wrong, quota = (development.shell(command) for command in commands)
+    assert console.code == 0, console.stderr
+    amounts = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+    assert json.loads(console.stdout.splitlines()[-1]) == {"limits": amounts, "requests": amounts}
+    assert wrong.code == 1 and 'got "150"' in wrong.stderr and "[HC002]" in wrong.stderr
+    assert quota.code == 0, quota.stderr
+    counted = {line.split()[0]: line.split()[1:] for line in quota.stdout.splitlines() if names.TENCENT in line}
+    assert counted[f"requests.{names.VCUDA_CORE}"] == ["30", "200"]
+
+
+def test_pods_are_scheduled_and_run(development: Development) -> None:
+    example = CHECKOUT / "deploy/examples/gpu-manager/manifests/vcuda20.yaml"
+    done = development.shell(
+        f"kubectl create namespace run && kubectl -n run create -f {example} && "
+        "kubectl -n run wait pod --all --for=condition=Ready --timeout=60s"
+    )
+    assert done.code == 0, done.stderr
+
+
+# --- how it is -------------------------------------------------------------------------------------------------------
+
+
+def test_status_names_every_part_and_its_health(development: Development) -> None:
+    found = status(development.folder)
+    assert found["healthy"] is True
+    assert [part["name"] for part in found["parts"]] == PARTS
+    shown = halfcard_dev("status", "--dir", str(development.folder))
+    assert shown.code == EXIT_OK
+    assert all(re.search(rf"^  {part} +healthy$", shown.stdout, re.MULTILINE) for part in PARTS)
+
+
+def test_status_names_the_part_that_does_not_answer_and_its_log(development: Development) -> None:
+    kwok = next(part for part in status(development.folder)["parts"] if part["name"] == "kwok")
+    os.kill(kwok["pid"], signal.SIGSTOP)
+    try:
+        shown = halfcard_dev("status", "--dir", str(development.folder))
+    finally:
+        os.kill(kwok["pid"], signal.SIGCONT)
+    assert shown.code == EXIT_REFUSED
+    assert re.search(rf"^  kwok +does not answer, see {re.escape(kwok['log'])}$", shown.stdout, re.MULTILINE)
+    assert Path(kwok["log"]).is_file()
+
+
+def test_a_second_up_says_that_it_runs_and_starts_nothing(development: Development) -> None:
+    before = Folder(development.folder).pid()
+    done = halfcard_dev("up", "--dir", str(development.folder))
+    assert done.code == EXIT_OK and "It is running already." in done.stdout
+    assert f"export KUBECONFIG={development.folder}/kubeconfig" in done.stdout
+    assert Folder(development.folder).pid() == before
+
+
+# --- how it goes -----------------------------------------------------------------------------------------------------
+
+
+def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path) -> None:
+    folder = tmp_path / "dev"
+    assert halfcard_dev("up", "--dir", str(folder)).code == EXIT_OK
+    interface = interface_of(status(folder)["server"])
+    assert interface in interfaces()
+    assert len(processes_with(str(folder))) > len(PARTS)
+    for _ in range(2):
+        assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
+        assert processes_with(str(folder)) == []
+        assert not folder.exists() and interface not in interfaces()
+
+
+def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
+    tmp_path: Path, few_programs: dict[str, str]
+) -> None:
+    folder = tmp_path / "dev"
+    up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
+    assert up.code == EXIT_OK, up
+    wrong = CHECKOUT / "deploy/examples/mistakes/manifests/amounts/05-150-per-cent.yaml"
+    assert "[HC002]" in Development(folder, up.stdout).shell(f"kubectl create -f {wrong}").stderr
+    assert status(folder)["server"].startswith("https://127.0.0.1:")
+    os.kill(Folder(folder).pid(), signal.SIGKILL)
+    wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
+    assert halfcard_dev("status", "--dir", str(folder)).code == EXIT_REFUSED
+    assert halfcard_dev("up", "--dir", str(folder), environment=few_programs).code == EXIT_OK
+    assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
+    assert not folder.exists() and processes_with(str(folder)) == []
+
+
+def test_where_nothing_is_status_says_so_and_down_is_content(tmp_path: Path) -> None:
+    folder = str(tmp_path / "nothing")
+    shown = halfcard_dev("status", "--dir", folder)
+    assert (shown.code, shown.stdout) == (
+        EXIT_REFUSED,
+        f"{folder}: nothing is running; `halfcard dev up` starts it\n",
+    )
+    assert halfcard_dev("down", "--dir", folder).code == EXIT_OK
+    assert not Path(folder).exists()
+
+
+# --- how it does not start -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("ten years of work")
+    for action in ("up", "down"):
+        done = halfcard_dev(action, "--dir", str(tmp_path))
+        assert done.code == (EXIT_USAGE if action == "up" else EXIT_OK)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_missing_program_is_named_with_the_command_that_brings_it(tmp_path: Path) -> None:
+    done = halfcard_dev("up", "--dir", str(tmp_path / "dev"), environment={"PATH": str(tmp_path)})
+    assert done.code == EXIT_CANNOT_START
+    assert "apt-get install util-linux" in done.stderr
+
+
+def test_a_part_that_ends_by_itself_is_told_and_nothing_is_left_running(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for name in ("control-plane", "kwok"):
+        built = binaries.build_folder(binaries.GROUPS[name].module)
+        copy = cache / "halfcard" / "cluster-tools" / built.name
+        copy.mkdir(parents=True)
+        for program in binaries.GROUPS[name].packages:
+            (copy / program).symlink_to("/bin/false" if program == "etcd" else built / program)
+    done = halfcard_dev("up", "--dir", str(tmp_path / "dev"), environment={"XDG_CACHE_HOME": str(cache)})
+    assert done.code == EXIT_CANNOT_START
+    assert "etcd ended by itself" in done.stderr
+    assert not (tmp_path / "dev").exists() and processes_with(str(tmp_path / "dev")) == []
+
+
+def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said = dev.plan()
+    assert all(program in said for program in ("etcd", "kube-apiserver", "kubectl", "kwok"))
+    assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
+
+
+def test_an_installed_halfcard_says_that_it_takes_a_checkout(tmp_path: Path) -> None:
+    for package in ("admission", "certs", "cli", "halfcard", "kube", "serving"):
+        shutil.copytree(CHECKOUT / package, tmp_path / package)
+    command = [sys.executable, "-m", "cli", "dev", "up"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_CANNOT_START
+    assert "is no checkout of the source" in done.stderr

@@ -1,0 +1,52 @@
+"""What a manifest means is decided by kubectl itself: ours and its reading must be the same JSON.
+
+Only integers beyond 63 bits differ, on purpose: kubectl rounds them.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from kube.manifests import parse, to_json
+
+from .cluster import Cluster
+
+MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: meaning, namespace: default}
+words: [yes, Yes, YES, yEs, no, on, ON, oN, off, y, Y, n, N, true, True, FALSE, ~, null, Null, "yes", 'no', -, '']
+empty:
+integers: [0, 30, -7, +7, 1_000, 0x1F, -0b101, 0o17, 017, 08, 0x, _1, 00]
+numbers: [0.3, 0.30, 3e1, 0.03, 30.0, .5, +1.5E+3, -.5, 5., 5.e2, 00.5, 1_000.5]
+texts: [30m, 5Gi, 0.03k, 1.2.3, 2020-01-31, 2020-01-31T10:00:00Z, 12:30:45, 1e, e1, 1e999, -_, 0b2]
+tagged: [!!str 30, !!int "30", !!binary aGFsZg==, !!str yes, !!bool "on", ! 30]
+defaults: &defaults {a: 1, b: {c: 2}}
+merged:
+  <<: *defaults
+  d: 3
+keys: {1: x, yes: x, off: x, 0x10: x}
+block: |
+  a
+   b
+folded: >-
+  a
+  b
+"""
+
+
+def as_said(text: str | bytes) -> Any:
+    """Numbers by value: kubectl writes 0.30 as 0.3."""
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def test_every_word_and_number_means_the_same_to_kubectl(cluster: Cluster) -> None:
+    done = cluster.kubectl("create", "--dry-run=client", "--validate=false", "-ojson", "-f-", stdin=MANIFEST)
+    assert done.code == 0, done.stderr
+    (document,) = parse(MANIFEST, "meaning.yaml")
+    ours, theirs = as_said(to_json(document.obj)), as_said(done.stdout)
+    assert {key: ours[key] for key in ours if key != "metadata"} == {
+        key: theirs[key] for key in theirs if key != "metadata"
+    }
