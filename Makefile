@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: help demo test lint format bench fuzz cluster-tools test-cluster test-node load lock clean \
+.PHONY: help demo test lint format bench fuzz cluster-tools test-cluster test-node bench-cluster load lock clean \
 	environment environment-dev
 
 help: ## show this list
@@ -33,8 +33,8 @@ bench: environment-dev ## what a decision costs, as ratios to a floor measured i
 fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
 	@$(PY) -m bench.fuzz
 
-cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 6 minutes and 6 GB)
-	@$(PY) -m tests.cluster.build control-plane node kwok
+cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 8 minutes and 8 GB)
+	@$(PY) -m tests.cluster.build control-plane node kwok helm
 
 test-cluster: cluster-tools ## the webhook on a real control plane (Linux, root)
 	@$(PY) -m pytest tests/cluster
@@ -44,6 +44,9 @@ test-node: cluster-tools ## a real kubelet on a real containerd (Linux, root)
 
 load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000
+
+bench-cluster: cluster-tools ## pods created per second beside webhooks that only say yes
+	@$(PY) -m bench.pods_per_second
 
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock

@@ -1,13 +1,13 @@
 """How the API server is told of the webhooks: which objects it sends, and which never leave it.
 
-Pods that ask for no GPU and reach for none are kept away by `matchConditions`, so an outage of Halfcard touches only
-pods that concern it. Mutating fails open (what it would repair is refused by Kubernetes itself), validating pods fails
-closed, because it protects neighbours.
+What asks for no GPU and reaches for none is kept away by `matchConditions`: an outage of Halfcard touches, and a slow
+one delays, only what concerns it. Mutating fails open (what it would repair is refused by Kubernetes itself),
+validating pods fails closed, because it protects neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from halfcard import names
@@ -25,15 +25,16 @@ _WORKLOADS: Final = (
 def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
     """Both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
     client = _Client(sorted(exempt), ca_bundle)
-    concerned = [{"name": "reaches-for-a-gpu", "expression": concerns_us(dialects)}]
+    concerned = f"{concerns_us(dialects, pods='[object]')} || {_takes_record_away()}"
+    templates = concerns_us(dialects, pods=_TEMPLATE)
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
     resized = _rule("", ["pods/resize"], ["UPDATE"])
     workloads = [_rule(group, resources) for group, resources in _WORKLOADS]
     quotas = [_rule("", ["resourcequotas"])]
     mutating = [
-        client.webhook(names.MUTATE_PODS_PATH, [pods, added], conditions=concerned),
-        client.webhook(names.MUTATE_WORKLOADS_PATH, workloads),
-        client.webhook(names.MUTATE_QUOTAS_PATH, quotas),
+        client.webhook(names.MUTATE_PODS_PATH, [pods, added], concerned),
+        client.webhook(names.MUTATE_WORKLOADS_PATH, workloads, templates),
+        client.webhook(names.MUTATE_QUOTAS_PATH, quotas, _limits_gpus(dialects)),
     ]
     for each in mutating:
         each["reinvocationPolicy"] = "IfNeeded"
@@ -41,10 +42,10 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
         client.webhook(
             names.VALIDATE_PODS_PATH,
             [pods, added, resized],
-            conditions=concerned,
+            concerned,
             fails="Fail",
         ),
-        client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads),
+        client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
     ]
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
 
@@ -60,8 +61,8 @@ class _Client:
         self,
         path: str,
         rules: list[dict[str, Any]],
+        concerned: str,
         *,
-        conditions: Sequence[Mapping[str, str]] = (),
         fails: str = "Ignore",
     ) -> dict[str, Any]:
         service = {"namespace": names.NAMESPACE, "name": names.ADMISSION_SERVICE, "path": path, "port": 443}
@@ -77,7 +78,7 @@ class _Client:
             "sideEffects": "None",
             "timeoutSeconds": _TIMEOUT_S,
             "admissionReviewVersions": ["v1", "v1beta1"],
-            **({"matchConditions": [dict(each) for each in conditions]} if conditions else {}),
+            "matchConditions": [{"name": "reaches-for-a-gpu", "expression": concerned}],
         }
 
 
@@ -100,25 +101,27 @@ def _rule(group: str, resources: list[str], operations: Sequence[str] = _POD_CHA
     }
 
 
-def concerns_us(dialects: Dialects) -> str:
-    """A CEL expression: false only for a pod that asks for no GPU and could reach for none."""
-    return " || ".join(
-        (
-            _any_container(_asks(dialects)),
-            _any_container(_chooses_devices(), also_ephemeral=True),
-            _mounts_host_path(),
-            *(
-                _carries_record(holder, field)
-                for holder in ("object", "oldObject")
-                for field in ("annotations", "labels")
-            ),
-        )
+_TEMPLATE: Final = (
+    "(object.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template]"
+    " : object.kind == 'PodTemplate' ? [object.template]"
+    " : has(object.spec.template) ? [object.spec.template] : [])"
+)
+
+
+def concerns_us(dialects: Dialects, *, pods: str) -> str:
+    """A CEL expression: false only where no pod of the list `pods` asks for a GPU or could reach for one."""
+    reasons = (
+        _any_container(_asks(dialects)),
+        _any_container(_chooses_devices(), also_ephemeral=True),
+        _mounts_host_path(),
+        _carries_record("p"),
     )
+    return f"{pods}.exists(p, {' || '.join(reasons)})"
 
 
 def _mounts_host_path() -> str:
     test = f"has(v.hostPath) && v.hostPath.path.matches('{host_path_pattern()}')"
-    return f"(has(object.spec.volumes) && object.spec.volumes.exists(v, {test}))"
+    return f"(has(p.spec.volumes) && p.spec.volumes.exists(v, {test}))"
 
 
 def host_path_pattern() -> str:
@@ -132,8 +135,8 @@ def host_path_pattern() -> str:
 
 def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
     kinds = ["initContainers", *(["ephemeralContainers"] if also_ephemeral else [])]
-    lists = [f"object.spec.containers.exists(c, {test})"]
-    lists += [f"(has(object.spec.{kind}) && object.spec.{kind}.exists(c, {test}))" for kind in kinds]
+    lists = [f"p.spec.containers.exists(c, {test})"]
+    lists += [f"(has(p.spec.{kind}) && p.spec.{kind}.exists(c, {test}))" for kind in kinds]
     return f"({' || '.join(lists)})"
 
 
@@ -158,13 +161,24 @@ def _chooses_devices() -> str:
     )
 
 
-def _carries_record(holder: str, field: str) -> str:
-    """On an update the record may be what is taken away."""
+def _carries_record(holder: str) -> str:
     begins = [f"k.startsWith('{prefix}')" for prefix in (*names.OWNED_PREFIXES, names.CDI_PREFIX)]
     contains = [f"k.contains('{suffix}')" for suffix in names.OWNED_SUFFIXES]
-    where = f"{holder}.metadata.{field}"
-    test = f"(has({where}) && {where}.exists(k, {' || '.join((*begins, *contains))}))"
-    return test if holder == "object" else f"(oldObject != null && {test})"
+    is_record = " || ".join((*begins, *contains))
+    fields = [f"{holder}.metadata.{field}" for field in ("annotations", "labels")]
+    carries = " || ".join(f"(has({field}) && {field}.exists(k, {is_record}))" for field in fields)
+    return f"(has({holder}.metadata) && ({carries}))"
+
+
+def _takes_record_away() -> str:
+    """On an update a record may be gone from the new object."""
+    return f"(oldObject != null && {_carries_record('oldObject')})"
+
+
+def _limits_gpus(dialects: Dialects) -> str:
+    keys = [side + resource for side in ("", "limits.", "requests.") for resource in sorted(dialects.resources)]
+    marked = f"(has(object.metadata.annotations) && '{names.QUOTA_TWINS}' in object.metadata.annotations)"
+    return f"(has(object.spec.hard) && object.spec.hard.exists(k, k in {_cel_list(keys)})) || {marked}"
 
 
 def _cel_list(texts: Iterable[str]) -> str:

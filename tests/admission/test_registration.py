@@ -89,20 +89,19 @@ def test_a_second_look_is_wanted_where_another_webhook_changes_the_object() -> N
         "ephemeralContainers",
         "initContainers",
         "nvidia-container-devices",
-        "oldObject",
     ],
 )
 def test_the_condition_lets_every_pod_through_that_a_rule_could_concern(word: str) -> None:
-    assert re.search(rf"\b{re.escape(word)}|'{re.escape(word)}", concerns_us(DIALECTS))
+    assert re.search(rf"\b{re.escape(word)}|'{re.escape(word)}", concerns_us(DIALECTS, pods="[object]"))
 
 
 def test_only_the_dialects_that_are_spoken_are_asked_about() -> None:
-    assert names.TUYA_SGPU not in concerns_us(Dialects.named(["tencent"]))
+    assert names.TUYA_SGPU not in concerns_us(Dialects.named(["tencent"]), pods="[object]")
 
 
 def test_brackets_of_the_condition_are_closed() -> None:
     depth: Any = 0
-    for char in concerns_us(DIALECTS):
+    for char in concerns_us(DIALECTS, pods="[object]"):
         depth += {"(": 1, ")": -1}.get(char, 0)
         assert depth >= 0
     assert depth == 0
@@ -141,3 +140,13 @@ def test_no_host_path_that_leads_to_a_gpu_is_kept_away(parts: list[str]) -> None
 @pytest.mark.parametrize("path", ["/data", "/var/log/pods", "/mnt/nfs", "/development", "/opt/dev", "/usr/lib"])
 def test_host_paths_that_lead_nowhere_near_a_gpu_are_kept_away(path: str) -> None:
     assert not re.search(host_path_pattern(), path)
+
+
+def test_an_update_that_takes_a_record_away_is_sent_too() -> None:
+    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH):
+        (condition,) = webhook(path)["matchConditions"]
+        assert "oldObject.metadata.annotations" in condition["expression"]
+
+
+def test_a_slow_webhook_delays_nothing_that_does_not_concern_it() -> None:
+    assert all(hook["matchConditions"] for hook in WEBHOOKS)

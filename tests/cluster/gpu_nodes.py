@@ -13,7 +13,7 @@ from typing import Final
 from halfcard import names
 from halfcard.claims import UNIT_MIB, WHOLE_CARD
 
-from .binaries import kubernetes_version
+from .binaries import kubernetes_module, kubernetes_version
 from .objects import Object
 
 MARK: Final = {"kwok.x-k8s.io/node": "fake"}
@@ -116,5 +116,5 @@ def _node_info() -> dict[str, str]:
         "architecture": "amd64",
         "operatingSystem": "linux",
         "containerRuntimeVersion": "kwok",
-        "kubeletVersion": kubernetes_version(),
+        "kubeletVersion": kubernetes_version(kubernetes_module()),
     }

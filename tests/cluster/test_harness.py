@@ -139,9 +139,7 @@ def registration(cluster: Cluster, namespace: str) -> str:
     hook = {
         "name": "judge.halfcard.dev",
         "clientConfig": {"service": service, "caBundle": cluster.authority.bundle()},
-        "rules": [
-            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        ],
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
@@ -182,9 +180,7 @@ def test_a_webhook_is_reached_by_its_service(cluster: Cluster, service: Object |
 
 
 def test_a_program_of_the_test_ends_when_asked_and_shows_its_log(cluster: Cluster) -> None:
-    program = cluster.program(
-        "own", "sh", "-c", "echo it says $WORD; exec sleep 1000", environment={"WORD": "hello"}
-    )
+    program = cluster.program("own", "sh", "-c", "echo it says $WORD; exec sleep 1000", environment={"WORD": "hello"})
     cluster.wait_until(lambda: "it says hello" in cluster.components.log_tails(), what="its log")
     assert program.terminate() == -signal.SIGTERM
     assert not program.running()
@@ -234,9 +230,7 @@ def test_without_a_namespace_it_starts_on_loopback() -> None:
         assert plain.kubectl("get", "namespaces", "-o=name").stdout.startswith("namespace/")
 
 
-def test_a_program_that_is_not_built_names_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_not_built_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(
         CannotStartError,

@@ -1,0 +1,174 @@
+"""`python -m bench.pods_per_second`: GPU pods created per second on a real API server.
+
+Three namespaces of one cluster: one judged by Halfcard as shipped, one by webhooks that say yes to everything, one by
+nobody. The same pods are created in all of them in turn, and the medians of the turns' ratios count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import itertools
+import json
+import shutil
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from halfcard import names
+from tests.builders import pod
+from tests.cluster.cluster import Cluster
+from tests.cluster.installation import Installation
+from tests.cluster.manifests import complete
+from tests.cluster.network import free_port
+
+from .figures import Figure, Part, table, write_json
+from .servers import ROOT
+
+_OUT: Final = ROOT / "bench" / "out" / "pods_per_second.json"
+_PAIRS: Final = 7
+_PODS: Final = 300
+_CONNECTIONS: Final = 4
+_TARGET: Final = 0.9
+OURS, CONSTANT, NOBODY = "ours", "constant", "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Pods per second in each namespace, one after the other."""
+
+    ours: float
+    constant: float
+    nobody: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    with Cluster() as cluster:
+        for name in (OURS, CONSTANT, NOBODY):
+            cluster.create_namespace(name)
+        installation = Installation(cluster, exempt=[CONSTANT, NOBODY])
+        installation.add_replica()
+        installation.register()
+        _install_constant(cluster, installation.registration())
+        for name in ("kube-scheduler", "kube-controller-manager"):
+            cluster.components[name].pause()  # what they do with pods is not what is measured
+        turns = list(_turns(cluster, arguments.pairs, arguments.pods))
+        asked = installation.calls(names.VALIDATE_PODS_PATH)
+    part = _part(turns, asked=asked, pods=arguments.pods)
+    print(table([part]))
+    write_json([part], arguments.json)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.pods_per_second", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=_PAIRS, metavar="N", help="default %(default)s")
+    parser.add_argument("--pods", type=int, default=_PODS, metavar="N", help="per namespace and turn, %(default)s")
+    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
+    return parser
+
+
+def _install_constant(cluster: Cluster, shipped: str) -> None:
+    """The shipped registration of pods, led to another service and one namespace."""
+    host = cluster.network.host_address
+    port, folder = free_port(host), cluster.folder / "constant-tls"
+    folder.mkdir()
+    pair = cluster.authority.server(CONSTANT, [], names=[f"{CONSTANT}.{CONSTANT}.svc"])
+    shutil.copy(pair.certificate, folder / "tls.crt")
+    shutil.copy(pair.key, folder / "tls.key")
+    command = (sys.executable, "-m", "bench.constant", str(folder), f"{host}:{port}")
+    cluster.program(CONSTANT, *command, environment={"PYTHONPATH": str(ROOT)})
+    cluster.wait_until(lambda: _listens(host, port), what="the constant webhook")
+    cluster.expose(CONSTANT, CONSTANT, 443, port)
+    for configuration in yaml.safe_load_all(shipped):
+        applied = cluster.kubectl("apply", "-f-", stdin=json.dumps(_for_constant(configuration)))
+        if applied.code:
+            raise RuntimeError(applied.stderr)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
+def _for_constant(configuration: dict[str, Any]) -> dict[str, Any]:
+    webhooks = [each for each in configuration["webhooks"] if each["clientConfig"]["service"]["path"].endswith("/pods")]
+    for each in webhooks:
+        each["clientConfig"]["service"] |= {"namespace": CONSTANT, "name": CONSTANT}
+        each["namespaceSelector"] = {"matchLabels": {names.NAMESPACE_LABEL: CONSTANT}}
+        each["failurePolicy"] = "Fail"  # or one that is not reached would look fast
+    return {**configuration, "metadata": {"name": CONSTANT}, "webhooks": webhooks}
+
+
+def _turns(cluster: Cluster, pairs: int, pods: int) -> Iterator[Turn]:
+    """The first is not counted; who begins changes from turn to turn."""
+    numbers = itertools.count()
+    order = [OURS, CONSTANT, NOBODY]
+    for turn in range(pairs + 1):
+        rates = {name: _rate(cluster, name, numbers, pods=pods if turn else pods // 3) for name in order}
+        order.reverse()
+        if turn:
+            yield _told(Turn(rates[OURS], rates[CONSTANT], rates[NOBODY]), turn, pairs)
+
+
+def _told(turn: Turn, number: int, of: int) -> Turn:
+    line = f"turn {number} of {of}: ours {turn.ours:.0f}, constant {turn.constant:.0f}, nobody {turn.nobody:.0f} pods/s"
+    print(line, file=sys.stderr)
+    return turn
+
+
+def _rate(cluster: Cluster, namespace: str, numbers: Iterator[int], *, pods: int) -> float:
+    bodies = [_body(f"p{next(numbers)}") for _ in range(pods)]
+    parts = [bodies[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    with ThreadPoolExecutor(_CONNECTIONS) as threads:
+        begin = time.perf_counter()
+        list(threads.map(lambda part: _create(cluster, path, part), parts))
+        return pods / (time.perf_counter() - begin)
+
+
+def _body(name: str) -> bytes:
+    """Needs no repair, so that who repairs nothing can create it too."""
+    return json.dumps(complete(pod(name).asks(core="30", memory="20"))).encode()
+
+
+def _create(cluster: Cluster, path: str, bodies: Sequence[bytes]) -> None:
+    user, client = cluster.admin, cluster.client
+    connection = http.client.HTTPSConnection(client.address, client.port, context=user.tls(client.authority))
+    headers: Mapping[str, str] = {"Content-Type": "application/json", **user.headers()}
+    for body in bodies:
+        connection.request("POST", path, body=body, headers=dict(headers))
+        answer = connection.getresponse()
+        said = answer.read()
+        if answer.status != 201:
+            raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
+    connection.close()
+
+
+def _part(turns: Sequence[Turn], *, asked: int, pods: int) -> Part:
+    ratio = statistics.median(turn.ours / turn.constant for turn in turns)
+    figures = [
+        Figure("pods created per second, judged by Halfcard", statistics.median(t.ours for t in turns), "/s", digits=0),
+        Figure("... by webhooks that say yes", statistics.median(t.constant for t in turns), "/s", digits=0),
+        Figure("... by nobody", statistics.median(t.nobody for t in turns), "/s", digits=0),
+        Figure("Halfcard to yes, median of the pairs", ratio, "times"),
+        Figure("yes to nobody", statistics.median(t.constant / t.nobody for t in turns), "times"),
+    ]
+    notes = [
+        f"target: Halfcard to yes >= {_TARGET}: {'met' if ratio >= _TARGET else 'MISSED'}",
+        f"{len(turns)} turns of {pods} pods on {_CONNECTIONS} connections; Halfcard validated {asked} pods",
+    ]
+    return Part("Pods on a real API server", figures, notes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""The same call again and again from several threads, while a test breaks something."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from .client import Answer
+from .waiting import wait_until
+
+_THREADS = 3
+
+
+class Hammer:
+    """A context manager; `answers` are in the order in which they came, and complete when it has ended."""
+
+    def __init__(self, call: Callable[[], Answer]) -> None:
+        self._call = call
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._strike) for _ in range(_THREADS)]
+        self.answers: list[Answer] = []
+
+    def _strike(self) -> None:
+        while not self._stopping.is_set():
+            self.answers.append(self._call())
+
+    def wait_for(self, more: int) -> None:
+        wanted = len(self.answers) + more
+        wait_until(lambda: len(self.answers) >= wanted, what=f"{more} more calls")
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()

@@ -1,0 +1,96 @@
+"""Workloads: their controllers make repaired pods, and a refusal arrives where their owners look."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from halfcard import names
+
+from .installation import Installation, collection
+from .manifests import bad, resources, share, workload
+from .objects import Object
+
+KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
+REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+
+
+def pods(webhook: Installation, space: str) -> list[Object]:
+    items: list[Object] = webhook.cluster.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
+    return items
+
+
+def wait_for_pod(webhook: Installation, space: str) -> Object:
+    webhook.cluster.wait_until(lambda: bool(pods(webhook, space)), what="the controller to create a pod")
+    return pods(webhook, space)[0]
+
+
+def template(kind: str, stored: Object) -> Any:
+    spec = stored["spec"]
+    return (spec["jobTemplate"]["spec"] if kind == "CronJob" else spec)["template"]
+
+
+def run_once(webhook: Installation, space: str, name: str) -> None:
+    """Nobody waits a minute for a CronJob's schedule."""
+    done = webhook.kubectl(space, "create", "job", "--from", f"cronjob/{name}", "by-hand")
+    assert done.code == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_controller_makes_repaired_pods(webhook: Installation, space: str, kind: str) -> None:
+    webhook.cluster.add_node("gpu-1", {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})  # a DaemonSet needs one
+    webhook.create(space, workload(kind, "train", share("train"))).must()
+    stored = webhook.get(space, kind, "train")
+    assert resources(template(kind, stored)) == {"limits": REPAIRED}
+    if kind == "CronJob":
+        run_once(webhook, space, "train")
+    made = wait_for_pod(webhook, space)
+    assert resources(made) == {"limits": REPAIRED, "requests": REPAIRED}
+    assert made["metadata"]["annotations"][names.TENCENT + names.CORE_LIMIT_SUFFIX] == "30"
+    cleanup = webhook.kubectl(space, "delete", kind, "train", "--cascade=background")
+    assert cleanup.code == 0, cleanup.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_template_is_refused_before_a_controller_sees_it(webhook: Installation, space: str, kind: str) -> None:
+    refused = webhook.create(space, workload(kind, "wrong", bad("wrong")))
+    assert refused.status == 403
+    assert ".template.spec.containers[0].resources" in refused.body["message"]
+    assert "[HC002]" in refused.body["message"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_file_of_a_workload_is_applied_and_replaced_again(
+    webhook: Installation, space: str, kind: str
+) -> None:
+    item = workload(kind, "train", share("train"))
+    first = webhook.kubectl(space, "apply", "-f-", item=item)
+    assert first.code == 0, first.stderr
+    before = webhook.get(space, kind, "train")["spec"]
+    for how in ("apply", "replace")[: 1 if kind == "Job" else 2]:  # a Job cannot be replaced: it has got a selector
+        again = webhook.kubectl(space, how, "-f-", item=item)
+        assert again.code == 0, again.stderr
+    assert webhook.get(space, kind, "train")["spec"] == before
+    webhook.kubectl(space, "delete", kind, "train")
+
+
+def test_a_refusal_is_told_to_the_owner_of_the_pod(webhook: Installation, space: str) -> None:
+    """The template stood there before Halfcard did: its pods are judged all the same."""
+    owner = workload("ReplicaSet", "wrong", bad("wrong"))
+    with webhook.unregistered():
+        webhook.create(space, {**owner, "spec": {**owner["spec"], "replicas": 0}}).must()
+    scaled = webhook.kubectl(space, "scale", "replicaset", "wrong", "--replicas=1")
+    assert scaled.code == 0, scaled.stderr
+
+    def told() -> str:
+        events = webhook.cluster.request("GET", f"{collection(space, {'apiVersion': 'v1', 'kind': 'Event'})}").must()
+        return next((each["message"] for each in events["items"] if each["reason"] == "FailedCreate"), "")
+
+    webhook.cluster.wait_until(lambda: bool(told()), what="the event FailedCreate")
+    assert told() == (
+        'Error creating: admission webhook "mutate-pods.halfcard.dev" denied the request: '
+        f'spec.containers[0].resources.limits["{names.VCUDA_CORE}"]: got "150"; cores must be 1-99 for a share of one'
+        " card, or a multiple of 100 for whole cards; use 100 or 200 [HC002]"
+    )
+    webhook.kubectl(space, "delete", "replicaset", "wrong")

@@ -1,0 +1,172 @@
+"""Which pods leave the API server for us: none without GPU, every one that reaches for a GPU by another way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from halfcard import names
+from tests.builders import PodBuilder, pod
+
+from .installation import TRUSTED_USER, Installation
+from .manifests import bad, complete, plain, resource_quota, share, workload
+from .objects import Object
+
+ORDINARY: Final[dict[str, PodBuilder]] = {
+    "nothing at all": pod().container(),
+    "cpu and memory": pod().container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "100m"}),
+    "another device": pod().container(limits={"example.com/fpga": "1"}),
+    "init and sidecar": pod().container().container("initContainers", restartPolicy="Always"),
+    "variables": pod().container(env=[{"name": "LD_PRELOAD", "value": "x"}, {"name": "CUDA_CACHE_PATH", "value": "y"}]),
+    "envFrom": pod().container(
+        envFrom=[
+            {"configMapRef": {"name": "settings", "optional": True}},
+            {"prefix": "APP_", "secretRef": {"name": "secrets", "optional": True}},
+        ]
+    ),
+    "volumes": pod()
+    .container(volumeMounts=[{"name": "scratch", "mountPath": "/run/scratch"}])
+    .specified(volumes=[{"name": "scratch", "emptyDir": {}}, {"name": "files", "configMap": {"name": "settings"}}]),
+    "annotations and labels": pod()
+    .container()
+    .annotated({"prometheus.io/scrape": "true"})
+    .labelled({"app.kubernetes.io/name": "web"}),
+    "privileged": pod().container(securityContext={"privileged": True}).specified(hostPID=True),
+}
+
+
+def mount(path: str) -> PodBuilder:
+    mounts = [{"name": "list", "mountPath": path}]
+    return pod().container(volumeMounts=mounts).specified(volumes=[{"name": "list", "emptyDir": {}}])
+
+
+def variable(name: str, value: str) -> dict[str, Any]:
+    return {"env": [{"name": name, "value": value}]}
+
+
+ESCAPES: Final[dict[str, tuple[PodBuilder, str]]] = {
+    "variable": (pod().container(**variable(names.VISIBLE_DEVICES, "all")), "HC021"),
+    "variable of an init container": (
+        pod().container().container("initContainers", **variable(names.VISIBLE_DEVICES, "all")),
+        "HC021",
+    ),
+    "MIG variable": (pod().container(**variable("NVIDIA_MIG_CONFIG_DEVICES", "all")), "HC021"),
+    "variable by the prefix of envFrom": (
+        pod().container(envFrom=[{"prefix": "NVIDIA_VISIBLE_", "secretRef": {"name": "secrets"}}]),
+        "HC023",
+    ),
+    "device file": (
+        pod().container().specified(volumes=[{"name": "dev", "hostPath": {"path": "/dev/nvidia0"}}]),
+        "HC024",
+    ),
+    "folder above the device files": (
+        pod().container().specified(volumes=[{"name": "dev", "hostPath": {"path": "/dev"}}]),
+        "HC024",
+    ),
+    "list of devices by mounts": (mount("/var/run/nvidia-container-devices/all"), "HC027"),
+    "CDI annotation": (pod().container().annotated({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}), "HC027"),
+    "our record": (pod().container().annotated({f"{names.OWN_PREFIX}cards": "0"}), "HC020"),
+    "gpu-manager's record": (pod().container().annotated({"tencent.com/predicate-gpu-idx-0": "0"}), "HC020"),
+    "gpushare's record": (pod().container().annotated({"ALIYUN_COM_GPU_MEM_IDX": "0"}), "HC020"),
+    "record as a label": (pod().container().labelled({f"{names.OWN_PREFIX}cards": "0"}), "HC020"),
+}
+
+
+@pytest.mark.parametrize("built", ORDINARY.values(), ids=ORDINARY)
+def test_a_pod_without_gpu_never_leaves_the_api_server(webhook: Installation, space: str, built: PodBuilder) -> None:
+    before = webhook.calls()
+    item = complete(built)
+    webhook.create(space, item).must()
+    label = webhook.kubectl(space, "label", "pod", "p", "touched=yes")
+    assert label.code == 0, label.stderr
+    look = {"name": "look", "image": "example.invalid/shell:1"}
+    debug = webhook.cluster.client.merge(
+        webhook.cluster.admin,
+        f"/api/v1/namespaces/{space}/pods/p/ephemeralcontainers",
+        {"spec": {"ephemeralContainers": [look]}},
+    )
+    assert debug["spec"]["ephemeralContainers"]
+    webhook.cluster.request("DELETE", f"/api/v1/namespaces/{space}/pods/p").must()
+    assert webhook.calls() == before
+
+
+def test_a_huge_pod_without_gpu_is_not_too_much_for_the_conditions(webhook: Installation, space: str) -> None:
+    """The API server refuses a pod whose conditions cost it too much to evaluate."""
+    variables = [{"name": f"SETTING_{number}", "value": "x"} for number in range(500)]
+    mounts = [{"name": "scratch", "mountPath": f"/data/{number}"} for number in range(100)]
+    built = pod().specified(volumes=[{"name": "scratch", "emptyDir": {}}])
+    for _ in range(10):
+        built = built.container(
+            env=variables, volumeMounts=mounts, envFrom=[{"prefix": "X_", "configMapRef": {"name": "x"}}]
+        )
+    marks = {f"example.com/{number}": "x" for number in range(500)}
+    before = webhook.calls()
+    webhook.create(space, complete(built.annotated(marks).labelled(marks))).must()
+    assert webhook.calls() == before
+
+
+@pytest.mark.parametrize(("built", "code"), ESCAPES.values(), ids=ESCAPES)
+def test_every_way_around_the_resources_is_seen_and_refused(
+    webhook: Installation, space: str, built: PodBuilder, code: str
+) -> None:
+    refused = webhook.create(space, complete(built))
+    assert refused.status == 403
+    assert f"[{code}]" in refused.body["message"]
+
+
+def test_a_record_that_is_taken_away_is_seen_although_the_new_pod_looks_ordinary(
+    webhook: Installation, space: str
+) -> None:
+    trusted = webhook.cluster.tenant(space, TRUSTED_USER)
+    record = "tencent.com/gpu-assigned"
+    webhook.create(space, complete(pod().container().annotated({record: "true"})), user=trusted).must()
+    taken = webhook.kubectl(space, "annotate", "pod", "p", f"{record}-")
+    assert taken.code == 1
+    assert "[HC020]" in taken.stderr
+
+
+@pytest.mark.parametrize("namespace", sorted({names.KUBE_SYSTEM, names.NAMESPACE}))
+def test_the_machinery_of_the_cluster_is_never_judged(webhook: Installation, namespace: str) -> None:
+    """Pods, workloads and quotas."""
+    before = webhook.calls()
+    webhook.create(namespace, complete(pod().container(**variable(names.VISIBLE_DEVICES, "all"))), dry_run=True).must()
+    webhook.create(namespace, workload("Deployment", "wrong", bad("wrong")), dry_run=True).must()
+    assert webhook.calls() == before
+
+
+WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
+OTHERS: Final = ("PodTemplate", "ReplicationController")
+
+
+def other_workload(kind: str, of: Object) -> Object:
+    """The two kinds that keep their template elsewhere, or have none of a selector's form."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": of["spec"]}
+    held = (
+        {"template": template}
+        if kind == "PodTemplate"
+        else {"spec": {"selector": {"app": "web"}, "template": template}}
+    )
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, **held}
+
+
+@pytest.mark.parametrize("kind", [*WORKLOADS, *OTHERS])
+def test_a_workload_is_seen_where_its_template_asks_for_a_gpu_and_only_there(
+    webhook: Installation, space: str, kind: str
+) -> None:
+    paths = names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH
+    build = other_workload if kind in OTHERS else lambda kind, of: workload(kind, "web", of)
+    before = [webhook.calls(path) for path in paths]
+    webhook.create(space, build(kind, plain("web")), dry_run=True).must()
+    assert [webhook.calls(path) for path in paths] == before
+    webhook.create(space, build(kind, share("web")), dry_run=True).must()
+    assert [webhook.calls(path) for path in paths] == [count + 1 for count in before]
+
+
+def test_a_quota_is_seen_where_it_limits_gpus_and_only_there(webhook: Installation, space: str) -> None:
+    before = webhook.calls(names.MUTATE_QUOTAS_PATH)
+    webhook.create(space, resource_quota("cpu", {"limits.cpu": "4"}), dry_run=True).must()
+    assert webhook.calls(names.MUTATE_QUOTAS_PATH) == before
+    for key in (names.VCUDA_CORE, f"limits.{names.TUYA_SGPU}", f"requests.{names.NVIDIA_GPU}"):
+        webhook.create(space, resource_quota("gpu", {key: "4"}), dry_run=True).must()
+    assert webhook.calls(names.MUTATE_QUOTAS_PATH) == before + 3

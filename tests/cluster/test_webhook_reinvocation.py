@@ -1,0 +1,95 @@
+"""Another mutating webhook changes the pod after ours: we are asked again, and what we wrote ourselves is set right."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from halfcard import names
+
+from .installation import Installation
+from .manifests import resources, share
+from .objects import Object
+from .webhook_server import webhook_server
+
+CORE_LIMIT: Final = names.TENCENT + names.CORE_LIMIT_SUFFIX
+PROXY: Final = {"name": "proxy", "image": "example.invalid/proxy:1"}
+SERVICE: Final = "injector"
+
+
+def registration(cluster_bundle: str, namespace: str) -> Object:
+    """Its name comes after ours, and so does its turn."""
+    hook = {
+        "name": "injector.example.com",
+        "clientConfig": {
+            "service": {"namespace": namespace, "name": SERVICE, "path": "/"},
+            "caBundle": cluster_bundle,
+        },
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "namespaceSelector": {"matchLabels": {names.NAMESPACE_LABEL: namespace}},
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+    }
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
+    return {**kind, "metadata": {"name": f"zz-{namespace}"}, "webhooks": [hook]}
+
+
+def injecting(container: Object, asked: threading.Event) -> Callable[[Object], Object]:
+    """Adds the container to every pod that has not got it."""
+
+    def judge(request: Object) -> Object:
+        asked.set()
+        present = {each["name"] for each in request["object"]["spec"]["containers"]}
+        if container["name"] in present:
+            return {"allowed": True}
+        patch = [{"op": "add", "path": "/spec/containers/-", "value": container}]
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+    return judge
+
+
+@contextmanager
+def injector(webhook: Installation, space: str, container: Object) -> Iterator[None]:
+    cluster, asked = webhook.cluster, threading.Event()
+    with webhook_server(cluster, f"{SERVICE}.{space}.svc", injecting(container, asked)) as port:
+        cluster.expose(space, SERVICE, 443, port)
+        item = registration(cluster.authority.bundle(), space)
+        applied = webhook.kubectl(space, "apply", "-f-", item=item)
+        assert applied.code == 0, applied.stderr
+
+        def is_asked() -> bool:
+            webhook.create(space, share("probe"), dry_run=True)
+            return asked.is_set()
+
+        cluster.wait_until(is_asked, what="the API server to ask the second webhook")
+        yield
+        webhook.kubectl(space, "delete", "-f-", item=item)
+
+
+def test_a_container_added_after_us_sees_no_gpu(webhook: Installation, space: str) -> None:
+    with injector(webhook, space, PROXY):
+        stored = webhook.create(space, share("one")).must()
+    assert stored["spec"]["containers"][1]["env"] == [{"name": names.VISIBLE_DEVICES, "value": "void"}]
+    assert stored["metadata"]["annotations"][CORE_LIMIT] == "30"
+
+
+def test_our_core_limit_goes_when_an_added_container_asks_for_another_share(webhook: Installation, space: str) -> None:
+    greedy = {**PROXY, "resources": {"limits": {names.VCUDA_CORE: "0.6", names.VCUDA_MEMORY: "1Gi"}}}
+    with injector(webhook, space, greedy):
+        stored = webhook.create(space, share("one")).must()
+    assert resources(stored, number=1)["requests"] == {names.VCUDA_CORE: "60", names.VCUDA_MEMORY: "4"}
+    assert CORE_LIMIT not in stored["metadata"].get("annotations", {})
+
+
+def test_an_added_container_that_cannot_work_is_refused_all_the_same(webhook: Installation, space: str) -> None:
+    wrong = {**PROXY, "env": [{"name": names.VISIBLE_DEVICES, "value": "all"}]}
+    with injector(webhook, space, wrong):
+        refused = webhook.create(space, share("one"))
+    assert refused.status == 403
+    assert "spec.containers[1].env[0]" in refused.body["message"]
