@@ -43,13 +43,14 @@ def whole_number_in(text: str) -> int | None:
 
 def limits_of(pod: Pod, asked: tuple[Asked, ...]) -> Iterator[CoreLimit]:
     """Every core limit in the pod that some claim listens to."""
-    keys = {each.wish.dialect.core_limit for each in asked if each.wish.dialect}
-    for key in sorted(key for key in keys if key and key in pod.annotations):
+    present = pod.annotations
+    keys = {wish.dialect.core_limit for _, wish in asked if wish.dialect}
+    for key in sorted([key for key in keys if key and key in present]):
         mine = [each.claim for each in asked if each.claim and _listens(each, key)]
         shares = [claim for claim in mine if claim.is_share]
         yield CoreLimit(
             key,
-            pod.annotations[key],
+            present[key],
             bool(shares),
             tuple(claim.cores_pct for claim in shares if claim.cores_pct),
             tuple(claim.cards * WHOLE_CARD for claim in mine if claim.exclusive),
@@ -63,9 +64,9 @@ def _listens(asked: Asked, key: str) -> bool:
 def default_limit(asked: tuple[Asked, ...]) -> tuple[str, int] | None:
     """The annotation and its value where every GPU container, init included, asks for the same share."""
     wanted = {
-        (each.wish.dialect.core_limit, each.claim.cores_pct if each.claim.is_share else None)
-        for each in asked
-        if each.claim and each.wish.dialect
+        (wish.dialect.core_limit, wish.claim.cores_pct if wish.claim.is_share else None)
+        for _, wish in asked
+        if wish.claim and wish.dialect
     }
     if len(wanted) != 1:
         return None
@@ -80,7 +81,9 @@ def mark(key: str, share: int) -> str:
 
 def is_ours(pod: Pod, marked: str | None) -> bool:
     """A mark counts only for a core limit, and as long as nobody has changed the limit it speaks of."""
-    key, _, value = (marked or "").partition("=")
+    if not marked:
+        return False
+    key, _, value = marked.partition("=")
     return key.endswith(names.CORE_LIMIT_SUFFIX) and pod.annotations.get(key) == value
 
 

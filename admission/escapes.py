@@ -36,23 +36,23 @@ _WATCHED: Final = (
     names.LIBRARY_PATH,
 )
 _OTHER_DOORS: Final = re.compile(r"^(/proc/([0-9]+|self|thread-self)(/task/[0-9]+)?/(root|cwd))+(?=/|$)")
+_OWNED: Final = re.compile(
+    f"(?:{'|'.join(map(re.escape, names.OWNED_PREFIXES))})|[^/]+(?:{'|'.join(map(re.escape, names.OWNED_SUFFIXES))})"
+)
 _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
 
 
 def is_owned(key: str) -> bool:
     """Is the annotation or label a record of Halfcard or of a node agent?"""
-    if key.startswith(names.OWNED_PREFIXES):
-        return True
-    slash = key.find("/")
-    return slash > 0 and key.startswith(names.OWNED_SUFFIXES, slash)
+    return _OWNED.match(key) is not None
 
 
 def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
     if subject.around.is_trusted:
         return
     for where, now, before in subject.metadata():
-        for key in {**now, **before}:
-            if is_owned(key) and now.get(key) != before.get(key) and not _is_our_default(subject, key):
+        for key in filter(_OWNED.match, {**now, **before}):
+            if now.get(key) != before.get(key) and not _is_our_default(subject, key):
                 got, fix = now.get(key, "nothing"), "put it back" if key in before else "remove it"
                 yield OWNED.broken(f'{where}["{key}"]', got, fix)
 

@@ -6,8 +6,7 @@ The law: repairing twice changes nothing the second time, and nothing that needs
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,8 +25,7 @@ _ANY_SCHEDULER: Final = frozenset({None, "", names.DEFAULT_SCHEDULER})
 _SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
 
 
-@dataclass(frozen=True, slots=True)
-class Repairs:
+class Repairs(NamedTuple):
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -36,7 +34,7 @@ NO_REPAIRS: Final = Repairs()
 
 
 def repair_pod(subject: Subject) -> Repairs:
-    asks = any(each.wish.asks for each in subject.asked)
+    asks = any(wish.asks for _, wish in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return NO_REPAIRS
     changes = (*_fill_amounts(subject.asked), *set_annotations(subject.pod, _core_limits(subject)))
@@ -135,14 +133,15 @@ def _core_limits(subject: Subject) -> dict[str, str | None]:
 
 
 def _defaulted(pod: Pod, asked: tuple[Asked, ...], policy: Policy) -> dict[str, str | None]:
-    marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
+    present = pod.annotations
+    marked = present.get(names.CORE_LIMIT_DEFAULTED)
     wanted: dict[str, str | None] = {}
     if is_ours(pod, marked):
         wanted = {(marked or "").partition("=")[0]: None, names.CORE_LIMIT_DEFAULTED: None}
     default = default_limit(asked) if policy.default_core_limit else None
     if default is not None:
         key, share = default
-        if wanted or (key not in pod.annotations and marked is None):
+        if wanted or (key not in present and marked is None):
             wanted |= {key: str(share), names.CORE_LIMIT_DEFAULTED: mark(key, share)}
     return wanted
 
@@ -185,7 +184,7 @@ def _hide_devices(subject: Subject) -> Iterator[Change]:
     """An image may carry NVIDIA_VISIBLE_DEVICES=all; a container without a claim then sees its neighbour's cards."""
     for place, claim in subject.containers:
         env = place.container.env
-        if claim is None and not any(variable.name == names.VISIBLE_DEVICES for variable in env or ()):
+        if claim is None and names.VISIBLE_DEVICES not in [variable.name for variable in env or ()]:
             pointer = (*place.pointer, "env")
             yield (Change("add", (*pointer, "-"), _SEES_NOTHING) if env else Change("add", pointer, [_SEES_NOTHING]))
 

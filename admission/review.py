@@ -8,8 +8,7 @@ webhook may have been down or another one may have changed the pod. An update an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from halfcard.asks import hints, read_pod
 from halfcard.patches import Change
@@ -39,8 +38,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the API server is told.
 
     Attributes:
@@ -70,7 +68,7 @@ def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subre
         return ALLOWED
     proposed = subject(pod, around, old)
     written = without_our_default(pod)
-    problems = judge(proposed if written is pod else replace(proposed, pod=written))
+    problems = judge(proposed if written is pod else proposed._replace(pod=written))
     if old is None:
         return verdict([*problems, *hints(proposed.asked)], around.policy, repair_pod(proposed))
     if subresource == "ephemeralcontainers":
@@ -103,6 +101,8 @@ def verdict(
     at_most: Severity = Severity.DENY,
 ) -> Verdict:
     """Sort problems by what the installation does about them; `at_most` makes all of them milder."""
+    if not problems:
+        return Verdict((), tuple([warning(note) for note in repairs.notes]), repairs.changes)
     denied = [each for each in problems if policy.severity(each) is Severity.DENY]
     warned = [each for each in problems if policy.severity(each) is Severity.WARN]
     if at_most is not Severity.DENY:

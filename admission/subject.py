@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from halfcard.asks import Asked, claims, read_pod
 from halfcard.claims import Claim
@@ -13,6 +12,8 @@ from halfcard.cluster import ClusterView
 from halfcard.pods import Place, Pod, ephemeral_places
 
 from .policy import Policy
+
+_NO_POD: Final = Pod()
 
 
 class Stage(Enum):
@@ -35,32 +36,33 @@ class Circumstances(NamedTuple):
         return self.user in self.policy.trusted_users
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
+    """A pod to be judged.
+
+    Attributes:
+        containers: every container and what it needs, also those that cannot ask for anything.
+    """
+
     pod: Pod
     asked: tuple[Asked, ...]
     claims: tuple[Claim, ...]
+    containers: tuple[tuple[Place, Claim | None], ...]
     around: Circumstances
-    old: Pod | None = None
+    old: Pod | None
 
     @property
     def has_share(self) -> bool:
         return any(claim.is_share for claim in self.claims)
 
-    def containers(self) -> Iterator[tuple[Place, Claim | None]]:
-        """Every container, also those that cannot ask for anything."""
-        for each in self.asked:
-            yield each.place, each.claim
-        for place in ephemeral_places(self.pod):
-            yield place, None
-
     def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
         """Annotations and labels, each with what they were before."""
-        old = self.old or Pod()
+        old = self.old or _NO_POD
         yield "metadata.annotations", self.pod.annotations, old.annotations
         yield "metadata.labels", self.pod.labels, old.labels
 
 
 def subject(pod: Pod, around: Circumstances, old: Pod | None = None) -> Subject:
     asked = read_pod(pod, around.policy.dialects)
-    return Subject(pod, asked, claims(asked), around, old)
+    able = [(place, wish.claim) for place, wish in asked]
+    unable = [(place, None) for place in ephemeral_places(pod)]
+    return Subject(pod, asked, claims(asked), (*able, *unable), around, old)

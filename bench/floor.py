@@ -1,6 +1,6 @@
 """`python -m bench.floor TLS_DIR`: the webhook's own serving stack, answering every POST with a constant.
 
-Same listener, same TLS, same FastAPI application, same raw ASGI route, same reading of the body: what a decision
+Same listener, same TLS, same FastAPI application, same way to its endpoint, same reading of the body: what a decision
 costs is what the webhook uses beyond this.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from admission.app import Direct
 from admission.process import ADMISSION, STATUS
 from certs.folder import CertificateFiles, ensure
 from certs.server_names import server_names
@@ -53,8 +53,7 @@ def main(folder: Path) -> int:
 
 
 async def _serve(files: CertificateFiles, lifecycle: Lifecycle, log: Log) -> None:
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.router.routes.append(Route(names.MUTATE_PODS_PATH, Constant()))
+    app = Direct(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), {names.MUTATE_PODS_PATH: Constant()})
     tls = ReloadingContext(TlsFiles(files.certificate, files.key))
     gc.freeze()
     listeners = [Listener(ADMISSION, "127.0.0.1", 0, app, tls), Listener(STATUS, "127.0.0.1", 0, app)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from .claims import Claim
 from .dialects import INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
@@ -87,8 +87,7 @@ class Wish:
 NOTHING: Final = Wish()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A container and its wish."""
 
     place: Place
@@ -103,7 +102,7 @@ class Asked:
 
 
 def read_pod(pod: Pod, dialects: Dialects) -> tuple[Asked, ...]:
-    return tuple(Asked(place, read_wish(place, dialects)) for place in places(pod))
+    return tuple([Asked(place, read_wish(place, dialects)) for place in places(pod)])
 
 
 def read_wish(place: Place, dialects: Dialects) -> Wish:
@@ -112,8 +111,8 @@ def read_wish(place: Place, dialects: Dialects) -> Wish:
     if dialects.resources.isdisjoint(limits) and dialects.resources.isdisjoint(requests):
         return NOTHING
     written = _written(limits, dialects), _written(requests, dialects)
-    short = all(len(text) <= _LONGEST_REMEMBERED for side in written for _, text in side)
-    return _remembered_wish(*written, dialects) if short else _wish(*written, dialects)
+    longest = max([len(text) for side in written for _, text in side])
+    return (_remembered_wish if longest <= _LONGEST_REMEMBERED else _wish)(*written, dialects)
 
 
 def _written(amounts: Amounts, dialects: Dialects) -> Written:
@@ -123,7 +122,7 @@ def _written(amounts: Amounts, dialects: Dialects) -> Written:
 
 
 def claims(asked: tuple[Asked, ...]) -> tuple[Claim, ...]:
-    return tuple([each.claim for each in asked if each.claim is not None])
+    return tuple([wish.claim for _, wish in asked if wish.claim is not None])
 
 
 def shape_problems(asked: tuple[Asked, ...]) -> Iterator[Problem]:
@@ -131,7 +130,7 @@ def shape_problems(asked: tuple[Asked, ...]) -> Iterator[Problem]:
     for each in asked:
         for problem in each.wish.problems:
             yield replace(problem, where=f"{each.place.where}.{problem.where}")
-    spoken = {claim.dialect for claim in claims(asked)}
+    spoken = {wish.claim.dialect for _, wish in asked if wish.claim}
     for pair in INCOMPATIBLE:
         if pair <= spoken:
             first, second = sorted(pair)

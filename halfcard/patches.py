@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Pointer = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One operation; `add` also replaces a member that is there."""
 
     op: Literal["add", "replace", "remove"]
@@ -33,11 +31,7 @@ def from_json(operation: Mapping[str, Any]) -> Change:
 
 
 def json_pointer(pointer: Pointer) -> str:
-    return "".join(f"/{_token(part)}" for part in pointer)
-
-
-def _token(part: str | int) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")
+    return "/" + "/".join([str(part).replace("~", "~0").replace("/", "~1") for part in pointer]) if pointer else ""
 
 
 def as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:

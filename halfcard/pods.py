@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -101,6 +101,9 @@ class PodSpec(_Record, frozen=True):
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
 
 
+_EMPTY = PodSpec()
+
+
 class OwnerReference(_Record, frozen=True):
     kind: str = ""
     name: str = ""
@@ -163,19 +166,16 @@ class Place(NamedTuple):
 CONTAINERS, INIT_CONTAINERS, EPHEMERAL_CONTAINERS = "containers", "initContainers", "ephemeralContainers"
 
 
-def places(pod: Pod) -> Iterator[Place]:
+def places(pod: Pod) -> list[Place]:
     """App containers, then init containers: everything that can ask for a resource."""
-    if pod.spec is not None:
-        yield from _placed(CONTAINERS, pod.spec.containers)
-        yield from _placed(INIT_CONTAINERS, pod.spec.init_containers)
+    spec = pod.spec or _EMPTY
+    return _placed(CONTAINERS, spec.containers) + _placed(INIT_CONTAINERS, spec.init_containers)
 
 
-def ephemeral_places(pod: Pod) -> Iterator[Place]:
+def ephemeral_places(pod: Pod) -> list[Place]:
     """Containers that people add to a running pod; they cannot ask for resources."""
-    if pod.spec is not None:
-        yield from _placed(EPHEMERAL_CONTAINERS, pod.spec.ephemeral_containers)
+    return _placed(EPHEMERAL_CONTAINERS, (pod.spec or _EMPTY).ephemeral_containers)
 
 
-def _placed(field: str, containers: list[Container] | None) -> Iterator[Place]:
-    for number, container in enumerate(containers or ()):
-        yield Place(field, number, container)
+def _placed(field: str, containers: list[Container] | None) -> list[Place]:
+    return [Place(field, number, container) for number, container in enumerate(containers or ())]

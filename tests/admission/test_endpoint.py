@@ -262,3 +262,9 @@ def test_decisions_are_counted_by_webhook_verdict_and_code(webhook: Webhook) -> 
     assert (count("patched"), count("allowed"), count("denied", "HC002")) == (1, 1, 1)
     assert webhook.sample("halfcard_admission_decision_seconds_count", webhook=PODS) == 3
     assert webhook.sample("halfcard_admission_in_flight") == 0
+
+
+def test_names_of_any_length_make_short_log_lines(webhook: Webhook) -> None:
+    assert webhook.ask(body(name="x" * 10_000, uid="u" * 10_000)).status == 200
+    (line,) = webhook.lines()
+    assert len(json.dumps(line)) < 1000

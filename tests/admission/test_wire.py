@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from admission import wire
 from admission.review import Verdict
@@ -103,6 +105,38 @@ def test_what_is_no_review_is_refused_with_a_sentence(body: bytes) -> None:
 def test_strange_numbers_in_fields_we_do_not_know_are_no_reason_to_refuse(number: str) -> None:
     body = json.dumps(review(object={"a": "N"})).replace('"N"', number).encode()
     assert wire.read(body).request.uid == "705ab4f5"
+
+
+def compact(obj: Any) -> bytes:
+    return json.dumps(obj, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def as_go_writes(obj: Any) -> bytes:
+    """The API server's spelling, which ends with a new line."""
+    return compact(obj).replace(b"<", rb"\u003c").replace(b">", rb"\u003e").replace(b"&", rb"\u0026") + b"\n"
+
+
+ANY_OBJECT = st.dictionaries(
+    st.text(),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
+        lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+    ),
+)
+
+
+@given(ANY_OBJECT)
+def test_an_object_means_the_same_however_it_is_spelled(obj: Json) -> None:
+    whole = review(object=obj)
+    for body in (as_go_writes(whole), compact(whole), json.dumps(whole, indent=1).encode()):
+        assert wire.read(body).request.object == obj
+
+
+@pytest.mark.parametrize("twice", [b'"a":1,"a":1', b'"a":1,"a":2', b'"a":{},"b":{"c":1,"c":1}', b'"a":1,"\\u0061":1'])
+def test_a_key_that_is_written_twice_is_refused_however_tight_the_spelling(twice: bytes) -> None:
+    body = compact(review(object={"here": 0})).replace(b'"here":0', twice)
+    with pytest.raises(wire.Malformed, match=r"[Dd]uplicate key"):
+        wire.read(body)
 
 
 # --- answering ----------------------------------------------------------------------------------------------------
