@@ -32,19 +32,13 @@ def minutes(seconds: float) -> str:
 
 def progress_line(*, compiled: int, total: int, elapsed_s: float) -> str:
     """What is done and what is left; linking follows the last package, so no end is promised."""
-    left = (
-        f"about {minutes(elapsed_s / compiled * (total - compiled))} of compiling left"
-        if compiled
-        else "starting"
-    )
+    left = f"about {minutes(elapsed_s / compiled * (total - compiled))} of compiling left" if compiled else "starting"
     return f"  {compiled} of {total} packages, {minutes(elapsed_s)} gone, {left}, then linking"
 
 
 def missing_programs(group: Group) -> dict[str, str]:
     folder = build_folder(group.module)
-    return {
-        program: package for program, package in group.packages.items() if not (folder / program).is_file()
-    }
+    return {program: package for program, package in group.packages.items() if not (folder / program).is_file()}
 
 
 @contextmanager
@@ -74,9 +68,7 @@ def _go(arguments: Sequence[str], *, module: str, stderr: int | None = None) -> 
 def _packages_to_compile(group: Group, packages: Sequence[str]) -> int:
     """Downloads the sources too, which `go list` needs to see the imports."""
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    listing = _go(
-        ["list", *build_flags(group.module), "-deps", "-f", template, *packages], module=group.module
-    )
+    listing = _go(["list", *build_flags(group.module), "-deps", "-f", template, *packages], module=group.module)
     names, _ = listing.communicate()
     if listing.returncode != 0:
         raise CannotStartError(f"`go list` failed in {MODULES / group.module}: the lines above say why.")

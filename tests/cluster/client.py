@@ -83,9 +83,7 @@ class Client:
         accept: str = "application/json",
     ) -> Answer:
         context = user.tls(self.authority)
-        connection = http.client.HTTPSConnection(
-            self.address, self.port, timeout=_REQUEST_TIMEOUT_S, context=context
-        )
+        connection = http.client.HTTPSConnection(self.address, self.port, timeout=_REQUEST_TIMEOUT_S, context=context)
         try:
             payload = None if body is None else json.dumps(body)
             headers = {"Content-Type": content_type, "Accept": accept, **user.headers()}

@@ -42,9 +42,7 @@ class Cluster(Lifecycle):
         token = self.request("POST", f"{accounts}/{name}/token", lifetime).must()["status"]["token"]
         return self.users.by_token(f"system:serviceaccount:{namespace}:{name}", token)
 
-    def add_node(
-        self, name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None
-    ) -> None:
+    def add_node(self, name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None) -> None:
         """A Node object that is Ready, for the scheduler; nothing runs there (delete pods with --force)."""
         self.client.apply(self.admin, "/api/v1/nodes", objects.node(name, labels or {}))
         self.client.merge(self.admin, f"/api/v1/nodes/{name}/status", objects.node_status(capacity))

@@ -83,9 +83,7 @@ def _client(kubeconfig: Path, *, port: int, network: Network, files: Files) -> l
 
 def controller_manager(network: Network, files: Files) -> list[str]:
     return [
-        *_client(
-            files.controller_manager, port=network.ports["controller-manager"], network=network, files=files
-        ),
+        *_client(files.controller_manager, port=network.ports["controller-manager"], network=network, files=files),
         f"--service-account-private-key-file={files.token_key}",
         f"--root-ca-file={files.authority}",
         "--use-service-account-credentials=true",

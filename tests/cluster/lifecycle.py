@@ -96,17 +96,13 @@ class Lifecycle:
     def kubectl(self, *arguments: str, user: User | None = None, stdin: str = "") -> Done:
         return self.client.kubectl(user or self.admin, *arguments, stdin=stdin)
 
-    def request(
-        self, method: str, path: str, body: Object | None = None, *, user: User | None = None
-    ) -> Answer:
+    def request(self, method: str, path: str, body: Object | None = None, *, user: User | None = None) -> Answer:
         return self.client.request(user or self.admin, method, path, body)
 
     def _wait_for_service_account(self, namespace: str) -> None:
         """Pods are refused before the controller manager has made it."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        self.wait_until(
-            lambda: self.request("GET", path).ok, what=f"the default service account of {namespace}"
-        )
+        self.wait_until(lambda: self.request("GET", path).ok, what=f"the default service account of {namespace}")
 
     def wait_until(self, condition: Callable[[], bool], *, what: str, seconds: float = 30.0) -> None:
         wait_until(condition, what=what, seconds=seconds, details=self.components.log_tails)

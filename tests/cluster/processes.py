@@ -28,9 +28,7 @@ class Launcher:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cluster-launcher")
 
-    def start(
-        self, command: Sequence[str], *, log: Path, environment: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
+    def start(self, command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         return self._thread.submit(self._spawn, command, log, environment).result()
 
     @staticmethod
@@ -69,14 +67,10 @@ class Component:
 
     def start(self) -> None:
         if self.running():
-            raise RuntimeError(
-                f"{self.name} is running already (pid {self.pid}): kill it before starting it again"
-            )
+            raise RuntimeError(f"{self.name} is running already (pid {self.pid}): kill it before starting it again")
         # Nothing else of the test run's environment: it may name proxies, or another cluster.
         own = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.log.parent)}
-        self.process = self.launcher.start(
-            self.command, log=self.log, environment=own | dict(self.environment)
-        )
+        self.process = self.launcher.start(self.command, log=self.log, environment=own | dict(self.environment))
 
     def kill(self) -> None:
         """SIGKILL to the process group, and wait; a program that is gone already is no error."""

@@ -81,9 +81,7 @@ class Supervisor:
 
     def _healthy_or_dead(self, name: str) -> bool:
         if not self[name].running():
-            raise CannotStartError(
-                f"{name} ended by itself: its last lines below say why.\n{self[name].log_tail()}"
-            )
+            raise CannotStartError(f"{name} ended by itself: its last lines below say why.\n{self[name].log_tail()}")
         return self.healthy(name)
 
     def wait_ready(self, name: str) -> None:
@@ -107,6 +105,5 @@ class Supervisor:
     def log_tails(self, lines: int = 20) -> str:
         """Of every log in the folder: those of a test's own programs too."""
         return "\n".join(
-            f"--- {log.stem} (the last {lines} lines)\n{tail(log, lines)}"
-            for log in sorted(self._logs.glob("*.log"))
+            f"--- {log.stem} (the last {lines} lines)\n{tail(log, lines)}" for log in sorted(self._logs.glob("*.log"))
         )

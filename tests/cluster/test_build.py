@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from . import binaries, build, toolchain
+from .errors import CannotStartError
 
 
 def test_a_build_is_keyed_by_what_it_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +28,22 @@ def test_every_pinned_group_has_its_module_and_its_packages() -> None:
     for group in binaries.GROUPS.values():
         module = (binaries.MODULES / group.module / "go.mod").read_text()
         assert [package for package in group.packages.values() if package not in module] == []
+
+
+def test_the_environment_chooses_the_minor(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = {}
+    for minor in ("", "1.36", "1.34"):
+        monkeypatch.setenv(binaries.MINOR_VARIABLE, minor)
+        built[minor] = binaries.build_folder(binaries.GROUPS["node"].module)
+        assert binaries.kubernetes_version(binaries.kubernetes_module()).startswith(f"v{minor}")
+    assert built[""] == built["1.36"] != built["1.34"]
+    assert binaries.GROUPS["kwok"].module == "kwok"
+
+
+def test_a_minor_without_a_module_is_answered_with_those_that_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(binaries.MINOR_VARIABLE, "1.19")
+    with pytest.raises(CannotStartError, match=r"HALFCARD_KUBERNETES=1.19 .* say 1.34 or 1.36"):
+        binaries.kubernetes_module()
 
 
 def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +87,7 @@ def test_progress_says_what_is_done_and_what_is_left() -> None:
     assert said == "  500 of 2000 packages, 1 min 00 s gone, about 3 min 00 s of compiling left, then linking"
 
 
-@pytest.mark.parametrize(
-    ("said", "version"), [("go1.26.8", (1, 26)), ("go1.9", (1, 9)), ("nonsense", (0, 0))]
-)
+@pytest.mark.parametrize(("said", "version"), [("go1.26.8", (1, 26)), ("go1.9", (1, 9)), ("nonsense", (0, 0))])
 def test_the_version_of_go_is_read_as_numbers(tmp_path: Path, said: str, version: tuple[int, int]) -> None:
     program = tmp_path / "go"
     program.write_text(f"#!/bin/sh\necho go version {said} linux/amd64\n")

@@ -35,9 +35,7 @@ def _kubeconfig(*, server: str, authority: Path, credentials: dict[str, str]) ->
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "cluster", "cluster": {"server": server, "certificate-authority": str(authority)}}
-        ],
+        "clusters": [{"name": "cluster", "cluster": {"server": server, "certificate-authority": str(authority)}}],
         "users": [{"name": "user", "user": credentials}],
         "contexts": [context],
         "current-context": "cluster",
