@@ -19,6 +19,8 @@ from .shell import Shell, shows
 NOT_RUN: Final = {
     "make demo": "makes an environment first; what it then runs, `halfcard demo`, is shown and run below it",
     "make test": "is what runs this test",
+    ".venv/bin/halfcard dev up": "needs root and builds Kubernetes; tests/cluster/test_dev.py runs it",
+    ".venv/bin/halfcard dev down": "as above",
 }
 """The only commands that no test types, and why; their fences say `not-run`."""
 
