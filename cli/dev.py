@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from .exits import EXIT_CANNOT_START
+from .exits import EXIT_CANNOT_START, EXIT_USAGE
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
 _HARNESS: Final = _CHECKOUT / "tests" / "cluster" / "dev_command.py"
@@ -16,17 +16,42 @@ _HARNESS: Final = _CHECKOUT / "tests" / "cluster" / "dev_command.py"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("up", "down", "status"), help="start it, remove it, say how it is")
     parser.add_argument("--dir", type=Path, help="where all of it lies (default ~/.local/state/halfcard/dev)")
+    parser.add_argument(
+        "--context",
+        metavar="NAME",
+        help="up: Halfcard beside that cluster of your kubeconfig, for evaluation, instead of a cluster of its own",
+    )
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="with --context: where its API server reaches this machine (default: our address on the way to it)",
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="form of status")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if misplaced := _misplaced(arguments):
+        print(f"halfcard dev: {misplaced}", file=sys.stderr)
+        return EXIT_USAGE
     if why_not := _why_not():
         print(f"halfcard dev: {why_not}", file=sys.stderr)
         return EXIT_CANNOT_START
     sys.path.insert(0, str(_CHECKOUT))
-    from tests.cluster import dev_command  # noqa: PLC0415  (an installed Halfcard has no such package)
+    from tests.cluster import dev_command, dev_loan  # noqa: PLC0415  (an installed Halfcard has no such package)
 
-    return dev_command.run(arguments.action, arguments.dir, arguments.output)
+    context, advertise = arguments.context, arguments.advertise
+    borrowed = dev_loan.Borrowed(context, advertise or "") if context else None
+    return dev_command.run(arguments.action, arguments.dir, arguments.output, borrowed)
+
+
+def _misplaced(arguments: argparse.Namespace) -> str:
+    if arguments.context is not None and arguments.action != "up":
+        return f"--context belongs to `up`; `{arguments.action}` knows the cluster from its folder"
+    if arguments.context == "":
+        return "--context needs a name; `kubectl config get-contexts` lists them"
+    if arguments.advertise is not None and not arguments.context:
+        return "--advertise goes with --context: only somebody else's cluster has to find this machine"
+    return ""
 
 
 def _why_not() -> str:

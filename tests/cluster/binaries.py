@@ -21,12 +21,20 @@ MODULES = Path(__file__).parent / "tools"
 class Group:
     """Programs built together; minutes and gigabytes are those of a cold build on 2 cores."""
 
-    module: str
+    family: str
     packages: Mapping[str, str]
     minutes: int
     gigabytes: int
 
+    @property
+    def module(self) -> str:
+        return kubernetes_module() if self.family == _NEWEST else self.family
 
+
+MINOR_VARIABLE = "HALFCARD_KUBERNETES"
+"""Names a Kubernetes minor that has a module, such as 1.34; the newest where it is not set."""
+
+_NEWEST = "kubernetes"
 _KUBERNETES = "k8s.io/kubernetes/cmd"
 
 GROUPS: Mapping[str, Group] = {
@@ -53,7 +61,23 @@ def cache_folder() -> Path:
     return Path(base) / "halfcard" / "cluster-tools"
 
 
-def kubernetes_version(module: str = "kubernetes") -> str:
+def kubernetes_module() -> str:
+    """The module of the minor that the environment asks for."""
+    modules = {_minor(path.name): path.name for path in MODULES.glob(f"{_NEWEST}*")}
+    wanted = os.environ.get(MINOR_VARIABLE) or _minor(_NEWEST)
+    if wanted not in modules:
+        raise CannotStartError(
+            f"{MINOR_VARIABLE}={wanted} has no module in {MODULES}: say {' or '.join(sorted(modules))}, or add one as "
+            "tests/cluster/README.md describes."
+        )
+    return modules[wanted]
+
+
+def _minor(module: str) -> str:
+    return ".".join(kubernetes_version(module).removeprefix("v").split(".")[:2])
+
+
+def kubernetes_version(module: str) -> str:
     """The Kubernetes version that a module pins, such as v1.36.3; "" for a module without Kubernetes."""
     pinned = re.search(r"\bk8s\.io/kubernetes (v\S+)", (MODULES / module / "go.mod").read_text())
     return pinned.group(1) if pinned else ""
@@ -67,17 +91,14 @@ def build_flags(module: str) -> list[str]:
         major, minor, _ = version.removeprefix("v").split(".", 2)
         stamp = "k8s.io/component-base/version"
         linker += [
-            f"-X {stamp}.git{key}={value}"
-            for key, value in (("Version", version), ("Major", major), ("Minor", minor))
+            f"-X {stamp}.git{key}={value}" for key, value in (("Version", version), ("Major", major), ("Minor", minor))
         ]
     return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
 
 
 def build_folder(module: str) -> Path:
     inputs = [(MODULES / module / name).read_bytes() for name in ("go.mod", "go.sum")]
-    key = hashlib.sha256(b"\0".join([*inputs, *(flag.encode() for flag in build_flags(module))])).hexdigest()[
-        :16
-    ]
+    key = hashlib.sha256(b"\0".join([*inputs, *(flag.encode() for flag in build_flags(module))])).hexdigest()[:16]
     return cache_folder() / f"{module}-{key}"
 
 

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import ssl
-import subprocess
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from . import dev_context
 from .binaries import GROUPS
 from .build import build, missing_programs
-from .dev_state import FAILED, READY, Folder
-from .errors import CannotStartError, NotReadyError
+from .dev_background import Say, end_other, start
+from .dev_loan import Borrowed
+from .dev_state import READY, Folder, FolderTakenError
 from .health import answers
 from .network import check_machine
-from .waiting import wait_until
 
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EXAMPLES: Final = _CHECKOUT / "deploy" / "examples"
 _NEEDED: Final = ("control-plane", "kwok")
-_UP_WITHIN_S: Final = 180.0  # half a minute is the rule
-_DOWN_WITHIN_S: Final = 30.0
 _MEMORY_MB: Final = 700
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +51,47 @@ def plan() -> str:
     )
 
 
-def up(folder: Folder, say: Say) -> bool:
+def up(folder: Folder, say: Say, borrowed: Borrowed | None = None) -> bool:
     """Returns when the cluster is ready; it lives on after this process. False where it lived already.
 
+    With `borrowed`, Halfcard is put into that cluster, and none is made.
+
     Raises:
-        FolderTakenError: the folder is somebody else's.
+        FolderTakenError: the folder is somebody else's, or another cluster's.
         CannotStartError, NotReadyError: it did not come up; the text says why, and nothing is left running.
     """
     if folder.lives():
+        _check_same(folder, borrowed)
         return False
     check_machine({"setpriv": "util-linux"})
     with folder.claimed() as lock:
+        dev_context.undo(folder)  # what one that was killed has left
         try:
             folder.clear()
-            say(plan())
-            _build()
-            _run(folder, lock, say)
+            if borrowed:
+                dev_context.up(folder, lock, borrowed, say)
+            else:
+                _up_own(folder, lock, say)
         except BaseException:
+            dev_context.undo(folder)
             folder.remove()
             raise
     return True
+
+
+def _check_same(folder: Folder, borrowed: Borrowed | None) -> None:
+    runs, wanted = folder.context(), borrowed.context if borrowed else ""
+    if runs != wanted:
+        what = f'Halfcard in the cluster of context "{runs}"' if runs else "a cluster of its own"
+        raise FolderTakenError(
+            f"{folder.path} runs {what}: end that with `halfcard dev down`, or name another folder with --dir"
+        )
+
+
+def _up_own(folder: Folder, lock: int, say: Say) -> None:
+    say(plan())
+    _build()
+    start(folder, lock, "tests.cluster.dev_process", say)
 
 
 def _build() -> None:
@@ -87,79 +100,17 @@ def _build() -> None:
             build(name)
 
 
-def _run(folder: Folder, lock: int, say: Say) -> None:
-    process = _start(folder, lock)
-    folder.note(lock, process.pid)
-    try:
-        _follow(folder, process, say)
-    except BaseException:
-        _end(process)
-        raise
-
-
-def _start(folder: Folder, lock: int) -> subprocess.Popen[bytes]:
-    with folder.log.open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.cluster.dev_process", str(folder.path)],
-            cwd=_CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C in this terminal ends this command, not the cluster
-            pass_fds=[lock],
-        )
-
-
-def _follow(folder: Folder, process: subprocess.Popen[bytes], say: Say) -> None:
-    """Says each phase once."""
-    said = ""
-
-    def ready() -> bool:
-        nonlocal said
-        ended = process.poll() is not None
-        state = folder.state()
-        if state and state.phase == FAILED:
-            raise CannotStartError(state.why)
-        if ended:
-            raise CannotStartError(f"the cluster's process ended before it was ready\n{_tail(folder)}".rstrip())
-        if state and state.phase not in (said, READY):
-            said = state.phase
-            say(f"  {said}")
-        return state is not None and state.phase == READY
-
-    wait_until(ready, what="the cluster to be ready", seconds=_UP_WITHIN_S, details=lambda: _tail(folder))
-
-
-def _tail(folder: Folder) -> str:
-    return "\n".join(folder.log.read_text(errors="replace").splitlines()[-20:])
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=_DOWN_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def down(folder: Folder) -> bool:
     """Nothing is left; False where nothing was there."""
     if not folder.exists():
         return False
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if folder.lives():
-            _end_other(folder, number)
+    try:
+        dev_context.undo(folder)  # first: nobody is to be asked who is gone
+    finally:
+        end_other(folder)
     with folder.claimed():
         folder.remove()
     return True
-
-
-def _end_other(folder: Folder, number: signal.Signals) -> None:
-    """When the cluster's process dies, by SIGKILL too, the kernel ends the cluster's programs with it."""
-    os.kill(folder.pid(), number)
-    with suppress(NotReadyError):
-        wait_until(lambda: not folder.lives(), what="the cluster to end", seconds=_DOWN_WITHIN_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +119,7 @@ class PartStatus:
     healthy: bool
     pid: int
     log: str
+    trouble: str = "does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +147,11 @@ def status(folder: Folder) -> Status:
     if state.phase != READY:
         return Status(str(folder.path), state.phase)
     tls = ssl.create_default_context(cafile=str(folder.authority))
-    parts = tuple(PartStatus(each.name, answers(each.health_url, tls), each.pid, each.log) for each in state.parts)
-    return Status(str(folder.path), READY, state.server, str(folder.kubeconfig), parts)
+    parts = [PartStatus(each.name, answers(each.health_url, tls), each.pid, each.log) for each in state.parts]
+    if folder.context():
+        registered = dev_context.registered(folder)
+        parts.append(PartStatus("registration", registered, 0, str(folder.log), "is gone from the cluster"))
+    return Status(str(folder.path), READY, state.server, str(folder.kubeconfig), tuple(parts))
 
 
 def exports(folder: Folder) -> list[str]:
@@ -207,21 +162,33 @@ def exports(folder: Folder) -> list[str]:
     ]
 
 
-def attempts() -> list[Attempt]:
+def attempts(folder: Folder) -> list[Attempt]:
+    """In a borrowed cluster they leave nothing behind."""
     console = _example("gpu-manager/manifests/console.yaml")
     resources = '{.spec.containers[0].resources}{"\\n"}'
-    wrong = _example("mistakes/manifests/amounts/05-150-per-cent.yaml")
+    wrong = Attempt(
+        "One and a half cards: refused, with what to write instead",
+        f"kubectl apply -f {_example('mistakes/manifests/amounts/05-150-per-cent.yaml')}",
+    )
     quota = _example("mistakes/manifests/quotas/01-quota-of-limits.yaml")
+    quota_shows = "A quota of limits, which Kubernetes takes and never counts: now it counts"
+    if folder.context():
+        dry = "kubectl create --dry-run=server"
+        return [
+            Attempt(
+                "0.3 of a card and 5Gi, repaired on the way in",
+                f"{dry} -f {console} -o jsonpath='{resources}'",
+            ),
+            wrong,
+            Attempt(quota_shows, f"{dry} -f {quota} -o jsonpath='{{.spec.hard}}{{\"\\n\"}}'"),
+        ]
     return [
         Attempt(
             "0.3 of a card and 5Gi, repaired on the way in, scheduled and running",
             f"kubectl apply -f {console} && kubectl get pod console -o jsonpath='{resources}'",
         ),
-        Attempt("One and a half cards: refused, with what to write instead", f"kubectl apply -f {wrong}"),
-        Attempt(
-            "A quota of limits, which Kubernetes takes and never counts: now it counts",
-            f"kubectl apply -f {quota} && kubectl describe quota",
-        ),
+        wrong,
+        Attempt(quota_shows, f"kubectl apply -f {quota} && kubectl describe quota"),
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,16 +12,19 @@ from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from cli.terminal import Colour, Screen
 
 from . import dev
+from .dev_loan import Borrowed
 from .dev_state import READY, Folder, FolderTakenError
 from .errors import CannotStartError, NotReadyError
 
 _INTERRUPTED: Final = 130
 
 
-def run(action: str, path: Path | None, output: str) -> int:
+def run(action: str, path: Path | None, output: str, borrowed: Borrowed | None = None) -> int:
     folder = Folder((path or dev.default_folder()).absolute())
     try:
-        return _status(folder, output) if action == "status" else _ACTIONS[action](folder)
+        if action == "up":
+            return _up(folder, borrowed)
+        return _status(folder, output) if action == "status" else _down(folder)
     except BrokenPipeError:
         raise  # the reader of our output has seen enough
     except FolderTakenError as error:
@@ -42,8 +44,8 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _up(folder: Folder) -> int:
-    started = dev.up(folder, _say)
+def _up(folder: Folder, borrowed: Borrowed | None) -> int:
+    started = dev.up(folder, _say, borrowed)
     state = folder.state()
     if state is None or state.phase != READY:
         return _failed(f"another `up` is starting it; see `halfcard dev status --dir {folder.path}`", EXIT_CANNOT_START)
@@ -58,7 +60,7 @@ def _introduce(folder: Folder) -> None:
     for line in dev.exports(folder):
         screen.line(line)
     screen.line("\nThree things to try:")
-    for number, attempt in enumerate(dev.attempts(), start=1):
+    for number, attempt in enumerate(dev.attempts(folder), start=1):
         screen.line(f"\n{number}. {screen.paint(attempt.shows, Colour.BOLD)}\n   {attempt.command}")
     screen.line("\n`halfcard dev status` says how it is, `halfcard dev down` removes all of it.")
 
@@ -84,9 +86,6 @@ def _print_status(found: dev.Status) -> None:
         return
     screen.line(f"{found.server}, in {found.folder}")
     for part in found.parts:
-        word = screen.paint("healthy", Colour.GREEN) if part.healthy else screen.paint("does not answer", Colour.RED)
+        word = screen.paint("healthy", Colour.GREEN) if part.healthy else screen.paint(part.trouble, Colour.RED)
         screen.line(f"  {part.name:<26}{word}" + ("" if part.healthy else f", see {part.log}"))
     screen.line(f"export KUBECONFIG={found.kubeconfig}")
-
-
-_ACTIONS: Final[Mapping[str, Callable[[Folder], int]]] = {"up": _up, "down": _down}

@@ -74,13 +74,13 @@ def _health_url(replica: Replica) -> str:
     return f"http://{replica.host}:{replica.status_port}{names.READY_PATH}"
 
 
-def _end(_number: int, _frame: object) -> None:
+def end_at_signal(_number: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
 def main(path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)
+        signal.signal(number, end_at_signal)
     folder = Folder(path)
     folder.cluster.mkdir()
     tempfile.tempdir = str(folder.cluster)  # a cluster's scratch folder then goes with the rest

@@ -84,6 +84,11 @@ class Folder:
         return self.path / "ca.crt"
 
     @property
+    def borrowed(self) -> Path:
+        """Where Halfcard is in a cluster of somebody else: its context, and the mark of what we put there."""
+        return self.path / "borrowed.json"
+
+    @property
     def _lock(self) -> Path:
         return self.path / "lock"
 
@@ -130,7 +135,7 @@ class Folder:
         """Only what a cluster writes: the folder may be somebody's."""
         for folder in (self.cluster, self.programs):
             shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.kubeconfig, self.authority, self.log, self._state):
+        for file in (self.kubeconfig, self.authority, self.log, self.borrowed, self._state):
             file.unlink(missing_ok=True)
 
     def remove(self) -> None:
@@ -139,6 +144,12 @@ class Folder:
         self._lock.unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
+
+    def context(self) -> str:
+        """Empty where the cluster is its own."""
+        if not self.borrowed.exists():
+            return ""
+        return str(json.loads(self.borrowed.read_text())["context"])
 
     def state(self) -> State | None:
         try:

@@ -54,7 +54,11 @@ class Authority:
 
     def bundle(self) -> str:
         """What a webhook's registration wants as caBundle."""
-        return base64.b64encode(self.certificate.read_bytes()).decode()
+        return self.bundle_of(self.certificate)
+
+    @staticmethod
+    def bundle_of(certificate: Path) -> str:
+        return base64.b64encode(certificate.read_bytes()).decode()
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC)
@@ -76,9 +80,7 @@ class Authority:
 
     def client(self, file: str, *, name: str, groups: Sequence[str]) -> KeyPair:
         """Kubernetes reads the user from CN and the groups from O."""
-        return self._issue(
-            file, _name(name, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
-        )
+        return self._issue(file, _name(name, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
 
     def server(self, file: str, addresses: Sequence[str], names: Sequence[str] = _SERVICE_NAMES) -> KeyPair:
         alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in names]

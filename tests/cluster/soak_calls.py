@@ -1,0 +1,99 @@
+"""What the soak asks of the API server, and whether an answer is right: plain data in, a judgement out.
+
+The law: nothing wrong is ever stored. A good pod may be refused only for want of an answer, and only while a fault that
+can take the answer away was going on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from halfcard import names
+
+from .client import Answer
+from .manifests import bad, plain, resources, share
+from .objects import Object
+
+
+class Kind(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+    NO_GPU = "no GPU"
+
+
+class Away(StrEnum):
+    """Who a fault keeps from answering."""
+
+    API_SERVER = "API server"
+    REPLICA = "a replica"
+    ALL_REPLICAS = "all replicas"
+
+
+class Judgement(StrEnum):
+    RIGHT = "right"
+    EXCUSED = "excused"
+    WRONG = "wrong"
+
+
+PODS: Final[Mapping[Kind, Callable[[str], Object]]] = {Kind.GOOD: share, Kind.BAD: bad, Kind.NO_GPU: plain}
+NO_ANSWER: Final = Answer(0, {})
+
+_REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+_OUR_REFUSAL: Final = "[HC002]"
+_WITHOUT_US: Final = ("failed calling webhook", "must be an integer")
+"""The validating webhook fails closed; where the mutating one was away, Kubernetes refuses 0.3 itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    kind: Kind
+    dry_run: bool
+    begin: float
+    end: float
+    answer: Answer
+
+    @property
+    def message(self) -> str:
+        return str(self.answer.body.get("message", "")) if isinstance(self.answer.body, dict) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From the beginning of a fault until its last effect."""
+
+    away: Away
+    begin: float
+    end: float
+
+    def touches(self, call: Call) -> bool:
+        return call.begin <= self.end and call.end >= self.begin
+
+
+def judge(call: Call, windows: Iterable[Window]) -> Judgement:
+    if _right(call):
+        return Judgement.RIGHT
+    if call.answer.ok:
+        return Judgement.WRONG  # stored though it is bad, or not as we would have it: no fault excuses that
+    away = {window.away for window in windows if window.touches(call)}
+    return Judgement.EXCUSED if _excused(call, away) else Judgement.WRONG
+
+
+def _right(call: Call) -> bool:
+    answer = call.answer
+    match call.kind:
+        case Kind.GOOD:
+            return answer.ok and resources(answer.body)["limits"] == _REPAIRED
+        case Kind.BAD:
+            return 400 <= answer.status < 500 and _OUR_REFUSAL in call.message
+        case Kind.NO_GPU:
+            return answer.ok
+
+
+def _excused(call: Call, away: set[Away]) -> bool:
+    if Away.API_SERVER in away and (call.answer is NO_ANSWER or call.answer.status >= 500):
+        return True
+    without_us = any(words in call.message for words in _WITHOUT_US)
+    return without_us and call.kind is not Kind.NO_GPU and bool(away)

@@ -1,0 +1,182 @@
+"""`halfcard dev up --context`: Halfcard beside somebody's cluster, which it never holds up and leaves as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard import names
+from tests.builders import pod
+
+from .client import Answer, Done
+from .cluster import Cluster
+from .dev_state import Folder
+from .manifests import bad, complete, resources, share, workload
+from .objects import Object
+from .test_dev import Development, halfcard_dev, status
+from .test_harness import processes_with
+from .waiting import wait_until
+
+CONTEXT = "cluster"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WHERE_WE_WRITE = (
+    f"{HOOKS}/mutatingwebhookconfigurations",
+    f"{HOOKS}/validatingwebhookconfigurations",
+    f"{RBAC}/clusterroles",
+    f"{RBAC}/clusterrolebindings",
+    "/api/v1/namespaces",
+    "/api/v1/serviceaccounts",
+)
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+def items(cluster: Cluster, path: str) -> list[Any]:
+    found: list[Any] = cluster.request("GET", path).must()["items"]
+    return found
+
+
+def written(cluster: Cluster) -> list[str]:
+    return sorted(
+        f"{path} {item['metadata'].get('namespace', '')} {item['metadata']['name']}"
+        for path in WHERE_WE_WRITE
+        for item in items(cluster, path)
+    )
+
+
+def dev_in(cluster: Cluster, *arguments: str) -> Done:
+    return halfcard_dev(*arguments, environment={"KUBECONFIG": str(cluster.admin.kubeconfig)})
+
+
+def create(cluster: Cluster, item: Object) -> Answer:
+    return cluster.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", item)
+
+
+@pytest.fixture
+def before(theirs: Cluster) -> list[str]:
+    return written(theirs)
+
+
+@pytest.fixture
+def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[Development]:
+    assert not [line for line in before if names.NAMESPACE in line]
+    folder = tmp_path / "dev"
+    done = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(folder))
+    assert done.code == EXIT_OK, done
+    try:
+        yield Development(folder, done.stdout)
+    finally:
+        assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
+
+
+def test_it_judges_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
+    assert "for evaluation: it runs on this machine" in evaluation.said
+    assert resources(create(theirs, share("one")).must())["limits"] == {
+        names.VCUDA_CORE: "30",
+        names.VCUDA_MEMORY: "20",
+    }
+    assert "[HC002]" in create(theirs, bad("two")).body["message"]
+
+
+@pytest.mark.usefixtures("evaluation")
+def test_no_webhook_may_hold_up_the_cluster(theirs: Cluster) -> None:
+    hooks = [hook for path in WHERE_WE_WRITE[:2] for item in items(theirs, path) for hook in item["webhooks"]]
+    assert len(hooks) == 5
+    assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
+    assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {f"//{theirs.network.host_address}"}
+
+
+def test_the_things_to_try_work_and_leave_nothing(theirs: Cluster, evaluation: Development) -> None:
+    commands = [line.strip() for line in evaluation.said.splitlines() if line.startswith("   kubectl")]
+    repaired, wrong, quota = (evaluation.shell(command) for command in commands)
+    assert json.loads(repaired.stdout)["limits"][names.VCUDA_CORE] == "30", repaired
+    assert wrong.code == 1 and "[HC002]" in wrong.stderr
+    assert f"requests.{names.VCUDA_CORE}" in quota.stdout, quota
+    assert items(theirs, "/api/v1/pods") == [] and items(theirs, "/api/v1/resourcequotas") == []
+
+
+def test_status_tells_of_the_webhook_and_of_its_registration(theirs: Cluster, evaluation: Development) -> None:
+    found = status(evaluation.folder)
+    assert found["healthy"] is True and found["server"] == theirs.url
+    assert [part["name"] for part in found["parts"]] == ["halfcard-admission", "registration"]
+    theirs.request("DELETE", f"{HOOKS}/mutatingwebhookconfigurations/halfcard").must()
+    shown = halfcard_dev("status", "--dir", str(evaluation.folder))
+    assert shown.code == EXIT_REFUSED and "is gone from the cluster" in shown.stdout
+
+
+def test_up_again_says_that_it_runs_and_an_own_cluster_wants_another_folder(
+    theirs: Cluster, evaluation: Development
+) -> None:
+    again = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(evaluation.folder))
+    assert again.code == EXIT_OK and "It is running already." in again.stdout
+    own = halfcard_dev("up", "--dir", str(evaluation.folder))
+    assert own.code == EXIT_USAGE and f'context "{CONTEXT}"' in own.stderr
+
+
+def test_down_leaves_the_cluster_as_it_was(theirs: Cluster, before: list[str], evaluation: Development) -> None:
+    assert written(theirs) != before
+    for _ in range(2):
+        assert halfcard_dev("down", "--dir", str(evaluation.folder)).code == EXIT_OK
+        assert written(theirs) == before
+        assert not evaluation.folder.exists() and processes_with(str(evaluation.folder)) == []
+
+
+def test_killed_it_holds_up_nothing_and_down_still_cleans(
+    theirs: Cluster, before: list[str], evaluation: Development
+) -> None:
+    os.kill(Folder(evaluation.folder).pid(), signal.SIGKILL)
+    wait_until(lambda: processes_with(str(evaluation.folder)) == [], what="the webhook to end with its supervisor")
+    needs_no_repair = complete(pod("train").asks(core="30", memory="20"))
+    create(theirs, needs_no_repair).must()
+    deployments = "/apis/apps/v1/namespaces/default/deployments?dryRun=All"
+    theirs.request("POST", deployments, workload("Deployment", "train", needs_no_repair)).must()
+    assert halfcard_dev("down", "--dir", str(evaluation.folder)).code == EXIT_OK
+    assert written(theirs) == before
+
+
+def test_where_the_api_server_does_not_reach_us_it_says_so_and_undoes_all(
+    theirs: Cluster, before: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "dev"
+    done = dev_in(theirs, "up", "--context", CONTEXT, "--advertise", "127.0.0.1", "--dir", str(folder))
+    assert done.code == EXIT_CANNOT_START
+    assert f"the API server {theirs.url} does not reach Halfcard at https://127.0.0.1:" in done.stderr
+    assert "--advertise HOST" in done.stderr
+    assert written(theirs) == before
+    assert not folder.exists() and processes_with(str(folder)) == []
+
+
+def test_a_halfcard_that_is_there_already_is_left_alone(theirs: Cluster, tmp_path: Path) -> None:
+    theirs.create_namespace(names.NAMESPACE)
+    before = written(theirs)
+    try:
+        done = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(tmp_path / "dev"))
+        assert done.code == EXIT_CANNOT_START and f'"{names.NAMESPACE}" already exists' in done.stderr
+        assert written(theirs) == before
+    finally:
+        theirs.kubectl("delete", "namespace", names.NAMESPACE)
+
+
+def test_an_unknown_context_is_named(theirs: Cluster, tmp_path: Path) -> None:
+    done = dev_in(theirs, "up", "--context", "elsewhere", "--dir", str(tmp_path / "dev"))
+    assert done.code == EXIT_CANNOT_START and 'no usable context "elsewhere"' in done.stderr
+    assert not (tmp_path / "dev").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("up", "--advertise", "10.0.0.1"), ("up", "--context", ""), ("down", "--context", CONTEXT)]
+)
+def test_an_option_in_the_wrong_place_is_refused(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert halfcard_dev(*arguments, "--dir", str(tmp_path / "dev")).code == EXIT_USAGE

@@ -1,0 +1,65 @@
+"""What the soak calls right, excused and wrong; no cluster is needed for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from halfcard import names
+
+from .client import Answer
+from .soak_calls import NO_ANSWER, Away, Call, Judgement, Kind, Window, judge
+
+UNREACHED = 'failed calling webhook "validate-pods.halfcard.dev": connection refused'
+
+
+def refused(message: str, status: int = 403) -> Answer:
+    return Answer(status, {"message": message})
+
+
+def stored(limits: dict[str, str]) -> Answer:
+    container: dict[str, Any] = {"resources": {"limits": limits}}
+    return Answer(201, {"spec": {"containers": [container]}})
+
+
+REPAIRED = stored({names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"})
+RAW = stored({names.VCUDA_CORE: "150", names.VCUDA_MEMORY: "20"})
+
+RIGHT, EXCUSED, WRONG = Judgement
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "away", "expected"),
+    [
+        (Kind.GOOD, REPAIRED, None, RIGHT),
+        (Kind.GOOD, RAW, Away.ALL_REPLICAS, WRONG),
+        (Kind.GOOD, refused(UNREACHED, 500), None, WRONG),
+        (Kind.GOOD, refused(UNREACHED, 500), Away.REPLICA, EXCUSED),
+        (Kind.GOOD, refused("limits: must be an integer", 422), Away.ALL_REPLICAS, EXCUSED),
+        (Kind.GOOD, refused("limits: must be an integer", 422), None, WRONG),
+        (Kind.GOOD, refused("[HC002] got 0.3"), Away.ALL_REPLICAS, WRONG),
+        (Kind.GOOD, NO_ANSWER, Away.API_SERVER, EXCUSED),
+        (Kind.GOOD, NO_ANSWER, Away.REPLICA, WRONG),
+        (Kind.BAD, refused("[HC002] got 150"), None, RIGHT),
+        (Kind.BAD, RAW, Away.ALL_REPLICAS, WRONG),
+        (Kind.BAD, refused("somebody else's words"), Away.REPLICA, WRONG),
+        (Kind.BAD, refused(UNREACHED, 500), Away.ALL_REPLICAS, EXCUSED),
+        (Kind.NO_GPU, stored({}), Away.ALL_REPLICAS, RIGHT),
+        (Kind.NO_GPU, refused(UNREACHED, 500), Away.ALL_REPLICAS, WRONG),
+        (Kind.NO_GPU, NO_ANSWER, Away.API_SERVER, EXCUSED),
+    ],
+)
+def test_an_answer_is_judged_by_what_was_away(
+    kind: Kind, answer: Answer, away: Away | None, expected: Judgement
+) -> None:
+    windows = [Window(away, 10, 20)] if away else []
+    assert judge(Call(kind, dry_run=False, begin=12, end=13, answer=answer), windows) is expected
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"), [(1, 9, WRONG), (9, 11, EXCUSED), (19, 25, EXCUSED), (21, 25, WRONG)]
+)
+def test_only_calls_that_meet_a_fault_are_excused(begin: float, end: float, expected: Judgement) -> None:
+    call = Call(Kind.GOOD, dry_run=True, begin=begin, end=end, answer=refused(UNREACHED, 500))
+    assert judge(call, [Window(Away.REPLICA, 10, 20)]) is expected
