@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kube.scalars import Number, plain
@@ -77,8 +78,13 @@ def test_what_json_cannot_say_is_refused(text: str) -> None:
         plain(text)
 
 
+def test_a_leading_zero_counts_by_eights_also_beyond_64_bits() -> None:
+    assert plain("02000000000000000000000") == Number("18446744073709551616")
+
+
 @given(st.from_regex(r"[+-]?([0-9]{1,12}\.?[0-9]{0,12}|\.[0-9]{1,12})([eE][+-]?[0-9]{1,2})?", fullmatch=True))
 def test_the_value_of_a_number_survives_json(text: str) -> None:
+    assume(not re.fullmatch(r"[+-]?0[0-7]+", text))  # YAML 1.1 counts these by eights
     found = plain(text)
     if isinstance(found, Number):
         assert Decimal(found.as_json().decode()) == Decimal(text)

@@ -1,0 +1,14 @@
+"""Laws are judged by their truth, not by how busy the machine is.
+
+CI tries the same examples every time, so that a change is judged by what it changed; everywhere else they differ from
+run to run, and what they find becomes a row of a table.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("halfcard", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("halfcard")
