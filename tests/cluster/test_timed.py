@@ -13,7 +13,8 @@ TIMED = Path(__file__).parents[2] / "scripts" / "timed"
 
 
 def timed(*arguments: str, times: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | ({"TIMES": str(times)} if times else {})
+    inherited = {name: text for name, text in os.environ.items() if name != "TIMES"}
+    environment = inherited | ({"TIMES": str(times)} if times else {})
     return subprocess.run([TIMED, *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
