@@ -51,7 +51,7 @@ def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
     if subject.around.is_trusted:
         return
     for where, now, before in subject.metadata():
-        for key in filter(_OWNED.match, {**now, **before}):
+        for key in filter(is_owned, {**now, **before}):
             if now.get(key) != before.get(key) and not _is_our_default(subject, key):
                 got, fix = now.get(key, "nothing"), "put it back" if key in before else "remove it"
                 yield OWNED.broken(f'{where}["{key}"]', got, fix)

@@ -13,10 +13,11 @@ from typing import Final
 import msgspec
 
 from halfcard import names
-from halfcard.dialects import Dialect, Dialects, Reading, Refusal
+from halfcard.dialects import Dialects, Reading, read_text
 from halfcard.patches import Change
-from halfcard.problems import QUANTITY, Problem
-from halfcard.quantity import InvalidQuantity, Quantity
+from halfcard.pods import Metadata
+from halfcard.problems import Problem
+from halfcard.quantity import Quantity
 
 from .policy import Policy
 from .repairs import Repairs, set_annotations
@@ -26,17 +27,12 @@ REQUESTS, LIMITS, BARE = "requests.", "limits.", ""
 _HARD: Final = ("spec", "hard")
 
 
-class QuotaMetadata(msgspec.Struct, frozen=True):
-    name: str | None = None
-    annotations: dict[str, str] | None = None
-
-
 class QuotaSpec(msgspec.Struct, frozen=True):
     hard: dict[str, str | int | float] | None = None
 
 
 class Quota(msgspec.Struct, frozen=True):
-    metadata: QuotaMetadata | None = None
+    metadata: Metadata | None = None
     spec: QuotaSpec | None = None
 
     @property
@@ -90,19 +86,12 @@ def _read(hard: Mapping[str, str], dialects: Dialects) -> tuple[dict[str, Readin
         dialect = dialects.by_resource.get(_resource(key))
         if dialect is None:
             continue
-        reading = _read_total(dialect, _resource(key), text)
+        reading = read_text(dialect.read_total, _resource(key), text)
         if isinstance(reading, Reading):
             readings[key] = reading
         else:
             problems.append(reading.rule.broken(f'spec.hard["{key}"]', text, reading.fix))
     return readings, problems
-
-
-def _read_total(dialect: Dialect, resource: str, text: str) -> Reading | Refusal:
-    try:
-        return dialect.read_total(resource, Quantity.parse(text))
-    except InvalidQuantity:
-        return Refusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
 
 
 def _resource(key: str) -> str:

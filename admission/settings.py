@@ -137,7 +137,7 @@ class Settings(_Model):
         return 1024 if self.aliyun_memory_unit == "GiB" else 1
 
     def _chosen(self) -> list[Dialect]:
-        chosen = [dialect for dialect in ALL if dialect.name in self.dialects]
+        chosen = Dialects.named(self.dialects).table
         return [Aliyun(self._aliyun_unit_mib) if isinstance(dialect, Aliyun) else dialect for dialect in chosen]
 
     def _prefixed(self) -> list[Dialect]:

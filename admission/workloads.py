@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from halfcard.asks import Asked, hints, read_pod
-from halfcard.patches import Pointer
+from halfcard.patches import Pointer, value_at
 from halfcard.pods import Metadata, Pod
 from halfcard.problems import Problem
 
@@ -48,7 +48,7 @@ def validate_workload(kind: str, obj: Any, around: Circumstances, *, old: Any = 
 
 def _judged(kind: str, obj: Any, around: Circumstances, old: Any) -> Subject | None:
     """None for objects that a controller made: their owner was judged, and the controller cannot mend anything."""
-    metadata = msgspec.convert(_at(obj, ("metadata",)), Metadata | None)
+    metadata = msgspec.convert(value_at(obj, ("metadata",)), Metadata | None)
     if metadata is not None and metadata.has_controller:
         return None
     template = _template(kind, obj)
@@ -56,13 +56,7 @@ def _judged(kind: str, obj: Any, around: Circumstances, old: Any) -> Subject | N
 
 
 def _template(kind: str, obj: Any) -> Pod:
-    return msgspec.convert(_at(obj, TEMPLATES[kind]) or {}, Pod)
-
-
-def _at(obj: Any, pointer: Pointer) -> Any:
-    for part in pointer:
-        obj = obj.get(part) if isinstance(obj, Mapping) else None
-    return obj
+    return msgspec.convert(value_at(obj, TEMPLATES[kind]) or {}, Pod)
 
 
 def _written_now(judged: Subject) -> tuple[Asked, ...]:

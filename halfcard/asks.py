@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .claims import Claim
-from .dialects import INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
+from .dialects import INCOMPATIBLE, Dialect, Dialects, Reading, Refusal, read_text
 from .pods import Amounts, Place, Pod, places
 from .problems import CORES, MEMORY_UNITS, MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
-from .quantity import InvalidQuantity, Quantity
+from .quantity import Quantity
 
 LIMITS, REQUESTS = "limits", "requests"
 
@@ -147,14 +147,6 @@ def hints(asked: tuple[Asked, ...]) -> Iterator[Problem]:
                 yield SMALL_CORES.broken(each.field(side, ask.resource), ask.written(side), ask.hint)
 
 
-def read_amount(dialect: Dialect, resource: str, text: str) -> Reading | Refusal:
-    """What a written amount means, whether or not it is a quantity at all."""
-    try:
-        return dialect.read(resource, Quantity.parse(text))
-    except InvalidQuantity:
-        return Refusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
-
-
 def _field(side: str, resource: str) -> str:
     return f'resources.{side}["{resource}"]'
 
@@ -176,7 +168,7 @@ _remembered_wish = lru_cache(maxsize=1024)(_wish)
 
 def _read_resource(resource: str, spellings: Mapping[str, str], dialect: Dialect) -> tuple[Ask | None, list[Problem]]:
     """One resource from both sides; a side that is not written agrees with the other."""
-    readings = {side: read_amount(dialect, resource, text) for side, text in spellings.items()}
+    readings = {side: read_text(dialect.read, resource, text) for side, text in spellings.items()}
     refused = [
         reading.rule.broken(_field(side, resource), spellings[side], reading.fix)
         for side, reading in readings.items()

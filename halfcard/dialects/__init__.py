@@ -14,12 +14,12 @@ from .. import names
 from .aliyun import Aliyun
 from .hami import Hami
 from .nvidia import Nvidia
-from .reading import Dialect, Reading, Refusal, whole_number
+from .reading import Dialect, Reading, Refusal, read_text
 from .tuya import Tuya
 from .vcuda import Vcuda
 from .volcano import Volcano
 
-__all__ = ["ALL", "INCOMPATIBLE", "Dialect", "Dialects", "Reading", "Refusal", "whole_number"]
+__all__ = ["ALL", "INCOMPATIBLE", "Dialect", "Dialects", "Reading", "Refusal", "read_text"]
 
 ALL: Final[tuple[Dialect, ...]] = (
     Vcuda("tencent", names.TENCENT, memory_alone=False),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ..claims import Claim
 from ..problems import QUANTITY, Problem, Rule
-from ..quantity import NANOS, Quantity
+from ..quantity import NANOS, InvalidQuantity, Quantity
 
 MAX_AMOUNT: Final = 2**31 - 1
 """Node agents of the field keep amounts in 32 bits; beyond that they wrap to small grants."""
@@ -68,6 +68,14 @@ class Dialect(Protocol):
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         """What is asked for; None for nothing. Amounts that break a rule may give any claim."""
+
+
+def read_text(read: Callable[[str, Quantity], Reading | Refusal], resource: str, text: str) -> Reading | Refusal:
+    """What a written amount means to a dialect's `read` or `read_total`, whether or not it is a quantity at all."""
+    try:
+        return read(resource, Quantity.parse(text))
+    except InvalidQuantity:
+        return Refusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
 
 
 def whole_number(quantity: Quantity) -> Reading | Refusal:
