@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 WHOLE_CARD: Final = 100
@@ -10,6 +11,14 @@ WHOLE_CARD: Final = 100
 
 UNIT_MIB: Final = 256
 """gpu-manager counts memory in units of this size."""
+
+
+class Part(StrEnum):
+    """What a claim takes of a card where it does not take the whole."""
+
+    AMOUNT = "amount"
+    HALF = "half"
+    SLICE = "slice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,7 @@ class Claim:
         cores_pct: share of each card's cores, None for no limit.
         memory_mib: memory on each card, None for no limit or for a part given by `memory_pct`.
         memory_pct: part of each card's memory, for systems that halve cards instead of counting MiB.
+        part: amounts of a card, or one of the equal parts that it is sold in.
         exclusive: nobody else may use the cards.
         distinct: the cards are different ones.
         dialect: in whose words it was asked for.
@@ -33,6 +43,7 @@ class Claim:
     distinct: bool
     dialect: str
     memory_pct: int | None = None
+    part: Part = Part.AMOUNT
 
     @property
     def is_share(self) -> bool:

@@ -6,32 +6,21 @@ The law: one odd object spoils only itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from . import names
 from .capacity import Dealings, ImplausibleError, Published, stock
+from .cards import Card, Node
+from .inventory import read_inventory
 from .problems import printable
+from .quantity import NANOS, Quantity
 
 _NAME_CHARS: Final = 253
+_MIB: Final = 2**20
 _SHARED: Final = "-SHARED"
 """NVIDIA's label says in the model's name that a card is time-sliced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One physical card; `memory_mib` is None where the node does not say, `model` is then empty likewise."""
-
-    index: int
-    model: str
-    memory_mib: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    name: str
-    cards: tuple[Card, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +60,70 @@ NOTHING_KNOWN: Final = ClusterView()
 
 
 def read_node(obj: Mapping[str, Any], dealings: Dealings = Dealings()) -> Node | Odd:  # noqa: B008  (frozen)
-    """A Node object's cards, in whichever system's words it publishes them."""
-    metadata = _mapping(obj, "metadata")
-    name = printable(str(metadata.get("name") or ""), _NAME_CHARS)
-    labels = _mapping(metadata, "labels")
+    """A Node object's cards: as our agent lists them, else in whichever system's words it publishes them."""
+    metadata, status = _mapping(obj, "metadata"), _mapping(obj, "status")
+    name = printable(_text(metadata, "name"), _NAME_CHARS)
+    labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
+    published = Published(_mapping(status, "capacity"), labels)
     try:
-        found = stock(Published(_mapping(_mapping(obj, "status"), "capacity"), labels), dealings)
+        cards = _cards(published, annotations, dealings)
+        slices = _slices(published, len(cards))
     except ImplausibleError as doubt:
         return Odd(name, str(doubt))
     if not name:
         return Odd(name, 'metadata.name: got ""; a node has a name')
-    model = str(labels.get(names.NVIDIA_LABEL_PRODUCT) or "").removesuffix(_SHARED)
-    return Node(name, tuple(Card(index, model, found.memory_mib) for index in range(found.cards)))
+    allocatable = _mapping(status, "allocatable") or published.capacity
+    return Node(
+        name,
+        _without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
+        slices,
+        _text(labels, names.GAIA_POOL_LABEL),
+        _address(status),
+        _thousandths(allocatable.get("cpu")),
+        _thousandths(allocatable.get("memory")) // (1000 * _MIB),
+        frozenset(name for name in published.capacity if "/" in name),
+    )
+
+
+def _cards(published: Published, annotations: Mapping[str, Any], dealings: Dealings) -> tuple[Card, ...]:
+    inventory = annotations.get(names.INVENTORY)
+    if isinstance(inventory, str):
+        return read_inventory(inventory)
+    found = stock(published, dealings)
+    model = _text(published.labels, names.NVIDIA_LABEL_PRODUCT).removesuffix(_SHARED)
+    return tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
+
+
+def _slices(published: Published, cards: int) -> str:
+    """More of nvidia.com/gpu than there are cards are slices of them."""
+    if published.amount(names.NVIDIA_GPU_SHARED):
+        return names.NVIDIA_GPU_SHARED
+    return names.NVIDIA_GPU if published.amount(names.NVIDIA_GPU) > cards > 0 else ""
+
+
+def _without_cordoned(cards: tuple[Card, ...], written: str) -> tuple[Card, ...]:
+    cordoned = {word.strip() for word in written.split(",")} - {""}
+    if not cordoned:
+        return cards
+    return tuple(
+        replace(card, why_not=card.why_not or "cordoned") if {str(card.index), card.uuid} & cordoned else card
+        for card in cards
+    )
+
+
+def _address(status: Mapping[str, Any]) -> str:
+    addresses = status.get("addresses")
+    found = addresses if isinstance(addresses, list) else []
+    internal = [each for each in found if isinstance(each, dict) and each.get("type") == "InternalIP"]
+    return printable(_text(internal[0], "address"), _NAME_CHARS) if internal else ""
+
+
+def _thousandths(amount: object) -> int:
+    """0 for what is absent or cannot be read: then nothing is known of it."""
+    try:
+        return max(0, Quantity.parse(str(amount)).nanos * 1000 // NANOS) if isinstance(amount, str | int) else 0
+    except ValueError:
+        return 0
 
 
 def split(read: Iterable[Node | Odd]) -> tuple[tuple[Node, ...], tuple[Odd, ...]]:
@@ -98,3 +139,9 @@ def _mapping(obj: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Anything else than a mapping holds nothing for us."""
     value = obj.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def _text(obj: Mapping[str, Any], key: str) -> str:
+    """Anything else than a text says nothing to us."""
+    value = obj.get(key)
+    return value if isinstance(value, str) else ""

@@ -39,18 +39,37 @@ NVIDIA_LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
 NVIDIA_LABEL_COUNT: Final = "nvidia.com/gpu.count"
 NVIDIA_LABEL_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
+GAIA_MODEL_LABEL: Final = "gaia.tencent.com/gpu-model"  # gpu-manager's, as is the next
+GAIA_POOL_LABEL: Final = "gaia.tencent.com/gpu-pool"
+
 # --- annotations -----------------------------------------------------------------------------------------------------
 
 CORE_LIMIT_SUFFIX: Final = "/vcuda-core-limit"  # burst ceiling of the pod's containers, written by people
 
 OWN_DOMAIN: Final = "halfcard.dev"
 OWN_PREFIX: Final = "halfcard.dev/"
+FENCE: Final = "halfcard.dev/fence"  # who may bind a pod that has no node yet
+PLACEMENT: Final = "halfcard.dev/placement"  # which cards each container was given
+INVENTORY: Final = "halfcard.dev/inventory"  # on nodes: their cards, by our agent
+CORDONED_CARDS: Final = "halfcard.dev/cordoned-cards"  # on nodes: cards that get nothing new, by index or uuid
+LEADER_ADDRESS: Final = "halfcard.dev/address"  # on the Lease: where binds are forwarded to
+LEARNT_MIX: Final = "halfcard.dev/mix"  # on the Lease: which pods are expected
 CORE_LIMIT_DEFAULTED: Final = "halfcard.dev/core-limit-defaulted"  # which core limits we wrote ourselves
 QUOTA_TWINS: Final = "halfcard.dev/quota-twins"  # which requests.* keys of a quota we wrote ourselves
 
 PREDICATE_SUFFIX: Final = "/predicate-"  # gpu-manager's record of node, time and cards
+PREDICATE_CARDS_SUFFIX: Final = "/predicate-gpu-idx-"  # and the container's number
+PREDICATE_NODE_SUFFIX: Final = "/predicate-node"
+PREDICATE_TIME_SUFFIX: Final = "/predicate-time"
 GPU_ASSIGNED_SUFFIX: Final = "/gpu-assigned"
 ALIYUN_RECORD_PREFIX: Final = "ALIYUN_COM_GPU_MEM_"  # gpushare's record of card and amounts
+ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+ALIYUN_CARD_TOTAL: Final = "ALIYUN_COM_GPU_MEM_DEV"
+ALIYUN_POD_TOTAL: Final = "ALIYUN_COM_GPU_MEM_POD"
+ALIYUN_ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+ALIYUN_ASSUME_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+VOLCANO_INDEX: Final = "volcano.sh/gpu-index"
+VOLCANO_TIME: Final = "volcano.sh/predicate-time"
 OWNED_SUFFIXES: Final = (PREDICATE_SUFFIX, GPU_ASSIGNED_SUFFIX)
 OWNED_PREFIXES: Final = (
     OWN_PREFIX,
@@ -59,6 +78,14 @@ OWNED_PREFIXES: Final = (
     "hami.io/bind-",
     "volcano.sh/gpu-index",
 )
+ASK_POLICY: Final = "ask.halfcard.dev/policy"  # what a pod's owner may say about its cards
+ASK_MODEL: Final = "ask.halfcard.dev/model"
+ASK_UUID: Final = "ask.halfcard.dev/uuid"
+HAMI_USE_MODEL: Final = "nvidia.com/use-gputype"
+HAMI_AVOID_MODEL: Final = "nvidia.com/nouse-gputype"
+HAMI_USE_UUID: Final = "nvidia.com/use-gpuuuid"
+HAMI_AVOID_UUID: Final = "nvidia.com/nouse-gpuuuid"
+
 CDI_PREFIX: Final = "cdi.k8s.io/"  # some runtimes hand out devices by annotation
 MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, nobody may change it
 
@@ -130,6 +157,11 @@ DEVICE_LIST_MOUNT: Final = "/run/nvidia-container-devices"  # NVIDIA's list of d
 
 NAMESPACE: Final = "halfcard-system"
 ADMISSION_SERVICE: Final = "halfcard-admission"
+EXTENDER_SERVICE: Final = "halfcard-extender"
+EXTENDER_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-extender"  # as a user
+AGENT_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-agent"
+OWN_USERS: Final = frozenset({EXTENDER_SERVICE_ACCOUNT, AGENT_SERVICE_ACCOUNT})  # they write the records
+NODE_USERS: Final = "system:node:"  # what the name of every kubelet begins with
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
 KUBE_SYSTEM: Final = "kube-system"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -140,9 +172,22 @@ STATUS_PORT: Final = 8080
 
 MUTATE_PODS_PATH: Final = "/mutate/pods"
 VALIDATE_PODS_PATH: Final = "/validate/pods"
+VALIDATE_RECORDS_PATH: Final = "/validate/records"
 MUTATE_WORKLOADS_PATH: Final = "/mutate/workloads"
 VALIDATE_WORKLOADS_PATH: Final = "/validate/workloads"
 MUTATE_QUOTAS_PATH: Final = "/mutate/resourcequotas"
+
+
+FILTER_PATH: Final = "/scheduler/filter"
+PRIORITIZE_PATH: Final = "/scheduler/prioritize"
+BIND_PATH: Final = "/scheduler/bind"
+PREEMPT_PATH: Final = "/scheduler/preempt"
+INSPECT_PATH: Final = "/inspect"
+GPU_ADMISSION_FILTER_PATH: Final = "/scheduler/predicates"
+GPUSHARE_FILTER_PATH: Final = "/gpushare-scheduler/filter"
+GPUSHARE_BIND_PATH: Final = "/gpushare-scheduler/bind"
+GPUSHARE_INSPECT_PATH: Final = "/gpushare-scheduler/inspect"
+VERSION_PATH: Final = "/version"
 
 
 def webhook_name(path: str) -> str:

@@ -199,6 +199,12 @@ PER_CENT = Rule(
     "a percentage of a card must be 1-100",
     "A share of one card cannot exceed the card.",
 )
+POLICY = Rule(
+    "HC014",
+    _DENY,
+    "the policy must be one by which Halfcard chooses cards",
+    "A misspelled policy would be left out without a word, and the cards chosen in another way than was asked for.",
+)
 OWNED = Rule(
     "HC020",
     _DENY,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from .. import names
-from ..claims import Claim, whole_cards
+from ..claims import Claim, Part, whole_cards
 from ..problems import ONE_KIND, Problem
 from .hami import HAMI_WORDS
 from .reading import Plain, at
@@ -34,4 +34,6 @@ class Nvidia(Plain):
         if cards := amounts.get(names.NVIDIA_GPU, 0):
             return whole_cards(cards, self.name)
         slots = amounts.get(names.NVIDIA_GPU_SHARED, 0)
-        return Claim(slots, None, None, exclusive=False, distinct=False, dialect=self.name) if slots else None
+        if not slots:
+            return None
+        return Claim(slots, None, None, exclusive=False, distinct=False, dialect=self.name, part=Part.SLICE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .. import names
-from ..claims import Claim
+from ..claims import Claim, Part
 from .reading import Plain
 
 
@@ -18,4 +18,6 @@ class Tuya(Plain):
         halves = amounts.get(names.TUYA_SGPU, 0)
         if not halves:
             return None
-        return Claim(halves, None, None, exclusive=False, distinct=True, dialect=self.name, memory_pct=50)
+        return Claim(
+            halves, None, None, exclusive=False, distinct=True, dialect=self.name, memory_pct=50, part=Part.HALF
+        )

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard.capacity import Dealings
-from halfcard.cluster import Card, ClusterView, Node, Odd, read_node
+from halfcard.cards import Card, Node
+from halfcard.cluster import ClusterView, Odd, read_node
 
 
 def node(capacity: object, labels: object = None, name: str = "n1") -> dict[str, Any]:
@@ -16,6 +17,11 @@ def node(capacity: object, labels: object = None, name: str = "n1") -> dict[str,
 
 def cards(count: int, memory_mib: int | None, model: str = "") -> Node:
     return Node("n1", tuple(Card(index, model, memory_mib) for index in range(count)))
+
+
+def sliced(count: int, memory_mib: int | None, model: str, resource: str, replicas: int) -> Node:
+    found = tuple(Card(index, model, memory_mib, replicas=replicas) for index in range(count))
+    return Node("n1", found, slices=resource)
 
 
 T4 = {
@@ -81,15 +87,19 @@ BELIEVED = {
     ),
     "nvidia, time-sliced under the same name": (
         node({"nvidia.com/gpu": "20"}, T4),
-        cards(2, 15360, "Tesla-T4"),
+        sliced(2, 15360, "Tesla-T4", "nvidia.com/gpu", 10),
     ),
     "nvidia, time-sliced under a name of its own": (
         node({"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "20"}, T4),
-        cards(2, 15360, "Tesla-T4"),
+        sliced(2, 15360, "Tesla-T4", "nvidia.com/gpu.shared", 10),
     ),
     "nvidia, replicas known but not the count": (
         node({"nvidia.com/gpu": "20"}, {"nvidia.com/gpu.replicas": "10"}),
-        cards(2, None),
+        sliced(2, None, "", "nvidia.com/gpu", 10),
+    ),
+    "nvidia, the count known but not the replicas": (
+        node({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu.count": "2"}),
+        sliced(2, None, "", "nvidia.com/gpu", 4),
     ),
     "the finest books win over the label of the same card": (
         node({"tencent.com/vcuda-core": "100", "tencent.com/vcuda-memory": "59", "nvidia.com/gpu": "1"}, T4),
@@ -99,7 +109,7 @@ BELIEVED = {
         node({"tencent.com/vcuda-core": "0", "tencent.com/vcuda-memory": "0", "nvidia.com/gpu": "2"}),
         cards(2, None),
     ),
-    "no GPU": (node({"cpu": "32", "memory": "64Gi"}), cards(0, None)),
+    "no GPU": (node({"ephemeral-storage": "32", "pods": "110"}), cards(0, None)),
     "nothing published yet": (node(None), cards(0, None)),
     "capacity is no mapping": (node(["x"]), cards(0, None)),
 }
@@ -134,6 +144,7 @@ ODD = {
         {"volcano.sh/gpu-memory": "14"},
         "volcano.sh/gpu-number, which is missing",
     ),
+    "more slices than anybody cuts": ({"nvidia.com/gpu": "1000000"}, "a node has at most 1024"),
     "units without cards": ({"tuya.com/vcuda-memory": "344"}, "beside the number of cards"),
 }
 

@@ -39,6 +39,7 @@ CODES: Final = {
     "HC011": "MIXED_POD",
     "HC012": "ONE_KIND",
     "HC013": "PER_CENT",
+    "HC014": "POLICY",
     "HC020": "OWNED",
     "HC021": "ENV_WIDENS",
     "HC022": "ENV_LOOSENS",

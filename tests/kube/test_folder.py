@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from halfcard.capacity import Dealings
-from halfcard.cluster import Card, Node
+from halfcard.cards import Card, Node
 from kube.folder import FolderSource
 from kube.manifests import ManifestError
 from kube.source import ClusterSource

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from halfcard import names
 from halfcard.asks import Wish, read_pod
-from halfcard.claims import Claim, memory_share, whole_cards
+from halfcard.claims import Claim, Part, memory_share, whole_cards
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.reading import MAX_AMOUNT
@@ -55,7 +55,7 @@ CLAIMS: Final = {
     "tuya's vcuda: memory alone, compute is free": ({"tuya_memory": 20}, memory_share(5120, "tuya-vcuda")),
     "tuya: two halves, of different cards": (
         {"sgpu": 2},
-        Claim(2, None, None, exclusive=False, distinct=True, dialect="tuya", memory_pct=50),
+        Claim(2, None, None, exclusive=False, distinct=True, dialect="tuya", memory_pct=50, part=Part.HALF),
     ),
     "aliyun: memory": ({"gpu_mem": 3}, Claim(1, None, 3072, exclusive=False, distinct=False, dialect="aliyun")),
     "volcano: memory": (
@@ -66,7 +66,7 @@ CLAIMS: Final = {
     "nvidia: cards": ({"gpu": 2}, Claim(2, None, None, exclusive=True, distinct=True, dialect="nvidia")),
     "nvidia: a slot": (
         {"gpu_shared": 1},
-        Claim(1, None, None, exclusive=False, distinct=False, dialect="nvidia"),
+        Claim(1, None, None, exclusive=False, distinct=False, dialect="nvidia", part=Part.SLICE),
     ),
     "hami: MiB and cores of each of two cards": (
         {"gpu": 2, "gpumem": 3000, "gpucores": 30},

@@ -1,0 +1,48 @@
+"""Cards and the nodes that have them, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One physical card; `memory_mib` is None where the node does not say, `model` is then empty likewise.
+
+    Attributes:
+        uuid: empty where only the node's capacity is known.
+        numa: the NUMA node it hangs on, None where nobody says.
+        links: by the index of another card, how well the two are connected: the more the better.
+        replicas: into how many time slices it is sold.
+        why_not: why nothing new may be placed on it; empty for a card in order.
+    """
+
+    index: int
+    model: str
+    memory_mib: int | None
+    uuid: str = ""
+    numa: int | None = None
+    links: tuple[tuple[int, int], ...] = ()
+    replicas: int = 1
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node and its cards.
+
+    Attributes:
+        slices: the resource under which time slices of its cards are sold; empty for none.
+        pool: the group of nodes that it belongs to, by its label.
+        cpu_milli: what pods may ask of it, as is `memory_mib`.
+        published: the extended resources in its capacity; who reads it to people wants their names.
+    """
+
+    name: str
+    cards: tuple[Card, ...] = ()
+    slices: str = ""
+    pool: str = ""
+    address: str = ""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    published: frozenset[str] = field(default=frozenset(), compare=False)

@@ -1,0 +1,97 @@
+"""The cards of a node as our agent writes them into the annotation `halfcard.dev/inventory`, and back.
+
+The law: it is a node's word about itself. What cannot be is refused with a sentence, as capacity is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from . import names
+from .capacity import MAX_CARD_MIB, MAX_CARDS, MOST_REPLICAS, ImplausibleError, refused
+from .cards import Card
+from .problems import printable
+from .stored import MOST_ANNOTATED
+
+WHERE: Final = f'metadata.annotations["{names.INVENTORY}"]'
+_MOST_LINKED: Final = 2**31
+_NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,127}", re.ASCII)
+_MODEL_CHARS: Final = 100
+_REASON_CHARS: Final = 200
+
+
+class _Card(msgspec.Struct, omit_defaults=True):
+    index: int
+    uuid: str = ""
+    model: str = ""
+    memory_mib: int | None = None
+    numa: int | None = None
+    links: dict[int, int] = {}
+    replicas: int = 1
+    unhealthy: str = ""
+
+
+_CARDS: Final = msgspec.json.Decoder(list[_Card])
+
+
+def write_inventory(cards: Iterable[Card]) -> str:
+    return msgspec.json.encode([_written(card) for card in cards]).decode()
+
+
+def _written(card: Card) -> _Card:
+    links = dict(card.links)
+    return _Card(card.index, card.uuid, card.model, card.memory_mib, card.numa, links, card.replicas, card.why_not)
+
+
+def read_inventory(text: str) -> tuple[Card, ...]:
+    """The cards.
+
+    Raises:
+        ImplausibleError: the text is none, or says what cannot be.
+    """
+    if len(text) > MOST_ANNOTATED:
+        raise _refused(text, f"it has at most {MOST_ANNOTATED} characters")
+    try:
+        found = _CARDS.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        raise _refused(text, f"it is a JSON list of cards: {error}") from None
+    if len(found) > MAX_CARDS:
+        raise _refused(len(found), f"a node has at most {MAX_CARDS} cards")
+    cards = tuple([_read(card) for card in found])
+    uuids = [card.uuid for card in cards if card.uuid]
+    if len({card.index for card in cards}) < len(cards) or len(set(uuids)) < len(uuids):
+        raise _refused(text, "every card has an index and a uuid of its own")
+    return cards
+
+
+def _read(card: _Card) -> Card:
+    for what, number, least, most in (
+        ("the index of a card", card.index, 0, MAX_CARDS - 1),
+        ("memory of a card in MiB", card.memory_mib, 1, MAX_CARD_MIB),
+        ("the NUMA node of a card", card.numa, -1, MAX_CARDS),
+        ("the number of time slices of a card", card.replicas, 1, MOST_REPLICAS),
+        *(("the index of a linked card", index, 0, MAX_CARDS - 1) for index in card.links),
+        *(("the strength of a link", strength, 0, _MOST_LINKED) for strength in card.links.values()),
+    ):
+        if number is not None and not least <= number <= most:
+            raise _refused(number, f"{what} is from {least} to {most}")
+    if card.uuid and not _NAME.fullmatch(card.uuid):
+        raise _refused(card.uuid, "a uuid begins with a letter, so that it is no index, and has no spaces")
+    return Card(
+        card.index,
+        printable(card.model, _MODEL_CHARS),
+        card.memory_mib,
+        card.uuid,
+        card.numa,
+        tuple(sorted(card.links.items())),
+        card.replicas,
+        printable(card.unhealthy, _REASON_CHARS),
+    )
+
+
+def _refused(got: object, rule: str) -> ImplausibleError:
+    return refused(WHERE, got, rule)
