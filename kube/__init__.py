@@ -1,1 +1,1 @@
-"""Where the cluster is read: manifests, a folder of them that stands in for an API server, and a real one."""
+"""Where the cluster is read and written: manifests, a folder of them in place of an API server, and a real one."""

@@ -1,7 +1,7 @@
 """One collection of an API server: all of it in pages, then every change as it happens.
 
 The law: a change is seen once and in order from the version of the list on; where the server has forgotten that
-version it says so, and the collection is listed again.
+version it says so, and the collection is listed again. One odd object spoils only itself.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
+from halfcard.problems import printable
+
 from .access import Access
 
 PAGE: Final = 100
-"""Objects in one answer: decoding holds the interpreter, and calls are answered beside us."""
+"""Objects in one answer, where nobody knows how large they are."""
 
 LIST_TIMEOUT_S: Final = 30.0
 WATCH_LENGTH_S: Final = 300
@@ -26,6 +28,9 @@ SILENCE_S: Final = 90.0
 """A watch that is silent for so long may be dead: the server sends a bookmark every minute."""
 
 _GONE: Final = 410
+_PROBLEM_CHARS: Final = 300
+
+T = TypeVar("T")
 
 
 class ApiError(Exception):
@@ -36,11 +41,24 @@ class ExpiredError(ApiError):
     """The version that we know is too old to go on from."""
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One line of a watch."""
+class Undecodable(NamedTuple):
+    """An object that is not what was expected; what could be read of its names, and the reason."""
+
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{place or '(without a name)'} is left out: {self.why}"
+
+
+class Change(NamedTuple, Generic[T]):
+    """What happened to one object: ADDED, MODIFIED or DELETED."""
 
     type: str
-    object: dict[str, Any]
+    object: T | Undecodable
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -50,7 +68,23 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 class _Page(msgspec.Struct):
     metadata: _ListMeta
-    items: list[dict[str, Any]] | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Names = msgspec.field(default_factory=_Names)
 
 
 class _Refusal(msgspec.Struct):
@@ -59,32 +93,46 @@ class _Refusal(msgspec.Struct):
 
 
 _PAGES: Final = msgspec.json.Decoder(_Page)
-_CHANGES: Final = msgspec.json.Decoder(Change)
+_LINES: Final = msgspec.json.Decoder(_Line)
+_NAMED: Final = msgspec.json.Decoder(_Named)
 
 
-class Collection:
+class Collection(Generic[T]):
     """One collection; used by one thread, except `abandon`."""
 
-    def __init__(self, access: Access, path: str) -> None:
+    def __init__(self, access: Access, path: str, item: type[T], page: int = PAGE) -> None:
         self._access = access
         self._path = path
+        self._page_size = page
+        self._decode = msgspec.json.Decoder(item).decode
         self._open: http.client.HTTPConnection | None = None
+        self._abandoned = False
 
-    def pages(self) -> Iterator[tuple[list[dict[str, Any]], str]]:
+    def pages(self) -> Iterator[tuple[list[T | Undecodable], str]]:
         """Everything, some at a time, each with the version that the whole has."""
         token: str | None = ""
         while token is not None:
-            page = self._page({"limit": str(PAGE), **({"continue": token} if token else {})})
-            yield page.items or [], page.metadata.resource_version
+            page = self._page({"limit": str(self._page_size), **({"continue": token} if token else {})})
+            yield [self._item(raw) for raw in page.items or ()], page.metadata.resource_version
             token = page.metadata.continues or None
 
     def _page(self, query: dict[str, str]) -> _Page:
         with self._get(query, LIST_TIMEOUT_S) as answer:
             return _PAGES.decode(answer.read())
 
+    def _item(self, raw: msgspec.Raw) -> T | Undecodable:
+        try:
+            return self._decode(raw)
+        except msgspec.MsgspecError as error:
+            known = _names(raw)
+            return Undecodable(known.namespace, known.name, known.uid, printable(str(error), _PROBLEM_CHARS))
+
     @contextmanager
-    def watch(self, version: str) -> Iterator[Iterator[Change]]:
-        """What happens after a version, until the server or silence ends it; entered when the server agreed."""
+    def watch(self, version: str) -> Iterator[Iterator[tuple[str, Change[T] | None]]]:
+        """What happens after a version, until the server or silence ends it; entered when the server agreed.
+
+        Each line is a version to go on from, empty where it does not say, and a change, None for a bookmark.
+        """
         query = {
             "watch": "1",
             "allowWatchBookmarks": "true",
@@ -92,10 +140,26 @@ class Collection:
             "timeoutSeconds": str(WATCH_LENGTH_S),
         }
         with self._get(query, SILENCE_S) as answer:
-            yield _changes(answer)
+            yield self._changes(answer)
+
+    def _changes(self, answer: http.client.HTTPResponse) -> Iterator[tuple[str, Change[T] | None]]:
+        with suppress(TimeoutError):
+            while line := answer.readline():
+                event = _LINES.decode(line)
+                yield _names(event.object).resource_version, self._change(event)
+
+    def _change(self, line: _Line) -> Change[T] | None:
+        if line.type == "ERROR":
+            raise _as_error(msgspec.json.decode(line.object, type=_Refusal, strict=False), "a watch")
+        return None if line.type == "BOOKMARK" else Change(line.type, self._item(line.object))
 
     def abandon(self) -> None:
-        """Ends a waiting call from another thread."""
+        """From another thread: ends the call that waits, and every later one."""
+        self._abandoned = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """From another thread: ends the call that waits."""
         connection = self._open
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
@@ -105,6 +169,9 @@ class Collection:
     def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:
         connection = self._open = self._access.connect(timeout_s)
         try:
+            connection.connect()
+            if self._abandoned:  # asked when there is a socket: from now on `abandon` finds it
+                raise ConnectionAbortedError("abandoned")
             connection.request(
                 "GET", f"{self._access.prefix}{self._path}?{urlencode(query)}", headers=self._access.headers()
             )
@@ -117,16 +184,11 @@ class Collection:
             connection.close()
 
 
-def _changes(answer: http.client.HTTPResponse) -> Iterator[Change]:
-    with suppress(TimeoutError):
-        while line := answer.readline():
-            yield _checked(_CHANGES.decode(line))
-
-
-def _checked(change: Change) -> Change:
-    if change.type == "ERROR":
-        raise _as_error(msgspec.convert(change.object, _Refusal, strict=False), "a watch")
-    return change
+def _names(raw: msgspec.Raw) -> _Names:
+    try:
+        return _NAMED.decode(raw).metadata
+    except msgspec.MsgspecError:
+        return _Names()
 
 
 def _refused(status: int, body: bytes, path: str) -> ApiError:

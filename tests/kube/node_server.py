@@ -6,9 +6,11 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from .listening import listening
 
 Object = dict[str, Any]
 PAGE = 3
@@ -31,7 +33,7 @@ class NodeServer:
         self.calls: list[dict[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.changed = threading.Condition()
-        self._generation = 0
+        self.generation = 0
         self.port = 0
 
     @property
@@ -66,7 +68,7 @@ class NodeServer:
     def cut(self) -> None:
         """Ends all watches in the middle."""
         with self.changed:
-            self._generation += 1
+            self.generation += 1
             self.changed.notify_all()
 
     def lists(self) -> int:
@@ -81,17 +83,18 @@ class NodeServer:
             metadata["continue"] = str(begin + PAGE)
         return {"kind": "NodeList", "metadata": metadata, "items": everything[begin : begin + PAGE] or None}
 
-    def stream(self, query: dict[str, str]) -> Iterator[Object]:
-        seen, generation = int(query["resourceVersion"]), self._generation
+    def stream(self, query: dict[str, str], generation: int) -> Iterator[Object]:
+        """Until the generation of the call's beginning is cut."""
+        seen = int(query["resourceVersion"])
         if seen < self.forgotten:
             refusal = {"kind": "Status", "code": 410, "message": "too old resource version"}
             yield {"type": "ERROR", "object": refusal}
             return
         while True:
             with self.changed:
-                while self.version <= seen and self._generation == generation:
+                while self.version <= seen and self.generation == generation:
                     self.changed.wait()
-                if self._generation > generation:
+                if self.generation > generation:
                     return
                 fresh, seen = self.history[seen:], self.version
             yield from fresh
@@ -105,6 +108,7 @@ def serving() -> Iterator[NodeServer]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            generation = state.generation
             query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
             state.calls.append(query)
             state.headers.append(dict(self.headers))
@@ -112,7 +116,7 @@ def serving() -> Iterator[NodeServer]:
                 code, message = state.refusal
                 self._answer(code, json.dumps({"kind": "Status", "message": message, "code": code}).encode())
             elif "watch" in query:
-                self._stream(query)
+                self._stream(query, generation)
             else:
                 self._answer(200, json.dumps(state.page(query)).encode())
 
@@ -122,12 +126,12 @@ def serving() -> Iterator[NodeServer]:
             self.end_headers()
             self.wfile.write(body)
 
-        def _stream(self, query: dict[str, str]) -> None:
+        def _stream(self, query: dict[str, str], generation: int) -> None:
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.close_connection = True
-            for event in state.stream(query):
+            for event in state.stream(query, generation):
                 line = json.dumps(event).encode() + b"\n"
                 for part in (line[:7], line[7:]):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
@@ -135,15 +139,8 @@ def serving() -> Iterator[NodeServer]:
         def log_message(self, *_: object) -> None:
             """Stays quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield state
-    finally:
-        state.cut()
-        server.shutdown()
-        thread.join()
-        server.socket.close()
+    with listening(Handler) as state.port:
+        try:
+            yield state
+        finally:
+            state.cut()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-import kube.api
+import kube.follower
 from kube.access import Access
 from kube.api import ApiSource
 
@@ -17,7 +17,7 @@ from .test_folder import until
 
 @pytest.fixture(autouse=True)
 def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kube.api, "_FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(kube.follower, "_FIRST_RETRY_S", 0.01)
 
 
 @contextlib.asynccontextmanager
@@ -80,7 +80,7 @@ def test_a_heartbeat_makes_no_new_view() -> None:
         view = source.view()
         server.put(node("a", 4, heartbeat=1))
         server.bookmark()
-        await until(lambda: source._version == "3")
+        await until(lambda: source._follower.version == "3")
         assert source.view() is view
 
     tell(story, "a")

@@ -1,0 +1,103 @@
+"""One kept HTTP connection to the API server on the event loop: a request at a time, each with its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple, cast
+
+import httptools
+import msgspec
+
+_UNTOLD: Final = "the API server closed the connection before it answered"
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+    def message(self) -> str:
+        """The API server's own words, where it refused; empty where it found none."""
+        try:
+            return msgspec.json.decode(self.body, type=_Status).message
+        except msgspec.MsgspecError:
+            return ""
+
+
+class KeptConnection(asyncio.Protocol):
+    """Made by the loop; httptools calls the methods that begin with `on_`.
+
+    Attributes:
+        usable: may another request be sent?
+        heard: has a byte of the answer come?
+        opened_at: loop time, as is `used_at`.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.usable = True
+        self.heard = False
+        self.opened_at = self.used_at = now
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+
+    async def ask(self, request: bytes) -> Answer:
+        """Sends a request and waits for its answer; nothing else may be asked meanwhile.
+
+        Raises:
+            ConnectionError: there is no answer, or none that is HTTP.
+        """
+        assert self._transport is not None  # noqa: S101  (the loop connects before it hands us out)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._parser = httptools.HttpResponseParser(self)
+        self._body: list[bytes] = []
+        self.heard = False
+        self._transport.write(request)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def close(self) -> None:
+        """Also in the middle of an answer: nobody may take what is still to come for the next one's."""
+        self.usable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # a socket's always is; uvloop's does not inherit from it
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:
+            return self.close()  # nobody asked
+        self.heard = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._end(ConnectionError(f"the API server's answer is no HTTP: {error}"))
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(exc if isinstance(exc, OSError) else ConnectionError(_UNTOLD))
+
+    def _end(self, error: OSError) -> None:
+        self.close()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+    # What the parser tells
+
+    def on_body(self, part: bytes) -> None:
+        self._body.append(part)
+
+    def on_message_complete(self) -> None:
+        if self._answer is None or self._parser.get_status_code() < 200:
+            return
+        first = not self._answer.done()
+        self.usable = self.usable and first and self._parser.should_keep_alive()
+        if first:
+            self._answer.set_result(Answer(self._parser.get_status_code(), b"".join(self._body)))

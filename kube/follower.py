@@ -1,0 +1,143 @@
+"""One collection, followed by a thread of its own: everything once, then every change, for as long as we live.
+
+The law: what was known stays known. A lost connection is reported and retried, it never empties what was seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import random
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from halfcard.problems import printable
+
+from .access import AccessError
+from .list_watch import ApiError, Change, Collection, ExpiredError, Undecodable
+
+_FIRST_RETRY_S: Final = 0.5
+_LAST_RETRY_S: Final = 30.0
+_DOUBLINGS: Final = 6
+_PROBLEM_CHARS: Final = 300
+
+_FAILURES: Final = (ApiError, AccessError, OSError, http.client.HTTPException, msgspec.MsgspecError)
+"""All that a server, a network and a proxy between them do; anything else is a bug of ours."""
+
+T = TypeVar("T")
+Pages = Iterator[list[T | Undecodable]]
+
+
+class Follower(Generic[T]):
+    """Calls back in its own thread: `listed` with pages still to come, `changed` with one change at a time.
+
+    Pages may end with an error that is not for `listed` to handle: it keeps what it had until it has them all.
+
+    Attributes:
+        ready: has everything been seen once? Stays true when the collection can later not be followed.
+        trouble: what is wrong right now, in one sentence.
+        version: where the next watch goes on from.
+    """
+
+    def __init__(
+        self,
+        collection: Collection[T],
+        *,
+        listed: Callable[[Pages[T]], None],
+        changed: Callable[[Change[T]], None],
+        name: str,
+    ) -> None:
+        self.ready = False
+        self.trouble: str | None = None
+        self.version: str | None = None
+        self._collection = collection
+        self._listed = listed
+        self._changed = changed
+        self._name = name
+        self._stopping = Event()
+        self._outdated = Event()
+
+    def list_anew(self) -> None:
+        """From any thread: what is known is listed again, by a list that begins after this call."""
+        self._outdated.set()
+        self._collection.interrupt()
+
+    async def run(self) -> None:
+        """Once in the life of a follower, until cancelled; a bug in the thread is raised here."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def run() -> None:
+            try:
+                self._follow()
+            except Exception as bug:  # noqa: BLE001  (carried over to the caller)
+                if not self._stopping.is_set():
+                    loop.call_soon_threadsafe(ended.set_exception, bug)
+
+        Thread(target=run, name=self._name, daemon=True).start()
+        try:
+            await ended
+        finally:
+            self._stopping.set()
+            self._collection.abandon()
+
+    def _follow(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._follow_once()
+                failures = 0
+            except _FAILURES as error:
+                if not self._outdated.is_set():
+                    failures = 1 if self.trouble is None else failures + 1
+                    self._fail(error)
+            self._wait(_pause(failures))
+
+    def _wait(self, seconds: float) -> None:
+        if not self._outdated.is_set():
+            self._stopping.wait(seconds)
+
+    def _follow_once(self) -> None:
+        """Everything first, where no version is known to go on from; then changes for as long as they come."""
+        if self._outdated.is_set():
+            self._outdated.clear()
+            self.version = None
+        if self.version is None:
+            self.version = self._list()
+        with self._collection.watch(self.version) as changes:
+            self.trouble = None
+            if self._outdated.is_set():  # asked when the watch can be interrupted: from now on it will be
+                return
+            for version, change in changes:
+                if change is not None:
+                    self._changed(change)
+                self.version = version or self.version
+                if self._outdated.is_set():
+                    return
+
+    def _list(self) -> str:
+        version = ""
+
+        def pages() -> Pages[T]:
+            nonlocal version
+            for items, version in self._collection.pages():  # noqa: B007  (the last one counts)
+                yield items
+
+        self._listed(pages())
+        self.ready = True
+        return version
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, ExpiredError):
+            self.version = None
+        why = str(error) or type(error).__name__
+        self.trouble = printable(f"{self._name} may be out of date: {why}", _PROBLEM_CHARS)
+
+
+def _pause(failures: int) -> float:
+    """Random below a bound that doubles, so that many of us do not return at the same moment."""
+    bound = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(failures, _DOUBLINGS))
+    return random.uniform(0, bound)  # noqa: S311  (no secret)
