@@ -19,11 +19,12 @@ from serving.lifecycle import run
 from serving.listener import Stopping
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 from .arguments import add_common
 from .process import Addresses, Webhook
-from .settings import SettingsError
-from .settings_file import settings_from
+from .settings import policy_of
 
 BAD_ARGUMENTS: Final = 2
 COULD_NOT_START: Final = 3
@@ -47,7 +48,7 @@ def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
     settings = settings_from(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     return Webhook(
-        settings.policy(),
+        policy_of(settings),
         ApiSource(access, settings.dealings()),
         ReloadingContext(TlsFiles(arguments.tls_dir / "tls.crt", arguments.tls_dir / "tls.key")),
         Addresses(arguments.admission, arguments.status),

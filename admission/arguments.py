@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from halfcard import names
-from serving.address import Address, parse_address
+from serving.address import argument
 from serving.listener import Stopping
 from serving.log import LogForm
 
@@ -15,14 +15,14 @@ def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) 
     """`admission` and `status` are the default addresses."""
     parser.add_argument(
         "--admission",
-        type=_address,
+        type=argument,
         default=admission,
         metavar="ADDRESS",
         help="where the webhook listens, over TLS (default %(default)s; port 0: any free one)",
     )
     parser.add_argument(
         "--status",
-        type=_address,
+        type=argument,
         default=status,
         metavar="ADDRESS",
         help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
@@ -36,10 +36,3 @@ def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) 
         help="how long to serve on as before after SIGTERM (default %(default)s)",
     )
     parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
-
-
-def _address(text: str) -> Address:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

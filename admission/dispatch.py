@@ -20,7 +20,9 @@ from .workloads import TEMPLATES, mutate_workload, validate_workload
 
 Decision = Callable[[Request, Policy, ClusterView], Verdict]
 
-_JUDGED_POD_SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
+_WHOLE_PODS: Final = frozenset({("Pod", ""), ("Pod", "ephemeralcontainers"), ("Pod", "resize")})
+_SIDE_DOORS: Final = frozenset({("Binding", "binding"), ("Binding", ""), ("Pod", "status")})
+"""To a pod's annotations: those of a Binding are merged into the pod, and a status brings metadata along."""
 
 
 def decide(path: str, review: Review, policy: Policy, cluster: ClusterView) -> Verdict:
@@ -35,9 +37,9 @@ def decide(path: str, review: Review, policy: Policy, cluster: ClusterView) -> V
         raise Malformed(f"the object does not have the shape of a {request.kind.kind}: {error}") from error
 
 
-def _pod(request: Request) -> tuple[Pod, Pod | None] | None:
-    """The pod and what it was; None for another kind or a subresource that is none of our business."""
-    if request.kind.kind != "Pod" or (request.sub_resource or "") not in _JUDGED_POD_SUBRESOURCES:
+def _pod(request: Request, judged: frozenset[tuple[str, str]]) -> tuple[Pod, Pod | None] | None:
+    """The pod, or as much of it as a Binding says, and what it was; None for what is not judged here."""
+    if (request.kind.kind, request.sub_resource or "") not in judged:
         return None
     old = msgspec.convert(request.old_object, Pod) if request.old_object is not None else None
     return msgspec.convert(request.object, Pod), old
@@ -48,7 +50,7 @@ def _around(request: Request, policy: Policy, cluster: ClusterView, stage: Stage
 
 
 def _mutate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
-    read = _pod(request)
+    read = _pod(request, _WHOLE_PODS)
     if read is None:
         return ALLOWED
     around = _around(request, policy, cluster, Stage.PROPOSED)
@@ -56,7 +58,14 @@ def _mutate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verd
 
 
 def _validate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
-    read = _pod(request)
+    return _validate(_pod(request, _WHOLE_PODS), request, policy, cluster)
+
+
+def _validate_records(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    return _validate(_pod(request, _SIDE_DOORS), request, policy, cluster)
+
+
+def _validate(read: tuple[Pod, Pod | None] | None, request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
     if read is None:
         return ALLOWED
     return validate_pod(read[0], _around(request, policy, cluster, Stage.FINAL), old=read[1])
@@ -86,6 +95,7 @@ def _mutate_quotas(request: Request, policy: Policy, _cluster: ClusterView) -> V
 DECISIONS: Final[Mapping[str, Decision]] = {
     names.MUTATE_PODS_PATH: _mutate_pods,
     names.VALIDATE_PODS_PATH: _validate_pods,
+    names.VALIDATE_RECORDS_PATH: _validate_records,
     names.MUTATE_WORKLOADS_PATH: _mutate_workloads,
     names.VALIDATE_WORKLOADS_PATH: _validate_workloads,
     names.MUTATE_QUOTAS_PATH: _mutate_quotas,

@@ -6,20 +6,18 @@ our own bug 500 with a reference that the log explains.
 
 from __future__ import annotations
 
-import asyncio
-import re
 import secrets
 import time
 import traceback
-import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
 from halfcard.cluster import ClusterView
 from halfcard.problems import printable
+from serving.bodies import JSON, Refused, body_in_time, check_head, respond
 from serving.log import Log
 
 from . import wire
@@ -28,22 +26,10 @@ from .metrics import Metrics
 from .policy import Policy
 from .review import Verdict
 
-_JSON: Final = b"application/json"
-_TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
 _LONGEST_SENTENCE: Final = 400
 """It may quote the caller, in a log line and in an answer."""
 
 _LONGEST_NAME: Final = 253
-_LONGEST_READ_S: Final = 30.0
-"""The API server never waits longer for a webhook."""
-
-
-class Refused(Exception):
-    """The request cannot be read; status and a sentence for the caller."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +46,13 @@ class Endpoint:
             status, content_type, body = await self._respond(scope, receive)
         finally:
             self.metrics.in_flight -= 1
-        await _send(send, status, content_type, body)
+        await respond(send, status, content_type, body)
 
     async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
         try:
-            check_head(scope)
-            body = await _body_in_time(scope, receive)
-            return 200, _JSON, self._judge(body)
+            check_head(scope, wire.MAX_BODY_BYTES)
+            body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
+            return 200, JSON, self._judge(body)
         except Refused as refused:
             return self._failed(refused.status, str(refused))
         except wire.Malformed as malformed:
@@ -117,72 +103,3 @@ class Endpoint:
 def _short(name: str | None) -> str | None:
     """Kubernetes has no longer names; whoever calls us directly may."""
     return name and name[:_LONGEST_NAME]
-
-
-def check_head(scope: Scope) -> None:
-    if scope["method"] != "POST":
-        raise Refused(405, f"use POST, not {scope['method']}")
-    is_typed = False
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            is_typed = True
-            if value.split(b";", 1)[0].strip().lower() != _JSON:
-                raise Refused(415, f"send Content-Type: application/json, not {value.decode('latin-1')[:80]!r}")
-        elif name == b"content-length" and value.isdigit() and int(value[:20]) > wire.MAX_BODY_BYTES:
-            raise _too_large()
-    if not is_typed:
-        raise Refused(415, "send Content-Type: application/json")
-
-
-async def _body_in_time(scope: Scope, receive: Receive) -> bytes:
-    """A body that is there at once, as nearly all are, arms no timer: that would cost more than any rule."""
-    reading = _body(receive)
-    try:
-        waiting_for = reading.send(None)
-    except StopIteration as whole:
-        return bytes(whole.value)
-    patience = _patience(scope.get("query_string", b""))
-    try:
-        async with asyncio.timeout(patience):
-            return await _rest(reading, waiting_for)
-    except TimeoutError:
-        raise Refused(408, f"the body was not complete within {patience:g} s") from None
-
-
-@types.coroutine
-def _rest(reading: Coroutine[Any, Any, bytes], waiting_for: Any) -> Generator[Any, Any, bytes]:
-    """Goes on with what has begun and now waits."""
-    yield waiting_for
-    return (yield from reading.__await__())
-
-
-def _patience(query: bytes) -> float:
-    wanted = _TIMEOUT.search(query)
-    return min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused(400, "the caller went away before the body was complete")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > wire.MAX_BODY_BYTES:
-            raise _too_large()
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
-def _too_large() -> Refused:
-    return Refused(413, f"the body is larger than {wire.MAX_BODY_BYTES} bytes")
-
-
-async def _send(send: Send, status: int, content_type: bytes, body: bytes) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
-    if status == 405:
-        headers.append((b"allow", b"POST"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

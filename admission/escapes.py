@@ -12,6 +12,7 @@ from typing import Final
 
 from halfcard import names
 from halfcard.claims import Claim
+from halfcard.owned import is_owned
 from halfcard.pods import EnvFrom, EnvVar
 from halfcard.problems import (
     DEVICE_LIST,
@@ -36,15 +37,7 @@ _WATCHED: Final = (
     names.LIBRARY_PATH,
 )
 _OTHER_DOORS: Final = re.compile(r"^(/proc/([0-9]+|self|thread-self)(/task/[0-9]+)?/(root|cwd))+(?=/|$)")
-_OWNED: Final = re.compile(
-    f"(?:{'|'.join(map(re.escape, names.OWNED_PREFIXES))})|[^/]+(?:{'|'.join(map(re.escape, names.OWNED_SUFFIXES))})"
-)
 _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
-
-
-def is_owned(key: str) -> bool:
-    """Is the annotation or label a record of Halfcard or of a node agent?"""
-    return _OWNED.match(key) is not None
 
 
 def records_are_not_forged(subject: Subject) -> Iterator[Problem]:

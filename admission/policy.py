@@ -35,7 +35,7 @@ class Policy:
 
     dialects: Dialects = field(default_factory=Dialects)
     severities: Mapping[str, Severity] = field(default_factory=dict)
-    trusted_users: frozenset[str] = frozenset()
+    trusted_users: frozenset[str] = names.OWN_USERS
     exempt_namespaces: frozenset[str] = frozenset({names.KUBE_SYSTEM, names.NAMESPACE})
     schedulers: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
     default_core_limit: bool = True

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
-import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from kube.source import ClusterSource
 from serving.address import Address
 from serving.health import health_app
+from serving.jobs import Job, beside, report
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
 from serving.log import Log
@@ -26,9 +24,6 @@ from .policy import Policy
 
 ADMISSION: Final = "admission"
 STATUS: Final = "status"
-_REPORT_EVERY_S: Final = 1.0
-
-Job = Coroutine[Any, Any, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +51,7 @@ class Webhook:
         jobs: Sequence[Job] = (),
     ) -> None:
         """Serves until the process is told to stop; `jobs` run beside it."""
-        beside = (self.source.watch(), _report(self.source, self.log), *jobs)
-        async with _beside([_watched(job, self.log) for job in beside]):
+        async with beside((self.source.watch(), report(self.source.problems, self.log), *jobs), self.log):
             await serve(
                 self._listeners(lifecycle),
                 lifecycle=lifecycle,
@@ -78,34 +72,3 @@ class Webhook:
             Listener(ADMISSION, where.admission.host, where.admission.port, app, self.tls),
             Listener(STATUS, where.status.host, where.status.port, health),
         )
-
-
-@contextlib.asynccontextmanager
-async def _beside(jobs: Sequence[Job]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(job) for job in jobs]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _watched(job: Job, log: Log) -> None:
-    """A job that ends by a bug of ours says so; judging goes on with what is known."""
-    try:
-        await job
-    except Exception:  # noqa: BLE001 - whatever the bug is, it must not end in silence
-        log.error("a background job has ended", trace=traceback.format_exc())  # noqa: TRY400 - the trace is a field
-
-
-async def _report(source: ClusterSource, log: Log) -> None:
-    """Each problem with the cluster's state is said once, and once more when it comes back."""
-    said: tuple[str, ...] = ()
-    while True:
-        problems = source.problems()
-        for problem in problems:
-            if problem not in said:
-                log.warning("state", problem=problem)
-        said = problems
-        await asyncio.sleep(_REPORT_EVERY_S)

@@ -2,7 +2,8 @@
 
 What asks for no GPU and reaches for none is kept away by `matchConditions`: an outage of Halfcard touches, and a slow
 one delays, only what concerns it. Mutating fails open (what it would repair is refused by Kubernetes itself),
-validating pods fails closed, because it protects neighbours.
+validating pods fails closed, because it protects neighbours. Halfcard's own writes never come back to it: while the
+webhook is away, the extender still binds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _WORKLOADS: Final = (
     ("apps", ["deployments", "statefulsets", "daemonsets", "replicasets"]),
     ("batch", ["jobs", "cronjobs"]),
 )
+_MARKS: Final = ("annotations", "labels")
 
 
 def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
@@ -29,6 +31,7 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
     templates = concerns_us(dialects, pods=_TEMPLATE)
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
     resized = _rule("", ["pods/resize"], ["UPDATE"])
+    bound, reported = _rule("", ["pods/binding", "bindings"], ["CREATE"]), _rule("", ["pods/status"], ["UPDATE"])
     workloads = [_rule(group, resources) for group, resources in _WORKLOADS]
     quotas = [_rule("", ["resourcequotas"])]
     mutating = [
@@ -45,6 +48,7 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
             concerned,
             fails="Fail",
         ),
+        client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails="Fail"),
         client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
     ]
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
@@ -78,7 +82,10 @@ class _Client:
             "sideEffects": "None",
             "timeoutSeconds": _TIMEOUT_S,
             "admissionReviewVersions": ["v1", "v1beta1"],
-            "matchConditions": [{"name": "reaches-for-a-gpu", "expression": concerned}],
+            "matchConditions": [
+                {"name": "not-halfcard-itself", "expression": _NOT_HALFCARD},
+                {"name": "reaches-for-a-gpu", "expression": concerned},
+            ],
         }
 
 
@@ -165,9 +172,19 @@ def _carries_record(holder: str) -> str:
     begins = [f"k.startsWith('{prefix}')" for prefix in (*names.OWNED_PREFIXES, names.CDI_PREFIX)]
     contains = [f"k.contains('{suffix}')" for suffix in names.OWNED_SUFFIXES]
     is_record = " || ".join((*begins, *contains))
-    fields = [f"{holder}.metadata.{field}" for field in ("annotations", "labels")]
+    fields = [f"{holder}.metadata.{field}" for field in _MARKS]
     carries = " || ".join(f"(has({field}) && {field}.exists(k, {is_record}))" for field in fields)
     return f"(has({holder}.metadata) && ({carries}))"
+
+
+def _changes_record() -> str:
+    """A Binding has no old object; kubelets write a status again and again, and leave the metadata as they were."""
+    changed = " || ".join(f"{_entries('object', field)} != {_entries('oldObject', field)}" for field in _MARKS)
+    return f"({_carries_record('object')} || {_takes_record_away()}) && (oldObject == null || {changed})"
+
+
+def _entries(holder: str, field: str) -> str:
+    return f"(has({holder}.metadata.{field}) ? {holder}.metadata.{field} : {{}})"
 
 
 def _takes_record_away() -> str:
@@ -175,11 +192,14 @@ def _takes_record_away() -> str:
     return f"(oldObject != null && {_carries_record('oldObject')})"
 
 
+def _cel_list(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
+
+
+_NOT_HALFCARD: Final = f"!(request.userInfo.username in {_cel_list(sorted(names.OWN_USERS))})"
+
+
 def _limits_gpus(dialects: Dialects) -> str:
     keys = [side + resource for side in ("", "limits.", "requests.") for resource in sorted(dialects.resources)]
     marked = f"(has(object.metadata.annotations) && '{names.QUOTA_TWINS}' in object.metadata.annotations)"
     return f"(has(object.spec.hard) && object.spec.hard.exists(k, k in {_cel_list(keys)})) || {marked}"
-
-
-def _cel_list(texts: Iterable[str]) -> str:
-    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"

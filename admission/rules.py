@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from halfcard import names
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked, shape_problems
 from halfcard.claims import UNIT_MIB, WHOLE_CARD
 from halfcard.problems import (
@@ -14,11 +15,13 @@ from halfcard.problems import (
     CORE_LIMIT_IDLE,
     MEMORY_TOO_LARGE,
     NODE_NAME,
+    POLICY,
     SCHEDULER,
     UNREPAIRED,
     WHOLE_MEMORY,
     Problem,
 )
+from halfcard.wanted import POLICIES
 
 from .core_limit import limits_of, whole_number_in
 from .subject import Stage, Subject
@@ -76,6 +79,12 @@ def core_limit(subject: Subject) -> Iterator[Problem]:
             yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or remove it")
         elif not limit.has_share and number not in limit.whole_cores:
             yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "remove it")
+
+
+def policy_is_known(subject: Subject) -> Iterator[Problem]:
+    policy = subject.pod.annotations.get(names.ASK_POLICY)
+    if subject.claims and policy is not None and policy not in POLICIES:
+        yield POLICY.broken(f'metadata.annotations["{names.ASK_POLICY}"]', policy, f"use {' or '.join(POLICIES)}")
 
 
 def node_is_not_chosen(subject: Subject) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from halfcard import names
 from halfcard.asks import Asked, claims, read_pod
 from halfcard.claims import Claim
 from halfcard.cluster import ClusterView
@@ -34,6 +35,10 @@ class Circumstances(NamedTuple):
     @property
     def is_trusted(self) -> bool:
         return self.user in self.policy.trusted_users
+
+    @property
+    def is_kubelet(self) -> bool:
+        return self.user.startswith(names.NODE_USERS)
 
 
 class Subject(NamedTuple):

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import yaml
 
-from admission.settings import SettingsError
-from admission.settings_file import settings_from
+from admission.settings import policy_of
 from halfcard.capacity import Dealings
 from halfcard.cluster import NOTHING_KNOWN, ClusterView
 from kube.folder import FolderSource
 from kube.manifest_error import ManifestError
 from kube.manifests import Document, parse, read_path
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .judgement import Item, Judge, differences
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = settings_from(arguments.settings)
         cluster = _cluster(arguments.state, settings.dealings())
-        judge = Judge(settings.policy(), cluster, arguments.namespace, arguments.user)
+        judge = Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
         documents = list(_documents(arguments.files))
     except (ManifestError, SettingsError, OSError) as error:
         print(f"halfcard review: {error}", file=sys.stderr)

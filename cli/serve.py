@@ -12,8 +12,7 @@ from typing import Final
 
 from admission.arguments import add_common
 from admission.process import ADMISSION, STATUS, Addresses, Webhook
-from admission.settings import SettingsError
-from admission.settings_file import settings_from
+from admission.settings import policy_of
 from certs.folder import CertificateFiles, CertificateFolderError, ensure
 from certs.keeper import Keeper
 from certs.server_names import InvalidServerName, ServerNames, server_names
@@ -27,6 +26,8 @@ from serving.lifecycle import run as run_process
 from serving.listener import Stopping
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 from .exits import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
 
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         source = FolderSource(arguments.state, settings.dealings())
         files, wanted = _certificates(arguments)
         webhook = Webhook(
-            settings.policy(),
+            policy_of(settings),
             source,
             ReloadingContext(TlsFiles(files.certificate, files.key)),
             Addresses(arguments.admission, arguments.status),

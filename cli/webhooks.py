@@ -10,8 +10,9 @@ from pathlib import Path
 import yaml
 
 from admission.registration import configurations
-from admission.settings import SettingsError
-from admission.settings_file import settings_from
+from admission.settings import policy_of
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 from .exits import EXIT_OK, EXIT_USAGE
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        policy = settings_from(arguments.settings).policy()
+        policy = policy_of(settings_from(arguments.settings))
         bundle = base64.b64encode(arguments.ca.read_bytes()).decode() if arguments.ca else ""
     except (SettingsError, OSError) as error:
         print(f"halfcard webhooks: {error}", file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
-from admission import settings, wire
+from admission import wire
 from admission.metrics import Metrics
 from admission.policy import Policy
 from admission.registration import configurations
@@ -28,6 +28,7 @@ from kube import folder
 from serving import tls
 from serving.limits import Limits
 from serving.listener import Stopping
+from settings import installation
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -153,10 +154,10 @@ def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
 
 def settings_reference() -> str:
     """The settings model: its fields, defaults, and the sentence below each field."""
-    meanings = _sentences(settings, "Settings")
-    rows = ((code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(settings.Settings))
+    meanings = _sentences(installation, "Settings")
+    rows = ((code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(installation.Settings))
     parts = [table(("setting", "default", "meaning"), rows)]
-    for model, of in ((settings.VcudaPrefix, "vcuda_prefixes"), (settings.TolerationSetting, "add_tolerations")):
+    for model, of in ((installation.VcudaPrefix, "vcuda_prefixes"), (installation.TolerationSetting, "add_tolerations")):
         keys = ", ".join(_key(name, field) for name, field in _fields(model))
         parts.append(f"An entry of {code(of)} has {keys}.")
     return "\n\n".join(parts)

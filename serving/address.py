@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import socket
 from dataclasses import dataclass
@@ -34,6 +35,14 @@ def parse_address(text: str) -> Address:
             f"127.0.0.1:{example}, [::1]:{example}, or :{example} for every interface"
         )
     return Address(host[1:-1] if bracketed else host, int(port))
+
+
+def argument(text: str) -> Address:
+    """As argparse asks for a type."""
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _is_port(text: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from .settings import Settings, SettingsError, read_settings
+from .installation import Settings, SettingsError, read_settings
 
 
 def settings_from(path: Path | None) -> Settings:

@@ -1,4 +1,4 @@
-"""The settings of an installation, as people write them in a file, and the policy they make.
+"""The settings of an installation, as people write them in one file for all of its processes.
 
 Every mistake in the file is told at once, with its place.
 """
@@ -15,10 +15,8 @@ from halfcard.capacity import Dealings
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
-from halfcard.pods import Toleration
 from halfcard.problems import RULES, Severity
-
-from .policy import Placement, Policy
+from halfcard.wanted import POLICIES
 
 _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
@@ -61,7 +59,8 @@ class Settings(_Model):
     """By code: deny, warn or off."""
 
     trusted_users: list[str] = []
-    """Who may write the annotations that Halfcard and its peers own, such as a peer's node agent."""
+    """Who may write the annotations that Halfcard and its peers own, such as a peer's node agent, besides
+    Halfcard's own accounts."""
 
     exempt_namespaces: list[str] = []
     """Namespaces that are never judged, besides kube-system and Halfcard's own."""
@@ -74,6 +73,9 @@ class Settings(_Model):
 
     templates: Severity = Severity.DENY
     """What a mistake in a workload's template does."""
+
+    packing: str = "default"
+    """How the extender chooses among nodes and cards for pods that do not say."""
 
     set_scheduler_name: str | None = None
     """Given to GPU pods that name no scheduler."""
@@ -88,6 +90,11 @@ class Settings(_Model):
     @classmethod
     def _known_dialects(cls, wanted: list[str]) -> list[str]:
         return _known("dialect", wanted, [dialect.name for dialect in ALL])
+
+    @field_validator("packing")
+    @classmethod
+    def _known_policy(cls, wanted: str) -> str:
+        return _known("policy", [wanted], list(POLICIES))[0]
 
     @field_validator("severities", mode="before")
     @classmethod
@@ -115,17 +122,13 @@ class Settings(_Model):
             taken.append(each.prefix)
         return wanted
 
-    def policy(self) -> Policy:
-        return Policy(
-            dialects=Dialects((*self._chosen(), *self._prefixed())),
-            severities=self.severities,
-            trusted_users=frozenset(self.trusted_users),
-            exempt_namespaces=frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *self.exempt_namespaces}),
-            schedulers=frozenset(self.schedulers) | ({self.set_scheduler_name} if self.set_scheduler_name else set()),
-            default_core_limit=self.default_core_limit,
-            placement=self._placement(),
-            templates=self.templates,
-        )
+    def words(self) -> Dialects:
+        """What resources mean here."""
+        return Dialects((*self._chosen(), *self._prefixed()))
+
+    def prefixes(self) -> dict[str, str]:
+        """The domains of gpu-manager's resources, by dialect."""
+        return {dialect.name: dialect.prefix for dialect in self.words().table if isinstance(dialect, Vcuda)}
 
     def dealings(self) -> Dealings:
         """How nodes of this cluster publish what they have."""
@@ -142,10 +145,6 @@ class Settings(_Model):
 
     def _prefixed(self) -> list[Dialect]:
         return [Vcuda(each.prefix, each.prefix, each.memory_alone) for each in self.vcuda_prefixes]
-
-    def _placement(self) -> Placement:
-        tolerations = tuple(Toleration(**each.model_dump()) for each in self.add_tolerations)
-        return Placement(self.set_scheduler_name, self.set_runtime_class_name, tolerations)
 
 
 def _known(what: str, wanted: list[str], known: list[str]) -> list[str]:

@@ -13,7 +13,8 @@ from admission.policy import Policy
 from admission.review import Verdict
 from admission.wire import Kind, Request, Review, UserInfo
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN, Card, ClusterView, Node
+from halfcard.cards import Card, Node
+from halfcard.cluster import NOTHING_KNOWN, ClusterView
 from halfcard.patches import as_json
 
 Json = dict[str, Any]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from admission.dispatch import DECISIONS
@@ -21,6 +23,7 @@ def test_every_path_of_the_registration_has_a_decision() -> None:
         "/mutate/resourcequotas",
         "/mutate/workloads",
         "/validate/pods",
+        "/validate/records",
         "/validate/workloads",
     ]
 
@@ -33,16 +36,33 @@ def test_other_operations_pass_with_or_without_an_object(path: str, operation: s
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kind", ["Binding", "Eviction", "Service", "ConfigMap", "Scale", ""])
+@pytest.mark.parametrize("kind", ["Eviction", "Service", "ConfigMap", "Scale", ""])
 def test_unknown_kinds_are_allowed(path: str, kind: str) -> None:
     assert judge(path, {"spec": "any shape"}, kind=kind) is ALLOWED
 
 
-@pytest.mark.parametrize("subresource", ["status", "binding", "eviction", "log", "exec", "proxy"])
+@pytest.mark.parametrize("subresource", ["binding", "eviction", "log", "exec", "proxy"])
 def test_other_subresources_are_allowed(subresource: str) -> None:
     for path in PATHS:
         for kind in ("Pod", "Deployment", "ResourceQuota"):
             assert judge(path, BAD, old=pod(), kind=kind, subresource=subresource) is ALLOWED
+
+
+def judges(path: str, **around: Any) -> bool:
+    return judge(path, BAD, **around) is not ALLOWED
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("kind", "subresource"), [("Binding", "binding"), ("Binding", ""), ("Pod", "status")])
+def test_what_brings_annotations_by_a_side_door_is_judged_behind_one_path(
+    path: str, kind: str, subresource: str
+) -> None:
+    assert judges(path, kind=kind, subresource=subresource) is (path == names.VALIDATE_RECORDS_PATH)
+
+
+@pytest.mark.parametrize(("kind", "subresource"), [("Pod", ""), ("Pod", "resize"), ("Binding", "status")])
+def test_nothing_else_is_judged_there(kind: str, subresource: str) -> None:
+    assert not judges(names.VALIDATE_RECORDS_PATH, kind=kind, subresource=subresource)
 
 
 @pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize", "", None])
@@ -81,6 +101,7 @@ def test_a_create_without_an_object_breaks_the_protocol(path: str) -> None:
     ("path", "kind", "obj"),
     [
         (names.VALIDATE_PODS_PATH, "Pod", {"spec": []}),
+        (names.VALIDATE_RECORDS_PATH, "Binding", {"metadata": {"annotations": ["a"]}}),
         (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": {}}}),
         (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": [None]}}),
         (names.MUTATE_PODS_PATH, "Pod", {"spec": {"containers": [{"resources": {"limits": {"a": True}}}]}}),

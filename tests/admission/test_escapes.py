@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from admission.escapes import is_owned, leads_to_gpu
+from admission.escapes import leads_to_gpu
+from admission.policy import Policy
+from admission.review import Verdict
+from admission.settings import policy_of
 from halfcard import names
 from halfcard.cluster import ClusterView
+from halfcard.owned import is_owned
+from settings.installation import Settings
 
 from .judging import (
     AGENT,
@@ -16,6 +22,7 @@ from .judging import (
     codes,
     container,
     gpu,
+    judge,
     mutate,
     pod,
     validate,
@@ -50,6 +57,11 @@ def both_refuse(obj: Json, **around: Any) -> list[str]:
         ("volcano.sh/gpu-index", True),
         ("tencent.com/vcuda-core-limit", False),
         ("nothalfcard.dev/card", False),
+        (names.FENCE, True),
+        (names.PLACEMENT, True),
+        (names.ASK_POLICY, False),
+        (names.ASK_MODEL, False),
+        (names.ASK_UUID, False),
         ("predicate-time", False),
         ("app", False),
         ("", False),
@@ -61,6 +73,90 @@ def test_records_are_known_by_their_keys(key: str, owned: bool) -> None:  # noqa
 
 
 RECORD = "tencent.com/predicate-node"
+
+
+@pytest.mark.parametrize("user", sorted(names.OWN_USERS))
+def test_halfcards_own_accounts_are_trusted_whatever_the_settings_say(user: str) -> None:
+    obj = pod(gpu(), annotations={names.FENCE: "1"})
+    for policy in (Policy(), policy_of(Settings(trusted_users=["somebody"]))):
+        assert validate(obj, user=user, policy=policy).allowed
+    assert codes(validate(obj, user=user.replace(names.NAMESPACE, "team-a"))) == ["HC020"]
+
+
+@pytest.mark.parametrize("key", [names.FENCE, names.PLACEMENT])
+@pytest.mark.parametrize("now", [{}, {"note": "mine"}, "forged"])
+def test_a_tenant_does_not_lift_the_fence_of_a_waiting_pod_nor_its_record(key: str, now: Json | str) -> None:
+    old = pod(gpu(), annotations={key: "replica-a"})
+    new = pod(gpu(), annotations={key: now} if isinstance(now, str) else now)
+    (problem,) = validate(new, old=old).problems
+    assert (problem.code, problem.where) == ("HC020", f'metadata.annotations["{key}"]')
+    assert problem.fix == "put it back"
+
+
+def test_what_people_say_about_their_cards_is_theirs_to_write_and_change() -> None:
+    old = pod(gpu(), annotations={names.ASK_MODEL: "T4"})
+    assert validate(old).allowed
+    assert validate(pod(gpu(), annotations={names.ASK_MODEL: "A10", names.ASK_UUID: "GPU-1"}), old=old).allowed
+    assert validate(pod(gpu(), annotations={}), old=old).allowed
+
+
+# --- records by a side door ---------------------------------------------------------------------------------------
+
+
+def binding(annotations: Json | None = None, labels: Json | None = None) -> Json:
+    metadata = {"name": "train", "annotations": annotations, "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {key: value for key, value in metadata.items() if value is not None},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+
+
+def bind(obj: Json, subresource: str = "binding", **around: Any) -> Verdict:
+    return judge(names.VALIDATE_RECORDS_PATH, obj, kind="Binding", subresource=subresource, **around)
+
+
+@pytest.mark.parametrize("subresource", ["binding", ""])
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+@pytest.mark.parametrize("key", [RECORD, names.FENCE, names.PLACEMENT, "ALIYUN_COM_GPU_MEM_IDX"])
+def test_a_binding_brings_no_record_into_a_pod_unless_its_author_is_trusted(
+    subresource: str, field: str, key: str
+) -> None:
+    obj = binding(**{field: {key: "0", "note": "mine"}})
+    (problem,) = bind(obj, subresource).problems
+    assert (problem.code, problem.where, problem.fix) == ("HC020", f'metadata.{field}["{key}"]', "remove it")
+    assert bind(obj, subresource, user=AGENT, policy=TRUSTING).allowed
+    assert bind(obj, subresource, user=names.EXTENDER_SERVICE_ACCOUNT).allowed
+
+
+def test_a_binding_is_refused_in_the_words_of_a_pod() -> None:
+    annotations = {RECORD: "n1"}
+    assert bind(binding(annotations)).message == validate(pod(container(), annotations=annotations)).message
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"note": "mine", names.ASK_POLICY: "spread"}])
+def test_a_binding_without_a_record_is_any_schedulers_own_business(annotations: Json | None) -> None:
+    assert bind(binding(annotations)) == Verdict()
+
+
+def test_a_binding_hands_out_no_devices() -> None:
+    assert codes(bind(binding({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}))) == ["HC027"]
+
+
+def test_a_binding_cannot_excuse_its_record_by_calling_the_pod_a_mirror() -> None:
+    assert codes(bind(binding({names.MIRROR_POD: "hash", RECORD: "n1"}))) == ["HC020"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [({}, {RECORD: "n1"}), ({RECORD: "n1"}, {RECORD: "n2"}), ({RECORD: "n1"}, {})]
+)
+def test_a_status_brings_no_record_along(before: Json, now: Json) -> None:
+    old, new = (changed(pod(gpu(), annotations=each), "status", "phase", to="Running") for each in (before, now))
+    reported = partial(judge, names.VALIDATE_RECORDS_PATH, old=old, subresource="status")
+    assert codes(reported(new)) == ["HC020"]
+    assert reported(new, user=AGENT, policy=TRUSTING).allowed
+    assert reported(changed(old, "status", "phase", to="Failed")).allowed
 
 
 @pytest.mark.parametrize("field", ["annotations", "labels"])

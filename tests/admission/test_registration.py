@@ -26,6 +26,11 @@ def webhook(path: str) -> Json:
     return found
 
 
+def condition(path: str, name: str) -> str:
+    (found,) = (each["expression"] for each in webhook(path)["matchConditions"] if each["name"] == name)
+    return str(found)
+
+
 def sent(path: str) -> dict[str, list[str]]:
     """Resources and the operations for which they are sent."""
     return {resource: rule["operations"] for rule in webhook(path)["rules"] for resource in rule["resources"]}
@@ -42,9 +47,9 @@ def test_a_bundle_that_something_else_injects_is_left_away() -> None:
         assert all("caBundle" not in webhook["clientConfig"] for webhook in each["webhooks"])
 
 
-def test_mutating_fails_open_and_validating_pods_fails_closed() -> None:
+def test_mutating_fails_open_and_what_protects_neighbours_fails_closed() -> None:
     failing = {each["clientConfig"]["service"]["path"]: each["failurePolicy"] for each in WEBHOOKS}
-    assert failing.pop(names.VALIDATE_PODS_PATH) == "Fail"
+    assert failing.pop(names.VALIDATE_PODS_PATH) == failing.pop(names.VALIDATE_RECORDS_PATH) == "Fail"
     assert set(failing.values()) == {"Ignore"}
 
 
@@ -53,6 +58,14 @@ def test_pods_are_sent_with_everything_that_changes_them() -> None:
         assert sent(path)["pods"] == ["CREATE", "UPDATE"]
         assert sent(path)["pods/ephemeralcontainers"] == ["UPDATE"]
     assert sent(names.VALIDATE_PODS_PATH)["pods/resize"] == ["UPDATE"]
+
+
+def test_every_side_door_to_the_annotations_of_a_pod_is_watched() -> None:
+    assert sent(names.VALIDATE_RECORDS_PATH) == {
+        "pods/binding": ["CREATE"],
+        "bindings": ["CREATE"],
+        "pods/status": ["UPDATE"],
+    }
 
 
 def test_every_kind_with_a_template_is_sent() -> None:
@@ -143,9 +156,13 @@ def test_host_paths_that_lead_nowhere_near_a_gpu_are_kept_away(path: str) -> Non
 
 
 def test_an_update_that_takes_a_record_away_is_sent_too() -> None:
-    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH):
-        (condition,) = webhook(path)["matchConditions"]
-        assert "oldObject.metadata.annotations" in condition["expression"]
+    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH, names.VALIDATE_RECORDS_PATH):
+        assert "oldObject.metadata.annotations" in condition(path, "reaches-for-a-gpu")
+
+
+@pytest.mark.parametrize("path", sorted(DECISIONS))
+def test_what_halfcard_itself_writes_does_not_come_back_to_it(path: str) -> None:
+    assert all(f"'{user}'" in condition(path, "not-halfcard-itself") for user in names.OWN_USERS)
 
 
 def test_a_slow_webhook_delays_nothing_that_does_not_concern_it() -> None:

@@ -10,6 +10,7 @@ from halfcard.problems import CORES, SCHEDULER, Severity
 from .judging import (
     CORE,
     CORE_LIMIT,
+    TENANT,
     Json,
     changed,
     codes,
@@ -83,11 +84,23 @@ def test_a_warning_is_not_repeated_on_every_update() -> None:
 # --- what is left alone -------------------------------------------------------------------------------------------
 
 
-def test_a_mirror_pod_is_left_alone() -> None:
-    mirror = changed(BAD, "metadata", "annotations", names.MIRROR_POD, to="hash")
+MIRROR = changed(BAD, "metadata", "annotations", names.MIRROR_POD, to="hash")
+
+
+def test_a_mirror_pod_of_a_kubelet_is_left_alone() -> None:
     for judge in (mutate, validate):
-        assert judge(mirror) == Verdict()
-        assert judge(mirror, old=mirror) == Verdict()
+        assert judge(MIRROR, user="system:node:n1") == Verdict()
+        assert judge(MIRROR, old=MIRROR, user="system:node:n1") == Verdict()
+
+
+@pytest.mark.parametrize("user", [TENANT, "system:nodes", "node:n1", ""])
+def test_a_pod_that_somebody_else_calls_a_mirror_is_a_pod(user: str) -> None:
+    for judge in (mutate, validate):
+        assert codes(judge(MIRROR, user=user)) == codes(judge(BAD, user=user))
+
+
+def test_a_kubelet_is_not_excused_from_what_is_no_mirror() -> None:
+    assert not validate(BAD, user="system:node:n1").allowed
 
 
 def test_a_pod_that_concerns_nobody_gets_no_patch_and_no_warning() -> None:

@@ -8,6 +8,7 @@ from admission.policy import Policy
 from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.problems import Severity
+from halfcard.wanted import POLICIES
 
 from .judging import (
     CORE,
@@ -219,6 +220,32 @@ def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, schedu
     assert warned_codes(verdict) == warned
 
 
+# --- what people say about their cards ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "container_now", "wanted"),
+    [
+        *((policy, gpu(), []) for policy in POLICIES),
+        ("binpacking", gpu(), ["HC014"]),
+        ("Binpack", gpu("200", None), ["HC014"]),
+        ("", gpu(), ["HC014"]),
+        ("binpacking", container(), []),
+        ("binpacking", gpu("0", "0"), []),
+    ],
+)
+def test_a_policy_that_nobody_knows_is_refused_where_cards_are_chosen(
+    policy: str, container_now: Json, wanted: list[str]
+) -> None:
+    assert codes(validate(pod(container_now, annotations={names.ASK_POLICY: policy}))) == wanted
+
+
+def test_the_policies_are_told_to_whoever_misspells_one() -> None:
+    (problem,) = validate(pod(gpu(), annotations={names.ASK_POLICY: "tight"})).problems
+    assert (problem.where, problem.got) == (f'metadata.annotations["{names.ASK_POLICY}"]', "tight")
+    assert all(policy in problem.fix for policy in POLICIES)
+
+
 # --- severity -----------------------------------------------------------------------------------------------------
 
 BROKEN: list[tuple[str, Json]] = [
@@ -226,6 +253,7 @@ BROKEN: list[tuple[str, Json]] = [
     ("HC006", pod(gpu("30", None))),
     ("HC007", pod(gpu(None, "20"))),
     ("HC009", pod(gpu(), annotations={names.TENCENT + names.CORE_LIMIT_SUFFIX: "5"})),
+    ("HC014", pod(gpu(), annotations={names.ASK_POLICY: "tight"})),
     ("HC020", pod(gpu(), annotations={"tencent.com/predicate-node": "n"})),
     ("HC021", pod(container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}]))),
     ("HC022", pod(gpu(env=[{"name": "LD_PRELOAD", "value": "/x.so"}]))),

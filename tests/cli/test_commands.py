@@ -49,6 +49,7 @@ def test_mutating_fails_open_and_validating_pods_fails_closed() -> None:
     assert {hook["failurePolicy"] for hook in mutating["webhooks"]} == {"Ignore"}
     assert {hook["name"]: hook["failurePolicy"] for hook in validating["webhooks"]} == {
         "validate-pods.halfcard.dev": "Fail",
+        "validate-records.halfcard.dev": "Fail",
         "validate-workloads.halfcard.dev": "Ignore",
     }
 

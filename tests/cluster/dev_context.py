@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from admission.registration import configurations
-from admission.settings import Settings
+from admission.policy import Policy
 from halfcard import names
 
 from . import dev_background
@@ -64,7 +64,7 @@ def _namespace() -> Object:
 
 def registration(authority: str, url: str) -> list[Object]:
     """As shipped, but by URL, and none of them may refuse for want of an answer."""
-    policy = Settings().policy()
+    policy = Policy()
     objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority)
     for webhook in (each for item in objects for each in item["webhooks"]):
         client: dict[str, Any] = webhook["clientConfig"]

@@ -31,7 +31,7 @@ TRUSTED_USER: Final = "peer-agent"
 """Named in the installation's settings, like the node agent of a system that people come from."""
 
 _ROOT: Final = Path(__file__).parents[2]
-_RBAC: Final = _ROOT / "deploy" / "rbac" / "admission.yaml"
+_RBAC: Final = _ROOT / "deploy" / "rbac"
 _ACCOUNT: Final = "halfcard-admission"
 _COUNTED: Final = ("halfcard_admission_decisions_total", "halfcard_admission_http_errors_total")
 _HTTPS: Final = 443
@@ -76,6 +76,7 @@ class Installation:
         cluster.create_namespace(names.NAMESPACE)
         self._must("apply", "-f", str(_RBAC))
         self.account: User = cluster.service_account(names.NAMESPACE, _ACCOUNT)
+        self.extender: User = cluster.service_account(names.NAMESPACE, names.EXTENDER_SERVICE)
         self._tls = self._certificate()
         self._settings = cluster.folder / "halfcard.yaml"
         self._settings.write_text(json.dumps({"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt]}))

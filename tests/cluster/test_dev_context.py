@@ -93,7 +93,7 @@ def test_it_judges_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluatio
 @pytest.mark.usefixtures("evaluation")
 def test_no_webhook_may_hold_up_the_cluster(theirs: Cluster) -> None:
     hooks = [hook for path in WHERE_WE_WRITE[:2] for item in items(theirs, path) for hook in item["webhooks"]]
-    assert len(hooks) == 5
+    assert len(hooks) == 6
     assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
     assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {f"//{theirs.network.host_address}"}
 

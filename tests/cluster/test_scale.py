@@ -10,7 +10,8 @@ import pytest
 
 from halfcard import names
 from halfcard.capacity import Stock
-from halfcard.cluster import Node, read_node
+from halfcard.cards import Node
+from halfcard.cluster import read_node
 
 from . import load
 from .cluster import Cluster

@@ -1,20 +1,34 @@
-"""The service account that is shipped may do what the webhook does, and nothing else."""
+"""The service accounts that are shipped may do what their process does, and nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
 import pytest
+import yaml
+
+from halfcard import names
 
 from .installation import Installation
+from .users import User
+
+_RBAC: Final = Path(__file__).parents[2] / "deploy" / "rbac"
+_EVERYWHERE: Final = "--all-namespaces"
 
 
-def may(webhook: Installation, verb: str, what: str) -> bool:
-    done = webhook.cluster.kubectl("auth", "can-i", verb, what, "--all-namespaces", user=webhook.account)
+def may(webhook: Installation, user: User, verb: str, what: str, where: str = _EVERYWHERE) -> bool:
+    done = webhook.cluster.kubectl("auth", "can-i", verb, *what.split(), where, user=user)
     return done.stdout.strip() == "yes"
+
+
+# --- admission ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
-    assert may(webhook, verb, "nodes")
+    assert may(webhook, webhook.account, verb, "nodes")
 
 
 @pytest.mark.parametrize(
@@ -22,9 +36,79 @@ def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
     [("get", "nodes"), ("patch", "nodes"), ("list", "pods"), ("get", "secrets"), ("list", "configmaps"), ("*", "*")],
 )
 def test_it_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
-    assert not may(webhook, verb, what)
+    assert not may(webhook, webhook.account, verb, what)
 
 
 def test_no_right_is_ever_missing(webhook: Installation) -> None:
     """What it is refused, it reports."""
     assert "may be out of date" not in webhook.replicas[0].program.log.read_text()
+
+
+# --- extender -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [
+        *((verb, what) for what in ("nodes", "pods") for verb in ("get", "list", "watch")),
+        ("patch", "pods"),
+        ("create", "pods --subresource=binding"),
+        ("create", "events"),
+        ("patch", "events"),
+    ],
+)
+def test_the_extender_follows_nodes_and_pods_and_fences_and_binds(webhook: Installation, verb: str, what: str) -> None:
+    assert may(webhook, webhook.extender, verb, what)
+
+
+@pytest.mark.parametrize("verb", ["get", "update"])
+def test_the_extender_has_one_lease_in_its_own_namespace(webhook: Installation, verb: str) -> None:
+    mine, other = f"leases/{names.EXTENDER_SERVICE}", "leases/other"
+    assert may(webhook, webhook.extender, verb, mine, f"--namespace={names.NAMESPACE}")
+    assert not may(webhook, webhook.extender, verb, other, f"--namespace={names.NAMESPACE}")
+    assert not may(webhook, webhook.extender, verb, mine, f"--namespace={names.KUBE_SYSTEM}")
+
+
+def test_the_extender_makes_its_lease(webhook: Installation) -> None:
+    assert may(webhook, webhook.extender, "create", "leases", f"--namespace={names.NAMESPACE}")
+    assert not may(webhook, webhook.extender, "create", "leases", f"--namespace={names.KUBE_SYSTEM}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [
+        ("create", "pods"),
+        ("update", "pods"),
+        ("delete", "pods"),
+        ("create", "pods --subresource=eviction"),
+        ("patch", "pods --subresource=status"),
+        ("create", "pods --subresource=exec"),
+        ("patch", "nodes"),
+        ("list", "leases.coordination.k8s.io"),
+        ("get", "secrets"),
+        ("list", "configmaps"),
+        ("*", "*"),
+    ],
+)
+def test_the_extender_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
+    assert not may(webhook, webhook.extender, verb, what)
+
+
+# --- what is shipped ----------------------------------------------------------------------------------------------
+
+
+def shipped() -> Iterator[Any]:
+    for file in sorted(_RBAC.glob("*.yaml")):
+        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+
+
+def test_every_account_that_is_shipped_lives_in_halfcards_namespace() -> None:
+    subjects = [each for item in shipped() for each in item.get("subjects", [])]
+    accounts = [item["metadata"] for item in shipped() if item["kind"] == "ServiceAccount"]
+    assert {each["namespace"] for each in (*subjects, *accounts)} == {names.NAMESPACE}
+    assert {each["name"] for each in subjects} == {each["name"] for each in accounts}
+
+
+def test_the_extenders_account_is_the_user_whom_admission_trusts(webhook: Installation) -> None:
+    assert webhook.extender.name == names.EXTENDER_SERVICE_ACCOUNT
+    assert names.EXTENDER_SERVICE in {item["metadata"]["name"] for item in shipped()}

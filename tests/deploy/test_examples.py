@@ -87,6 +87,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod default/everything-at-once": "refused HC002 HC004 HC020 HC021 HC026 HC042",
         "Deployment default/in-a-template": "refused HC002",
         "Pod default/wrong-type": "refused HC031",
+        "Pod default/unknown-policy": "refused HC014",
         "Pod default/two-systems-in-a-container": "refused HC010",
         "Pod default/two-systems-in-a-pod": "refused HC011",
         "Pod default/memory-in-two-ways": "refused HC012",

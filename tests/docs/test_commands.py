@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from admission.settings import read_settings
 from cli.exits import EXIT_OK, EXIT_REFUSED
+from settings.installation import read_settings
 
 from .pages import ROOT, Fence, all_fences
 from .shell import Shell, shows

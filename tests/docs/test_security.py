@@ -58,6 +58,10 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "lists devices by annotation": (plain.annotated({names.CDI_PREFIX + "x": "nvidia.com/gpu=all"}).manifest, "HC027"),
     "sees other processes": (share.specified(hostPID=True).manifest, "HC025"),
     "forges a record": (plain.annotated({f"{names.TENCENT}/predicate-gpu-idx-0": "1"}).manifest, "HC020"),
+    "calls itself a mirror": (
+        plain.annotated({names.MIRROR_POD: "x", f"{names.TENCENT}/gpu-assigned": "true"}).manifest,
+        "HC020",
+    ),
     "names its node": (share.specified(nodeName="gpu1").manifest, "HC026"),
     "asks for more than 32 bits": (pod().asks(gpu="4294967297").manifest, "HC001"),
     "speaks of two systems": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from admission.settings import Settings, SettingsError
-from admission.settings_file import settings_from
+from settings.file import settings_from
+from settings.installation import Settings, SettingsError
 
 
 def test_without_a_file_the_defaults_hold() -> None:

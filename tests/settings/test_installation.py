@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from admission.policy import Placement, Policy
-from admission.settings import Settings, SettingsError, read_settings
+from admission.settings import policy_of
 from halfcard import names
 from halfcard.dialects import ALL
 from halfcard.pods import Toleration
 from halfcard.problems import Severity
-
-from .judging import cards, codes, container, gpu, mutate, mutated, pod, validate
+from settings.installation import Settings, SettingsError, read_settings
+from tests.admission.judging import cards, codes, container, gpu, mutate, mutated, pod, validate
 
 
 def policy(**raw: Any) -> Policy:
-    return read_settings(raw).policy()
+    return policy_of(read_settings(raw))
 
 
 def test_no_settings_are_the_defaults() -> None:
-    made, plain = Settings().policy(), Policy()
+    made, plain = policy_of(Settings()), Policy()
     for field in ("severities", "trusted_users", "exempt_namespaces", "schedulers", "placement", "templates"):
         assert getattr(made, field) == getattr(plain, field)
     assert made.default_core_limit is True
@@ -39,7 +39,7 @@ def test_every_key_reaches_the_policy() -> None:
         add_tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
     )
     assert made.severities == {"HC026": Severity.WARN}
-    assert made.trusted_users == {"agent"}
+    assert made.trusted_users == {"agent", *names.OWN_USERS}
     assert made.exempt_namespaces == {"kube-system", "halfcard-system", "ci"}
     assert made.schedulers == {"a", "b", "c"}
     assert made.default_core_limit is False

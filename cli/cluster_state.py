@@ -1,0 +1,172 @@
+"""The cluster as a command sees it: all nodes and pods once, from an API server or from manifests, as one state."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from admission.settings_file import settings_from
+
+from admission.settings import SettingsError
+from extender.expectations import Expectations
+from extender.learning import Learning
+from extender.placement import Policy
+from extender.state import State
+from halfcard.placing.totals import Offer, offers
+from halfcard.problems import printable
+from halfcard.stored import StoredPod
+from kube.access import Access, AccessError, from_kubeconfig
+from kube.list_watch import ApiError, Collection, Undecodable
+from kube.manifests import Document, ManifestError, read_path, to_json
+
+_POD: Final = msgspec.json.Decoder(StoredPod)
+_PODS_A_PAGE: Final = 500
+_DEFAULT_NAMESPACE: Final = "default"
+_DEFAULT_POLICY: Final = "default"
+_KUBECONFIG: Final = "KUBECONFIG"
+
+T = TypeVar("T")
+
+
+class NoClusterError(Exception):
+    """The cluster cannot be read; the text says what and how to mend it."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One moment of it.
+
+    Attributes:
+        pods: all of them by namespace/name, also those that ask for no card.
+        table: what each resource's name counts.
+        policy_of: by name, the default for an empty one.
+        left_out: objects that could not be read, a sentence each.
+    """
+
+    state: State
+    table: Mapping[str, Offer]
+    aliyun_unit_mib: int
+    policy_of: Callable[[str], Policy]
+    pods: dict[str, StoredPod] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def doubts(self) -> tuple[str, ...]:
+        return (*self.left_out, *self.state.doubts())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: as kubectl finds it")
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+    parser.add_argument(
+        "--state", type=Path, metavar="PATH", help="instead of a cluster: a file or folder of its nodes and pods"
+    )
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+
+
+def read_cluster(arguments: argparse.Namespace) -> Cluster:
+    """All nodes and pods of the source that the arguments name.
+
+    Raises:
+        NoClusterError: they cannot be read, or the settings cannot.
+    """
+    try:
+        cluster = _empty(arguments.settings)
+        if arguments.state is not None:
+            _add_documents(cluster, read_path(arguments.state))
+        else:
+            _add_collections(cluster, _access(arguments.kubeconfig, arguments.context))
+    except (AccessError, ApiError, ManifestError, SettingsError) as error:
+        raise NoClusterError(str(error)) from None
+    return cluster
+
+
+def _empty(settings_file: Path | None) -> Cluster:
+    settings = settings_from(settings_file)
+    dealings, learning = settings.dealings(), Learning()
+    state = State(settings.policy().dialects, dealings, learning.saw)
+    expectations = Expectations(_DEFAULT_POLICY, learning.mix, lambda: state.nodes().values())
+    table = offers(dealings.vcuda_prefixes, dealings.aliyun_unit_mib)
+    return Cluster(state, table, dealings.aliyun_unit_mib, expectations.policy)
+
+
+def _add_pod(cluster: Cluster, pod: StoredPod) -> None:
+    cluster.pods[f"{pod.meta.namespace}/{pod.meta.name}"] = pod
+    cluster.state.put_pod(pod)
+
+
+# --- manifests -------------------------------------------------------------------------------------------------------
+
+
+def _add_documents(cluster: Cluster, documents: Iterable[Document]) -> None:
+    for document in documents:
+        if document.kind == "Node":
+            cluster.state.put_node(msgspec.json.decode(to_json(document.obj)))
+        elif document.kind == "Pod":
+            _add_document(cluster, document)
+
+
+def _add_document(cluster: Cluster, document: Document) -> None:
+    metadata = document.obj.get("metadata")
+    try:
+        pod = _POD.decode(to_json({**document.obj, "metadata": _with_names(metadata)}))
+    except msgspec.MsgspecError as error:
+        where = f"{document.source_file}:{document.line}"
+        cluster.left_out.append(f"{where}: the pod is left out: {printable(str(error), 300)}")
+    else:
+        _add_pod(cluster, pod)
+
+
+def _with_names(metadata: Any) -> Any:
+    """A pod that people wrote down has no uid and may leave its namespace out."""
+    if not isinstance(metadata, dict):
+        return metadata
+    namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    uid = metadata.get("uid") or f"{namespace}/{metadata.get('name')}"
+    return {**metadata, "namespace": namespace, "uid": uid}
+
+
+# --- an API server ---------------------------------------------------------------------------------------------------
+
+
+def _access(kubeconfig: Path | None, context: str | None) -> Access:
+    return from_kubeconfig(kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, "")), context)
+
+
+def _as_kubectl_finds_it(listed: str) -> Path:
+    """The first of several that is there: unlike kubectl, we do not merge them."""
+    files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
+    found = next((file for file in files if file.exists()), None)
+    if found is None:
+        raise AccessError(
+            f"{', '.join(map(str, files))}: no kubeconfig is there; name one with --kubeconfig, or a dump with --state"
+        )
+    return found
+
+
+def _add_collections(cluster: Cluster, access: Access) -> None:
+    try:
+        for node in _everything(Collection(access, "/api/v1/nodes", dict[str, Any]), cluster.left_out):
+            cluster.state.put_node(node)
+        for pod in _everything(Collection(access, "/api/v1/pods", StoredPod, _PODS_A_PAGE), cluster.left_out):
+            _add_pod(cluster, pod)
+    except (OSError, http.client.HTTPException) as error:
+        raise NoClusterError(
+            f"{access.host}:{access.port}: the API server cannot be reached: {error}; check the server of the context"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise NoClusterError(f"{access.host}:{access.port}: this is no API server: {error}") from None
+
+
+def _everything(collection: Collection[T], left_out: list[str]) -> Iterator[T]:
+    for page, _ in collection.pages():
+        for found in page:
+            if isinstance(found, Undecodable):
+                left_out.append(f"pod {found}" if found.namespace else f"node {found}")
+            else:
+                yield found

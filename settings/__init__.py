@@ -1,0 +1,1 @@
+"""The settings of an installation: one file, read by every process."""

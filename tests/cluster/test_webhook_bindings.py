@@ -1,0 +1,222 @@
+"""Records by a side door: a Binding's annotations are merged into the pod, and a status brings metadata along.
+
+The bare scheduler stands here for any scheduler that knows nothing of Halfcard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from halfcard import names
+from tests.builders import pod
+
+from .client import Answer
+from .installation import TRUSTED_USER, Installation
+from .manifests import SHARE, complete, share
+from .objects import Object
+from .test_webhook_outages import down
+from .users import User
+
+RECORD: Final = "tencent.com/predicate-gpu-idx-0"
+NODE: Final = "gpu-1"
+DOORS: Final = {"pods/binding": "pods/p/binding", "bindings": "bindings"}
+WRITES: Final = ("pods/binding", "bindings", "pods/status")
+
+
+def allow(webhook: Installation, space: str, user: str) -> None:
+    """By a role that somebody wrote by hand: the stock ones do not allow it."""
+    for arguments in (
+        ("role", "binder", "--verb=create,patch", f"--resource={','.join(WRITES)}"),
+        ("rolebinding", "binder", "--role=binder", f"--user={user}"),
+    ):
+        done = webhook.kubectl(space, "create", *arguments)
+        assert done.code == 0, done.stderr
+
+
+@pytest.fixture
+def binder(webhook: Installation, space: str) -> User:
+    tenant = webhook.cluster.tenant(space, "alice")
+    allow(webhook, space, tenant.name)
+    return tenant
+
+
+def waiting() -> Object:
+    """The stock scheduler leaves it alone."""
+    return complete(pod("p").asks(core="30", memory="20").specified(schedulerName="nobody"))
+
+
+def binding(**metadata: Any) -> Object:
+    target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p", **metadata}, "target": target}
+
+
+def bind(webhook: Installation, space: str, user: User, door: str = "pods/p/binding", **metadata: Any) -> Answer:
+    path = f"/api/v1/namespaces/{space}/{door}"
+    return webhook.cluster.request("POST", path, binding(**metadata), user=user)
+
+
+def stored(webhook: Installation, space: str) -> tuple[str | None, dict[str, str]]:
+    """Node and annotations."""
+    item = webhook.get(space, "pod", "p")
+    return item["spec"].get("nodeName"), item["metadata"].get("annotations", {})
+
+
+def records_asked(webhook: Installation) -> int:
+    return webhook.calls(names.VALIDATE_RECORDS_PATH)
+
+
+# --- bindings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+def test_nobody_binds_a_pod_with_a_record_of_his_own(
+    webhook: Installation, space: str, binder: User, door: str, field: str
+) -> None:
+    webhook.create(space, waiting(), user=binder).must()
+    refused = bind(webhook, space, binder, door, **{field: {RECORD: "0"}})
+    assert refused.status == 403
+    assert f'metadata.{field}["{RECORD}"]: got "0"' in refused.body["message"]
+    assert "remove it [HC020]" in refused.body["message"]
+    assert stored(webhook, space)[0] is None
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_a_binding_without_a_record_never_leaves_the_api_server(
+    webhook: Installation, space: str, binder: User, door: str
+) -> None:
+    webhook.create(space, waiting(), user=binder).must()
+    before = webhook.calls()
+    bind(webhook, space, binder, door, annotations={"scheduler.example.com/score": "7"}).must()
+    node, annotations = stored(webhook, space)
+    assert (node, annotations["scheduler.example.com/score"]) == (NODE, "7")
+    assert webhook.calls() == before
+
+
+def test_a_binding_with_a_record_of_a_peer_that_is_trusted_lands(webhook: Installation, space: str) -> None:
+    peer = webhook.cluster.tenant(space, TRUSTED_USER)
+    allow(webhook, space, peer.name)
+    webhook.create(space, waiting()).must()
+    bind(webhook, space, peer, annotations={RECORD: "0"}).must()
+    node, annotations = stored(webhook, space)
+    assert (node, annotations[RECORD]) == (NODE, "0")
+
+
+def test_a_binding_hands_out_no_devices(webhook: Installation, space: str, binder: User) -> None:
+    webhook.create(space, waiting(), user=binder).must()
+    refused = bind(webhook, space, binder, annotations={f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"})
+    assert refused.status == 403
+    assert "[HC027]" in refused.body["message"]
+
+
+def test_bindings_in_exempt_namespaces_are_never_judged(webhook: Installation) -> None:
+    before = webhook.calls()
+    webhook.create(names.KUBE_SYSTEM, waiting()).must()
+    bind(webhook, names.KUBE_SYSTEM, webhook.cluster.admin, annotations={RECORD: "0"}).must()
+    assert webhook.calls() == before
+    webhook.cluster.request("DELETE", f"/api/v1/namespaces/{names.KUBE_SYSTEM}/pods/p?gracePeriodSeconds=0").must()
+
+
+def test_the_stock_scheduler_binds_as_before(webhook: Installation, space: str) -> None:
+    webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
+    before = records_asked(webhook)
+    webhook.create(space, share("p")).must()
+    webhook.cluster.wait_until(lambda: stored(webhook, space)[0] is not None, what="the pod to have a node")
+    assert records_asked(webhook) == before
+
+
+def test_down_only_a_binding_with_a_record_is_refused(webhook: Installation, space: str, binder: User) -> None:
+    webhook.create(space, waiting(), user=binder).must()
+    with down(webhook):
+        refused = bind(webhook, space, binder, annotations={RECORD: "0"})
+        assert refused.status == 500
+        assert f'failed calling webhook "{names.webhook_name(names.VALIDATE_RECORDS_PATH)}"' in refused.body["message"]
+        bind(webhook, space, binder).must()
+
+
+# --- halfcard's extender ------------------------------------------------------------------------------------------
+
+
+def fence(webhook: Installation, space: str, nonce: str | None, user: User) -> Answer:
+    change = {"metadata": {"annotations": {names.FENCE: nonce}}}
+    path = f"/api/v1/namespaces/{space}/pods/p"
+    return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
+
+
+def test_the_extender_fences_and_binds_while_the_webhook_is_away(webhook: Installation, space: str) -> None:
+    webhook.create(space, waiting()).must()
+    with down(webhook):
+        fence(webhook, space, "replica-a", webhook.extender).must()
+        bind(webhook, space, webhook.extender, annotations={names.PLACEMENT: "0", RECORD: "0"}).must()
+    node, annotations = stored(webhook, space)
+    assert node == NODE
+    assert (annotations[names.FENCE], annotations[names.PLACEMENT], annotations[RECORD]) == ("replica-a", "0", "0")
+
+
+def test_a_tenant_neither_lifts_nor_moves_the_fence_of_a_waiting_pod(webhook: Installation, space: str) -> None:
+    tenant = webhook.cluster.tenant(space, "alice")
+    webhook.create(space, waiting(), user=tenant).must()
+    fence(webhook, space, "replica-a", webhook.extender).must()
+    for nonce in (None, "mine"):
+        refused = fence(webhook, space, nonce, tenant)
+        assert refused.status == 403
+        assert "put it back [HC020]" in refused.body["message"]
+    assert stored(webhook, space)[1][names.FENCE] == "replica-a"
+
+
+def test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies(
+    webhook: Installation, space: str
+) -> None:
+    tenant = webhook.cluster.tenant(space, "alice")
+    wishes = {names.ASK_POLICY: "spread", names.ASK_MODEL: "T4"}
+    webhook.create(space, complete(pod("p").asks(**SHARE).annotated(wishes)), user=tenant).must()
+    refused = webhook.kubectl(space, "annotate", "--overwrite", "pod", "p", f"{names.ASK_POLICY}=tight")
+    assert "[HC014]" in refused.stderr
+    done = webhook.kubectl(space, "annotate", "--overwrite", "pod", "p", f"{names.ASK_MODEL}=A10")
+    assert done.code == 0, done.stderr
+
+
+# --- status, and copies of static pods ----------------------------------------------------------------------------
+
+
+def report(webhook: Installation, space: str, user: User, **change: Any) -> Answer:
+    path = f"/api/v1/namespaces/{space}/pods/p/status"
+    return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
+
+
+def test_a_status_brings_no_record_along(webhook: Installation, space: str, binder: User) -> None:
+    webhook.create(space, waiting(), user=binder).must()
+    refused = report(webhook, space, binder, metadata={"annotations": {RECORD: "0"}})
+    assert refused.status == 403
+    assert "[HC020]" in refused.body["message"]
+    report(webhook, space, binder, metadata={"annotations": {"note": "mine"}}).must()
+    assert stored(webhook, space)[1]["note"] == "mine", "the API server takes annotations by this door"
+
+
+def test_a_kubelet_reports_on_a_pod_with_a_record_without_asking_us(webhook: Installation, space: str) -> None:
+    webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
+    webhook.create(space, waiting()).must()
+    bind(webhook, space, webhook.extender, annotations={RECORD: "0"}).must()
+    before = webhook.calls()
+    report(webhook, space, webhook.cluster.node_user(NODE), status={"phase": "Running"}).must()
+    assert webhook.calls() == before
+
+
+def mirror(name: str, node_uid: str) -> Object:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": node_uid, "controller": True}
+    item = complete(pod(name).asks(core="30", memory="20").annotated({names.MIRROR_POD: "hash", RECORD: "0"}))
+    item["metadata"]["ownerReferences"] = [owner]
+    item["spec"]["nodeName"] = NODE
+    return item
+
+
+def test_only_a_kubelet_says_that_a_pod_is_the_copy_of_a_static_one(webhook: Installation, space: str) -> None:
+    webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
+    node = webhook.cluster.request("GET", f"/api/v1/nodes/{NODE}").must()
+    tenant = webhook.cluster.tenant(space, "alice")
+    refused = webhook.create(space, mirror("p", node["metadata"]["uid"]), user=tenant)
+    assert refused.status == 403
+    assert "[HC020]" in refused.body["message"] and "[HC026]" in refused.body["message"]
+    webhook.create(space, mirror("p", node["metadata"]["uid"]), user=webhook.cluster.node_user(NODE)).must()
