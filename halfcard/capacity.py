@@ -20,6 +20,9 @@ MAX_CARDS: Final = 1024
 MAX_CARD_MIB: Final = 16 * 2**20
 """16 TiB: a unit was mistaken rather than a card built."""
 
+MOST_REPLICAS: Final = 1024
+"""Time slices of one card."""
+
 _GOT_CHARS: Final = 40
 
 
@@ -42,10 +45,15 @@ class Dealings:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """Cards that are all alike; memory is that of one card, None where nobody says."""
+    """Cards that are all alike; memory is that of one card, None where nobody says.
+
+    Attributes:
+        replicas: into how many time slices each is sold.
+    """
 
     cards: int
     memory_mib: int | None
+    replicas: int = 1
 
 
 NO_CARDS: Final = Stock(0, None)
@@ -93,7 +101,7 @@ def _vcuda(node: Published, prefix: str) -> Stock:
     cores = node.amount(core)
     cards, rest = divmod(cores, WHOLE_CARD)
     if rest:
-        raise _refused(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
+        raise refused(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
     if not cards:
         return _mixed(node, prefix, units) if units else NO_CARDS
     return Stock(cards, units // cards * UNIT_MIB or node.labelled_memory_mib())
@@ -109,7 +117,7 @@ def _mixed(node: Published, prefix: str, units: int) -> Stock:
     cards = node.label(names.NVIDIA_LABEL_COUNT) or max(whole, -(-halves // 2))
     if not cards:
         memory = prefix + names.VCUDA_MEMORY_SUFFIX
-        raise _refused(_path(memory), units, "it stands beside the number of cards")
+        raise refused(_path(memory), units, "it stands beside the number of cards")
     all_free = whole == cards and halves in (0, 2 * cards) and units % cards == 0
     return Stock(cards, units // cards * UNIT_MIB if all_free else node.labelled_memory_mib())
 
@@ -126,7 +134,7 @@ def _counted(node: Published, memory: str, count: str, unit_mib: int) -> Stock:
     """A total of memory beside a number of cards."""
     total, cards = node.amount(memory), node.amount(count)
     if total and not cards:
-        raise _refused(_path(memory), total, f"it stands beside {count}, which is missing")
+        raise refused(_path(memory), total, f"it stands beside {count}, which is missing")
     return Stock(cards, total // cards * unit_mib or node.labelled_memory_mib()) if cards else NO_CARDS
 
 
@@ -136,21 +144,24 @@ def _nvidia(node: Published) -> Stock:
     if not slots:
         return NO_CARDS
     replicas = max(1, node.label(names.NVIDIA_LABEL_REPLICAS))
-    return Stock(node.label(names.NVIDIA_LABEL_COUNT) or -(-slots // replicas), node.labelled_memory_mib())
+    cards = node.label(names.NVIDIA_LABEL_COUNT) or -(-slots // replicas)
+    return Stock(cards, node.labelled_memory_mib(), max(1, slots // cards))
 
 
 def _believable(found: Stock) -> Stock:
     if found.cards > MAX_CARDS:
-        raise _refused("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
+        raise refused("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
     if (found.memory_mib or 0) > MAX_CARD_MIB:
-        raise _refused("memory of one card, in MiB", found.memory_mib, f"it is at most {MAX_CARD_MIB}")
+        raise refused("memory of one card, in MiB", found.memory_mib, f"it is at most {MAX_CARD_MIB}")
+    if found.replicas > MOST_REPLICAS:
+        raise refused("time slices of one card", found.replicas, f"they are at most {MOST_REPLICAS}")
     return found
 
 
 def _whole(value: Any, where: str) -> int:
     number = _integer(value)
     if number is None or number < 0:
-        raise _refused(where, value, "it is a whole number, not negative")
+        raise refused(where, value, "it is a whole number, not negative")
     return number
 
 
@@ -167,7 +178,8 @@ def _path(resource: str) -> str:
     return f'status.capacity["{resource}"]'
 
 
-def _refused(where: str, value: object, rule: str) -> ImplausibleError:
+def refused(where: str, value: object, rule: str) -> ImplausibleError:
+    """The error that says so."""
     return ImplausibleError(f'{where}: got "{_spelled(value)}"; {rule}')
 
 
@@ -176,3 +188,5 @@ def _spelled(value: object) -> str:
         return printable(str(value), _GOT_CHARS)
     except ValueError:
         return "a number of thousands of digits"
+    except RecursionError:
+        return "lists in lists"

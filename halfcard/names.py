@@ -49,6 +49,7 @@ CORE_LIMIT_SUFFIX: Final = "/vcuda-core-limit"  # burst ceiling of the pod's con
 OWN_DOMAIN: Final = "halfcard.dev"
 OWN_PREFIX: Final = "halfcard.dev/"
 FENCE: Final = "halfcard.dev/fence"  # who may bind a pod that has no node yet
+RECONSIDER: Final = "halfcard.dev/reconsider"  # makes the scheduler ask again about a pod that has no node yet
 PLACEMENT: Final = "halfcard.dev/placement"  # which cards each container was given
 INVENTORY: Final = "halfcard.dev/inventory"  # on nodes: their cards, by our agent
 CORDONED_CARDS: Final = "halfcard.dev/cordoned-cards"  # on nodes: cards that get nothing new, by index or uuid

@@ -12,7 +12,7 @@ _OWNED: Final = re.compile(
     f"(?:{'|'.join(map(re.escape, names.OWNED_PREFIXES))})|[^/]+(?:{'|'.join(map(re.escape, names.OWNED_SUFFIXES))})"
 )
 
-_BEFORE_BINDING: Final = frozenset({names.FENCE, names.CORE_LIMIT_DEFAULTED})
+_BEFORE_BINDING: Final = frozenset({names.FENCE, names.RECONSIDER, names.CORE_LIMIT_DEFAULTED})
 """Halfcard writes these on pods that have no node yet."""
 
 

@@ -70,8 +70,8 @@ def read_wanted(annotations: Mapping[str, str]) -> Wanted:
     lists = {field_name: _words(annotations, spoken) for field_name, spoken in _LISTS}
     return Wanted(
         policy if policy in POLICIES else "",
-        tuple(word.lower() for word in lists["models"]),
-        tuple(word.lower() for word in lists["not_models"]),
+        _folded(lists["models"]),
+        _folded(lists["not_models"]),
         lists["uuids"],
         lists["not_uuids"],
         printable(
@@ -84,3 +84,7 @@ def _words(annotations: Mapping[str, str], spoken: tuple[str, ...]) -> tuple[str
     """Sorted, so that pods that want the same are equal however they spell it."""
     written = (word.strip() for name in spoken for word in annotations.get(name, "").split(","))
     return tuple(sorted({word for word in written if word})[:_MOST_WORDS])
+
+
+def _folded(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({word.lower() for word in words}))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from halfcard import names
 from halfcard.capacity import Dealings
 from halfcard.cards import Card, Node
 from halfcard.cluster import ClusterView, Odd, read_node
@@ -168,6 +169,70 @@ def test_a_node_without_a_name_is_odd() -> None:
     assert isinstance(read_node({"status": {"capacity": {"nvidia.com/gpu": "1"}}}), Odd)
 
 
+ANNOTATED: Final[dict[str, tuple[dict[str, str], tuple[Card, ...]]]] = {
+    "our agent's list wins over capacity": (
+        {names.INVENTORY: '[{"index":3,"uuid":"GPU-x","memory_mib":100}]'},
+        (Card(3, "", 100, "GPU-x"),),
+    ),
+    "cards cordoned by index or uuid": (
+        {
+            names.INVENTORY: '[{"index":0,"uuid":"GPU-x"},{"index":1},{"index":2,"unhealthy":"Xid 79"}]',
+            names.CORDONED_CARDS: " GPU-x, 2 ,7,",
+        },
+        (Card(0, "", None, "GPU-x", why_not="cordoned"), Card(1, "", None), Card(2, "", None, why_not="Xid 79")),
+    ),
+    "a cordon of a card known by capacity alone": (
+        {names.CORDONED_CARDS: "1"},
+        (Card(0, "", None), Card(1, "", None, why_not="cordoned")),
+    ),
+}
+
+
+@pytest.mark.parametrize(("annotations", "expected"), ANNOTATED.values(), ids=ANNOTATED)
+def test_annotations_of_a_node_tell_its_cards(annotations: dict[str, str], expected: tuple[Card, ...]) -> None:
+    obj = node({"nvidia.com/gpu": "2"})
+    obj["metadata"]["annotations"] = annotations
+    found = read_node(obj)
+    assert isinstance(found, Node)
+    assert found.cards == expected
+
+
+def test_an_inventory_that_cannot_be_makes_the_node_odd() -> None:
+    obj = node({"nvidia.com/gpu": "2"})
+    obj["metadata"]["annotations"] = {names.INVENTORY: "[{}]"}
+    odd = read_node(obj)
+    assert isinstance(odd, Odd) and "halfcard.dev/inventory" in odd.why
+
+
+def test_pool_address_and_what_pods_may_ask_of_the_machine() -> None:
+    obj = node({"cpu": "8", "memory": "16Gi"}, {names.GAIA_POOL_LABEL: "training"})
+    obj["status"]["allocatable"] = {"cpu": "7900m", "memory": "15Gi"}
+    obj["status"]["addresses"] = [{"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "10.0.0.7"}]
+    found = read_node(obj)
+    assert isinstance(found, Node)
+    assert (found.pool, found.address, found.cpu_milli, found.memory_mib) == ("training", "10.0.0.7", 7900, 15 * 1024)
+
+
+DEEP: Final[list[Any]] = []
+for _ in range(5000):
+    DEEP[:] = [list(DEEP)]
+
+NO_OBJECTS: Final[dict[str, dict[str, Any]]] = {
+    "a number of thousands of digits for a name": {"metadata": {"name": 10**5000}},
+    "lists in lists for a name": {"metadata": {"name": DEEP}},
+    "lists in lists for a capacity": node({"nvidia.com/gpu": DEEP, "cpu": DEEP}),
+    "lists in lists for a label": node({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu.product": DEEP}),
+    "addresses that are none": {"metadata": {"name": "n"}, "status": {"addresses": [1, {}, {"type": "InternalIP"}]}},
+    "a cordon that is none": {"metadata": {"name": "n", "annotations": {names.CORDONED_CARDS: 1}}},
+    "an inventory that is none": {"metadata": {"name": "n", "annotations": {names.INVENTORY: [1]}}},
+}
+
+
+@pytest.mark.parametrize("obj", NO_OBJECTS.values(), ids=NO_OBJECTS)
+def test_what_no_api_server_would_send_is_a_node_or_a_sentence(obj: dict[str, Any]) -> None:
+    assert isinstance(read_node(obj), Node | Odd)
+
+
 def test_gpushare_counts_in_the_unit_its_plugin_was_started_with() -> None:
     obj = node({"aliyun.com/gpu-mem": "30218", "aliyun.com/gpu-count": "2"})
     assert read_node(obj, Dealings(aliyun_unit_mib=1)) == cards(2, 15109)
@@ -220,6 +285,20 @@ def test_any_capacity_and_labels_give_a_node_or_a_sentence(capacity: object, lab
         assert read.why
 
 
-@given(JSON, JSON)
+METADATA = JSON | st.fixed_dictionaries(
+    {"name": st.sampled_from(["n1", ""]) | JSON},
+    optional={
+        "labels": JSON | st.dictionaries(st.sampled_from([*T4, names.GAIA_POOL_LABEL]), AMOUNT),
+        "annotations": JSON
+        | st.dictionaries(st.sampled_from([names.INVENTORY, names.CORDONED_CARDS]), JSON | st.just('[{"index":1}]')),
+    },
+)
+STATUS = JSON | st.fixed_dictionaries(
+    {"capacity": JSON | st.dictionaries(KNOWN, AMOUNT, max_size=3)},
+    optional={"allocatable": JSON | st.dictionaries(st.sampled_from(["cpu", "memory"]), AMOUNT), "addresses": JSON},
+)
+
+
+@given(METADATA, STATUS)
 def test_any_object_at_all_gives_a_node_or_a_sentence(metadata: object, status: object) -> None:
     assert isinstance(read_node({"metadata": metadata, "status": status}), Node | Odd)

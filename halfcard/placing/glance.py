@@ -1,0 +1,41 @@
+"""Could a container have its cards if it were alone in its pod? Nearly all are, and the room has counted already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..claims import Claim
+from ..wanted import Wanted
+from .demand import Need
+from .room import Room
+from .uses import Mode, mode_of, take, use_of
+
+
+def fits_alone(room: Room, need: Need, wanted: Wanted) -> bool:
+    claim = need.claim
+    if wanted.narrows:
+        allowed = [at for at in room.usable if wanted.allows(room.cards[at])]
+        if len(allowed) < len(room.usable):
+            return _places(room, claim, allowed) >= claim.cards
+    mode = mode_of(claim, room.slices)
+    if mode is Mode.EXCLUSIVE:
+        return room.counted.idle >= claim.cards
+    if mode is Mode.HALVES:
+        return room.counted.halves >= claim.cards
+    if mode is Mode.SLICES:
+        return room.counted.slices >= claim.cards
+    if claim.cards > 1 or claim.memory_mib is None:
+        return _places(room, claim, room.usable) >= claim.cards
+    cores, mib = claim.cores_pct or 0, claim.memory_mib
+    return any(cores <= free and mib <= free_mib for free, free_mib in room.counted.shares)
+
+
+def _places(room: Room, claim: Claim, positions: Iterable[int]) -> int:
+    """How many of its cards could be among these: each once, but for time slices."""
+    found = 0
+    for at in positions:
+        card = room.cards[at]
+        left = take(card, room.left[at], use_of(claim, card, room.slices))
+        if left is not None:
+            found += 1 + left.parts if left.mode is Mode.SLICES else 1
+    return found

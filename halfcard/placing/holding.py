@@ -1,0 +1,141 @@
+"""A node's room from the pods that are bound to it.
+
+The law: it depends on the node and its pods alone, not on the order in which they came: whoever sees the same pods
+sees the same room. Records are obeyed first; pods without one are then laid in the order of their creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from ..capacity import MAX_CARD_MIB
+from ..cards import Node
+from ..claims import WHOLE_CARD
+from ..problems import printable
+from .demand import Demand
+from .layouts import Layout, best, peaks
+from .records import Named, positions
+from .room import Room, empty_room
+from .uses import Left, Mode, Use, take, untouched
+
+_NAMED_CHARS: Final = 80
+
+
+class Bound(NamedTuple):
+    """A pod on a node: what it needs, and the cards that its record names."""
+
+    created: str
+    uid: str
+    title: str
+    demand: Demand
+    named: Named | None
+
+
+class Share(NamedTuple):
+    """Where a pod lies; `recorded` is False where nobody wrote it down and this is our best guess."""
+
+    layout: Layout
+    uses: Mapping[int, Use]
+    recorded: bool
+
+
+class Holding(NamedTuple):
+    room: Room
+    shares: Mapping[str, Share]
+    """By uid, of pods with claims."""
+    doubts: tuple[str, ...]
+    """What cannot be as it should, a sentence each."""
+
+
+def hold(node: Node, pods: Iterable[Bound]) -> Holding:
+    in_order = sorted(pods, key=_age)
+    taking = _Taking(node)
+    unrecorded = [pod for pod in in_order if pod.demand.needs and not taking.obey(pod)]
+    for pod in unrecorded:
+        taking.guess(pod)
+    used = [pod.demand for pod in in_order]
+    cpu_milli, memory_mib = sum([each.cpu_milli for each in used]), sum([each.memory_mib for each in used])
+    room = empty_room(node).after(tuple(taking.left), cpu_milli=cpu_milli, memory_mib=memory_mib)
+    return Holding(room, taking.shares, tuple(taking.doubts))
+
+
+def _age(pod: Bound) -> tuple[str, str]:
+    return pod.created, pod.uid
+
+
+class _Taking:
+    """Cards that are out of order hold pods as others do; nothing new is put on them is all."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.left = [untouched(card) for card in node.cards]
+        self.shares: dict[str, Share] = {}
+        self.doubts: list[str] = []
+
+    def obey(self, pod: Bound) -> bool:
+        """Lay a pod as its record says; False where there is none that can be believed."""
+        if pod.named is None:
+            return False
+        layout = positions(pod.named, self._node)
+        if not layout:
+            cards = printable(", ".join(name for cards in pod.named for name in cards), _NAMED_CHARS)
+            rule = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
+            return self._doubt(pod, f"its record {rule}")
+        uses = peaks(self._empty, pod.demand, layout)
+        if uses is None:
+            return self._doubt(pod, "its record names a card twice, or for containers that exclude each other")
+        self._lay(pod, Share(layout, uses, recorded=True))
+        return True
+
+    def guess(self, pod: Bound) -> None:
+        demand = pod.demand._replace(cpu_milli=0, memory_mib=0)
+        found = best(replace(self._empty, left=tuple(self.left)), demand, _packed)
+        layout = found.layout if found is not None else self._in_spite(pod, demand)
+        uses = layout and peaks(self._empty, demand, layout)
+        if layout is not None and uses:
+            self._lay(pod, Share(layout, uses, recorded=False))
+
+    def _in_spite(self, pod: Bound, demand: Demand) -> Layout | None:
+        """Where a pod may be that found no room: where most is left, so that the guess hurts its neighbours least.
+
+        It is nowhere if it asks for more than a whole card has; but who knows how large an unknown card is.
+        """
+        cards = self._empty.cards
+        order = sorted(range(len(cards)), key=lambda at: (self.left[at].mode is not Mode.FREE, -self.left[at].cores))
+        boundless = [replace(cards[at], memory_mib=cards[at].memory_mib or MAX_CARD_MIB) for at in order]
+        found = best(empty_room(replace(self._node, cards=tuple(boundless))), demand, _packed)
+        if cards:
+            more = "and more than is left on any" if found is not None else "and asks for more than cards have"
+            self._doubt(pod, f"it has no record of its cards that can be believed, {more}")
+        return found and tuple([tuple([order[at] for at in positions]) for positions in found.layout])
+
+    @cached_property
+    def _empty(self) -> Room:
+        cards = tuple([replace(card, why_not="") if card.why_not else card for card in self._node.cards])
+        return empty_room(replace(self._node, cards=cards))
+
+    def _lay(self, pod: Bound, share: Share) -> None:
+        for at, use in share.uses.items():
+            card, before = self._node.cards[at], self.left[at]
+            left = take(card, before, use)
+            if left is None and card.memory_mib is not None:
+                self._doubt(pod, f"card {card.index} has less left than it holds there")
+            self.left[at] = left or _exhausted(before, use)
+        self.shares[pod.uid] = share
+
+    def _doubt(self, pod: Bound, why: str) -> bool:
+        self.doubts.append(f"pod {pod.title} on node {self._node.name}: {why}")
+        return False
+
+
+def _exhausted(left: Left, use: Use) -> Left:
+    """More was promised than there is: nothing is left for anybody."""
+    return Left(use.mode if left.mode is Mode.FREE else left.mode, 0, 0, 0)
+
+
+def _packed(room: Room) -> float:
+    """Free cards are worth most, then little left on used ones: as every system's agent fills its cards."""
+    return sum([1000.0 if left.mode is Mode.FREE else -left.cores / WHOLE_CARD for left in room.left])

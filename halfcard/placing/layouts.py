@@ -1,0 +1,67 @@
+"""How a demand lies on the cards of a node: whether there is a way, and the one that leaves the most.
+
+The law: there is a way exactly when one is found. Containers whose device ids the node cannot tell apart get the same
+cards; the cards of one container are different ones, but for time slices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .demand import Demand
+from .glance import fits_alone
+from .held import NOTHING_HELD, Held, added
+from .room import Room
+from .search import Layout, Rate, Search
+from .uses import Mode, Use, mode_of, use_of
+
+__all__ = ["Laid", "Layout", "Rate", "best", "peaks", "possible"]
+
+
+class Laid(NamedTuple):
+    """A way to do it, and what it leaves."""
+
+    layout: Layout
+    room: Room
+    uses: Mapping[int, Use]
+    """By position: what the pod holds of each card."""
+
+
+def possible(room: Room, demand: Demand) -> bool:
+    """Is there a way? Nearly all pods ask for one thing, and the room knows what it has of each."""
+    needs, wanted = demand.needs, demand.wanted
+    if len(needs) == 1:
+        return fits_alone(room, needs[0], wanted)
+    return all(fits_alone(room, need, wanted) for need in needs) and Search(room, demand).first() is not None
+
+
+def best(room: Room, demand: Demand, rate: Rate) -> Laid | None:
+    """Container by container, each where the most is left; where that is equal, on the first cards."""
+    if not possible(room, demand):
+        return None
+    found = Search(room, demand, rate).first() or Search(room, demand).first()
+    if found is None:
+        return None
+    left = room.after(found.left, cpu_milli=demand.cpu_milli, memory_mib=demand.memory_mib)
+    return Laid(found.layout, left, _peaks(found.held))
+
+
+def peaks(room: Room, demand: Demand, layout: Layout) -> dict[int, Use] | None:
+    """What a pod holds of each card when it lies so, whether or not there is as much; None where it cannot lie so."""
+    held: dict[int, Held] = {}
+    for need, positions in zip(demand.needs, layout, strict=True):
+        for at, times in Counter(positions).items():
+            if times > 1 and mode_of(need.claim, room.slices) is not Mode.SLICES:
+                return None
+            use = use_of(need.claim, room.cards[at], room.slices, times)
+            more = added(held.get(at, NOTHING_HELD), need, use)
+            if more is None:
+                return None
+            held[at] = more
+    return _peaks(held)
+
+
+def _peaks(held: Mapping[int, Held]) -> dict[int, Use]:
+    return {at: peak for at, each in held.items() if (peak := each.whole or each.part)}

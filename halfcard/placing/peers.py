@@ -1,0 +1,114 @@
+"""The annotations that other systems' agents read, and that their schedulers wrote: which cards a pod was given.
+
+All readers take the node that the pod is bound to; None where their system wrote nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from .. import names
+from ..cards import Card
+from ..stored import MOST_ANNOTATED
+from .demand import Need, Stage
+from .placed import NOT_UNDERSTOOD, Named, Placed
+
+# --- gpu-manager: indices per container, under the domain of its resources -------------------------------------------
+
+_PREDICATE_NODE: Final = names.PREDICATE_NODE_SUFFIX
+
+
+def write_predicate(placed: Placed, wanted: list[int], prefix: str, now_ns: int) -> dict[str, str]:
+    if not wanted:
+        return {}
+    return {
+        **{_predicate_key(prefix, placed.needs[number]): _indices(placed.cards(number)) for number in wanted},
+        prefix + _PREDICATE_NODE: placed.node.name,
+        prefix + names.PREDICATE_TIME_SUFFIX: str(now_ns),
+        prefix + names.GPU_ASSIGNED_SUFFIX: "false",
+    }
+
+
+def _predicate_key(prefix: str, need: Need) -> str:
+    return f"{prefix}{names.PREDICATE_CARDS_SUFFIX}{need.order}"
+
+
+def read_predicate(
+    annotations: Mapping[str, str], node: str, _containers: Sequence[str], needs: Sequence[Need]
+) -> Named | None:
+    domains = [key.removesuffix(_PREDICATE_NODE) for key in annotations if key.endswith(_PREDICATE_NODE)]
+    if not domains:
+        return None
+    prefix = domains[0]
+    if annotations[prefix + _PREDICATE_NODE] != node:
+        return NOT_UNDERSTOOD
+    return _per_app(needs, lambda need: annotations.get(_predicate_key(prefix, need)))
+
+
+# --- gpushare: one index for the whole pod ---------------------------------------------------------------------------
+
+
+def write_aliyun(placed: Placed, now_ns: int) -> dict[str, str]:
+    """Its agent knows one card a pod: containers on several cards are left to our own record."""
+    wanted = placed.apps("aliyun")
+    cards = {at for number in wanted for at in placed.layout[number]}
+    if len(cards) != 1:
+        return {}
+    card = placed.node.cards[cards.pop()]
+    asked = sum(placed.needs[number].claim.memory_mib or 0 for number in wanted)
+    return {
+        names.ALIYUN_INDEX: str(card.index),
+        names.ALIYUN_CARD_TOTAL: str((card.memory_mib or 0) // placed.aliyun_unit_mib),
+        names.ALIYUN_POD_TOTAL: str(asked // placed.aliyun_unit_mib),
+        names.ALIYUN_ASSIGNED: "false",
+        names.ALIYUN_ASSUME_TIME: str(now_ns),
+    }
+
+
+def read_aliyun(
+    annotations: Mapping[str, str], _node: str, _containers: Sequence[str], needs: Sequence[Need]
+) -> Named | None:
+    return _per_pod(annotations.get(names.ALIYUN_INDEX), needs, "aliyun")
+
+
+# --- Volcano: a list of indices for the whole pod --------------------------------------------------------------------
+
+
+def write_volcano(placed: Placed, now_ns: int) -> dict[str, str]:
+    wanted = placed.apps("volcano")
+    if len(wanted) != 1:
+        return {}
+    return {
+        names.VOLCANO_INDEX: _indices(placed.cards(wanted[0])),
+        names.VOLCANO_TIME: str(now_ns),
+    }
+
+
+def read_volcano(
+    annotations: Mapping[str, str], _node: str, _containers: Sequence[str], needs: Sequence[Need]
+) -> Named | None:
+    return _per_pod(annotations.get(names.VOLCANO_INDEX), needs, "volcano")
+
+
+# --- what their records have in common -------------------------------------------------------------------------------
+
+
+def _per_pod(text: str | None, needs: Sequence[Need], dialect: str) -> Named | None:
+    """One list for all containers that speak to this system, and nothing about the others."""
+    return None if text is None else _per_app(needs, lambda need: text if need.claim.dialect == dialect else None)
+
+
+def _per_app(needs: Sequence[Need], text_of: Callable[[Need], str | None]) -> Named | None:
+    """Other systems know nothing of init containers: a pod with a claim there has no record of theirs."""
+    if any(need.stage is not Stage.APP for need in needs):
+        return None
+    return tuple([_listed(text_of(need)) for need in needs])
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text and len(text) <= MOST_ANNOTATED else ()
+
+
+def _indices(cards: Iterable[Card]) -> str:
+    return ",".join(str(card.index) for card in cards)

@@ -1,0 +1,83 @@
+"""A node with all that is still free on it: what every decision looks at, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ..cards import Card, Node
+from .uses import Left, Mode, untouched
+
+
+class Counted(NamedTuple):
+    """What a room has of each kind, on cards that may be given away.
+
+    Attributes:
+        idle: cards that nobody uses.
+        halves: cards of which somebody can have a half.
+        slices: time slices.
+        shares: the largest shares that fit, as cores and MiB; whatever fits, fits within one of them.
+    """
+
+    idle: int
+    halves: int
+    slices: int
+    shares: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Positions count within `cards`; a card's own index may be another number.
+
+    Attributes:
+        left: of each card.
+        slices: how the node sells time slices, as in Node.
+        cpu_milli: what is free of it, as is `memory_mib`; below 0 where pods were bound by others.
+    """
+
+    cards: tuple[Card, ...]
+    left: tuple[Left, ...]
+    slices: str = ""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+    @cached_property
+    def usable(self) -> tuple[int, ...]:
+        """Positions of the cards that may be given away."""
+        return tuple([at for at, card in enumerate(self.cards) if not card.why_not])
+
+    @cached_property
+    def counted(self) -> Counted:
+        idle = halves = slices = 0
+        shares = []
+        for card, (mode, cores, mib, parts) in zip(self.cards, self.left, strict=True):
+            if card.why_not:
+                continue
+            if mode is Mode.FREE:
+                idle, halves, slices = idle + 1, halves + 1, slices + card.replicas
+            if mode is Mode.HALVES:
+                halves += parts > 0
+            elif mode is Mode.SLICES:
+                slices += parts
+            elif mode is not Mode.EXCLUSIVE and card.memory_mib is not None:
+                shares.append((cores, mib))
+        return Counted(idle, halves, slices, _largest(shares))
+
+    def after(self, left: tuple[Left, ...], *, cpu_milli: int = 0, memory_mib: int = 0) -> Room:
+        """The same node when its cards are so, and this much less of the rest is free."""
+        return Room(self.cards, left, self.slices, self.cpu_milli - cpu_milli, self.memory_mib - memory_mib)
+
+
+def _largest(shares: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Those that no other one exceeds on both sides."""
+    found: list[tuple[int, int]] = []
+    for cores, mib in sorted(shares, reverse=True):
+        if not found or mib > found[-1][1]:
+            found.append((cores, mib))
+    return tuple(found)
+
+
+def empty_room(node: Node) -> Room:
+    left = tuple([untouched(card) for card in node.cards])
+    return Room(node.cards, left, node.slices, node.cpu_milli, node.memory_mib)

@@ -1,0 +1,164 @@
+"""The search for a way to lay a demand on a node: container by container, what leaves the most is tried first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain, combinations, islice
+from typing import Final, NamedTuple
+
+from .demand import Demand, Need, tied_to
+from .held import NOTHING_HELD, Held, added
+from .room import Room
+from .uses import Left, Mode, mode_of, use_of
+
+Layout = tuple[tuple[int, ...], ...]
+"""For each need, the positions of its cards."""
+
+Rate = Callable[[Room], float]
+"""What a node is worth when this is what is left on it."""
+
+_MOST_STEPS: Final = 800
+"""Containers of one pod are few; a pod that was made to be hard is refused rather than pondered."""
+
+_MOST_SETS: Final = 500
+"""Ways to choose the cards of one container beside those of others: likewise."""
+
+_MOST_COMPARED: Final = 5000
+"""Sets of cards that are compared by their links; eight of sixteen are more, and the first ones must do."""
+
+
+class Step(NamedTuple):
+    """Some needs are laid: `left` of each card, and by position what the pod holds there."""
+
+    layout: Layout
+    left: tuple[Left, ...]
+    held: Mapping[int, Held]
+
+
+class Search:
+    """Depth first. Without `rate` any way is as good as another."""
+
+    def __init__(self, room: Room, demand: Demand, rate: Rate | None = None) -> None:
+        self._room = room
+        self._demand = demand
+        self._rate = rate
+        wanted = demand.wanted
+        self._allowed = [at for at in room.usable if not wanted.narrows or wanted.allows(room.cards[at])]
+
+    def first(self) -> Step | None:
+        """None where there is no way, or none was found in time."""
+        open_ends: list[Iterator[Step]] = [iter((Step((), self._room.left, {}),))]
+        for _ in range(_MOST_STEPS):
+            step = next(open_ends[-1], None)
+            if step is not None and len(step.layout) == len(self._demand.needs):
+                return step
+            if step is not None:
+                open_ends.append(self._following(step))
+            elif len(open_ends) > 1:
+                open_ends.pop()
+            else:
+                return None
+        return None
+
+    def _following(self, step: Step) -> Iterator[Step]:
+        """Every way to lay the next need."""
+        number = len(step.layout)
+        need = self._demand.needs[number]
+        ties = {step.layout[other] for other in tied_to(self._demand.needs, number)}
+        if ties:
+            positions = ties.pop()
+            return self._onto(step, need, [] if ties or len(positions) != need.claim.cards else [positions])
+        if need.claim.cards == 1:
+            return iter(self._rated(step, need))
+        return self._onto(step, need, self._sets(step, need))
+
+    def _onto(self, step: Step, need: Need, sets: Iterable[tuple[int, ...]]) -> Iterator[Step]:
+        for positions in sets:
+            tried: Step | None = step
+            for at, times in Counter(positions).items():
+                tried = tried and self._put(tried, need, at, times)
+            if tried is not None:
+                yield tried._replace(layout=(*step.layout, positions))
+
+    # --- one card -----------------------------------------------------------------------------------------------------
+
+    def _put(self, step: Step, need: Need, at: int, times: int = 1) -> Step | None:
+        """One card's worth of a need, or several slices; None where it does not fit."""
+        card = self._room.cards[at]
+        use = use_of(need.claim, card, self._room.slices, times)
+        held = added(step.held.get(at, NOTHING_HELD), need, use)
+        left = held and held.out_of(card, self._room.left[at])
+        if held is None or left is None:
+            return None
+        return Step(step.layout, (*step.left[:at], left, *step.left[at + 1 :]), {**step.held, at: held})
+
+    def _rated(self, step: Step, need: Need) -> list[Step]:
+        """Of each kind of card one, the best first."""
+        firsts = {self._kind(step, at): at for at in reversed(self._allowed)}
+        tries = [(self._put(step, need, at), at) for at in reversed(firsts.values())]
+        found = [Step((*step.layout, (at,)), tried.left, tried.held) for tried, at in tries if tried is not None]
+        if len(found) > 1 and self._rate is not None:
+            found.sort(key=self._worth, reverse=True)
+        return found
+
+    def _kind(self, step: Step, at: int) -> Hashable:
+        """Of cards that are alike any will do."""
+        card = self._room.cards[at]
+        return step.left[at], step.held.get(at), card.memory_mib, card.model, card.replicas, card.links
+
+    def _worth(self, step: Step) -> float:
+        demand, rate = self._demand, self._rate
+        if rate is None:
+            return 0.0
+        return rate(self._room.after(step.left, cpu_milli=demand.cpu_milli, memory_mib=demand.memory_mib))
+
+    # --- several cards ------------------------------------------------------------------------------------------------
+
+    def _sets(self, step: Step, need: Need) -> Iterator[tuple[int, ...]]:
+        """The one that looks best, then all others; of sets that are alike one."""
+        cards, mode = need.claim.cards, mode_of(need.claim, self._room.slices)
+        fitting = {at: tried for at in self._allowed if (tried := self._put(step, need, at)) is not None}
+        kinds = {at: self._kind(step, at) for at in fitting}
+        most = cards if mode is Mode.SLICES else 1
+        places = [at for at in fitting for _ in range(min(most, self._room.cards[at].replicas))]
+        if len(places) < cards:
+            return
+        seen: set[Hashable] = set()
+        looks_best = self._one_by_one(step, need) if mode is Mode.SLICES else self._at_once(fitting, kinds, need)
+        for positions in chain([looks_best], islice(combinations(places, cards), _MOST_SETS)):
+            alike = frozenset(Counter((kinds[at], times) for at, times in Counter(positions).items()).items())
+            if len(positions) == cards and alike not in seen:
+                seen.add(alike)
+                yield positions
+
+    def _one_by_one(self, step: Step, need: Need) -> tuple[int, ...]:
+        """Time slices, each where it is best beside those before it."""
+        positions: tuple[int, ...] = ()
+        while len(positions) < need.claim.cards and (rated := self._rated(step, need)):
+            positions += rated[0].layout[-1]
+            step = rated[0]._replace(layout=step.layout)
+        return positions
+
+    def _at_once(self, fitting: Mapping[int, Step], kinds: Mapping[int, Hashable], need: Need) -> tuple[int, ...]:
+        """The cards that are best by themselves; whole cards that are connected well, where that is known."""
+        cards = [self._room.cards[at] for at in fitting]
+        if need.claim.exclusive and any(card.links for card in cards):
+            positions = list(fitting)
+            connected = _connected(tuple([(card.index, card.links) for card in cards]), need.claim.cards)
+            return tuple([positions[number] for number in connected])
+        firsts = {kinds[at]: tried for at, tried in fitting.items()}
+        worth = {kind: self._worth(tried) for kind, tried in firsts.items()}
+        return tuple(sorted(sorted(fitting, key=lambda at: -worth[kinds[at]])[: need.claim.cards]))
+
+
+@lru_cache(maxsize=256)
+def _connected(cards: tuple[tuple[int, tuple[tuple[int, int], ...]], ...], wanted: int) -> tuple[int, ...]:
+    """Which of these cards, each with its index and links, are connected best; machines of a kind are alike."""
+    strength = {(index, other): how for index, links in cards for other, how in links}
+
+    def total(chosen: tuple[int, ...]) -> int:
+        return sum([strength.get((cards[one][0], cards[other][0]), 0) for one, other in combinations(chosen, 2)])
+
+    return max(islice(combinations(range(len(cards)), wanted), _MOST_COMPARED), key=total)

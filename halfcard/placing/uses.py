@@ -1,0 +1,104 @@
+"""What one pod takes of one card, and what is left of the card.
+
+The law: a card is used in one way at a time. It is locked by the first that takes a part of it and free again
+when the last one goes; nobody is ever given more than is left.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from .. import names
+from ..cards import Card
+from ..claims import WHOLE_CARD, Claim, Part
+
+HALVES: Final = 2
+
+
+class Mode(StrEnum):
+    FREE = "free"
+    SHARED = "shared"
+    HALVES = "halves"
+    SLICES = "slices"
+    EXCLUSIVE = "exclusive"
+
+
+class Use(NamedTuple):
+    """Of one card, by one pod; `parts` are halves or time slices."""
+
+    mode: Mode
+    cores: int
+    mib: int
+    parts: int
+
+
+class Left(NamedTuple):
+    """Of one card."""
+
+    mode: Mode
+    cores: int
+    mib: int
+    parts: int
+
+
+def untouched(card: Card) -> Left:
+    return Left(Mode.FREE, WHOLE_CARD, card.memory_mib or 0, 0)
+
+
+def mode_of(claim: Claim, slices: str) -> Mode:
+    """How a claim uses cards; where a node sells time slices as whole cards, what looks like a card is a slice."""
+    if claim.part is Part.HALF:
+        return Mode.HALVES
+    if claim.part is Part.SLICE:
+        return Mode.SLICES
+    if not claim.exclusive:
+        return Mode.SHARED
+    is_slice = slices == names.NVIDIA_GPU and claim.dialect == "nvidia"
+    return Mode.SLICES if is_slice else Mode.EXCLUSIVE
+
+
+def use_of(claim: Claim, card: Card, slices: str, times: int = 1) -> Use:
+    """What one card's worth of a claim takes of this card, or several slices; `slices` is how its node sells them."""
+    mode = mode_of(claim, slices)
+    if mode is Mode.SHARED:
+        return Use(mode, claim.cores_pct or 0, _memory(claim, card.memory_mib or 0), 0)
+    if mode is Mode.EXCLUSIVE:
+        return Use(mode, WHOLE_CARD, card.memory_mib or 0, 0)
+    return Use(mode, 0, 0, times)
+
+
+def _memory(claim: Claim, card_mib: int) -> int:
+    """A share that names no memory can take all of it, so it is given all of it."""
+    if claim.memory_mib is not None:
+        return claim.memory_mib
+    return card_mib * (100 if claim.memory_pct is None else claim.memory_pct) // 100
+
+
+def take(card: Card, left: Left, use: Use) -> Left | None:
+    """What is left after a use; None where it does not fit."""
+    mode = use.mode
+    if left.mode is Mode.FREE:
+        if mode is Mode.SHARED and card.memory_mib is None:
+            return None  # nobody could keep it from its neighbours
+        parts = HALVES if mode is Mode.HALVES else card.replicas if mode is Mode.SLICES else 0
+    elif left.mode is not mode or mode is Mode.EXCLUSIVE:
+        return None
+    else:
+        parts = left.parts
+    cores, mib, parts = left.cores - use.cores, left.mib - use.mib, parts - use.parts
+    return None if cores < 0 or mib < 0 or parts < 0 else Left(mode, cores, mib, parts)
+
+
+def together(one: Use, other: Use) -> Use | None:
+    """Two containers of a pod on one card at the same time; None where they cannot be."""
+    if one.mode is not other.mode or one.mode is Mode.EXCLUSIVE:
+        return None
+    return Use(one.mode, one.cores + other.cores, one.mib + other.mib, one.parts + other.parts)
+
+
+def either(one: Use, other: Use) -> Use | None:
+    """The same one after the other: the card is held for the larger."""
+    if one.mode is not other.mode:
+        return None
+    return Use(one.mode, max(one.cores, other.cores), max(one.mib, other.mib), max(one.parts, other.parts))

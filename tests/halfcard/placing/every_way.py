@@ -1,0 +1,97 @@
+"""The definition of a layout, to measure the search by: every assignment is tried, moment by moment of a pod's life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, combinations_with_replacement, product
+
+from halfcard.placing.demand import Need, Stage
+from halfcard.placing.layouts import Layout
+from halfcard.placing.room import Room
+from halfcard.placing.uses import Left, Mode, Use, use_of
+
+from .examples import Asking
+
+
+def every_way(room: Room, asking: Asking) -> Iterator[Layout]:
+    choices = [_choices(room, need, asking) for need in asking.demand.needs]
+    return (layout for layout in product(*choices) if is_way(room, asking, layout))
+
+
+def _choices(room: Room, need: Need, asking: Asking) -> list[tuple[int, ...]]:
+    allowed = [at for at, card in enumerate(room.cards) if not card.why_not and asking.demand.wanted.allows(card)]
+    is_slice = use_of(need.claim, room.cards[0], room.slices).mode is Mode.SLICES
+    choose = combinations_with_replacement if is_slice else combinations
+    return list(choose(allowed, need.claim.cards))
+
+
+def is_way(room: Room, asking: Asking, layout: Layout) -> bool:
+    return _fits(room, asking.demand.needs, layout) and _is_told_apart(asking, layout)
+
+
+def _fits(room: Room, needs: tuple[Need, ...], layout: Layout) -> bool:
+    for at in range(len(room.cards)):
+        modes = set()
+        for running in moments(needs):
+            uses = [
+                use_of(needs[number].claim, room.cards[at], room.slices)
+                for number in running
+                for position in layout[number]
+                if position == at
+            ]
+            if not _fit(room, at, uses):
+                return False
+            modes |= {use.mode for use in uses} - {Mode.EXCLUSIVE}
+        if len(modes) > 1:
+            return False
+    return True
+
+
+def moments(needs: tuple[Need, ...]) -> Iterator[list[int]]:
+    """Who runs while each init container does, and then."""
+    numbered = list(enumerate(needs))
+    for number, need in numbered:
+        if need.stage is Stage.INIT:
+            started = [other for other, it in numbered if it.stage is Stage.SIDECAR and it.order < need.order]
+            yield [*started, number]
+    yield [number for number, need in numbered if need.stage is not Stage.INIT]
+
+
+def _fit(room: Room, at: int, uses: list[Use]) -> bool:
+    if not uses:
+        return True
+    card, left = room.cards[at], room.left[at]
+    mode = uses[0].mode
+    if any(use.mode is not mode for use in uses) or left.mode not in (Mode.FREE, mode):
+        return False
+    if mode is Mode.EXCLUSIVE:
+        return len(uses) == 1 and left.mode is Mode.FREE
+    if mode is Mode.SHARED:
+        cores, mib = sum(use.cores for use in uses), sum(use.mib for use in uses)
+        return card.memory_mib is not None and cores <= left.cores and mib <= left.mib
+    return len(uses) <= _parts(left, mode, card.replicas)
+
+
+def _parts(left: Left, mode: Mode, replicas: int) -> int:
+    if left.mode is not Mode.FREE:
+        return left.parts
+    return 2 if mode is Mode.HALVES else replicas
+
+
+def _is_told_apart(asking: Asking, layout: Layout) -> bool:
+    """Kubelet gives an init container's device ids to the next container that asks for as many of the resource."""
+    needs = asking.demand.needs
+    init = [number for number, need in enumerate(needs) if need.stage is Stage.INIT]
+    for number in init:
+        for resource, amount in asking.written[number].amounts:
+            same = [other for other in range(len(needs)) if (resource, amount) in asking.written[other].amounts]
+            later = sorted(
+                (needs[other].stage is Stage.APP, needs[other].order, other)
+                for other in same
+                if needs[other].stage is Stage.APP
+                or (needs[other].stage is Stage.SIDECAR and needs[other].order > needs[number].order)
+            )
+            partners = [other for other in same if other in init] + [other for *_, other in later[:1]]
+            if any(layout[other] != layout[number] for other in partners):
+                return False
+    return True

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halfcard import names
+from halfcard.placing.demand import Demand, Stage
+from halfcard.placing.layouts import best
+from halfcard.placing.records import NOT_UNDERSTOOD, Placed, name_of, positions, read, write
+from halfcard.placing.room import Room, empty_room
+from tests.builders import PodBuilder, pod
+
+from .examples import PREFIXES, Asking, askings, demand_of, node, nodes
+
+NODE: Final = node(4)
+NOW: Final = 1700000000000000000
+
+
+def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> Placed:
+    needs = demand_of(asking).needs
+    return Placed(NODE, tuple(f"c{number}" for number in range(len(needs))), needs, layout)
+
+
+def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
+    """What is written besides our own record."""
+    written = write(placed(asking, layout), NOW, PREFIXES)
+    del written[names.PLACEMENT]
+    return written
+
+
+def test_our_own_record_names_the_cards_of_each_container() -> None:
+    written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, PREFIXES)
+    assert msgspec.json.decode(written[names.PLACEMENT]) == {
+        "node": "n1",
+        "cards": {"c0": ["GPU-0", "GPU-2"], "c1": ["GPU-1"]},
+    }
+
+
+PEERS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
+    "gpu-manager: indices by the number of the container, whoever has no claim counted": (
+        others(pod().asks(cpu=1).asks(core=30, memory=20).asks(core=200), (1,), (0, 3)),
+        {
+            "tencent.com/predicate-gpu-idx-1": "1",
+            "tencent.com/predicate-gpu-idx-2": "0,3",
+            "tencent.com/predicate-node": "n1",
+            "tencent.com/predicate-time": str(NOW),
+            "tencent.com/gpu-assigned": "false",
+        },
+    ),
+    "gpu-manager under Tuya's name": (
+        others(pod().asks(tuya_memory=20), (2,)),
+        {
+            "tuya.com/predicate-gpu-idx-0": "2",
+            "tuya.com/predicate-node": "n1",
+            "tuya.com/predicate-time": str(NOW),
+            "tuya.com/gpu-assigned": "false",
+        },
+    ),
+    "gpushare: one index, and the sum of the pod": (
+        others(pod().asks(gpu_mem=3).asks(gpu_mem=4), (2,), (2,)),
+        {
+            "ALIYUN_COM_GPU_MEM_IDX": "2",
+            "ALIYUN_COM_GPU_MEM_DEV": "21",
+            "ALIYUN_COM_GPU_MEM_POD": "7",
+            "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
+            "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(NOW),
+        },
+    ),
+    "gpushare's agent knows one card a pod": (others(pod().asks(gpu_mem=3).asks(gpu_mem=4), (2,), (1,)), {}),
+    "volcano: indices of the pod": (
+        others(pod().asks(gpu_number=2), (1, 3)),
+        {"volcano.sh/gpu-index": "1,3", "volcano.sh/predicate-time": str(NOW)},
+    ),
+    "no other system reads of init containers": (others(pod().asks().init(core=30, memory=20), (1,)), {}),
+    "half cards have no record but ours": (others(pod().asks(sgpu=2), (0, 1)), {}),
+}
+
+
+@pytest.mark.parametrize(("written", "expected"), PEERS.values(), ids=PEERS)
+def test_other_systems_agents_find_their_own_annotations(written: dict[str, str], expected: dict[str, str]) -> None:
+    assert written == expected
+
+
+THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
+    "gpu-manager's": (
+        pod().asks(core=30, memory=20).asks(core=200),
+        {
+            "tencent.com/predicate-gpu-idx-0": "3",
+            "tencent.com/predicate-gpu-idx-1": "0,1",
+            "tencent.com/predicate-node": "n1",
+        },
+        (("3",), ("0", "1")),
+    ),
+    "gpu-manager's under a company's own domain": (
+        pod().asks(core=30, memory=20),
+        {"gpu.example.com/predicate-gpu-idx-0": "3", "gpu.example.com/predicate-node": "n1"},
+        (("3",),),
+    ),
+    "gpu-manager's without the node counts for nobody": (
+        pod().asks(core=30, memory=20),
+        {"tencent.com/predicate-gpu-idx-0": "3"},
+        None,
+    ),
+    "gpu-manager's knows nothing of a claim of an init container": (
+        pod().asks(core=30, memory=20).init(core=30, memory=20),
+        {"tencent.com/predicate-gpu-idx-0": "3", "tencent.com/predicate-node": "n1"},
+        None,
+    ),
+    "gpushare's": (
+        pod().asks(gpu_mem=3).asks(gpu_mem=4),
+        {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"},
+        (("1",), ("1",)),
+    ),
+    "gpushare's says nothing of a container that speaks to another system": (
+        pod().asks(gpu_mem=3).asks(core=30, memory=20),
+        {"ALIYUN_COM_GPU_MEM_IDX": "1"},
+        NOT_UNDERSTOOD,
+    ),
+    "volcano's": (pod().asks(gpu_number=2), {"volcano.sh/gpu-index": "1,3"}, (("1", "3"),)),
+    "a fence alone is no record": (pod().asks(gpu=1), {names.FENCE: "x-1", names.CORE_LIMIT_DEFAULTED: "50"}, None),
+    "ours before theirs": (
+        pod().asks(core=30, memory=20),
+        {
+            "tencent.com/predicate-gpu-idx-0": "3",
+            "tencent.com/predicate-node": "n1",
+            names.PLACEMENT: '{"node":"n1","cards":{"c0":["GPU-2"]}}',
+        },
+        (("GPU-2",),),
+    ),
+    "theirs where ours is not whole": (
+        pod().asks(core=30, memory=20),
+        {
+            "tencent.com/predicate-gpu-idx-0": "3",
+            "tencent.com/predicate-node": "n1",
+            names.PLACEMENT: '{"node":"n1","cards":{}}',
+        },
+        (("3",),),
+    ),
+    "half of a character": (pod().asks(gpu=1), {names.PLACEMENT: "\ud800"}, NOT_UNDERSTOOD),
+    "nothing at all": (pod().asks(gpu=1), {}, None),
+}
+
+
+@pytest.mark.parametrize(("asking", "annotations", "expected"), THEIRS.values(), ids=THEIRS)
+def test_a_record_is_read_in_whichever_words_it_is_written(
+    asking: PodBuilder, annotations: dict[str, str], expected: Any
+) -> None:
+    needs = demand_of(asking).needs
+    assert read(annotations, "n1", tuple(f"c{number}" for number in range(len(needs))), needs) == expected
+
+
+def test_cards_are_found_by_uuid_or_by_index() -> None:
+    assert positions((("GPU-1", "3"), ("0",)), NODE) == ((1, 3), (0,))
+    assert positions((("4",),), NODE) is None
+    assert positions((("",),), NODE) is None
+
+
+def any_card(_room: Room) -> float:
+    return 0.0
+
+
+@settings(max_examples=200)
+@given(nodes(), askings(most=3))
+def test_what_is_written_is_read_back_by_us_and_agrees_with_what_others_read(where: Any, asking: Asking) -> None:
+    laid = best(empty_room(where), asking.demand, any_card)
+    if laid is None:
+        return
+    needs = asking.demand.needs
+    containers = tuple(f"c{number}" for number in range(len(needs)))
+    written = write(Placed(where, containers, needs, laid.layout), NOW, PREFIXES)
+    named = read(written, where.name, containers, needs)
+    assert named == tuple(tuple(name_of(where.cards[at]) for at in cards) for cards in laid.layout)
+    assert positions(named, where) == laid.layout
+    del written[names.PLACEMENT]
+    theirs = read(written, where.name, containers, needs)
+    one_system = len({need.claim.dialect for need in needs}) == 1 and all(need.stage is Stage.APP for need in needs)
+    if theirs and one_system:
+        assert positions(theirs, where) == laid.layout
+
+
+KEYS: Final = st.sampled_from(
+    [
+        names.PLACEMENT,
+        "tencent.com/predicate-node",
+        "tencent.com/predicate-gpu-idx-0",
+        "tuya.com/predicate-node",
+        "/predicate-node",
+        names.ALIYUN_INDEX,
+        names.VOLCANO_INDEX,
+    ]
+)
+PIECES: Final = st.sampled_from(
+    ['{"node":"n1"', ',"cards":', '{"c0":', '["0"]', '["0","1"]', "}}", "n1", "0", "-1", ","]
+)
+TEXTS: Final = st.text() | st.lists(PIECES, max_size=6).map("".join)
+
+
+@settings(max_examples=250)
+@given(st.dictionaries(KEYS, TEXTS), askings(most=2).map(lambda asking: asking.demand))
+def test_whatever_is_written_is_a_record_that_is_whole_or_none(annotations: dict[str, str], asked: Demand) -> None:
+    named = read(annotations, "n1", ("c0", "c1")[: len(asked.needs)], asked.needs)
+    if named:
+        assert [len(cards) for cards in named] == [need.claim.cards for need in asked.needs]
