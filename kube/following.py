@@ -26,11 +26,7 @@ class _Listed(NamedTuple, Generic[T]):
 
 
 class Following(Generic[T]):
-    """Calls back on the event loop that runs it, in order, with changes that come close together as one batch.
-
-    Attributes:
-        ready: the first complete list has been handed over.
-    """
+    """Calls back on the event loop that runs it, in order, with changes that come close together as one batch."""
 
     def __init__(
         self,
@@ -40,7 +36,7 @@ class Following(Generic[T]):
         changed: Callable[[list[Change[T]]], None],
         name: str,
     ) -> None:
-        self.ready = False
+        self._seen = asyncio.Event()
         self._follower = Follower(collection, listed=self._take_list, changed=self._take, name=name)
         self._listed = listed
         self._changed = changed
@@ -50,20 +46,19 @@ class Following(Generic[T]):
 
     async def wait_until_ready(self) -> None:
         """Returns when the first complete list has been handed over."""
-        if not self.ready:
-            await self._wish()
+        await self._seen.wait()
 
     async def refresh(self) -> None:
         """Returns when a list that began after this call has been handed over."""
-        wish = self._wish()
+        wish: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wishes.append(wish)
         self._follower.list_anew()
         await wish
 
-    def _wish(self) -> asyncio.Future[None]:
-        """Granted by the next list that begins."""
-        wish: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wishes.append(wish)
-        return wish
+    @property
+    def ready(self) -> bool:
+        """Has the first complete list been handed over?"""
+        return self._seen.is_set()
 
     @property
     def trouble(self) -> str | None:
@@ -126,7 +121,7 @@ class Following(Generic[T]):
 
     def _hand_over_list(self, news: _Listed[T]) -> None:
         self._listed(news.items)
-        self.ready = True
+        self._seen.set()
         for wish in news.granted:
             if not wish.done():
                 wish.set_result(None)

@@ -77,6 +77,10 @@ class Settings(_Model):
     packing: str = "default"
     """How the extender chooses among nodes and cards for pods that do not say."""
 
+    evict_for_cards: bool = False
+    """Evict pods of lower priority where a pod finds no card; by itself kube-scheduler preempts only where its counts
+    are short."""
+
     set_scheduler_name: str | None = None
     """Given to GPU pods that name no scheduler."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .demand import Demand
-from .glance import fits_alone
+from .glance import fit_on_one_card, fits_alone
 from .held import NOTHING_HELD, Held, added
 from .room import Room
 from .search import Layout, Rate, Search
@@ -34,6 +34,8 @@ def possible(room: Room, demand: Demand) -> bool:
     needs, wanted = demand.needs, demand.wanted
     if len(needs) == 1:
         return fits_alone(room, needs[0], wanted)
+    if fit_on_one_card(room, needs, wanted):
+        return True
     return all(fits_alone(room, need, wanted) for need in needs) and Search(room, demand).first() is not None
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from ..claims import Claim, Part
 from .demand import Demand, Need
-from .layouts import possible
+from .glance import fits_alone
 from .room import Room
 from .uses import Left, Mode, Use, mode_of, use_of
 
@@ -32,14 +32,13 @@ def why_not(room: Room, demand: Demand) -> Why:
     """The one reason for a node that has no way to lay the demand."""
     if not room.cards:
         return Why.NO_CARDS
-    wanted = [at for at, card in enumerate(room.cards) if demand.wanted.allows(card)]
-    if not wanted:
+    if demand.wanted.narrows and not any(demand.wanted.allows(card) for card in room.cards):
         return Why.NOT_WANTED
-    usable = [at for at in wanted if not room.cards[at].why_not]
+    usable = [at for at in room.usable if not demand.wanted.narrows or demand.wanted.allows(room.cards[at])]
     if not usable:
         return Why.OUT_OF_ORDER
     for need in demand.needs:
-        if not possible(room, demand._replace(needs=(need,))):
+        if not fits_alone(room, need, demand.wanted):
             return _single(room, need, usable)
     return Why.TOGETHER
 

@@ -17,13 +17,15 @@ class Counted(NamedTuple):
         idle: cards that nobody uses.
         halves: cards of which somebody can have a half.
         slices: time slices.
-        shares: the largest shares that fit, as cores and MiB; whatever fits, fits within one of them.
+        shares: what each card has that is free or shared, as cores and MiB.
+        largest: of those the ones that no other exceeds on both sides: whatever fits, fits within one of them.
     """
 
     idle: int
     halves: int
     slices: int
     shares: tuple[tuple[int, int], ...]
+    largest: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Room:
                 slices += parts
             elif mode is not Mode.EXCLUSIVE and card.memory_mib is not None:
                 shares.append((cores, mib))
-        return Counted(idle, halves, slices, _largest(shares))
+        return Counted(idle, halves, slices, tuple(shares), _largest(shares))
 
     def after(self, left: tuple[Left, ...], *, cpu_milli: int = 0, memory_mib: int = 0) -> Room:
         """The same node when its cards are so, and this much less of the rest is free."""
@@ -70,7 +72,6 @@ class Room:
 
 
 def _largest(shares: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Those that no other one exceeds on both sides."""
     found: list[tuple[int, int]] = []
     for cores, mib in sorted(shares, reverse=True):
         if not found or mib > found[-1][1]:

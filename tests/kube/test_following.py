@@ -222,3 +222,23 @@ def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
         assert seen.story == ["listed a0", "listed a0"]
 
     tell(story, "a")
+
+
+def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_one() -> None:
+    async def run() -> None:
+        with serving() as server:
+            waiting: list[asyncio.Task[None]] = []
+            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+            one = Following(
+                nodes,
+                listed=lambda _: waiting.append(asyncio.ensure_future(one.wait_until_ready())),
+                changed=lambda _: None,
+                name="nodes",
+            )
+            running = asyncio.create_task(one.run())
+            await until(lambda: bool(waiting))
+            await asyncio.wait_for(waiting[0], 5)
+            running.cancel()
+            await asyncio.wait((running,))
+
+    asyncio.run(run())

@@ -1,0 +1,106 @@
+"""`python -m extender`: the scheduler extender beside a real API server.
+
+Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from kube.access import AccessError, from_kubeconfig, from_service_account
+from serving.address import Address
+from serving.errors import CannotServeError
+from serving.lifecycle import Lifecycle, run
+from serving.listener import Stopping
+from serving.log import Log
+from serving.tls import ReloadingContext, TlsFiles
+from settings.file import settings_from
+from settings.installation import Settings, SettingsError
+
+from .arguments import add_arguments
+from .place import Agreed, Place
+from .process import Extender
+
+BAD_ARGUMENTS: Final = 2
+COULD_NOT_START: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    log = Log(form=arguments.log)
+    try:
+        settings = settings_from(arguments.settings)
+        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+        place = place_of(arguments)
+    except (SettingsError, AccessError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+    except CannotServeError as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
+        return COULD_NOT_START
+
+    async def serve(lifecycle: Lifecycle) -> None:
+        extender = Extender(
+            access,
+            agreed_of(settings),
+            place,
+            instance=arguments.instance,
+            namespace=arguments.namespace,
+            log=log,
+        )
+        await extender.run(lifecycle, Stopping(grace_s=arguments.grace))
+
+    return COULD_NOT_START if run(serve, log=log) else 0
+
+
+def agreed_of(settings: Settings) -> Agreed:
+    return Agreed(
+        settings.words(), settings.dealings(), settings.prefixes(), settings.packing, settings.evict_for_cards
+    )
+
+
+def place_of(arguments: argparse.Namespace) -> Place:
+    pair: Path | None = arguments.tls_dir
+    tls = None
+    if pair is not None:
+        tls = ReloadingContext(TlsFiles(pair / "tls.crt", pair / "tls.key", arguments.client_ca))
+    elif arguments.client_ca is not None:
+        raise CannotServeError("--client-ca: it asks callers for certificates, which needs TLS; add --tls-dir")
+    advertised = arguments.advertise or _own_address(arguments.extender, is_tls=tls is not None)
+    return Place(arguments.extender, arguments.status, advertised, tls, arguments.client_ca, pair)
+
+
+def _own_address(listening: Address, *, is_tls: bool) -> str:
+    """How another replica on this network reaches us."""
+    host = listening.host if listening.host not in ("", "0.0.0.0", "::") else _host_address()  # noqa: S104 - compared
+    return f"{'https' if is_tls else 'http'}://{Address(host, listening.port)}"
+
+
+def _host_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
+    add_arguments(parser, extender=f":{names.EXTENDER_PORT}", status=f":{names.STATUS_PORT}")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    parser.add_argument("--instance", default=socket.gethostname(), help="this replica's name (default %(default)s)")
+    parser.add_argument(
+        "--namespace",
+        default=names.NAMESPACE,
+        help="where the Lease of the replica that leads is (default %(default)s)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The extender's HTTP application: a FastAPI app for what people ask, and before it the verbs as raw ASGI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp
+
+import halfcard
+from halfcard import names
+from halfcard.placing.totals import Offer
+from serving.direct import Direct
+from serving.log import Log
+
+from . import wire
+from .endpoint import Verb
+from .inspection import gpushare, inspect_node
+from .metrics import Metrics
+from .scheduling import Scheduling
+
+
+def extender_app(
+    scheduling: Scheduling, *, table: Mapping[str, Offer], aliyun_unit_mib: int, metrics: Metrics, log: Log
+) -> ASGIApp:
+    verbs = {
+        "filter": Verb("filter", scheduling.filter, wire.filter_failed, metrics, log),
+        "prioritize": Verb("prioritize", scheduling.prioritize, _no_scores, metrics, log),
+        "preempt": Verb("preempt", scheduling.preempt, _no_victims, metrics, log),
+        "bind": Verb("bind", scheduling.bind, wire.bound, metrics, log),
+    }
+    routes = {path: verbs[verb] for path, verb in PATHS.items()}
+    return Direct(_for_people(scheduling, table, aliyun_unit_mib), routes)
+
+
+PATHS: Mapping[str, str] = {
+    names.FILTER_PATH: "filter",
+    names.GPU_ADMISSION_FILTER_PATH: "filter",
+    names.GPUSHARE_FILTER_PATH: "filter",
+    names.PRIORITIZE_PATH: "prioritize",
+    names.BIND_PATH: "bind",
+    names.GPUSHARE_BIND_PATH: "bind",
+    names.PREEMPT_PATH: "preempt",
+}
+
+
+def _no_scores(_why: str) -> bytes:
+    """Prioritize has no field for an error; an empty list leaves the choice to the other scores."""
+    return wire.prioritized([], [])
+
+
+def _no_victims(_why: str) -> bytes:
+    """No node is better for the pod by ending somebody."""
+    return wire.preempted({})
+
+
+def _for_people(scheduling: Scheduling, table: Mapping[str, Offer], aliyun_unit_mib: int) -> FastAPI:
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    state = scheduling.state
+
+    @app.get(names.INSPECT_PATH)
+    async def inspect() -> Response:
+        nodes = [inspect_node(state, node, table) for node in state.nodes().values()]
+        return JSONResponse({"nodes": nodes, "doubts": list(state.doubts())})
+
+    @app.get(names.INSPECT_PATH + "/{name}")
+    async def inspect_one(name: str) -> Response:
+        node = state.nodes().get(name)
+        return _unknown(name) if node is None else JSONResponse(inspect_node(state, node, table))
+
+    @app.get(names.GPUSHARE_INSPECT_PATH)
+    async def inspect_gpushare() -> Response:
+        return JSONResponse(gpushare(state, list(state.nodes().values()), aliyun_unit_mib))
+
+    @app.get(names.GPUSHARE_INSPECT_PATH + "/{name}")
+    async def inspect_gpushare_one(name: str) -> Response:
+        node = state.nodes().get(name)
+        return _unknown(name) if node is None else JSONResponse(gpushare(state, [node], aliyun_unit_mib))
+
+    @app.get(names.VERSION_PATH)
+    async def version() -> Response:
+        return PlainTextResponse(f"{halfcard.__version__}\n")
+
+    return app
+
+
+def _unknown(name: str) -> Response:
+    return JSONResponse(
+        {"nodes": [], "error": f"node {name[:253]} is not known, or cannot be believed"}, status_code=404
+    )

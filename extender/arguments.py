@@ -1,0 +1,53 @@
+"""Arguments of the extender that every way of starting it shares."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from halfcard import names
+from serving.address import argument
+from serving.listener import Stopping
+from serving.log import LogForm
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:
+    """`extender` and `status` are the default addresses."""
+    parser.add_argument(
+        "--extender",
+        type=argument,
+        default=extender,
+        metavar="ADDRESS",
+        help="where kube-scheduler asks (default %(default)s; port 0: any free one)",
+    )
+    parser.add_argument(
+        "--status",
+        type=argument,
+        default=status,
+        metavar="ADDRESS",
+        help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
+    )
+    parser.add_argument(
+        "--tls-dir",
+        type=Path,
+        metavar="DIR",
+        help="holds tls.crt and tls.key; without it the extender speaks plain HTTP",
+    )
+    parser.add_argument(
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        help="callers need a certificate of this authority; without it binds are accepted from this machine only",
+    )
+    parser.add_argument(
+        "--advertise", metavar="URL", help="how other replicas reach this one (default: by the address it listens on)"
+    )
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=Stopping().grace_s,
+        metavar="SECONDS",
+        help="how long to serve on as before after SIGTERM (default %(default)s)",
+    )
+    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")

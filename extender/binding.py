@@ -1,0 +1,283 @@
+"""The one verb that writes: choose cards, promise them, bind the pod and record the choice in one request.
+
+The law: cards are promised before anything is written and given back only when it is certain that nothing was. The
+Binding carries the version of the pod that was looked at, and whoever takes over after us changes every pod that has
+no node yet: what we sent and they have not seen can no longer land.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from itertools import count
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.facts import Facts
+from halfcard.placing.layouts import best
+from halfcard.placing.records import Placed, write
+from halfcard.placing.refusals import Why, text, why_not
+from halfcard.problems import printable
+from halfcard.stored import StoredPod
+from kube.calls import Answer, ApiCalls, NoAnswerError, NotSentError
+
+from .placement import Policy
+from .state import State
+from .verbs import Unplaceable, check_honest
+from .wire import Binding
+
+_TRIES: Final = 4
+_POD: Final = msgspec.json.Decoder(StoredPod)
+_QUOTED_CHARS: Final = 400
+
+
+class NotBound(Exception):
+    """The pod stays as it is; the text is a sentence for its events."""
+
+
+class Deposed(Exception):
+    """Somebody else decides now."""
+
+
+class _Outdated(Exception):
+    """The pod has changed since we looked at it; its cards are free again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How choices are made and written down.
+
+    Attributes:
+        policy_of: by name, the default for an empty one.
+        prefixes: domains of gpu-manager's resources, by dialect.
+        now_ns: the time for records.
+        may_decide: whether we still lead, asked anew before each write.
+        term: how the fences begin that mark pods as ours to bind; new each time that we come to lead.
+    """
+
+    policy_of: Callable[[str], Policy]
+    prefixes: Mapping[str, str]
+    aliyun_unit_mib: int
+    now_ns: Callable[[], int]
+    may_decide: Callable[[], bool]
+    term: Callable[[], str]
+
+
+@dataclass(slots=True)
+class Binder:
+    state: State
+    calls: ApiCalls
+    manners: Manners
+    _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    _fences: Iterator[int] = field(default_factory=count)
+
+    async def bind(self, wanted: Binding) -> None:
+        """Returns when the pod is bound to the node, by us or before.
+
+        Raises:
+            NotBound: it is not.
+            Deposed: another replica has to do it.
+        """
+        while (earlier := self._underway.get(wanted.pod_uid)) is not None:
+            await asyncio.wait([earlier])
+        mine = self._underway[wanted.pod_uid] = asyncio.get_running_loop().create_future()
+        try:
+            await self._bind(wanted)
+        finally:
+            del self._underway[wanted.pod_uid]
+            mine.set_result(None)
+
+    async def _bind(self, wanted: Binding) -> None:
+        for _ in range(_TRIES):
+            facts = self.state.pod(wanted.pod_uid)
+            if facts is None or self._is_foreign(facts):
+                facts = await self._look(wanted)
+            self._check(facts, wanted)
+            if facts.node:
+                return
+            try:
+                await self._place(facts, wanted.node)
+            except _Outdated:
+                await self._look(wanted)
+            else:
+                return
+        raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} changes faster than it can be bound; try again")
+
+    def _check(self, facts: Facts, wanted: Binding) -> None:
+        if facts.node and facts.node != wanted.node:
+            raise NotBound(f"pod {facts.title} is bound to node {facts.node} already, not to {wanted.node}")
+        if facts.node:
+            return
+        if facts.trouble:
+            raise NotBound(facts.trouble)
+        try:
+            check_honest(facts)
+        except Unplaceable as forged:
+            raise NotBound(str(forged)) from None
+        if self._is_foreign(facts):
+            raise Deposed
+
+    def _is_foreign(self, facts: Facts) -> bool:
+        """Has somebody who came to lead after us, or whom we have not seen go, marked the pod?"""
+        fence = facts.owned.get(names.FENCE)
+        return not facts.node and fence is not None and not fence.startswith(self.manners.term())
+
+    # --- one try ----------------------------------------------------------------------------------------------------
+
+    async def _place(self, facts: Facts, node: str) -> None:
+        promised = replace(facts, node=node, owned=self._record(facts, node))
+        if not self.manners.may_decide():
+            raise Deposed
+        self.state.promise(promised)
+        try:
+            answer = await self.calls.post(_binding_path(facts), _binding(promised))
+        except NotSentError as error:
+            self.state.take_back(facts.uid)
+            raise NotBound(f"the API server cannot be reached: {error}") from None
+        except NoAnswerError:
+            await self._make_certain(promised)
+        else:
+            await self._conclude(promised, answer)
+
+    def _record(self, facts: Facts, node: str) -> dict[str, str]:
+        """The cards of the best way to lay the pod on the node, as annotations."""
+        if not facts.demand.needs:
+            return {}
+        room, demand = self.state.room(node), facts.demand
+        if room is None:
+            raise NotBound(f"node {node}: {Why.UNKNOWN}; try again when its cards are published")
+        laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
+        if laid is None:
+            raise NotBound(f"node {node}: {text(why_not(room, demand), demand)}; the scheduler will choose again")
+        placed = Placed(
+            self.state.nodes()[node], facts.containers, demand.needs, laid.layout, self.manners.aliyun_unit_mib
+        )
+        return write(placed, self.manners.now_ns(), self.manners.prefixes)
+
+    async def _conclude(self, promised: Facts, answer: Answer) -> None:
+        if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
+            return
+        if answer.status == HTTPStatus.CONFLICT:
+            await self._after_conflict(promised, answer)
+            return
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            await self._make_certain(promised)
+            return
+        self.state.take_back(promised.uid)
+        raise _refused(promised, answer)
+
+    async def _after_conflict(self, promised: Facts, answer: Answer) -> None:
+        """Bound already, changed meanwhile, another pod of that name, or not to be bound as it is."""
+        try:
+            found = await self._get(promised.namespace, promised.name)
+        except NotBound:
+            self.state.take_back(promised.uid)  # a conflict wrote nothing; what else became of it the watch will show
+            raise
+        if found is None or found.meta.uid != promised.uid:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
+        if found.node == promised.node and found.annotations.get(names.PLACEMENT) == promised.owned.get(
+            names.PLACEMENT
+        ):
+            return
+        self.state.take_back(promised.uid)
+        self.state.put_pod(found)
+        if found.meta.resource_version == promised.version:
+            raise _refused(promised, answer)
+        raise _Outdated
+
+    async def _make_certain(self, promised: Facts) -> None:
+        """No answer, so it may have been done: a change of the pod either shows it, or keeps it from being done."""
+        found = await self._fenced(promised)
+        if found is None or found.meta.uid != promised.uid:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
+        if found.node == promised.node:
+            return
+        self.state.take_back(promised.uid)
+        self.state.put_pod(found)
+        raise NotBound(f"pod {promised.title} was not bound: the API server did not answer; try again")
+
+    async def _fenced(self, promised: Facts) -> StoredPod | None:
+        """Tried until it is known: until then the cards stay promised, or until somebody else leads."""
+        pause = 0.1
+        while True:
+            if not self.manners.may_decide():
+                self.state.take_back(promised.uid)
+                raise Deposed
+            try:
+                answer = await self.calls.patch(pod_path(promised), fence_patch(promised.uid, self.next_fence()))
+            except NoAnswerError:
+                answer = None
+            if answer is not None and answer.status == HTTPStatus.OK:
+                return _POD.decode(answer.body)
+            if answer is not None and answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                return await self._get(promised.namespace, promised.name)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    def next_fence(self) -> str:
+        """Never the same twice: a patch that changes nothing would leave the version as it is."""
+        return f"{self.manners.term()}-{next(self._fences)}"
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    async def _look(self, wanted: Binding) -> Facts:
+        """At the pod as it is stored: our watch may be a moment behind the scheduler's."""
+        found = await self._get(wanted.pod_namespace, wanted.pod_name)
+        if found is None or found.meta.uid != wanted.pod_uid:
+            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} with uid {wanted.pod_uid[:64]} is gone")
+        self.state.put_pod(found)
+        facts = self.state.pod(wanted.pod_uid)
+        if facts is None:
+            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} asks for no card, or has ended")
+        return facts
+
+    async def _get(self, namespace: str, name: str) -> StoredPod | None:
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+        try:
+            answer = await self.calls.get(path)
+        except NoAnswerError as error:
+            raise NotBound(f"the API server cannot be reached: {error}") from None
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return None
+        if answer.status != HTTPStatus.OK:
+            raise NotBound(f"the API server does not show pod {namespace}/{name}: {_quoted(answer)}")
+        return _POD.decode(answer.body)
+
+
+def fence_patch(uid: str, fence: str) -> bytes:
+    return msgspec.json.encode({"metadata": {"uid": uid, "annotations": {names.FENCE: fence}}})
+
+
+def _refused(promised: Facts, answer: Answer) -> NotBound:
+    return NotBound(f"the API server refused to bind pod {promised.title}: {_quoted(answer)}")
+
+
+def _quoted(answer: Answer) -> str:
+    return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)
+
+
+def pod_path(facts: Facts) -> str:
+    return f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/pods/{quote(facts.name, safe='')}"
+
+
+def _binding_path(facts: Facts) -> str:
+    return f"{pod_path(facts)}/binding"
+
+
+def _binding(promised: Facts) -> bytes:
+    metadata = {
+        "name": promised.name,
+        "namespace": promised.namespace,
+        "uid": promised.uid,
+        "resourceVersion": promised.version,
+        "annotations": promised.owned,
+    }
+    target = {"apiVersion": "v1", "kind": "Node", "name": promised.node}
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})

@@ -1,0 +1,139 @@
+"""Pods that find no card although others of lower priority hold them: kube-scheduler does not preempt for cards.
+
+It asks for victims only where its own counts are short, and 30 + 30 free per cent are enough for it. So somebody has to
+say who would have to go; and where the installation wants it, to send them away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.facts import Facts
+from kube.calls import ApiCalls, NoAnswerError
+from serving.log import Log
+
+from .prospects import Departure, nearest
+from .state import State
+
+_MOST_WAITING: Final = 256
+_EVERY_S: Final = 1.0
+_AGAIN_AFTER_S: Final = 120.0
+_MOST_NAMED: Final = 5
+_REASON: Final = "CardsHeldByLowerPriority"
+
+
+@dataclass(slots=True)
+class Counsel:
+    """One pod a second at most: finding its victims looks into many nodes.
+
+    Attributes:
+        evicts: whether the victims are evicted, with their disruption budgets respected.
+        may_act: whether this replica leads; the others say nothing.
+    """
+
+    state: State
+    calls: ApiCalls
+    log: Log
+    may_act: Callable[[], bool]
+    now: Callable[[], datetime]
+    evicts: bool = False
+    _waiting: OrderedDict[str, Facts] = field(default_factory=OrderedDict)
+    _told: OrderedDict[str, float] = field(default_factory=OrderedDict)
+    _somebody: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def hear(self, facts: Facts) -> None:
+        """Of a pod that no node can take."""
+        if len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
+            self._waiting[facts.uid] = facts
+            self._somebody.set()
+
+    def _was_told_lately(self, uid: str) -> bool:
+        told = self._told.get(uid)
+        return told is not None and self.now().timestamp() - told < _AGAIN_AFTER_S
+
+    async def run(self) -> None:
+        while True:
+            await self._somebody.wait()
+            _, facts = self._waiting.popitem(last=False)
+            if not self._waiting:
+                self._somebody.clear()
+            if self.may_act():
+                await self._advise(facts)
+            await asyncio.sleep(_EVERY_S)
+
+    async def _advise(self, facts: Facts) -> None:
+        self._note(facts.uid)
+        departure = nearest(self.state, facts)
+        known = self.state.pod(facts.uid)
+        if departure is None or known is None or known.node:
+            return
+        try:
+            await self._write_event(facts, departure)
+            if self.evicts:
+                await self._evict(facts, departure)
+        except NoAnswerError as error:
+            self.log.warning("advice not given", pod=facts.title, why=str(error))
+
+    def _note(self, uid: str) -> None:
+        self._told[uid] = self.now().timestamp()
+        if len(self._told) > 2 * _MOST_WAITING:
+            self._told.popitem(last=False)
+
+    async def _write_event(self, facts: Facts, departure: Departure) -> None:
+        answer = await self.calls.post(
+            f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/events",
+            _event(facts, sentence(departure, evicts=self.evicts), self.now()),
+        )
+        if answer.status != HTTPStatus.CREATED:
+            self.log.warning("advice not given", pod=facts.title, why=f"{answer.status} {answer.message()}")
+
+    async def _evict(self, facts: Facts, departure: Departure) -> None:
+        """The API server keeps disruption budgets; a victim that may not go stays, and so do we without its card."""
+        for victim in departure.pods:
+            namespace, _, name = victim.pod.partition("/")
+            answer = await self.calls.post(
+                f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction",
+                msgspec.json.encode({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}),
+            )
+            self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=departure.node, status=answer.status)
+            if answer.status not in (HTTPStatus.CREATED, HTTPStatus.NOT_FOUND):
+                return
+
+
+def sentence(departure: Departure, *, evicts: bool) -> str:
+    """What the event says."""
+    named = [f"{each.pod} (priority {each.priority})" for each in departure.pods[:_MOST_NAMED]]
+    more = len(departure.pods) - len(named)
+    who = ", ".join(named) + (f" and {more} more" if more else "")
+    what = "they are evicted" if evicts else "kube-scheduler does not preempt for cards: end them, or lower the request"
+    return f"node {departure.node} could take the pod without {who}; {what}"
+
+
+def _event(facts: Facts, message: str, now: datetime) -> bytes:
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": facts.namespace, "name": facts.name, "uid": facts.uid}
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{facts.name[:200]}.", "namespace": facts.namespace},
+            "involvedObject": about,
+            "reason": _REASON,
+            "message": message[:1000],
+            "type": "Warning",
+            "source": {"component": names.EXTENDER_SERVICE},
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+    )

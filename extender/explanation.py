@@ -1,0 +1,108 @@
+"""Why a pod is where it is, or why it is nowhere: each node and each card with its one reason, and who is in the way.
+
+A function of the state and the pod; nothing is asked and nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from halfcard.claims import Claim, Part
+from halfcard.placing.facts import Facts
+
+from .placement import Policy
+from .prospects import Prospects, prospects
+from .state import State
+from .verbs import Unplaceable, check_honest
+from .whereabouts import Whereabouts, whereabouts
+
+
+class Standing(StrEnum):
+    PENDING = "pending"
+    BOUND = "bound"
+    NO_CARDS = "asks for no card"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Of one pod.
+
+    Attributes:
+        asks: what each container wants, in words.
+        wants: what its owner says about the cards, as written.
+        trouble: why nobody could place it anywhere, or why what it holds is not certain.
+    """
+
+    pod: str
+    standing: Standing
+    priority: int
+    created: str
+    asks: Mapping[str, str]
+    wants: str
+    trouble: str
+    prospects: Prospects | None = None
+    whereabouts: Whereabouts | None = None
+
+    @property
+    def has_nowhere_to_go(self) -> bool:
+        if self.standing is not Standing.PENDING:
+            return False
+        return self.prospects is None or not any(node.fits for node in self.prospects.nodes)
+
+
+def explanation(state: State, pod: Facts, policy: Policy) -> Explanation:
+    """`policy` is the one by which the pod would be placed."""
+    standing, trouble = _standing(pod), _trouble(pod)
+    return Explanation(
+        pod.title,
+        standing,
+        pod.priority,
+        pod.created,
+        {name: in_words(need.claim) for name, need in zip(pod.containers, pod.demand.needs, strict=True)},
+        pod.demand.wanted.text,
+        trouble,
+        prospects(state, pod, policy) if standing is Standing.PENDING and not trouble else None,
+        whereabouts(state, pod) if standing is Standing.BOUND else None,
+    )
+
+
+def _standing(pod: Facts) -> Standing:
+    if pod.is_over:
+        return Standing.OVER
+    if not pod.asks_for_cards:
+        return Standing.NO_CARDS
+    return Standing.BOUND if pod.node else Standing.PENDING
+
+
+def _trouble(pod: Facts) -> str:
+    if pod.trouble or pod.node or not pod.demand.needs:
+        return pod.trouble
+    try:
+        check_honest(pod)
+    except Unplaceable as forged:
+        return str(forged)
+    return ""
+
+
+def in_words(claim: Claim) -> str:
+    """What a claim asks for."""
+    if claim.part is Part.HALF:
+        return "half of a card" if claim.cards == 1 else f"a half of each of {claim.cards} cards"
+    if claim.part is Part.SLICE:
+        return "a time slice" if claim.cards == 1 else f"{claim.cards} time slices"
+    if claim.exclusive:
+        return "a whole card" if claim.cards == 1 else f"{claim.cards} whole cards"
+    of = "a card" if claim.cards == 1 else f"each of {claim.cards} cards"
+    return f"{_amounts(claim)} of {of}"
+
+
+def _amounts(claim: Claim) -> str:
+    said = [f"{claim.cores_pct} %"] if claim.cores_pct is not None else []
+    if claim.memory_mib is not None:
+        said.append(f"{claim.memory_mib} MiB")
+    elif claim.memory_pct is not None:
+        said.append(f"{claim.memory_pct} % of the memory")
+    return " and ".join(said) or "a share"

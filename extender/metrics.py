@@ -1,0 +1,43 @@
+"""What the extender counts. Labels have few values: never a pod's name, never a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+import halfcard
+
+_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        answers = Counter(
+            "halfcard_extender_answers",
+            "Calls answered, by verb and outcome: ok, declined (by the pod), malformed (by the caller), bug (by us).",
+            ["verb", "outcome"],
+            registry=registry,
+        )
+        seconds = Histogram(
+            "halfcard_extender_answer_seconds",
+            "Time from the head of a call to its answer.",
+            ["verb"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._registry = registry
+        self._answers_of, self._seconds_of = cache(answers.labels), cache(seconds.labels)
+        build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
+        build.labels(halfcard.__version__).set(1)
+
+    def answered(self, verb: str, outcome: str, seconds: float) -> None:
+        self._answers_of(verb, outcome).inc()
+        self._seconds_of(verb).observe(seconds)
+
+    def watch(self, name: str, help_text: str, value: Callable[[], float]) -> None:
+        """A figure that is asked for when somebody scrapes."""
+        Gauge(f"halfcard_extender_{name}", help_text, registry=self._registry).set_function(value)

@@ -1,0 +1,160 @@
+"""The running extender: its two listeners, what follows the cluster, and who leads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from halfcard import names
+from halfcard.placing.totals import offers
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.lease import Leadership
+from serving.address import Address
+from serving.health import health_app
+from serving.jobs import Job, beside, report
+from serving.lifecycle import Lifecycle
+from serving.listener import Listener, Stopping, serve
+from serving.log import Log, utc_now
+
+from .answers import Answers
+from .app import extender_app
+from .binding import Binder, Manners
+from .counsel import Counsel
+from .expectations import Expectations
+from .forwarding import Forwarding
+from .learning import Learning
+from .metrics import Metrics
+from .place import Agreed, Place
+from .scheduling import Scheduling
+from .takeover import Takeover
+from .watching import Watching
+
+EXTENDER: Final = "extender"
+STATUS: Final = "status"
+_RENEW_EVERY_S: Final = 600.0
+
+
+class Extender:
+    """All that a running extender is made of; made on the event loop that runs it."""
+
+    def __init__(
+        self, access: Access, agreed: Agreed, place: Place, *, instance: str, namespace: str, log: Log
+    ) -> None:
+        self._place = place
+        self._agreed = agreed
+        self._log = log
+        self._calls = ApiCalls(access)
+        self._learning = Learning()
+        self._watching = Watching(access, agreed.dialects, agreed.dealings, on_arrival=self._learning.saw)
+        self.state = self._watching.state
+        self._expectations = Expectations(agreed.packing, self._learning.mix, lambda: self.state.nodes().values())
+        self.answers = Answers(self.state, self._expectations.policy)
+        self._leadership = Leadership(
+            self._calls,
+            namespace=namespace,
+            name=names.EXTENDER_SERVICE,
+            instance=instance,
+            address=place.advertised,
+            notes=self._learning.notes,
+        )
+        self._term = ""
+        self._counsel = Counsel(self.state, self._calls, log, self._leadership.may_decide, utc_now, agreed.evicts)
+        self._binder = Binder(self.state, self._calls, self._manners())
+
+    def _manners(self) -> Manners:
+        return Manners(
+            policy_of=self._expectations.policy,
+            prefixes=self._agreed.prefixes,
+            aliyun_unit_mib=self._agreed.dealings.aliyun_unit_mib,
+            now_ns=time.time_ns,
+            may_decide=self._leadership.may_decide,
+            term=lambda: self._term,
+        )
+
+    def _problems(self) -> tuple[str, ...]:
+        leadership = self._leadership.trouble
+        return (*((leadership,) if leadership else ()), *self._watching.problems())
+
+    # --- leading ------------------------------------------------------------------------------------------------------
+
+    async def _take_over(self) -> None:
+        """A new term: a mark that a pod carries already would change nothing, and be taken for ours."""
+        self._term = secrets.token_hex(8)
+        self._learning.recall(self._leadership.notes)
+        await Takeover(self.state, self._calls, self._watching.pods.refresh, self._binder.next_fence).run()
+        self._log.event("leading", term=self._term)
+
+    async def _lead(self) -> None:
+        """Begins when there is something to lead with."""
+        await self._watching.wait_until_ready()
+        await self._leadership.run(self._take_over)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_EVERY_S)
+            if not self._leadership.may_decide():
+                self._learning.recall(self._leadership.notes)
+            self._expectations.renew()
+            self.answers.policy_changed()
+
+    # --- serving ------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        lifecycle: Lifecycle,
+        stopping: Stopping,
+        *,
+        on_ready: Callable[[Mapping[str, Address]], None] | None = None,
+        jobs: Sequence[Job] = (),
+    ) -> None:
+        watching = self._watching
+        follow = (watching.nodes.run(), watching.pods.run(), report(self._problems, self._log))
+        async with beside((*follow, self._lead(), self._renew(), self._counsel.run(), *jobs), self._log):
+            await serve(
+                self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=stopping, on_ready=on_ready
+            )
+        self._calls.close()
+
+    def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
+        registry = CollectorRegistry()
+        app = extender_app(
+            self._scheduling(),
+            table=offers(self._agreed.prefixes.values(), self._agreed.dealings.aliyun_unit_mib),
+            aliyun_unit_mib=self._agreed.dealings.aliyun_unit_mib,
+            metrics=self._metrics(registry),
+            log=self._log,
+        )
+        checks = {"state": lambda: None if self._watching.ready() else "nodes and pods have not all been seen"}
+        health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
+        gc.freeze()
+        where = self._place
+        return (
+            Listener(EXTENDER, where.extender.host, where.extender.port, app, where.tls),
+            Listener(STATUS, where.status.host, where.status.port, health),
+        )
+
+    def _scheduling(self) -> Scheduling:
+        return Scheduling(
+            self.state,
+            self.answers,
+            self._binder,
+            Forwarding(lambda: self._leadership.leader_address, self._place.advertised, self._place.peer_context),
+            self._watching.ready,
+            self._leadership.may_decide,
+            self._place.peers is not None,
+            self._counsel.hear,
+        )
+
+    def _metrics(self, registry: CollectorRegistry) -> Metrics:
+        metrics = Metrics(registry)
+        metrics.watch("leading", "1 on the replica that binds.", lambda: float(self._leadership.may_decide()))
+        metrics.watch("nodes", "Nodes that are known and believed.", lambda: len(self.state.nodes()))
+        metrics.watch("doubts", "Nodes and pods that cannot be believed.", lambda: len(self.state.doubts()))
+        return metrics

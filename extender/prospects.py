@@ -1,0 +1,224 @@
+"""Of a pending pod: each node and each card with its one reason, and where the fewest others would have to go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from halfcard.cards import Card
+from halfcard.placing.demand import Demand, Need
+from halfcard.placing.facts import Facts
+from halfcard.placing.holding import Holding
+from halfcard.placing.layouts import possible
+from halfcard.placing.records import name_of
+from halfcard.placing.refusals import Why, text, why_not, why_not_card
+from halfcard.placing.room import Room
+from halfcard.placing.uses import Mode, mode_of
+
+from .answers import rank_of
+from .placement import Policy, scores
+from .preemption import below, fewest
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """One card as the pod meets it; `reason` is empty where it would do."""
+
+    index: int
+    name: str
+    model: str
+    mode: Mode
+    cores_free: int
+    memory_mib_free: int | None
+    parts_free: int
+    pods: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node as the pod meets it; `reason` is empty where the pod fits, and only then there is a score."""
+
+    name: str
+    reason: str
+    score: int | None
+    cards: tuple[CardView, ...]
+
+    @property
+    def fits(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    pod: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Who would have to go from a node so that the pod fits there."""
+
+    node: str
+    pods: tuple[Victim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """Of a pending pod.
+
+    Attributes:
+        nodes: the best first, then those that cannot take it.
+        nearest: only pods of lower priority go.
+        nearest_of_any_priority: whoever is in the way goes, which only a person can want.
+    """
+
+    nodes: tuple[NodeView, ...]
+    nearest: Departure | None
+    nearest_of_any_priority: Departure | None
+
+
+def prospects(state: State, pod: Facts, policy: Policy) -> Prospects:
+    shape, rooms = _of_cards(pod.demand), _rooms(state)
+    fitting = [name for name, room in rooms.items() if possible(room, shape)]
+    refused = sorted(rooms.keys() - set(fitting))
+    ranked = _ranked(rooms, fitting, pod.demand, policy)
+    fits = [NodeView(name, "", score, _cards(state, name, shape)) for name, score in ranked]
+    cannot = [
+        NodeView(name, text(why_not(rooms[name], shape), shape), None, _cards(state, name, shape)) for name in refused
+    ]
+    if fits:
+        return Prospects((*fits, *cannot), None, None)
+    lower, anybody = (_nearest(state, shape, refused, priority) for priority in (pod.priority, _ABOVE_ALL))
+    return Prospects(tuple(cannot), lower, anybody)
+
+
+def _of_cards(demand: Demand) -> Demand:
+    """CPU and memory of the node are the scheduler's to judge."""
+    return demand._replace(cpu_milli=0, memory_mib=0)
+
+
+def _rooms(state: State) -> dict[str, Room]:
+    return {name: room for name in state.nodes() if (room := state.room(name)) is not None}
+
+
+def _ranked(rooms: Mapping[str, Room], fitting: list[str], demand: Demand, policy: Policy) -> list[tuple[str, int]]:
+    given = scores([rank_of(rooms[name], demand, policy) for name in fitting], fitting)
+    return sorted(zip(fitting, given, strict=True), key=lambda item: (-item[1], item[0]))
+
+
+def _cards(state: State, name: str, demand: Demand) -> tuple[CardView, ...]:
+    holding = state.holding(name)
+    if holding is None:
+        return ()
+    need = _in_the_way(holding.room, demand)
+    tenants = _titles(state, name, holding)
+    return tuple(
+        _card(holding.room, at, tuple(tenants.get(at, ())), need, demand) for at in range(len(holding.room.cards))
+    )
+
+
+def _titles(state: State, name: str, holding: Holding) -> dict[int, list[str]]:
+    """Of each card that is used, its pods."""
+    found: dict[int, list[str]] = {}
+    for facts in sorted(state.pods_on(name), key=lambda facts: facts.title):
+        for at in holding.shares[facts.uid].uses if facts.uid in holding.shares else ():
+            found.setdefault(at, []).append(facts.title)
+    return found
+
+
+def _in_the_way(room: Room, demand: Demand) -> Need:
+    """The container that finds no card; the first, where each would find one for itself."""
+    alone = (need for need in demand.needs if not possible(room, demand._replace(needs=(need,))))
+    return next(alone, demand.needs[0])
+
+
+def _card(room: Room, at: int, pods: tuple[str, ...], need: Need, demand: Demand) -> CardView:
+    card, left = room.cards[at], room.left[at]
+    why = why_not_card(room, at, need, demand)
+    return CardView(
+        card.index,
+        name_of(card),
+        card.model,
+        left.mode,
+        left.cores if left.mode in _DIVIDED else 0,
+        (left.mib if left.mode in _DIVIDED else 0) if card.memory_mib is not None else None,
+        left.parts,
+        pods,
+        "" if why is None else _of_card(why, card, left.mode, mode_of(need.claim, room.slices)),
+    )
+
+
+_DIVIDED: Final = (Mode.FREE, Mode.SHARED)
+"""Where cores and memory are given away by the amount."""
+
+
+_ALL_TAKEN: Final = {
+    Mode.EXCLUSIVE: "not wholly free",
+    Mode.HALVES: "both halves are taken",
+    Mode.SLICES: "no time slice is left",
+}
+
+
+def _of_card(why: Why, card: Card, mode: Mode, wanted: Mode) -> str:
+    match why:
+        case Why.NOT_WANTED:
+            return "not among those that the pod asks for"
+        case Why.OUT_OF_ORDER:
+            return card.why_not
+        case Why.LOCKED:
+            return f"in use in another way ({mode})"
+        case Why.TOO_FEW:
+            return _ALL_TAKEN[wanted]
+        case Why.MEMORY if card.memory_mib is None:
+            return "its memory is not known"
+    return str(why)
+
+
+# --- the nearest node ---------------------------------------------------------------------------------------
+
+_MOST_TRIED: Final = 100
+"""So many nodes are gone into, those first where the fewest pods use a card: each costs milliseconds."""
+
+_ABOVE_ALL: Final = 2**31
+"""No priority is so high."""
+
+
+def nearest(state: State, pod: Facts) -> Departure | None:
+    """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help."""
+    shape, rooms = _of_cards(pod.demand), _rooms(state)
+    if any(possible(room, shape) for room in rooms.values()):
+        return None
+    return _nearest(state, shape, sorted(rooms), pod.priority)
+
+
+def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> Departure | None:
+    """Of the nodes where equally many would have to go, the one with the least important of them."""
+    spare = {name: pods for name in refused if (pods := below(priority, state.pods_on(name)))}
+    promising = sorted(spare, key=lambda name: (_crowd(state, name, demand), name))[:_MOST_TRIED]
+    found: list[Departure] = []
+    for name in promising:
+        victims = fewest(state.nodes()[name], state.pods_on(name), spare[name], demand)
+        if victims:
+            found.append(_departure(name, [each for each in spare[name] if each.uid in victims]))
+        if victims and len(victims) == 1:
+            break
+    return min(found, key=lambda each: (len(each.pods), [victim.priority for victim in each.pods]), default=None)
+
+
+def _crowd(state: State, name: str, demand: Demand) -> int:
+    """How many pods use the cards that are used least: no more would have to go if all of them may."""
+    holding = state.holding(name)
+    if holding is None:
+        return 0
+    using = Counter(at for share in holding.shares.values() for at in share.uses)
+    tenants = sorted(using[at] for at in holding.room.usable)
+    return sum(tenants[: max(need.claim.cards for need in demand.needs)])
+
+
+def _departure(node: str, victims: list[Facts]) -> Departure:
+    told = [Victim(each.title, each.priority) for each in victims]
+    return Departure(node, tuple(sorted(told, key=lambda victim: (victim.priority, victim.pod))))

@@ -1,0 +1,239 @@
+"""Nodes, pods and what lies where: everything that decisions are made from, kept from watches of nodes and pods.
+
+The law: it is what a rebuild from the same nodes and pods would be, plus what was just promised and not yet seen.
+A node's room depends on its own pods alone and is worked out anew when one of them comes or goes; nothing here costs
+more because the cluster is larger. Used by one thread, the event loop's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from halfcard.capacity import Dealings
+from halfcard.cards import Node
+from halfcard.cluster import Odd, read_node
+from halfcard.dialects import Dialects
+from halfcard.placing.facts import Facts, read_facts
+from halfcard.placing.holding import Bound, Holding, hold
+from halfcard.placing.room import Room
+from halfcard.stored import StoredPod
+
+from .likeness import Likeness, likeness_of
+
+_LONGEST_LOG: Final = 200_000
+_MOST_GONE: Final = 20_000
+
+
+class Changes:
+    """The names of nodes in the order in which something about them changed; readers remember how far they are."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._forgotten = 0
+
+    @property
+    def now(self) -> int:
+        return self._forgotten + len(self._names)
+
+    def note(self, name: str) -> None:
+        self._names.append(name)
+        if len(self._names) > _LONGEST_LOG:
+            half = _LONGEST_LOG // 2
+            del self._names[:half]
+            self._forgotten += half
+
+    def since(self, then: int) -> set[str] | None:
+        """None where that is too long ago to tell."""
+        return None if then < self._forgotten else set(self._names[then - self._forgotten :])
+
+
+def _ignore(_facts: Facts) -> None:
+    pass
+
+
+class State:
+    """`on_arrival` hears of each pod that asks for cards when it is first seen."""
+
+    def __init__(self, dialects: Dialects, dealings: Dealings, on_arrival: Callable[[Facts], None] = _ignore) -> None:
+        self.changes = Changes()
+        self.dialects = dialects
+        self.dealings = dealings
+        self._on_arrival = on_arrival
+        self._nodes: dict[str, Node] = {}
+        self._odd: dict[str, Odd] = {}
+        self._seen: dict[str, Facts] = {}
+        self._promised: dict[str, Facts] = {}
+        self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
+        self._holdings: dict[str, Holding] = {}
+        self._likenesses: dict[str, Likeness] = {}
+        self._stale: set[str] = set()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    def nodes(self) -> Mapping[str, Node]:
+        return self._nodes
+
+    def room(self, name: str) -> Room | None:
+        """None for a node that is not known, or cannot be believed."""
+        holding = self.holding(name)
+        return None if holding is None else holding.room
+
+    def likenesses(self) -> Mapping[str, Likeness]:
+        """Of the room of each node that is known."""
+        while self._stale:
+            name = self._stale.pop()
+            room = self.room(name)
+            if room is None:
+                self._likenesses.pop(name, None)
+            else:
+                self._likenesses[name] = likeness_of(room)
+        return self._likenesses
+
+    def holding(self, name: str) -> Holding | None:
+        node = self._nodes.get(name)
+        if node is None:
+            return None
+        if (known := self._holdings.get(name)) is None:
+            known = self._holdings[name] = hold(node, self._bound[name].values())
+        return known
+
+    def pod(self, uid: str) -> Facts | None:
+        """As it is, or as it was promised to be."""
+        return self._promised.get(uid) or self._seen.get(uid)
+
+    def seen(self, uid: str) -> Facts | None:
+        """As the API server last showed it, whatever was promised."""
+        return self._seen.get(uid)
+
+    def pods(self) -> Iterator[Facts]:
+        """That ask for cards, and all others that have a node."""
+        return ((self._promised.get(uid) or facts) for uid, facts in self._seen.items())
+
+    def pods_on(self, name: str) -> list[Facts]:
+        found = (self.pod(uid) for uid in self._bound[name])
+        return [facts for facts in found if facts is not None]
+
+    def doubts(self) -> tuple[str, ...]:
+        """Every node and pod that cannot be believed, a sentence each."""
+        odd = [str(node) for node in self._odd.values()]
+        held = [doubt for name in self._nodes if (holding := self.holding(name)) for doubt in holding.doubts]
+        unread = [f"pod {facts.title}: {facts.trouble}" for facts in self.pods() if facts.trouble]
+        return (*odd, *held, *unread)
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def list_nodes(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        read = {_name(obj): obj for obj in objects}
+        for name in [name for name in (*self._nodes, *self._odd) if name not in read]:
+            self.drop_node(name)
+        for obj in read.values():
+            self.put_node(obj)
+
+    def put_node(self, obj: Mapping[str, Any]) -> None:
+        """Heartbeats change nothing that we look at."""
+        name, node = _name(obj), read_node(obj, self.dealings)
+        if isinstance(node, Odd):
+            self.drop_node(name)
+            self._odd[name] = node
+            return
+        self._odd.pop(name, None)
+        known = self._nodes.get(name)
+        if known is None or known != node:
+            self._nodes[name] = node
+            self._touch(name)
+        elif known.published != node.published:
+            self._nodes[name] = node
+
+    def drop_node(self, name: str) -> None:
+        self._odd.pop(name, None)
+        if self._nodes.pop(name, None) is not None:
+            self._touch(name)
+
+    # --- pods -----------------------------------------------------------------------------------------------------
+
+    def list_pods(self, pods: Iterable[StoredPod]) -> None:
+        read = {pod.meta.uid: pod for pod in pods}
+        for uid in [uid for uid in self._seen if uid not in read]:
+            self.end_pod(uid)
+        for pod in read.values():
+            self.put_pod(pod)
+
+    def put_pod(self, pod: StoredPod) -> None:
+        """What is older than what is known, or of a pod that is gone, comes late and says nothing."""
+        facts = read_facts(pod, self.dialects)
+        if not facts.uid or facts.uid in self._gone or self._is_late(facts):
+            return
+        if facts.is_over:
+            self.end_pod(facts.uid)
+        elif facts.node or facts.asks_for_cards:
+            self._note(facts)
+        else:
+            self._drop(facts.uid)
+
+    def _is_late(self, facts: Facts) -> bool:
+        known = self._seen.get(facts.uid)
+        return known is not None and _number(facts.version) < _number(known.version)
+
+    def _note(self, facts: Facts) -> None:
+        before = self.pod(facts.uid)
+        if before is None and facts.asks_for_cards:
+            self._on_arrival(facts)
+        self._seen[facts.uid] = facts
+        if facts.node:
+            self._promised.pop(facts.uid, None)
+        self._settle(before, self.pod(facts.uid))
+
+    def end_pod(self, uid: str) -> None:
+        """It is deleted, or its containers will never run again: its cards are free, and it never comes back."""
+        self._gone[uid] = None
+        if len(self._gone) > _MOST_GONE:
+            self._gone.popitem(last=False)
+        self._drop(uid)
+
+    def _drop(self, uid: str) -> None:
+        before = self.pod(uid)
+        self._seen.pop(uid, None)
+        self._promised.pop(uid, None)
+        self._settle(before, None)
+
+    def promise(self, facts: Facts) -> None:
+        """The pod will be bound so; it counts from now on."""
+        before = self.pod(facts.uid)
+        self._promised[facts.uid] = facts
+        self._settle(before, facts)
+
+    def take_back(self, uid: str) -> None:
+        """The promise came to nothing; what was seen of the pod holds."""
+        before = self._promised.pop(uid, None)
+        if before is not None:
+            self._settle(before, self._seen.get(uid))
+
+    def _settle(self, before: Facts | None, after: Facts | None) -> None:
+        was = before.bound() if before is not None and before.node else None
+        now = after.bound() if after is not None and after.node else None
+        if was == now and before and after and before.node == after.node:
+            return
+        if before is not None and was is not None:
+            self._bound[before.node].pop(before.uid, None)
+            self._touch(before.node)
+        if after is not None and now is not None:
+            self._bound[after.node][after.uid] = now
+            self._touch(after.node)
+
+    def _touch(self, name: str) -> None:
+        self._holdings.pop(name, None)
+        self._stale.add(name)
+        self.changes.note(name)
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+
+def _number(version: str) -> int:
+    """Versions of one collection are numbers that grow."""
+    return int(version) if version.isdecimal() else 0

@@ -1,0 +1,120 @@
+"""What the scheduler asks without changing anything: which nodes, how good is each, and who would have to go.
+
+Decisions only: a question and the state in, an answer out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from halfcard.cards import Node
+from halfcard.cluster import read_node
+from halfcard.owned import forged
+from halfcard.placing.facts import Facts, read_facts
+from halfcard.placing.room import empty_room
+from halfcard.problems import OWNED
+from halfcard.stored import StoredPod
+
+from . import wire
+from .answers import WORST, Answers, Feasible
+from .placement import scores
+from .preemption import extended
+from .state import State
+
+
+def _ignore(_facts: Facts) -> None:
+    pass
+
+
+class Unplaceable(Exception):
+    """A pod that cannot be placed on any node; the text is a sentence for its events."""
+
+
+def asking_facts(state: State, question: wire.Question) -> Facts:
+    """What the pod of a question asks for.
+
+    Raises:
+        Unplaceable: nobody can tell, or it carries what would become a record.
+    """
+    facts = read_facts(question.pod, state.dialects)
+    if facts.trouble:
+        raise Unplaceable(facts.trouble)
+    if facts.demand.needs:
+        check_honest(facts)
+    return facts
+
+
+def check_honest(facts: Facts) -> None:
+    """A Binding merges its annotations into the pod's: what is there already would look like ours."""
+    if not facts.uid:
+        raise Unplaceable('metadata.uid: got ""; a pod of the API server has one; send the pod as it is stored')
+    for key in forged(facts.owned):
+        where = f'metadata.annotations["{key}"]'
+        raise Unplaceable(str(OWNED.broken(where, facts.owned[key], "delete the pod and create it without")))
+
+
+def filter_nodes(
+    state: State, answers: Answers, question: wire.Question, on_none: Callable[[Facts], None] = _ignore
+) -> bytes:
+    """All nodes that can take the pod; of each other one the reason, the same text for the same reason.
+
+    `on_none` hears of a pod that no node can take.
+    """
+    facts = asking_facts(state, question)
+    if not facts.demand.needs:
+        return wire.filtered(question, question.names, {})
+    known = answers.feasible(facts.demand)
+    feasible, refused = known.among(question.names)
+    if refused and question.full is not None:
+        _meet_strangers(state, known, question, refused)
+        feasible = [name for name in question.names if name not in refused]
+    if not feasible:
+        on_none(facts)
+    return wire.filtered(question, feasible, refused)
+
+
+def _meet_strangers(state: State, known: Feasible, question: wire.Question, refused: dict[str, str]) -> None:
+    """A node that our watch has not shown yet, but that came in full, has no pods with cards yet."""
+    for raw, name in zip(question.full or (), question.names, strict=True):
+        if name in refused and name not in state.nodes():
+            node = read_node(_as_mapping(raw), state.dealings)
+            if isinstance(node, Node):
+                refused[name] = known.of(empty_room(node))
+                if not refused[name]:
+                    del refused[name]
+
+
+def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
+    found = msgspec.json.decode(raw)
+    return found if isinstance(found, dict) else {}
+
+
+def prioritize_nodes(state: State, answers: Answers, question: wire.Question) -> bytes:
+    """One node has 10, all others at most 9: the scheduler breaks ties at random, and packing is no game of chance."""
+    facts = asking_facts(state, question)
+    names = question.names
+    if not facts.demand.needs or not names:
+        return wire.prioritized(names, [0] * len(names))
+    ranks = answers.ranked(facts.demand).ranks(names)
+    if WORST in ranks:
+        lowest = min((rank for rank in ranks if rank != WORST), default=0.0)
+        ranks = [max(rank, lowest) for rank in ranks]
+    return wire.prioritized(names, scores(ranks, names))
+
+
+def preempt(state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims]) -> bytes:
+    """The scheduler's victims, and where they free no card for the pod, the fewest more that do."""
+    facts = read_facts(pod, state.dialects)
+    if not facts.demand.needs or facts.trouble:
+        return wire.preempted(victims)
+    answer = {}
+    for name, given in victims.items():
+        node = state.nodes().get(name)
+        uids = frozenset(each.uid for each in given.pods or ())
+        wanted = extended(node, state.pods_on(name), uids, facts) if node is not None else None
+        if wanted is not None:
+            answer[name] = wire.MetaVictims([wire.MetaPod(uid) for uid in sorted(wanted)], given.violations)
+    return wire.preempted(answer)

@@ -1,0 +1,89 @@
+"""Pods that were refused and would find a card now: kube-scheduler is made to ask for them again.
+
+The scheduler asks again about a refused pod when something changes in the cluster. It may see a change a moment before
+we do, ask at once and be refused by what was true until then: after that it would ask again in five minutes. A change
+of the pod itself is a change too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.demand import Demand
+from halfcard.placing.facts import Facts
+from kube.calls import ApiCalls, NoAnswerError
+
+from .answers import Answers
+from .binding import pod_path
+from .state import State
+
+_PAUSE_S: Final = 1.0
+"""The scheduler has asked by itself long before."""
+_AT_ONCE: Final = 20
+"""A round; who is left out is first in the next one."""
+_MOST_WAITING: Final = 20_000
+
+
+class _Refusal(NamedTuple):
+    """Of what, and when: how far the changes of the state had come."""
+
+    demand: Demand
+    then: int
+
+
+class Waking:
+    def __init__(self, state: State, answers: Answers, calls: ApiCalls) -> None:
+        self._state = state
+        self._answers = answers
+        self._calls = calls
+        self._refused: OrderedDict[str, _Refusal] = OrderedDict()
+
+    def refused(self, facts: Facts) -> None:
+        """Everywhere: the pod waits from now on."""
+        self._refused[facts.uid] = _Refusal(facts.demand, self._state.changes.now)
+        if len(self._refused) > _MOST_WAITING:
+            self._refused.popitem(last=False)
+
+    def accepted(self, uid: str) -> None:
+        self._refused.pop(uid, None)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_PAUSE_S)
+            for facts in [*islice(self._outdated(), _AT_ONCE)]:
+                await self._wake(facts)
+
+    def _outdated(self) -> Iterator[Facts]:
+        """Pods whose refusal is no longer true; each is named once, until it is refused again."""
+        for uid, refusal in [*self._refused.items()]:
+            facts = self._state.pod(uid)
+            if facts is None or facts.node:
+                del self._refused[uid]
+            elif self._fits_now(uid, refusal):
+                del self._refused[uid]
+                yield facts
+
+    def _fits_now(self, uid: str, refusal: _Refusal) -> bool:
+        changes = self._state.changes
+        changed = changes.since(refusal.then)
+        self._refused[uid] = refusal._replace(then=changes.now)
+        if changed is None:
+            return True  # too long ago to tell
+        return bool(changed) and bool(self._answers.feasible(refusal.demand).among([*changed])[0])
+
+    async def _wake(self, facts: Facts) -> None:
+        """As well as it can be done: whoever is gone, or changes at this moment, needs no waking."""
+        now = datetime.now(UTC).isoformat()
+        metadata = {"uid": facts.uid, "annotations": {names.RECONSIDER: now}}
+        try:
+            await self._calls.patch(pod_path(facts), msgspec.json.encode({"metadata": metadata}))
+        except NoAnswerError:
+            self.refused(facts)

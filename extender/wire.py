@@ -1,0 +1,191 @@
+"""kube-scheduler's extender protocol v1 as bytes, and back: the only module that knows its JSON.
+
+The law: errors travel inside an answer with status 200, because the scheduler drops the text of anything else. Names
+of fields are the Go names; peers of old also write them in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from halfcard.problems import printable
+from halfcard.stored import StoredPod
+
+MAX_BODY_BYTES: Final = 256 * 2**20
+"""Full Node objects of a large cluster; they are read as they come and not taken apart."""
+
+_LONGEST_ERROR: Final = 900
+_PER_CENT: Final = re.compile(r" ?%")
+
+
+class Malformed(Exception):
+    """The caller broke the protocol; the text is a sentence for its log."""
+
+
+class _NodeMetadata(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Node(msgspec.Struct):
+    metadata: _NodeMetadata = _NodeMetadata()
+
+
+class _NodeList(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class Question(NamedTuple):
+    """Of filter and prioritize; `full` are the same nodes as they came, None where they came by name only."""
+
+    pod: StoredPod
+    names: list[str]
+    full: list[msgspec.Raw] | None
+
+
+class _Asked(msgspec.Struct, rename="pascal"):
+    pod: StoredPod | None = None
+    nodes: _NodeList | None = None
+    node_names: list[str] | None = None
+
+
+class _LowerAsked(msgspec.Struct):
+    pod: StoredPod | None = None
+    nodes: _NodeList | None = None
+    nodenames: list[str] | None = None
+
+
+class Binding(msgspec.Struct, rename="pascal"):
+    pod_name: str = ""
+    pod_namespace: str = ""
+    pod_uid: str = msgspec.field(default="", name="PodUID")
+    node: str = ""
+
+
+class MetaPod(msgspec.Struct):
+    uid: str = msgspec.field(default="", name="UID")
+
+
+class MetaVictims(msgspec.Struct):
+    pods: list[MetaPod] | None = msgspec.field(default=None, name="Pods")
+    violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+
+class _VictimPods(msgspec.Struct):
+    pods: list[StoredPod] | None = msgspec.field(default=None, name="Pods")
+    violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+
+class _Preemption(msgspec.Struct, rename="pascal"):
+    pod: StoredPod | None = None
+    node_name_to_victims: dict[str, _VictimPods] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class _Filtered(msgspec.Struct, rename="pascal"):
+    nodes: Any
+    node_names: list[str] | None
+    failed_nodes: dict[str, str]
+    failed_and_unresolvable_nodes: dict[str, str]
+    error: str
+
+
+class _Score(msgspec.Struct, rename="pascal", gc=False):
+    host: str
+    score: int
+
+
+_ASKED: Final = msgspec.json.Decoder(_Asked)
+_LOWER: Final = msgspec.json.Decoder(_LowerAsked)
+_BINDING: Final = msgspec.json.Decoder(Binding)
+_PREEMPTION: Final = msgspec.json.Decoder(_Preemption)
+_NODE: Final = msgspec.json.Decoder(_Node)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _decoded(decoder: Any, body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Malformed(f"the body is not what kube-scheduler sends: {error}") from error
+
+
+def read_question(body: bytes) -> Question:
+    """What filter and prioritize are asked.
+
+    Raises:
+        Malformed: the pod or the nodes are missing, or it is not JSON at all.
+    """
+    asked: _Asked = _decoded(_ASKED, body)
+    if asked.pod is None:
+        lower = _decoded(_LOWER, body)
+        asked = _Asked(lower.pod, lower.nodes, lower.nodenames)
+    if asked.pod is None:
+        raise Malformed('the body holds no "Pod"; send the arguments of a scheduler extender, v1')
+    if asked.node_names is not None:
+        return Question(asked.pod, asked.node_names, None)
+    if asked.nodes is None or asked.nodes.items is None:
+        raise Malformed('the body holds neither "NodeNames" nor "Nodes"; send one of them')
+    names = [_decoded(_NODE, raw).metadata.name for raw in asked.nodes.items]
+    return Question(asked.pod, names, asked.nodes.items)
+
+
+def read_binding(body: bytes) -> Binding:
+    binding: Binding = _decoded(_BINDING, body)
+    missing = [name for name in ("PodName", "PodNamespace", "PodUID", "Node") if not _value(binding, name)]
+    if missing:
+        raise Malformed(f"the body holds no {', '.join(missing)}; send the arguments of a binding, v1")
+    return binding
+
+
+def _value(binding: Binding, name: str) -> str:
+    values = dict(zip(("PodName", "PodNamespace", "PodUID", "Node"), msgspec.structs.astuple(binding), strict=True))
+    return str(values[name])
+
+
+def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:
+    """The pod that would preempt, and by node whom the scheduler would end; whole victims become their uids."""
+    found: _Preemption = _decoded(_PREEMPTION, body)
+    if found.pod is None:
+        raise Malformed('the body holds no "Pod"; send the arguments of a preemption, v1')
+    victims = dict(found.node_name_to_meta_victims or {})
+    for name, each in (found.node_name_to_victims or {}).items():
+        uids = [MetaPod(pod.meta.uid) for pod in each.pods or ()]
+        victims.setdefault(name, MetaVictims(uids, each.violations))
+    return found.pod, victims
+
+
+def filtered(question: Question, feasible: list[str], refused: dict[str, str]) -> bytes:
+    """In the form in which the nodes came."""
+    if question.full is None:
+        return _encode(_Filtered(None, feasible, {}, refused, ""))
+    kept = set(feasible)
+    items = [raw for raw, name in zip(question.full, question.names, strict=True) if name in kept]
+    return _encode(_Filtered({"metadata": {}, "items": items}, None, {}, refused, ""))
+
+
+def unformatted(text: str) -> str:
+    """kube-scheduler takes what it is told for a format when it makes an event: "50 % free" became "50 %!f(MISSING)ree"."""
+    return _PER_CENT.sub(" per cent", text)
+
+
+def filter_failed(why: str) -> bytes:
+    return _encode(_Filtered(None, None, {}, {}, _error(why)))
+
+
+def prioritized(names: list[str], scores: list[int]) -> bytes:
+    return _encode([*map(_Score, names, scores)])
+
+
+def bound(why: str = "") -> bytes:
+    return _encode({"Error": _error(why)})
+
+
+def _error(why: str) -> str:
+    return printable(unformatted(why), _LONGEST_ERROR)
+
+
+def preempted(victims: dict[str, MetaVictims]) -> bytes:
+    return _encode({"NodeNameToMetaVictims": victims})
