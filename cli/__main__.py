@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, dev, review, serve, webhooks
+from . import demo, dev, explain, inspect, review, serve, webhooks
 from .exits import EXIT_OK
 
 
@@ -25,6 +25,8 @@ def parser() -> argparse.ArgumentParser:
         ("review", review, "judge manifests offline, as the webhook would"),
         ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
         ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
+        ("inspect", inspect, "show which cards are there, what is given away of them, and to whom"),
+        ("explain", explain, "say why a pod is where it is, or what is in its way"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
         ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),
     ):

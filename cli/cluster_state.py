@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
-from admission.settings_file import settings_from
 
-from admission.settings import SettingsError
 from extender.expectations import Expectations
 from extender.learning import Learning
 from extender.placement import Policy
@@ -24,11 +22,12 @@ from halfcard.stored import StoredPod
 from kube.access import Access, AccessError, from_kubeconfig
 from kube.list_watch import ApiError, Collection, Undecodable
 from kube.manifests import Document, ManifestError, read_path, to_json
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
 _PODS_A_PAGE: Final = 500
 _DEFAULT_NAMESPACE: Final = "default"
-_DEFAULT_POLICY: Final = "default"
 _KUBECONFIG: Final = "KUBECONFIG"
 
 T = TypeVar("T")
@@ -89,9 +88,9 @@ def read_cluster(arguments: argparse.Namespace) -> Cluster:
 def _empty(settings_file: Path | None) -> Cluster:
     settings = settings_from(settings_file)
     dealings, learning = settings.dealings(), Learning()
-    state = State(settings.policy().dialects, dealings, learning.saw)
-    expectations = Expectations(_DEFAULT_POLICY, learning.mix, lambda: state.nodes().values())
-    table = offers(dealings.vcuda_prefixes, dealings.aliyun_unit_mib)
+    state = State(settings.words(), dealings, learning.saw)
+    expectations = Expectations(settings.packing, learning.mix, lambda: state.nodes().values())
+    table = offers(settings.prefixes().values(), dealings.aliyun_unit_mib)
     return Cluster(state, table, dealings.aliyun_unit_mib, expectations.policy)
 
 

@@ -1,0 +1,225 @@
+"""`halfcard explain`: why a pod is where it is, or what is in its way on each node and card."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from extender.explanation import Explanation, Standing, explanation
+from extender.prospects import CardView, Departure, NodeView, Prospects
+from extender.whereabouts import CardHeld, Whereabouts
+from halfcard.placing.facts import Facts, read_facts
+from halfcard.placing.uses import Mode
+
+from .cluster_state import Cluster, NoClusterError, read_cluster
+from .cluster_state import add_arguments as add_source
+from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .inspect import share, warn
+from .tables import columns
+from .terminal import Colour, Screen
+
+_MOST_FITTING: Final = 5
+_MOST_REASONS: Final = 10
+_MOST_NAMES: Final = 3
+_MOST_CARDS: Final = 16
+_MOST_PODS: Final = 8
+"""What fills a screen; the JSON holds everything."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pod", metavar="pod/NAMESPACE/NAME", help="the pod; NAMESPACE/NAME does as well")
+    add_source(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        cluster = read_cluster(arguments)
+        pod = _pod(cluster, arguments.pod)
+    except NoClusterError as error:
+        print(f"halfcard explain: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    found = explanation(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy))
+    if arguments.output == "json":
+        print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
+    else:
+        warn([doubt for doubt in cluster.doubts() if _concerns(doubt, found)])
+        _print(Screen.on(sys.stdout), found)
+    return EXIT_REFUSED if found.has_nowhere_to_go else EXIT_OK
+
+
+def _pod(cluster: Cluster, written: str) -> Facts:
+    namespace, _, name = written.removeprefix("pod/").rpartition("/")
+    if "/" in namespace or not name:
+        raise NoClusterError(f'got "{written}"; a pod is written pod/NAMESPACE/NAME')
+    pod = cluster.pods.get(f"{namespace or 'default'}/{name}")
+    if pod is None:
+        raise NoClusterError(f"pod {namespace or 'default'}/{name} is not there; check its namespace and its name")
+    return read_facts(pod, cluster.state.dialects)
+
+
+def _concerns(doubt: str, found: Explanation) -> bool:
+    """A pod's own trouble is told as its own; of the rest, what hides a node matters to every pending pod."""
+    if found.whereabouts is not None:
+        return f" on node {found.whereabouts.node}: " in doubt
+    return " is left out: " in doubt and doubt.startswith("node ")
+
+
+def _print(screen: Screen, found: Explanation) -> None:
+    screen.wrapped(_headline(found), indent="", hanging="  ", colour=Colour.BOLD)
+    for container, asks in found.asks.items():
+        screen.line(f"  {container}: {asks}")
+        _print_cards_held(screen, _held(found, container))
+    if found.wants:
+        screen.wrapped(f"it wants {found.wants}", indent="  ", hanging="  ")
+    if found.trouble:
+        screen.wrapped(found.trouble, indent="", hanging="  ", colour=Colour.RED)
+    if found.prospects is not None:
+        _print_prospects(screen, found.prospects)
+
+
+def _headline(found: Explanation) -> str:
+    match found.standing:
+        case Standing.NO_CARDS:
+            return f"Pod {found.pod} asks for no card: Halfcard lets it go anywhere."
+        case Standing.OVER:
+            return f"Pod {found.pod} is over and holds no card."
+        case Standing.BOUND if found.whereabouts is not None:
+            return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found.whereabouts)}."
+    if found.trouble:
+        return f"Pod {found.pod} is pending, and no node can ever take it:"
+    return f"Pod {found.pod} is pending (priority {found.priority}). It asks for:"
+
+
+def _by_whom(where: Whereabouts) -> str:
+    if not where.grants:
+        return "and lies on none of its cards"
+    if not where.recorded_by:
+        return "its cards are not recorded: our guess"
+    return f"its cards recorded by {where.recorded_by}" + (f" at {where.since}" if where.since else "")
+
+
+# --- pending ---------------------------------------------------------------------------------------------------------
+
+
+def _print_prospects(screen: Screen, prospects: Prospects) -> None:
+    fitting = [node for node in prospects.nodes if node.fits]
+    refusing = [node for node in prospects.nodes if not node.fits]
+    if fitting:
+        _print_fitting(screen, fitting, len(prospects.nodes))
+    if refusing:
+        screen.line(screen.paint(f"It fits on {'no node' if not fitting else 'no other'}:", Colour.YELLOW))
+        _print_reasons(screen, refusing)
+    if not fitting:
+        _print_nearest(screen, prospects)
+        _print_cards(screen, _to_show(prospects, refusing))
+
+
+def _print_fitting(screen: Screen, fitting: Sequence[NodeView], nodes: int) -> None:
+    screen.line(screen.paint(f"It fits on {len(fitting)} of {_counted(nodes, 'node')}, by score:", Colour.GREEN))
+    for line in columns([(str(node.score), node.name) for node in fitting[:_MOST_FITTING]], right=(0,)):
+        screen.line(f"  {line}")
+    _print_rest(screen, len(fitting) - _MOST_FITTING, "node")
+
+
+def _print_reasons(screen: Screen, refusing: Sequence[NodeView]) -> None:
+    """Equal reasons once, the most frequent first."""
+    grouped: dict[str, list[str]] = {}
+    for node in refusing:
+        grouped.setdefault(node.reason, []).append(node.name)
+    ordered = sorted(grouped.items(), key=lambda item: -len(item[1]))
+    for reason, names in ordered[:_MOST_REASONS]:
+        shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+        screen.wrapped(f"{_counted(len(names), 'node')}: {reason} ({shown})", indent="  ", hanging="  ")
+
+
+def _print_nearest(screen: Screen, prospects: Prospects) -> None:
+    lower, anybody = prospects.nearest, prospects.nearest_of_any_priority
+    if lower is not None:
+        _print_departure(screen, lower, "of lower priority")
+    else:
+        screen.line("Nowhere is it enough that pods of lower priority go.")
+    if anybody is not None and (lower is None or len(anybody.pods) < len(lower.pods)):
+        _print_departure(screen, anybody, "of any priority")
+
+
+def _print_departure(screen: Screen, departure: Departure, whose: str) -> None:
+    screen.line(f"Nearest: {departure.node}, if {_counted(len(departure.pods), 'pod')} {whose} went:")
+    for victim in departure.pods[:_MOST_PODS]:
+        screen.line(f"  {victim.pod} (priority {victim.priority})")
+    _print_rest(screen, len(departure.pods) - _MOST_PODS, "pod")
+
+
+def _to_show(prospects: Prospects, refusing: Sequence[NodeView]) -> list[NodeView]:
+    """The nearest node first, then as many others as a screen takes; a node without cards has none to show."""
+    near = [each.node for each in (prospects.nearest, prospects.nearest_of_any_priority) if each is not None]
+    ordered = sorted((node for node in refusing if node.cards), key=lambda node: node.name not in near)
+    shown: list[NodeView] = []
+    cards = 0
+    for node in ordered:
+        cards += len(node.cards)
+        if shown and cards > _MOST_CARDS:
+            break
+        shown.append(node)
+    return shown
+
+
+def _print_cards(screen: Screen, nodes: Sequence[NodeView]) -> None:
+    for node in nodes:
+        screen.line(screen.paint(f"{node.name}:", Colour.BOLD))
+        for line in columns([_card(card) for card in node.cards[:_MOST_CARDS]]):
+            screen.line(f"  {line}")
+        _print_rest(screen, len(node.cards) - _MOST_CARDS, "card")
+
+
+def _card(card: CardView) -> tuple[str, ...]:
+    return (
+        f"card {card.index}",
+        str(card.mode),
+        _free(card),
+        _counted(len(card.pods), "pod") if card.pods else "",
+        card.reason or "would do",
+    )
+
+
+def _free(card: CardView) -> str:
+    match card.mode:
+        case Mode.HALVES:
+            return f"{card.parts_free} of 2 halves free"
+        case Mode.SLICES:
+            return f"{_counted(card.parts_free, 'time slice')} free"
+        case Mode.EXCLUSIVE:
+            return "nothing free"
+    memory = "" if card.memory_mib_free is None else f" and {card.memory_mib_free} MiB"
+    return f"{card.cores_free} %{memory} free"
+
+
+# --- bound -----------------------------------------------------------------------------------------------------------
+
+
+def _held(found: Explanation, container: str) -> tuple[CardHeld, ...]:
+    grants = found.whereabouts.grants if found.whereabouts is not None else ()
+    return next((grant.cards for grant in grants if grant.container == container), ())
+
+
+def _print_cards_held(screen: Screen, cards: Sequence[CardHeld]) -> None:
+    for card in cards:
+        name = "" if card.name == str(card.index) else card.name
+        screen.line("    " + "  ".join(filter(None, (f"card {card.index}", card.model, name, str(card.mode)))))
+        for line in columns([(f"beside {each.title}", share(each)) for each in card.neighbours[:_MOST_PODS]]):
+            screen.line(f"      {line}")
+        _print_rest(screen, len(card.neighbours) - _MOST_PODS, "pod")
+
+
+def _print_rest(screen: Screen, left_out: int, what: str) -> None:
+    if left_out > 0:
+        screen.line(screen.paint(f"  … and {_counted(left_out, what)} more; -o json holds all", Colour.DIM))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

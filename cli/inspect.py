@@ -1,0 +1,155 @@
+"""`halfcard inspect`: which cards are there, what is given away of them, and to whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from extender.inspection import Amount, CardSeen, NodeSeen, Tenant, gpushare, see_node
+from halfcard.placing.uses import Mode
+
+from . import gpushare_table
+from .cluster_state import Cluster, NoClusterError, read_cluster
+from .cluster_state import add_arguments as add_source
+from .exits import EXIT_OK, EXIT_USAGE
+from .tables import columns
+from .terminal import Colour, Screen
+
+_MOST_WARNINGS: Final = 20
+_COLOURS: Final = {Mode.FREE: Colour.GREEN, Mode.EXCLUSIVE: Colour.BLUE}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node", nargs="?", metavar="NODE", help="only this one")
+    parser.add_argument("-d", "--details", action="store_true", help="each card, and who is on it")
+    add_source(parser)
+    parser.add_argument(
+        "--format", choices=("table", "gpushare"), default="table", help="gpushare: as kubectl-inspect-gpushare prints"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        cluster = read_cluster(arguments)
+        nodes = _nodes(cluster, arguments.node)
+    except NoClusterError as error:
+        print(f"halfcard inspect: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.output == "json":
+        print(json.dumps(_as_json(cluster, nodes, arguments.format), indent=2, ensure_ascii=False))
+        return EXIT_OK
+    warn(cluster.doubts())
+    if arguments.format == "gpushare":
+        print(gpushare_table.render(nodes, cluster.aliyun_unit_mib, details=arguments.details), end="")
+    else:
+        _print(Screen.on(sys.stdout), nodes, details=arguments.details or bool(arguments.node))
+    return EXIT_OK
+
+
+def _as_json(cluster: Cluster, nodes: Sequence[NodeSeen], form: str) -> dict[str, Any]:
+    if form == "gpushare":
+        known = cluster.state.nodes()
+        return gpushare(cluster.state, [known[node.name] for node in nodes], cluster.aliyun_unit_mib)
+    return {"nodes": msgspec.to_builtins(nodes), "doubts": list(cluster.doubts())}
+
+
+def _nodes(cluster: Cluster, wanted: str | None) -> list[NodeSeen]:
+    known = cluster.state.nodes()
+    if wanted is not None and wanted not in known:
+        raise NoClusterError(f"node {wanted} is not there, or cannot be believed; `halfcard inspect` lists the nodes")
+    return [see_node(cluster.state, known[name], cluster.table) for name in ([wanted] if wanted else sorted(known))]
+
+
+def warn(doubts: Sequence[str]) -> None:
+    """On standard error; all of them are in the JSON."""
+    screen = Screen.on(sys.stderr)
+    for doubt in doubts[:_MOST_WARNINGS]:
+        screen.wrapped(f"Warning: {doubt}", indent="", hanging="  ", colour=Colour.YELLOW)
+    if len(doubts) > _MOST_WARNINGS:
+        screen.line(f"Warning: {len(doubts) - _MOST_WARNINGS} more of these; -o json holds all")
+
+
+def _print(screen: Screen, nodes: Sequence[NodeSeen], *, details: bool) -> None:
+    with_cards = [node for node in nodes if node.cards or node.without_card]
+    if details:
+        for number, node in enumerate(with_cards):
+            if number:
+                screen.line()
+            _print_node(screen, node)
+    elif with_cards:
+        heads, *rows = columns(list(_overview(with_cards)), right=(2, 3, 4))
+        screen.line(screen.paint(heads, Colour.BOLD))
+        for row in rows:
+            screen.line(row)
+    if bare := len(nodes) - len(with_cards):
+        screen.line(screen.paint(f"{bare} {'node has' if bare == 1 else 'nodes have'} no GPU", Colour.DIM))
+
+
+def _overview(nodes: Iterable[NodeSeen]) -> Iterator[tuple[str, ...]]:
+    yield "NODE", "CARDS", "CORES %", "MEMORY MiB", "PODS"
+    for node in nodes:
+        cores, memory = _sum(card.cores for card in node.cards), _sum(card.memory_mib for card in node.cards)
+        yield node.name, _modes(node.cards), of(cores), of(memory), str(node.pods)
+
+
+def _modes(cards: Sequence[CardSeen]) -> str:
+    """As `4: 1 shared, 3 free`."""
+    counted = Counter("out of order" if card.out_of_order else str(card.mode) for card in cards)
+    order = [*map(str, (Mode.SHARED, Mode.HALVES, Mode.SLICES, Mode.EXCLUSIVE, Mode.FREE)), "out of order"]
+    return f"{len(cards)}: " + ", ".join(f"{counted[mode]} {mode}" for mode in order if counted[mode])
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    found = list(amounts)
+    known = [amount.total for amount in found if amount.total is not None]
+    return Amount(sum(known) if known else None, sum(amount.used for amount in found))
+
+
+def of(amount: Amount) -> str:
+    return f"{amount.used}/{'?' if amount.total is None else amount.total}"
+
+
+# --- one node in detail ----------------------------------------------------------------------------------------------
+
+
+def _print_node(screen: Screen, node: NodeSeen) -> None:
+    screen.wrapped(f"{node.name}  {node.address}".rstrip(), indent="", hanging="  ", colour=Colour.BOLD)
+    for resource, amount in node.resources.items():
+        screen.line(f"  {resource}: {amount.total} ({amount.used} in use)")
+    for card in node.cards:
+        _print_card(screen, card)
+    for title in node.without_card:
+        screen.wrapped(f"no card  {title}", indent="  ", colour=Colour.YELLOW)
+
+
+def _print_card(screen: Screen, card: CardSeen) -> None:
+    name = "" if card.name == str(card.index) else card.name
+    amounts = f"{of(card.cores)} %  {of(card.memory_mib)} MiB"
+    state = str(card.mode) + (f" {of(card.parts)}" if card.parts.total else "")
+    words = [f"card {card.index}", card.model, name, state, amounts]
+    colour = Colour.RED if card.out_of_order else _COLOURS.get(card.mode)
+    screen.wrapped("  ".join(filter(None, words)), indent="  ", hanging="    ", colour=colour)
+    if card.out_of_order:
+        screen.wrapped(f"gets nothing new: {card.out_of_order}", indent="    ", hanging="  ", colour=Colour.RED)
+    rows = [(pod.title, share(pod) + ("" if pod.recorded else "  not recorded: our guess")) for pod in card.pods]
+    for line in columns(rows):
+        screen.line(f"    {line}")
+
+
+def share(pod: Tenant) -> str:
+    """What a pod has of a card."""
+    match pod.mode:
+        case Mode.EXCLUSIVE:
+            return "all of it"
+        case Mode.HALVES:
+            return f"half: {pod.memory_mib} MiB" if pod.parts == 1 else "both halves"
+        case Mode.SLICES:
+            return f"{pod.parts} time slice{'' if pod.parts == 1 else 's'}"
+    return f"{pod.cores} %  {pod.memory_mib} MiB" if pod.cores else f"{pod.memory_mib} MiB"

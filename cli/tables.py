@@ -1,0 +1,31 @@
+"""Text in columns: as wide as what stands in them, two blanks apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from .terminal import WIDTH
+
+_GAP: Final = "  "
+
+
+def columns(rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()) -> list[str]:
+    """A line for each row, without blanks at its end; where that is too wide, the first column has lines of its own."""
+    lines = _aligned(rows, frozenset(right))
+    if max(map(len, lines), default=0) <= WIDTH:
+        return lines
+    rest = _aligned([("", *row[1:]) for row in rows], frozenset(right))
+    return [line for row, below in zip(rows, rest, strict=True) for line in (row[0], _GAP + below.lstrip(" "))]
+
+
+def _aligned(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:
+    widths = [max(map(len, cells)) for cells in zip_longest(*rows, fillvalue="")]
+    return [
+        _GAP.join(
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ).rstrip(" ")
+        for row in rows
+    ]

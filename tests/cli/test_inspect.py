@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from cli.gpushare_table import tabbed
+from halfcard import names
+
+from .command import ROOT, halfcard, too_wide
+from .list_server import kubeconfig_of
+
+Inspect = Callable[..., str]
+MIXED = ROOT / "deploy" / "examples" / "tuya-half-cards" / "cluster.yaml"
+
+
+def node(name: str, capacity: dict[str, str], address: str = "") -> dict[str, Any]:
+    addresses = [{"type": "Hostname", "address": "h"}, {"type": "InternalIP", "address": address}] if address else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": capacity, "addresses": addresses},
+    }
+
+
+def gpushare_node(name: str = "10.81.25.224", gib: int = 14, cards: int = 1) -> dict[str, Any]:
+    return node(name, {"aliyun.com/gpu-mem": str(gib), "aliyun.com/gpu-count": str(cards)}, name)
+
+
+def sharing(name: str, gib: int, card: int | None, on: str = "10.81.25.224") -> dict[str, Any]:
+    annotations = {} if card is None else {names.ALIYUN_INDEX: str(card), names.ALIYUN_POD_TOTAL: str(gib)}
+    container = {"name": "main", "resources": {"limits": {"aliyun.com/gpu-mem": gib}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+        "spec": {"nodeName": on, "containers": [container]},
+    }
+
+
+@pytest.fixture
+def inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inspect:
+    """What the command prints of these objects."""
+
+    def printed(objects: list[dict[str, Any]], *arguments: str) -> str:
+        dump = tmp_path / "dump.json"
+        dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        assert main(["inspect", "--state", str(dump), *arguments]) == 0
+        return capsys.readouterr().out
+
+    return printed
+
+
+# --- as kubectl-inspect-gpushare prints
+
+THREE = [sharing(f"binpack-1-{at}", 1, 0) for at in "abc"]
+SUMMARIES = {
+    "the node when nobody is there": (
+        [gpushare_node()],
+        """\
+NAME          IPADDRESS     GPU0(Allocated/Total)  GPU Memory(GiB)
+10.81.25.224  10.81.25.224  0/14                   0/14
+--------------------------------------------------------
+Allocated/Total GPU Memory In Cluster:
+0/14 (0%)··
+""",
+    ),
+    "the node with three pods of 1 GiB": (
+        [gpushare_node(), *THREE],
+        """\
+NAME          IPADDRESS     GPU0(Allocated/Total)  GPU Memory(GiB)
+10.81.25.224  10.81.25.224  3/14                   3/14
+--------------------------------------------------------
+Allocated/Total GPU Memory In Cluster:
+3/14 (21%)··
+""",
+    ),
+    "a pod that has no record is pending": (
+        [gpushare_node(), *THREE, sharing("bypassed", 2, None)],
+        """\
+NAME          IPADDRESS     GPU0(Allocated/Total)  PENDING(Allocated)  GPU Memory(GiB)
+10.81.25.224  10.81.25.224  3/14                   2                   5/14
+----------------------------------------------------------
+Allocated/Total GPU Memory In Cluster:
+5/14 (35%)··
+""",
+    ),
+    "nodes of several sizes, one without cards, one without an address": (
+        [
+            gpushare_node("10.0.0.1", 28, 2),
+            node("n2", {"aliyun.com/gpu-mem": "14", "aliyun.com/gpu-count": "1"}),
+            node("cpu", {}),
+            sharing("p", 2, None, "n2"),
+        ],
+        """\
+NAME      IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  PENDING(Allocated)  GPU Memory(GiB)
+10.0.0.1  10.0.0.1   0/14                   0/14                                       0/28
+n2        unknown    0/14                   0/0                    2                   2/14
+------------------------------------------------------
+Allocated/Total GPU Memory In Cluster:
+2/42 (4%)··
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "expected"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_the_summary_is_gpushares_byte_for_byte(inspect: Inspect, objects: list[Any], expected: str) -> None:
+    assert inspect(objects, "--format", "gpushare") == visible(expected)
+
+
+def test_the_details_are_gpushares_byte_for_byte(inspect: Inspect) -> None:
+    objects = [gpushare_node(gib=28, cards=2), sharing("a", 3, 0), sharing("long-name", 4, 1), sharing("c", 2, None)]
+    rows = ("a\tdefault\t3\t0\t0\t\n", "long-name\tdefault\t0\t4\t0\t\n", "c\tdefault\t0\t0\t2\t\n")
+    rule = "-" * (len("".join(rows)) + 10)
+    assert inspect(objects, "-d", "--format", "gpushare") == visible(f"""\
+
+NAME:       10.81.25.224
+IPADDRESS:  10.81.25.224
+
+NAME         NAMESPACE  GPU0(Allocated)  GPU1(Allocated)  Pending(Allocated)··
+a            default    3                0                0···················
+long-name    default    0                4                0···················
+c            default    0                0                2···················
+Allocated :  9 (32%)····
+Total :      28·········
+{rule}
+
+
+Allocated/Total GPU Memory In Cluster:  9/28 (32%)··
+""")
+
+
+def visible(text: str) -> str:
+    """Blanks at the end of a line are written as dots here, so that nobody takes them away."""
+    return text.replace("·", " ")
+
+
+def test_amounts_counted_in_mib_are_called_mib(inspect: Inspect, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("aliyun_memory_unit: MiB\n")
+    objects = [gpushare_node(gib=15109), sharing("p", 2048, 0)]
+    told = inspect(objects, "--format", "gpushare", "--settings", str(settings)).splitlines()
+    assert told[0].endswith("GPU Memory(MiB)")
+    assert told[1].endswith("2048/15109")
+
+
+def test_columns_are_as_wide_as_the_lines_around_them_need() -> None:
+    assert tabbed(["a\tb\tc\nlong\tx\n\nd\te\n"]) == "a     b  c\nlong  x\n\nd  e\n"
+
+
+# --- our own table
+
+
+def test_the_overview_has_a_line_for_each_node(inspect: Inspect) -> None:
+    objects = [gpushare_node("n1", 28, 2), gpushare_node("n2"), node("cpu", {}), sharing("p", 7, 0, "n2")]
+    told = inspect(objects).splitlines()
+    assert [line.split() for line in told[1:3]] == [
+        ["n1", "2:", "2", "free", "0/200", "0/28672", "0"],
+        ["n2", "1:", "1", "shared", "0/100", "7168/14336", "1"],
+    ]
+    assert told[3] == "1 node has no GPU"
+
+
+def test_the_mixed_node_tells_the_numbers_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "-d", "--state", str(MIXED)]) == 0
+    told = capsys.readouterr().out
+    for line in (
+        "nvidia.com/gpu: 1 (1 in use)",
+        "tuya.com/sgpu: 4 (2 in use)",
+        "tuya.com/vcuda-memory: 86 (10 in use)",
+    ):
+        assert f"  {line}\n" in told
+    assert "tencent.com" not in told
+    assert "card 0  NVIDIA-A10  GPU-0a  halves 1/2  50/100 %  11008/22016 MiB\n    default/notebook" in told
+
+
+def test_details_name_guesses_cordons_and_pods_on_no_card(inspect: Inspect) -> None:
+    there = gpushare_node("n1", 28, 2)
+    there["metadata"]["annotations"] = {names.CORDONED_CARDS: "1"}
+    told = inspect([there, node("cpu", {}), sharing("guess", 2, None, "n1"), sharing("lost", 2, None, "cpu")], "-d")
+    assert "default/guess  2048 MiB  not recorded: our guess" in told
+    assert "gets nothing new: cordoned" in told
+    assert "  no card  default/lost\n" in told
+
+
+def test_one_node_is_shown_in_detail(inspect: Inspect) -> None:
+    told = inspect([gpushare_node("n1"), gpushare_node("n2")], "n2")
+    assert "card 0" in told and "n1" not in told
+
+
+def test_json_holds_everything(inspect: Inspect) -> None:
+    told = json.loads(inspect([gpushare_node(), *THREE], "-o", "json"))
+    (one,) = told["nodes"]
+    assert one["resources"]["aliyun.com/gpu-mem"] == {"total": 14, "used": 3}
+    assert [each["name"] for each in one["cards"][0]["pods"]] == ["binpack-1-a", "binpack-1-b", "binpack-1-c"]
+    assert told["doubts"] == []
+
+
+def test_json_in_gpushares_format_is_what_its_extender_answers(inspect: Inspect) -> None:
+    (one,) = json.loads(inspect([gpushare_node(), *THREE], "--format", "gpushare", "-o", "json"))["nodes"]
+    assert (one["name"], one["totalGPU"], one["usedGPU"], len(one["devs"][0]["pods"])) == ("10.81.25.224", 14, 3, 3)
+
+
+def test_lines_fit_a_hundred_columns_however_long_the_names(inspect: Inspect) -> None:
+    name = "gpu-" + "x" * 90
+    objects = [gpushare_node(name, 28, 2), sharing("p" * 90, 2, 0, name)]
+    for arguments in ((), ("-d",)):
+        told = inspect(objects, *arguments)
+        assert too_wide(told) == [] and "\x1b" not in told and name in told
+
+
+# --- what cannot be as it should
+
+
+def test_doubts_are_warnings_and_spoil_only_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [gpushare_node(), node("odd", {"tencent.com/vcuda-core": "50"}), sharing("big", 99, 0)]
+    broken = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "broken"}, "spec": {"containers": {}}}
+    (tmp_path / "state.json").write_text(json.dumps({"kind": "List", "items": [*objects, broken]}))
+
+    assert main(["inspect", "--state", str(tmp_path)]) == 0
+
+    said = capsys.readouterr()
+    told = " ".join(said.err.split())
+    for part in ("Warning: node odd is left out", "pod default/big", "the pod is left out: Expected"):
+        assert part in told
+    assert "10.81.25.224" in said.out and "odd" not in said.out
+
+
+UNUSABLE = {
+    "no such node": (["inspect", "none", "--state", str(MIXED)], "node none is not there"),
+    "no such folder": (["inspect", "--state", "/nowhere"], "/nowhere:1: cannot be read"),
+    "no such kubeconfig": (["inspect", "--kubeconfig", "/nowhere"], "/nowhere: cannot be read"),
+    "no such settings": (["inspect", "--state", str(MIXED), "--settings", "/nowhere"], "/nowhere: cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_what_cannot_be_read_exits_2_and_says_why(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"halfcard inspect: {told}")
+
+
+# --- an API server
+
+
+def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pods = [sharing(f"p{at}", 1, 0) for at in range(5)]
+    for pod in pods:
+        pod["metadata"]["uid"] = pod["metadata"]["name"]
+    odd = {"metadata": {"name": "odd", "namespace": "ns"}, "spec": {"containers": 3}}
+    with kubeconfig_of(tmp_path, {"/api/v1/nodes": [gpushare_node()], "/api/v1/pods": [*pods, odd]}) as file:
+        monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{file}")
+        assert main(["inspect", "--format", "gpushare"]) == 0
+    said = capsys.readouterr()
+    assert "\n5/14 (35%)  \n" in said.out
+    assert "Warning: pod ns/odd is left out" in said.err
+
+
+def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path) -> None:
+    done = halfcard("inspect", environment={"HOME": str(tmp_path), "KUBECONFIG": ""})
+    assert done.code == 2
+    assert f"{tmp_path}/.kube/config: no kubeconfig is there" in done.err
+
+
+def test_what_the_server_refuses_is_told_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with kubeconfig_of(tmp_path, {"/api/v1/nodes": []}) as file:
+        assert main(["inspect", "--kubeconfig", str(file)]) == 2
+    assert "403 to GET /api/v1/pods: /api/v1/pods is forbidden" in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with kubeconfig_of(tmp_path, {}) as file:
+        pass
+    assert main(["inspect", "--kubeconfig", str(file)]) == 2
+    assert "127.0.0.1:" in (said := capsys.readouterr().err) and "cannot be reached" in said

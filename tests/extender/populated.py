@@ -1,0 +1,69 @@
+"""A state with nodes and pods in it, written as short as can be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from extender.state import State
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.cards import Card
+from halfcard.dialects import Dialects
+from halfcard.inventory import write_inventory
+from halfcard.stored import StoredPod
+from tests.builders import PodBuilder
+
+CARD_MIB: Final = 16384
+SEED_RESOURCES: Final = (names.NVIDIA_GPU, names.TUYA_SGPU, names.TUYA + names.VCUDA_MEMORY_SUFFIX)
+
+
+def node(
+    name: str = "gpu1",
+    cards: int = 1,
+    mib: int | None = CARD_MIB,
+    *,
+    capacity: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    address: str = "",
+) -> dict[str, Any]:
+    """Its cards are in its inventory, with uuids such as gpu1-0."""
+    inventory = write_inventory(Card(index, "T4", mib, uuid=f"{name}-{index}") for index in range(cards))
+    return {
+        "metadata": {"name": name, "annotations": {names.INVENTORY: inventory, **(annotations or {})}},
+        "status": {
+            "capacity": dict(capacity or {}),
+            "addresses": [{"type": "InternalIP", "address": address}] if address else [],
+        },
+    }
+
+
+def stored(
+    pod: PodBuilder,
+    *,
+    on: str = "",
+    cards: Sequence[str] | None = None,
+    priority: int = 0,
+    record: Mapping[str, str] | None = None,
+    phase: str = "Pending",
+) -> StoredPod:
+    """As the API server keeps it; `cards` are those of its record, None where nobody wrote one."""
+    obj = pod.manifest
+    name = obj["metadata"]["name"]
+    annotations = {**obj["metadata"].get("annotations", {}), **(record or {})}
+    if cards is not None:
+        containers = [each["name"] for each in obj["spec"]["containers"]]
+        annotations[names.PLACEMENT] = json.dumps({"node": on, "cards": {name: list(cards) for name in containers}})
+    obj["metadata"] = {"namespace": "ns", **obj["metadata"], "uid": name, "annotations": annotations}
+    obj["spec"] |= {"priority": priority, **({"nodeName": on} if on else {})}
+    return msgspec.convert({**obj, "status": {"phase": phase}}, StoredPod)
+
+
+def state_of(nodes: Iterable[Mapping[str, Any]], pods: Iterable[StoredPod] = ()) -> State:
+    state = State(Dialects(), Dealings())
+    state.list_nodes(nodes)
+    state.list_pods(pods)
+    return state
