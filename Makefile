@@ -5,8 +5,8 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: help demo test lint format bench fuzz cluster-tools test-cluster test-node test-oldest \
-	soak load bench-cluster lock clean environment environment-dev
+.PHONY: help demo test lint format bench bench-extender bench-packing fuzz cluster-tools test-cluster test-node \
+	test-oldest soak load bench-cluster lock clean environment environment-dev
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,13 +30,19 @@ format: environment-dev ## rewrite the code in the house format
 bench: environment-dev ## what a decision costs, as ratios to a floor measured in the same run
 	@$(PY) -m bench
 
+bench-extender: environment-dev ## what an answer to kube-scheduler costs, as ratios to a floor measured in the same run
+	@$(PY) -m bench.extender
+
+bench-packing: environment-dev ## how full a cluster becomes; HALFCARD_OPENB=DIR names the folder of the openb trace
+	@$(PY) -m bench.packing
+
 fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
 	@$(PY) -m bench.fuzz
 
 cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 8 minutes and 8 GB)
 	@$(PY) -m tests.cluster.build control-plane node kwok helm
 
-test-cluster: cluster-tools ## the webhook on a real control plane (Linux, root)
+test-cluster: cluster-tools ## webhook and extender on a real control plane (Linux, root)
 	@$(PY) -m pytest tests/cluster
 
 test-node: cluster-tools ## a real kubelet on a real containerd (Linux, root)

@@ -89,7 +89,7 @@ def _empty(settings_file: Path | None) -> Cluster:
     settings = settings_from(settings_file)
     dealings, learning = settings.dealings(), Learning()
     state = State(settings.words(), dealings, learning.saw)
-    expectations = Expectations(settings.packing, learning.mix, lambda: state.nodes().values())
+    expectations = Expectations(settings.packing, learning.mix, state)
     table = offers(settings.prefixes().values(), dealings.aliyun_unit_mib)
     return Cluster(state, table, dealings.aliyun_unit_mib, expectations.policy)
 

@@ -13,18 +13,22 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
-from admission import wire
-from admission.metrics import Metrics
+from admission import metrics as admission_metrics
+from admission import wire as admission_wire
 from admission.policy import Policy
 from admission.registration import configurations
 from admission.review import ALLOWED
 from certs import keeper, plan
+from extender import forwarding
+from extender import metrics as extender_metrics
+from extender import wire as extender_wire
 from halfcard import names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS
 from halfcard.quantity import Quantity
 from kube import folder
+from kube.candidacy import Rules
 from serving import tls
 from serving.limits import Limits
 from serving.listener import Stopping
@@ -155,9 +159,14 @@ def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
 def settings_reference() -> str:
     """The settings model: its fields, defaults, and the sentence below each field."""
     meanings = _sentences(installation, "Settings")
-    rows = ((code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(installation.Settings))
+    rows = (
+        (code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(installation.Settings)
+    )
     parts = [table(("setting", "default", "meaning"), rows)]
-    for model, of in ((installation.VcudaPrefix, "vcuda_prefixes"), (installation.TolerationSetting, "add_tolerations")):
+    for model, of in (
+        (installation.VcudaPrefix, "vcuda_prefixes"),
+        (installation.TolerationSetting, "add_tolerations"),
+    ):
         keys = ", ".join(_key(name, field) for name, field in _fields(model))
         parts.append(f"An entry of {code(of)} has {keys}.")
     return "\n\n".join(parts)
@@ -222,13 +231,26 @@ def records() -> str:
 
 
 def metrics() -> str:
-    """Every metric of the registry, with the labels that it really has."""
+    """Every metric of the registries, with the labels that it really has."""
+    found = {_exposed(each): each for each in (*_of_admission().collect(), *_of_extender().collect())}
+    rows = ((code(name), each.type, _labels(each), each.documentation) for name, each in sorted(found.items()))
+    return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _of_admission() -> CollectorRegistry:
     registry = CollectorRegistry()
-    counted = Metrics(registry)
+    counted = admission_metrics.Metrics(registry)
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
     counted.failed(400)
-    rows = ((code(_exposed(each)), each.type, _labels(each), each.documentation) for each in registry.collect())
-    return table(("metric", "type", "labels", "meaning"), rows)
+    return registry
+
+
+def _of_extender() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    counted = extender_metrics.Metrics(registry)
+    counted.answered("filter", "ok", 0.0)
+    counted.watch(leading=lambda: 1, nodes=lambda: 0, doubts=lambda: 0)
+    return registry
 
 
 def _exposed(metric: Any) -> str:
@@ -251,7 +273,8 @@ def limits() -> str:
         ("connections of one listener", its.max_connections),
         ("requests on one connection", its.requests_per_connection),
         ("header", f"{its.max_header_bytes // 1024} KiB"),
-        ("body", f"{wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of a review", f"{admission_wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of a scheduler's call", f"{extender_wire.MAX_BODY_BYTES // 2**20} MiB"),
         ("message of a refusal", f"{MAX_MESSAGE_BYTES} bytes"),
         ("one warning", f"{MAX_WARNING_CHARS} characters"),
         ("after SIGTERM: serving on, unready (`--grace`)", _seconds(stopping.grace_s)),
@@ -259,6 +282,18 @@ def limits() -> str:
         ("then: finishing requests that have begun, at most", _seconds(stopping.finish_s)),
     )
     return table(("what", "limit"), rows)
+
+
+def lease() -> str:
+    rules = Rules()
+    rows = (
+        ("unchanged for so long, another replica may take the Lease", _seconds(rules.lasts_s)),
+        ("so long after a renewal was sent its holder still binds", _seconds(rules.decides_s)),
+        ("renewed about every", _seconds(rules.renews_s)),
+        ("from a takeover that failed to the next try", _seconds(rules.rests_s)),
+        ("a bind that is handed on to the leader is waited for", _seconds(forwarding.TIMEOUT_S)),
+    )
+    return table(("what", "how long"), rows)
 
 
 def _seconds(seconds: float) -> str:
@@ -298,5 +333,6 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "records": records,
     "metrics": metrics,
     "limits": limits,
+    "lease": lease,
     "lifetimes": lifetimes,
 }

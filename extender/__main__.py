@@ -32,7 +32,10 @@ COULD_NOT_START: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.client_ca is not None and arguments.tls_dir is None:
+        parser.error("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
     log = Log(form=arguments.log)
     try:
         settings = settings_from(arguments.settings)
@@ -70,8 +73,6 @@ def place_of(arguments: argparse.Namespace) -> Place:
     tls = None
     if pair is not None:
         tls = ReloadingContext(TlsFiles(pair / "tls.crt", pair / "tls.key", arguments.client_ca))
-    elif arguments.client_ca is not None:
-        raise CannotServeError("--client-ca: it asks callers for certificates, which needs TLS; add --tls-dir")
     advertised = arguments.advertise or _own_address(arguments.extender, is_tls=tls is not None)
     return Place(arguments.extender, arguments.status, advertised, tls, arguments.client_ca, pair)
 
@@ -93,10 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
     add_arguments(parser, extender=f":{names.EXTENDER_PORT}", status=f":{names.STATUS_PORT}")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
-    parser.add_argument("--instance", default=socket.gethostname(), help="this replica's name (default %(default)s)")
+    parser.add_argument(
+        "--instance", default=socket.gethostname(), metavar="NAME", help="this replica's name (default %(default)s)"
+    )
     parser.add_argument(
         "--namespace",
         default=names.NAMESPACE,
+        metavar="NAME",
         help="where the Lease of the replica that leads is (default %(default)s)",
     )
     return parser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from halfcard import names
 from serving.address import argument
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         help="callers need a certificate of this authority; without it binds are accepted from this machine only",
     )
     parser.add_argument(
-        "--advertise", metavar="URL", help="how other replicas reach this one (default: by the address it listens on)"
+        "--advertise",
+        type=_url,
+        metavar="URL",
+        help="how other replicas reach this one (default: by the address it listens on)",
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument(
@@ -51,3 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         help="how long to serve on as before after SIGTERM (default %(default)s)",
     )
     parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+
+
+def _url(text: str) -> str:
+    """It stands in the Lease, where a mistake would be found by another replica's first bind."""
+    try:
+        url = urlsplit(text)
+        complete = url.scheme in ("http", "https") and url.hostname and url.port and not url.path.strip("/")
+    except ValueError:  # a port that is none
+        complete = False
+    if not complete:
+        raise argparse.ArgumentTypeError(f'got "{text}"; a URL with a port and no path, such as https://10.0.0.7:3456')
+    return text

@@ -105,9 +105,11 @@ class Counsel:
                 f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction",
                 msgspec.json.encode({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}),
             )
-            self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=departure.node, status=answer.status)
             if answer.status not in (HTTPStatus.CREATED, HTTPStatus.NOT_FOUND):
+                why = f"{answer.status} {answer.message()}"
+                self.log.warning("not evicted", pod=victim.pod, for_pod=facts.title, node=departure.node, why=why)
                 return
+            self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=departure.node)
 
 
 def sentence(departure: Departure, *, evicts: bool) -> str:

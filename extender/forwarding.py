@@ -13,7 +13,7 @@ from kube.access import Access
 from kube.calls import ApiCalls, NoAnswerError
 
 _PATH: Final = f"{names.BIND_PATH}?forwarded=1"
-_TIMEOUT_S: Final = 20.0
+TIMEOUT_S: Final = 20.0
 
 
 class NotForwarded(Exception):
@@ -34,7 +34,7 @@ class Forwarding:
         if not address or address == self.mine:
             raise NotForwarded("it is being decided which one")
         try:
-            answer = await self._calls_to(address).post(_PATH, body, timeout_s=_TIMEOUT_S)
+            answer = await self._calls_to(address).post(_PATH, body, timeout_s=TIMEOUT_S)
         except NoAnswerError as error:
             raise NotForwarded(f"{address} does not answer: {error}") from None
         return answer.body

@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 import halfcard
 
+Figure = Callable[[], float]
+
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
@@ -38,6 +40,11 @@ class Metrics:
         self._answers_of(verb, outcome).inc()
         self._seconds_of(verb).observe(seconds)
 
-    def watch(self, name: str, help_text: str, value: Callable[[], float]) -> None:
-        """A figure that is asked for when somebody scrapes."""
-        Gauge(f"halfcard_extender_{name}", help_text, registry=self._registry).set_function(value)
+    def watch(self, *, leading: Figure, nodes: Figure, doubts: Figure) -> None:
+        """Figures that are asked for when somebody scrapes."""
+        self._gauge("leading", "1 on the replica that binds.", leading)
+        self._gauge("nodes", "Nodes that are known and believed.", nodes)
+        self._gauge("doubts", "Nodes and pods that cannot be believed; `halfcard inspect` names them.", doubts)
+
+    def _gauge(self, name: str, help_text: str, figure: Figure) -> None:
+        Gauge(f"halfcard_extender_{name}", help_text, registry=self._registry).set_function(figure)

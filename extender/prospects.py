@@ -82,7 +82,7 @@ class Prospects:
 
 
 def prospects(state: State, pod: Facts, policy: Policy) -> Prospects:
-    shape, rooms = _of_cards(pod.demand), _rooms(state)
+    shape, (rooms, elsewhere) = _of_cards(pod.demand), _rooms(state, pod)
     fitting = [name for name, room in rooms.items() if possible(room, shape)]
     refused = sorted(rooms.keys() - set(fitting))
     ranked = _ranked(rooms, fitting, pod.demand, policy)
@@ -90,10 +90,11 @@ def prospects(state: State, pod: Facts, policy: Policy) -> Prospects:
     cannot = [
         NodeView(name, text(why_not(rooms[name], shape), shape), None, _cards(state, name, shape)) for name in refused
     ]
+    strangers = [NodeView(name, elsewhere[name], None, ()) for name in sorted(elsewhere)]
     if fits:
-        return Prospects((*fits, *cannot), None, None)
+        return Prospects((*fits, *cannot, *strangers), None, None)
     lower, anybody = (_nearest(state, shape, refused, priority) for priority in (pod.priority, _ABOVE_ALL))
-    return Prospects(tuple(cannot), lower, anybody)
+    return Prospects((*cannot, *strangers), lower, anybody)
 
 
 def _of_cards(demand: Demand) -> Demand:
@@ -101,8 +102,20 @@ def _of_cards(demand: Demand) -> Demand:
     return demand._replace(cpu_milli=0, memory_mib=0)
 
 
-def _rooms(state: State) -> dict[str, Room]:
-    return {name: room for name in state.nodes() if (room := state.room(name)) is not None}
+def _rooms(state: State, pod: Facts) -> tuple[dict[str, Room], dict[str, str]]:
+    """The nodes that publish what the pod asks for, and of each other one what it does not publish.
+
+    The scheduler counts by name before it asks about cards. What no node publishes, it is told not to count.
+    """
+    counted = {resource for node in state.nodes().values() for resource in node.published & pod.asks.keys()}
+    rooms, elsewhere = {}, {}
+    for name, node in state.nodes().items():
+        room, missing = state.room(name), sorted(counted - node.published)
+        if missing and node.cards:
+            elsewhere[name] = f"does not offer {', '.join(missing)}"
+        elif room is not None:
+            rooms[name] = room
+    return rooms, elsewhere
 
 
 def _ranked(rooms: Mapping[str, Room], fitting: list[str], demand: Demand, policy: Policy) -> list[tuple[str, int]]:
@@ -189,7 +202,7 @@ _ABOVE_ALL: Final = 2**31
 
 def nearest(state: State, pod: Facts) -> Departure | None:
     """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help."""
-    shape, rooms = _of_cards(pod.demand), _rooms(state)
+    shape, (rooms, _) = _of_cards(pod.demand), _rooms(state, pod)
     if any(possible(room, shape) for room in rooms.values()):
         return None
     return _nearest(state, shape, sorted(rooms), pod.priority)

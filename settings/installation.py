@@ -75,11 +75,11 @@ class Settings(_Model):
     """What a mistake in a workload's template does."""
 
     packing: str = "default"
-    """How the extender chooses among nodes and cards for pods that do not say."""
+    """How the extender chooses among nodes and cards for pods that do not say: default, binpack, spread or fgd."""
 
     evict_for_cards: bool = False
-    """Evict pods of lower priority where a pod finds no card; by itself kube-scheduler preempts only where its counts
-    are short."""
+    """Whether the extender evicts pods of lower priority where a pod finds no card: kube-scheduler preempts only where
+    its counts are short. It needs `create` on `pods/eviction`."""
 
     set_scheduler_name: str | None = None
     """Given to GPU pods that name no scheduler."""
@@ -157,6 +157,11 @@ def _known(what: str, wanted: list[str], known: list[str]) -> list[str]:
     return wanted
 
 
+def _words(message: str) -> str:
+    """Without what pydantic puts before the sentences that are ours."""
+    return message.removeprefix("Value error, ")
+
+
 def read_settings(raw: Mapping[str, Any]) -> Settings:
     """The settings in a parsed file.
 
@@ -166,5 +171,5 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        lines = [f"{'.'.join(map(str, each['loc']))}: {_words(each['msg'])}" for each in error.errors()]
         raise SettingsError("\n".join(lines)) from error

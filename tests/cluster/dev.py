@@ -21,7 +21,7 @@ from .network import check_machine
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EXAMPLES: Final = _CHECKOUT / "deploy" / "examples"
 _NEEDED: Final = ("control-plane", "kwok")
-_MEMORY_MB: Final = 700
+_MEMORY_MB: Final = 750
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,27 @@ def attempts(folder: Folder) -> list[Attempt]:
         ),
         wrong,
         Attempt(quota_shows, f"kubectl apply -f {quota} && kubectl describe quota"),
+        *_placements(),
     ]
+
+
+def _placements() -> list[Attempt]:
+    """Each waits for the pods that it is about: what nobody has bound yet nobody can show."""
+    share, apart = _example("gpu-manager/manifests/nginx.yaml"), _example("gpushare/manifests/apart.yaml")
+    return [
+        Attempt(
+            "A second share comes to the card of the first, and the record says so",
+            f"kubectl apply -f {share} && {_bound('console', 'nginx')} && halfcard inspect -d",
+        ),
+        Attempt(
+            "14 GiB that fit on a node, and on none of its cards",
+            f"kubectl apply -f {apart} && {_bound('first', 'second')} && halfcard explain pod/default/third",
+        ),
+    ]
+
+
+def _bound(*pods: str) -> str:
+    return f"kubectl wait --for=condition=PodScheduled --timeout=30s {' '.join(f'pod/{pod}' for pod in pods)}"
 
 
 def _example(name: str) -> str:

@@ -59,7 +59,7 @@ def _introduce(folder: Folder) -> None:
     screen.line()
     for line in dev.exports(folder):
         screen.line(line)
-    screen.line("\nThree things to try:")
+    screen.line("\nTo try:")
     for number, attempt in enumerate(dev.attempts(folder), start=1):
         screen.line(f"\n{number}. {screen.paint(attempt.shows, Colour.BOLD)}\n   {attempt.command}")
     screen.line("\n`halfcard dev status` says how it is, `halfcard dev down` removes all of it.")

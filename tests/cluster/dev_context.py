@@ -1,7 +1,7 @@
 """Halfcard beside a cluster of the user's own: its webhooks are called on this machine, by URL.
 
-The laws: no webhook may hold up that cluster (all of them fail open, and soon); what is put there carries a mark of its
-own, and exactly what carries it is removed again.
+The laws: no webhook may hold up that cluster (all of them fail open, and soon); its scheduler is left alone, and gets
+no extender; what is put there carries a mark of its own, and exactly what carries it is removed again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from admission.registration import configurations
 from admission.policy import Policy
+from admission.registration import configurations
 from halfcard import names
 
 from . import dev_background
@@ -41,7 +41,8 @@ def up(folder: Folder, lock: int, wanted: Borrowed, say: Say) -> None:
     """Whoever calls it undoes what it has made where it fails."""
     say(
         f'Halfcard for the cluster of context "{wanted.context}", for evaluation: it runs on this machine. All its '
-        "webhooks have failurePolicy Ignore: when it is gone, that cluster goes on as if Halfcard had never been there."
+        "webhooks have failurePolicy Ignore: when it is gone, that cluster goes on as if Halfcard had never been "
+        "there. Its scheduler is left alone: there is no extender, and cards are chosen as they are today."
     )
     server = copy_access(folder, wanted.context)
     loan = agree(folder, wanted, server)

@@ -5,11 +5,13 @@ It holds the folder's lock, which it inherits, and tells by the folder's state h
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,7 @@ from .binaries import program_path
 from .cluster import Cluster
 from .dev_state import FAILED, READY, Folder, Part, State
 from .errors import CannotStartError
+from .extension import Extension
 from .gpu_nodes import GpuNodes
 from .installation import Installation, Replica
 from .plain_installation import PlainInstallation
@@ -29,8 +32,10 @@ NODES: Final = (
     GpuNodes(2, "Tesla-T4", 15360, cards=4),
     GpuNodes(1, "Tesla-V100-SXM2-32GB", 32768),
     GpuNodes(1, "NVIDIA-A10", 23028, "gpushare", cards=2),
+    GpuNodes(1, "NVIDIA-L40S", 46068, "tuya", cards=4),
     GpuNodes(1, "NVIDIA-H100-80GB-HBM3", 81559, "nvidia"),
 )
+_CHECKOUT: Final = Path(__file__).parents[2]
 
 
 class _Development:
@@ -47,26 +52,45 @@ class _Development:
             installation = Installation(cluster) if isolated else PlainInstallation(cluster)
             installation.add_replica()
             installation.register()
-            self._publish(cluster, installation)
-            signal.pause()
+            self._tell("installing Halfcard: scheduler extender, and kube-scheduler anew, which asks it")
+            with Extension(cluster) as extension:
+                _schedule_by(extension)
+                self._publish(cluster, [*installation.replicas, *extension.replicas])
+                signal.pause()
 
     def _tell(self, phase: str) -> None:
         self._folder.write(State(phase))
 
-    def _publish(self, cluster: Cluster, installation: Installation) -> None:
+    def _publish(self, cluster: Cluster, replicas: Sequence[Replica]) -> None:
         shutil.copy(cluster.authority.certificate, self._folder.authority)
         shutil.copy(cluster.admin.kubeconfig, self._folder.kubeconfig)
         self._folder.programs.mkdir()
         (self._folder.programs / "kubectl").symlink_to(program_path("kubectl"))
-        self._folder.write(State(READY, server=cluster.url, parts=_parts(cluster, installation)))
+        _write_halfcard(self._folder.programs / "halfcard")
+        self._folder.write(State(READY, server=cluster.url, parts=_parts(cluster, replicas)))
 
 
-def _parts(cluster: Cluster, installation: Installation) -> tuple[Part, ...]:
+def _schedule_by(extension: Extension) -> None:
+    """By one replica: nothing stands between it and the scheduler."""
+    replica = extension.add_replica()
+    extension.leader()  # a bind before that would fail, and be tried again only after a while
+    url = f"https://{replica.host}:{replica.port}/scheduler"
+    extension.schedule_by(extension.shipped("halfcard.yaml", url=url))
+
+
+def _write_halfcard(program: Path) -> None:
+    """The command of this checkout, whether it is installed or not."""
+    python, checkout = shlex.quote(sys.executable), shlex.quote(str(_CHECKOUT))
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={checkout} exec {python} -m cli "$@"\n')
+    program.chmod(0o755)
+
+
+def _parts(cluster: Cluster, replicas: Sequence[Replica]) -> tuple[Part, ...]:
     components, kwok = cluster.components, cluster.kwok
     assert kwok is not None
     programs = [(components[name], components.health_urls[name]) for name in COMPONENTS]
     programs += [(kwok.program, kwok.health_url)]
-    programs += [(each.program, _health_url(each)) for each in installation.replicas]
+    programs += [(each.program, _health_url(each)) for each in replicas]
     return tuple(Part(each.name, each.pid, url, str(each.log)) for each, url in programs)
 
 

@@ -20,6 +20,10 @@ MARK: Final = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that kwok minds."""
 
 _MIB_IN_GIB: Final = 1024
+SLICES: Final = 4
+"""Of each card, where they are time-sliced."""
+
+_HAMI_SLOTS: Final = 10
 _MACHINE: Final = {"cpu": "128", "memory": "1Ti", "pods": "110"}
 
 
@@ -43,6 +47,11 @@ def _half_cards(row: GpuNodes) -> dict[str, int]:
     return {names.NVIDIA_GPU: row.cards, names.TUYA_SGPU: 2 * row.cards}
 
 
+def _tuya(row: GpuNodes) -> dict[str, int]:
+    """Whole cards, halves and memory of the same cards."""
+    return {**_half_cards(row), names.TUYA + names.VCUDA_MEMORY_SUFFIX: row.cards * (row.card_mib // UNIT_MIB)}
+
+
 def _gpushare(row: GpuNodes) -> dict[str, int]:
     return {names.ALIYUN_GPU_COUNT: row.cards, names.ALIYUN_GPU_MEM: row.cards * (row.card_mib // _MIB_IN_GIB)}
 
@@ -55,12 +64,24 @@ def _nvidia(row: GpuNodes) -> dict[str, int]:
     return {names.NVIDIA_GPU: row.cards}
 
 
+def _time_slices(row: GpuNodes) -> dict[str, int]:
+    return {names.NVIDIA_GPU_SHARED: SLICES * row.cards}
+
+
+def _hami(row: GpuNodes) -> dict[str, int]:
+    """Slots, not cards: memory and cores are kept in an annotation that only HAMi's own scheduler reads."""
+    return {names.NVIDIA_GPU: _HAMI_SLOTS * row.cards}
+
+
 SYSTEMS: Final[Mapping[str, Callable[[GpuNodes], dict[str, int]]]] = {
     "gpu-manager": _gpu_manager,
     "tuya-half-cards": _half_cards,
+    "tuya": _tuya,
     "gpushare": _gpushare,
     "volcano": _volcano,
     "nvidia": _nvidia,
+    "time-slices": _time_slices,
+    "hami": _hami,
 }
 
 _SHARES: Final = (

@@ -39,6 +39,13 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
+def _alternatives(addresses: Sequence[str], names: Sequence[str]) -> x509.SubjectAlternativeName:
+    alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in names]
+    return x509.SubjectAlternativeName(
+        [*alternatives, *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses)]
+    )
+
+
 class Authority:
     """Signs everything of one cluster; clients and servers trust the same root."""
 
@@ -83,10 +90,13 @@ class Authority:
         return self._issue(file, _name(name, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
 
     def server(self, file: str, addresses: Sequence[str], names: Sequence[str] = _SERVICE_NAMES) -> KeyPair:
-        alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in names]
-        alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-        return self._issue(file, _name(file), [x509.SubjectAlternativeName(alternatives), usage])
+        return self._issue(file, _name(file), [_alternatives(addresses, names), usage])
+
+    def peer(self, file: str, addresses: Sequence[str], names: Sequence[str]) -> KeyPair:
+        """For a server that calls others of its kind as a client."""
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._issue(file, _name(file), [_alternatives(addresses, names), usage])
 
     def signing_key(self, file: str) -> Path:
         return _write_key(self._folder / f"{file}.key", ec.generate_private_key(ec.SECP256R1()))

@@ -29,7 +29,7 @@ from .test_harness import interfaces, processes_with
 from .waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
-PARTS = [*COMPONENTS, "kwok", "halfcard-admission-1"]
+PARTS = [*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-extender-1"]
 
 
 def halfcard_dev(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
@@ -92,9 +92,9 @@ def test_up_says_the_price_first_and_the_exports_last(development: Development) 
     assert f"export KUBECONFIG={development.folder}/kubeconfig" in lines
 
 
-def test_the_three_things_to_try_work_as_printed(development: Development) -> None:
+def test_the_things_to_try_work_as_printed(development: Development) -> None:
     commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
-    console, wrong, quota = (development.shell(command) for command in commands)
+    console, wrong, quota, together, apart = (development.shell(command) for command in commands)
     assert console.code == 0, console.stderr
     amounts = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
     assert json.loads(console.stdout.splitlines()[-1]) == {"limits": amounts, "requests": amounts}
@@ -102,6 +102,12 @@ def test_the_three_things_to_try_work_as_printed(development: Development) -> No
     assert quota.code == 0, quota.stderr
     counted = {line.split()[0]: line.split()[1:] for line in quota.stdout.splitlines() if names.TENCENT in line}
     assert counted[f"requests.{names.VCUDA_CORE}"] == ["30", "200"]
+    assert together.code == 0, together.stderr
+    (card,) = [card for card in re.split(r"^  card ", together.stdout, flags=re.MULTILINE) if "default/console" in card]
+    assert "60/100 %" in card and "default/nginx" in card and "not recorded" not in card
+    assert apart.code == EXIT_REFUSED, apart.stderr
+    assert "  1 node: no card has 14336 MiB free (gpushare-nvidia-a10-0000)\n" in apart.stdout
+    assert len(re.findall(r"8192 MiB free +1 pod", apart.stdout)) == 2
 
 
 def test_pods_are_scheduled_and_run(development: Development) -> None:
@@ -167,7 +173,12 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
     assert up.code == EXIT_OK, up
     wrong = CHECKOUT / "deploy/examples/mistakes/manifests/amounts/05-150-per-cent.yaml"
-    assert "[HC002]" in Development(folder, up.stdout).shell(f"kubectl create -f {wrong}").stderr
+    people = Development(folder, up.stdout)
+    assert "[HC002]" in people.shell(f"kubectl create -f {wrong}").stderr
+    one_card = CHECKOUT / "deploy/examples/gpu-manager/manifests/one-card.yaml"
+    bound = f"kubectl create -f {one_card} && kubectl wait --for=condition=PodScheduled --timeout=60s pod/one-card"
+    explained = people.shell(f"{bound} && halfcard explain default/one-card").stdout
+    assert "its cards recorded by Halfcard" in " ".join(explained.split())
     assert status(folder)["server"].startswith("https://127.0.0.1:")
     os.kill(Folder(folder).pid(), signal.SIGKILL)
     wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
@@ -229,7 +240,7 @@ def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
 
 
 def test_an_installed_halfcard_says_that_it_takes_a_checkout(tmp_path: Path) -> None:
-    for package in ("admission", "certs", "cli", "halfcard", "kube", "serving"):
+    for package in ("admission", "certs", "cli", "extender", "halfcard", "kube", "serving", "settings"):
         shutil.copytree(CHECKOUT / package, tmp_path / package)
     command = [sys.executable, "-m", "cli", "dev", "up"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -83,6 +83,7 @@ def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[D
 
 def test_it_judges_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
     assert "for evaluation: it runs on this machine" in evaluation.said
+    assert "Its scheduler is left alone" in evaluation.said
     assert resources(create(theirs, share("one")).must())["limits"] == {
         names.VCUDA_CORE: "30",
         names.VCUDA_MEMORY: "20",

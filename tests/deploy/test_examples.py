@@ -42,6 +42,10 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Deployment kube-system/gpushare-schd-extender": "allowed",
         "Deployment default/binpack-1": "allowed",
         "Pod default/binpack-1-79dd548c78-*": "allowed repaired",
+        # what fits on a node and on none of its cards
+        "Pod default/first": "allowed repaired",
+        "Pod default/second": "allowed repaired",
+        "Pod default/third": "allowed repaired",
     },
     "nvidia-time-slicing": {
         # GPU nodes for Docker and Kubernetes, the second way

@@ -20,11 +20,12 @@ from certs.__main__ import _parser as certs_parser
 from cli.__main__ import parser as cli_parser
 from docs.fragments import FRAGMENTS
 from docs.regions import refreshed, used
+from extender.__main__ import _parser as extender_parser
 from halfcard.problems import RULES
 
 from .pages import PAGES, ROOT, anchors, inline_code, links, prose
 
-LOGGING: Final = ("admission", "certs", "serving")
+LOGGING: Final = ("admission", "certs", "extender", "kube", "serving")
 _TOP: Final = frozenset(path.name for path in ROOT.iterdir())
 _RECORD: Final = re.compile(r"halfcard\.dev/[a-z-]+")
 _EVENT: Final = re.compile(r"`([^`]+)`")
@@ -130,6 +131,7 @@ def test_pictures_are_readable_in_light_and_dark() -> None:
 def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield from _below(cli_parser())
     yield admission_parser()
+    yield extender_parser()
     yield from _below(certs_parser())
     check = argparse.ArgumentParser(add_help=False)
     check.add_argument("--check")  # of docs/generate.py

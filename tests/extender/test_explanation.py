@@ -216,3 +216,18 @@ SPOKEN = {
 def test_what_a_container_asks_for_is_said_in_words(words: str, asking: PodBuilder) -> None:
     facts = read_facts(stored(asking), state_of([]).dialects)
     assert [in_words(need.claim) for need in facts.demand.needs] == [words]
+
+
+def test_a_node_that_does_not_publish_what_is_asked_for_is_none_to_go_to() -> None:
+    """Its cards would do, and the scheduler counts by name before it asks about cards."""
+    tencent = {names.VCUDA_CORE: "100", names.VCUDA_MEMORY: "64"}
+    nodes = [node("gpu1", capacity=tencent), node("other", capacity={names.ALIYUN_GPU_MEM: "16"})]
+    taken = stored(pod("a").asks(core=80, memory=4), on="gpu1", cards=["gpu1-0"])
+    found = pending(nodes, [taken], stored(TRAIN, priority=1))
+    assert view(found, "other").reason == f"does not offer {names.VCUDA_CORE}, {names.VCUDA_MEMORY}"
+    assert found.nearest is not None and found.nearest.node == "gpu1"
+
+
+def test_what_no_node_publishes_is_not_counted_by_the_scheduler_either() -> None:
+    found = pending([node("gpu1", capacity={names.NVIDIA_GPU: "1"})], [], stored(pod("h").asks(gpu=1, gpumem=3000)))
+    assert view(found, "gpu1").fits

@@ -1,0 +1,47 @@
+"""The scheduler configurations that we ship: complete, and in the version that schedulers read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from halfcard import names
+from halfcard.dialects import ALL, Dialects
+from halfcard.dialects.hami import HAMI_WORDS
+
+_FOLDER: Final = Path(__file__).parents[2] / "deploy" / "scheduler"
+_FILES: Final = sorted(_FOLDER.glob("*.yaml"))
+
+
+def extender(file: Path) -> dict[str, Any]:
+    content = yaml.safe_load(file.read_text())
+    assert content["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    (found,) = content["extenders"]
+    return dict(found)
+
+
+def managed(file: Path) -> dict[str, bool]:
+    return {each["name"]: each.get("ignoredByScheduler", False) for each in extender(file)["managedResources"]}
+
+
+def test_the_recommended_one_sends_every_pod_that_asks_for_gpus_in_anybodys_words() -> None:
+    found = managed(_FOLDER / "halfcard.yaml")
+    assert found.keys() == Dialects(ALL).resources
+    assert {name for name, ignored in found.items() if ignored} == HAMI_WORDS
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.name))
+def test_only_words_that_mean_gpu_are_sent_and_a_failed_bind_is_never_skipped(file: Path) -> None:
+    assert managed(file).keys() <= Dialects(ALL).resources
+    assert extender(file)["ignorable"] is False
+
+
+def test_the_recommended_one_asks_at_the_paths_that_are_served() -> None:
+    found = extender(_FOLDER / "halfcard.yaml")
+    verbs = {names.FILTER_PATH, names.PRIORITIZE_PATH, names.BIND_PATH, names.PREEMPT_PATH}
+    root = found["urlPrefix"].removeprefix("https://10.96.34.56:443")
+    assert {f"{root}/{found[verb]}" for verb in ("filterVerb", "prioritizeVerb", "bindVerb", "preemptVerb")} == verbs
+    assert found["tlsConfig"]["serverName"] == f"{names.EXTENDER_SERVICE}.{names.NAMESPACE}.svc"
