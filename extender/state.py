@@ -16,11 +16,13 @@ from halfcard.cards import Node
 from halfcard.cluster import Odd, read_node
 from halfcard.dialects import Dialects
 from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.holding import Bound, Holding, hold
+from halfcard.placing.holding import Bound, Holding, hold, joined, parted
 from halfcard.placing.room import Room
 from halfcard.stored import StoredPod
 
 from .likeness import Likeness, likeness_of
+
+Change = Callable[[Holding, Node, Bound], Holding | None]
 
 _LONGEST_LOG: Final = 200_000
 _MOST_GONE: Final = 20_000
@@ -68,6 +70,8 @@ class State:
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
         self._holdings: dict[str, Holding] = {}
         self._likenesses: dict[str, Likeness] = {}
+        self._doubts: dict[str, tuple[str, ...]] = {}
+        self._troubled: dict[str, Facts] = {}
         self._stale: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
 
@@ -83,14 +87,18 @@ class State:
 
     def likenesses(self) -> Mapping[str, Likeness]:
         """Of the room of each node that is known."""
+        self._refresh()
+        return self._likenesses
+
+    def _refresh(self) -> None:
         while self._stale:
             name = self._stale.pop()
-            room = self.room(name)
-            if room is None:
-                self._likenesses.pop(name, None)
-            else:
-                self._likenesses[name] = likeness_of(room)
-        return self._likenesses
+            self._likenesses.pop(name, None)
+            self._doubts.pop(name, None)
+            if (holding := self.holding(name)) is not None:
+                self._likenesses[name] = likeness_of(holding.room)
+                if holding.doubts:
+                    self._doubts[name] = holding.doubts
 
     def holding(self, name: str) -> Holding | None:
         node = self._nodes.get(name)
@@ -119,8 +127,9 @@ class State:
     def doubts(self) -> tuple[str, ...]:
         """Every node and pod that cannot be believed, a sentence each."""
         odd = [str(node) for node in self._odd.values()]
-        held = [doubt for name in self._nodes if (holding := self.holding(name)) for doubt in holding.doubts]
-        unread = [f"pod {facts.title}: {facts.trouble}" for facts in self.pods() if facts.trouble]
+        self._refresh()
+        held = [doubt for doubts in self._doubts.values() for doubt in doubts]
+        unread = [f"pod {facts.title}: {facts.trouble}" for facts in self._troubled.values()]
         return (*odd, *held, *unread)
 
     # --- nodes ----------------------------------------------------------------------------------------------------
@@ -182,6 +191,9 @@ class State:
         if before is None and facts.asks_for_cards:
             self._on_arrival(facts)
         self._seen[facts.uid] = facts
+        self._troubled.pop(facts.uid, None)
+        if facts.trouble:
+            self._troubled[facts.uid] = facts
         if facts.node:
             self._promised.pop(facts.uid, None)
         self._settle(before, self.pod(facts.uid))
@@ -196,6 +208,7 @@ class State:
     def _drop(self, uid: str) -> None:
         before = self.pod(uid)
         self._seen.pop(uid, None)
+        self._troubled.pop(uid, None)
         self._promised.pop(uid, None)
         self._settle(before, None)
 
@@ -218,13 +231,18 @@ class State:
             return
         if before is not None and was is not None:
             self._bound[before.node].pop(before.uid, None)
-            self._touch(before.node)
+            self._touch(before.node, was, parted)
         if after is not None and now is not None:
             self._bound[after.node][after.uid] = now
-            self._touch(after.node)
+            self._touch(after.node, now, joined)
 
-    def _touch(self, name: str) -> None:
-        self._holdings.pop(name, None)
+    def _touch(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
+        """Something is different about a node; where it is one pod, the others need not be looked at again."""
+        known, node = self._holdings.pop(name, None), self._nodes.get(name)
+        if known is not None and node is not None and pod is not None and change is not None:
+            changed = change(known, node, pod)
+            if changed is not None:
+                self._holdings[name] = changed
         self._stale.add(name)
         self.changes.note(name)
 

@@ -49,6 +49,11 @@ class Holding(NamedTuple):
     doubts: tuple[str, ...]
     """What cannot be as it should, a sentence each."""
 
+    @property
+    def is_certain(self) -> bool:
+        """Every pod lies where its record says, and nothing was promised twice: then their order means nothing."""
+        return not self.doubts and all(share.recorded for share in self.shares.values())
+
 
 def hold(node: Node, pods: Iterable[Bound]) -> Holding:
     in_order = sorted(pods, key=_age)
@@ -60,6 +65,48 @@ def hold(node: Node, pods: Iterable[Bound]) -> Holding:
     cpu_milli, memory_mib = sum([each.cpu_milli for each in used]), sum([each.memory_mib for each in used])
     room = empty_room(node).after(tuple(taking.left), cpu_milli=cpu_milli, memory_mib=memory_mib)
     return Holding(room, taking.shares, tuple(taking.doubts))
+
+
+def joined(holding: Holding, node: Node, pod: Bound) -> Holding | None:
+    """With one pod more, as `hold` would have it; None where that depends on the pods that are there."""
+    if not pod.demand.needs:
+        return holding._replace(room=_machine_less(holding.room, pod.demand))
+    layout = positions(pod.named, node) if pod.named is not None else None
+    uses = peaks(holding.room, pod.demand, layout) if layout else None
+    if layout is None or uses is None or not holding.is_certain:
+        return None
+    left = list(holding.room.left)
+    for at, use in uses.items():
+        if (after := take(node.cards[at], left[at], use)) is None:
+            return None
+        left[at] = after
+    shares = {**holding.shares, pod.uid: Share(layout, uses, recorded=True)}
+    return Holding(_machine_less(holding.room, pod.demand, tuple(left)), shares, ())
+
+
+def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
+    """With one pod less, likewise."""
+    back = pod.demand._replace(cpu_milli=-pod.demand.cpu_milli, memory_mib=-pod.demand.memory_mib)
+    share = holding.shares.get(pod.uid)
+    if share is None and not pod.demand.needs:
+        return holding._replace(room=_machine_less(holding.room, back))
+    if share is None or not holding.is_certain:
+        return None
+    shares = {uid: other for uid, other in holding.shares.items() if uid != pod.uid}
+    left = list(holding.room.left)
+    for at in share.uses:
+        after: Left | None = untouched(node.cards[at])
+        for other in shares.values():
+            if at in other.uses:
+                after = after and take(node.cards[at], after, other.uses[at])
+        if after is None:
+            return None
+        left[at] = after
+    return Holding(_machine_less(holding.room, back, tuple(left)), shares, ())
+
+
+def _machine_less(room: Room, demand: Demand, left: tuple[Left, ...] | None = None) -> Room:
+    return room.after(room.left if left is None else left, cpu_milli=demand.cpu_milli, memory_mib=demand.memory_mib)
 
 
 def _age(pod: Bound) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from halfcard import names
 from halfcard.cards import Node
 from halfcard.placing.demand import Demand
-from halfcard.placing.holding import Bound, Holding, hold
+from halfcard.placing.holding import Bound, Holding, hold, joined, parted
 from halfcard.placing.layouts import best
 from halfcard.placing.records import NOT_UNDERSTOOD
 from halfcard.placing.room import Room, empty_room
@@ -256,3 +256,19 @@ def test_containers_of_one_pod_are_held_together() -> None:
     asked = demand_of(pod().asks(**SHARE).asks(core=40, memory=20).init(core=90, memory=10))
     holding = hold(TWO, [bound(asked, ((0,), (0,), (0,)), TWO)])
     assert holding.room.left[0] == Left(Mode.SHARED, 10, CARD_MIB - 40 * 256, 0)
+
+
+@settings(max_examples=200)
+@given(crowds())
+def test_what_one_pod_changes_is_what_all_of_them_would_have_come_to(crowd: tuple[Node, list[Bound]]) -> None:
+    node, pods = crowd
+    for number, each in enumerate(pods):
+        others = [*pods[:number], *pods[number + 1 :]]
+        assert joined(hold(node, others), node, each) in (None, hold(node, pods))
+        assert parted(hold(node, pods), node, each) in (None, hold(node, others))
+
+
+def test_where_all_is_recorded_the_others_are_not_looked_at_again() -> None:
+    pods = [bound(demand(**SHARE), ((at,),), TWO, uid) for at, uid in ((0, "a"), (0, "b"), (1, "c"))]
+    assert joined(hold(TWO, pods[:2]), TWO, pods[2]) == hold(TWO, pods)
+    assert parted(hold(TWO, pods), TWO, pods[0]) == hold(TWO, pods[1:])

@@ -1,0 +1,266 @@
+"""Whatever happens, in whatever order it is seen: the state is what a rebuild would be, and so are the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.answers import Answers
+from extender.fleet import fleet_of
+from extender.mix import Mix
+from extender.placement import POLICIES
+from extender.state import Changes, State
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.dialects import Dialects
+from halfcard.placing.facts import Facts, read_facts
+from halfcard.stored import StoredPod
+from tests.builders import PodBuilder, pod
+
+from .populated import node, state_of, stored
+
+DIALECTS = Dialects()
+NAMES = ["n0", "n1", "n2"]
+SHAPES = [
+    pod().asks(core="30", memory="10"),
+    pod().asks(core="100"),
+    pod().asks(sgpu="2"),
+    pod().asks(gpu="2", gpumem="3000"),
+    pod().asks(core="50", memory="20").asks(core="30", memory="5"),
+    pod().asks(cpu="2"),
+    pod().asks(core="150", memory="1"),
+    pod().asks(core="50").annotated({names.ASK_UUID: "n1-0"}),
+]
+ASKED = [demand for shape in SHAPES if (demand := read_facts(stored(shape), DIALECTS).demand).needs]
+
+
+def odd_node(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "annotations": {names.INVENTORY: "no list"}}}
+
+
+def plain_policy() -> Any:
+    return POLICIES["binpack"](Mix(()), fleet_of([]))
+
+
+@dataclass
+class World:
+    """What is true, what was told, and a state that only hears of it."""
+
+    state: State = field(default_factory=lambda: state_of([]))
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pods: dict[str, StoredPod] = field(default_factory=dict)
+    promised: dict[str, Facts] = field(default_factory=dict)
+    before: list[StoredPod] = field(default_factory=list)
+    version: int = 100
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.answers = Answers(self.state, lambda _name: plain_policy())
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def put_node(self, number: int, cards: int) -> None:
+        name = NAMES[number % len(NAMES)]
+        self.nodes[name] = node(name, cards) if cards else odd_node(name)
+        self.state.put_node(self.nodes[name])
+
+    def drop_node(self, number: int, _: int) -> None:
+        name = NAMES[number % len(NAMES)]
+        self.nodes.pop(name, None)
+        self.state.drop_node(name)
+
+    def create(self, shape: int, _: int) -> None:
+        self.version += 1
+        self._see(self._dressed(SHAPES[shape % len(SHAPES)], f"u{self.version}"))
+
+    def _dressed(self, shape: PodBuilder, uid: str) -> StoredPod:
+        found = stored(replace(shape, metadata={**shape.metadata, "name": uid}))
+        return self._newer(found)
+
+    def _newer(self, found: StoredPod, **changes: Any) -> StoredPod:
+        self.version += 1
+        metadata = msgspec.structs.replace(found.meta, resource_version=str(self.version), uid=found.meta.name)
+        return msgspec.structs.replace(found, metadata=metadata, **changes)
+
+    def _see(self, found: StoredPod) -> None:
+        self.before.append(found)
+        self.pods[found.meta.uid] = found
+        if found.node:
+            self.promised.pop(found.meta.uid, None)
+        self.state.put_pod(found)
+
+    def bind(self, number: int, how: int) -> None:
+        """With a record, without one, or with one that names a card that is not there."""
+        found = self._some(number, lambda each: not each.node)
+        if found is None or found.spec is None:
+            return
+        where = NAMES[how % len(NAMES)]
+        spec = msgspec.structs.replace(found.spec, node_name=where)
+        containers = [each.name for each in found.spec.containers or ()]
+        record = {"node": where, "cards": {name: [f"{where}-{how % 4}"] for name in containers}}
+        annotations = {**found.annotations, **({names.PLACEMENT: json.dumps(record)} if how % 3 else {})}
+        changed = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.meta, annotations=annotations))
+        self._see(self._newer(changed, spec=spec))
+
+    def touch(self, number: int, _: int) -> None:
+        if (found := self._some(number)) is not None:
+            self._see(self._newer(found))
+
+    def finish(self, number: int, _: int) -> None:
+        if (found := self._some(number)) is not None:
+            over = self._newer(found, status=msgspec.convert({"phase": "Succeeded"}, type(found.status)))
+            self._forget(over.meta.uid)
+            self.before.append(over)
+            self.state.put_pod(over)
+
+    def delete(self, number: int, _: int) -> None:
+        if (found := self._some(number)) is not None:
+            self._forget(found.meta.uid)
+            self.state.end_pod(found.meta.uid)
+
+    def hear_again(self, number: int, _: int) -> None:
+        """Of something that was told before: it comes late."""
+        if self.before:
+            self.state.put_pod(self.before[number % len(self.before)])
+
+    def promise(self, number: int, where: int) -> None:
+        found = self._some(number, lambda each: not each.node and bool(self._facts(each).demand.needs))
+        if found is not None:
+            facts = replace(self._facts(found), node=NAMES[where % len(NAMES)])
+            self.promised[facts.uid] = facts
+            self.state.promise(facts)
+
+    def take_back(self, number: int, _: int) -> None:
+        if self.promised:
+            uid = [*self.promised][number % len(self.promised)]
+            del self.promised[uid]
+            self.state.take_back(uid)
+
+    def vanish_and_list(self, number: int, _: int) -> None:
+        """The watch was cut, and somebody went meanwhile."""
+        if (found := self._some(number)) is not None:
+            self._forget(found.meta.uid)
+        self.state.list_pods(self.pods.values())
+        self.state.list_nodes(self.nodes.values())
+
+    def ask(self, number: int, _: int) -> None:
+        """So that answers are remembered that things happen to."""
+        demand = ASKED[number % len(ASKED)]
+        self.answers.feasible(demand)
+        self.answers.ranked(demand).ranks(NAMES)
+
+    def _some(self, number: int, which: Callable[[StoredPod], bool] = lambda _: True) -> StoredPod | None:
+        found = [each for each in self.pods.values() if which(each)]
+        return found[number % len(found)] if found else None
+
+    def _forget(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.promised.pop(uid, None)
+
+    def _facts(self, found: StoredPod) -> Facts:
+        return read_facts(found, DIALECTS)
+
+    # --- what it must be ----------------------------------------------------------------------------------------------
+
+    def rebuilt(self) -> State:
+        state = state_of(self.nodes.values(), self.pods.values())
+        for facts in self.promised.values():
+            state.promise(facts)
+        return state
+
+
+STEPS = [
+    World.put_node,
+    World.drop_node,
+    World.create,
+    World.create,
+    World.bind,
+    World.bind,
+    World.touch,
+    World.finish,
+    World.delete,
+    World.hear_again,
+    World.promise,
+    World.take_back,
+    World.vanish_and_list,
+    World.ask,
+]
+STORIES = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 11), st.integers(0, 4)), max_size=40)
+
+
+def after(story: list[tuple[Callable[[World, int, int], None], int, int]]) -> World:
+    world = World()
+    for number in range(len(NAMES)):
+        world.put_node(number, 2)
+    for step, first, second in story:
+        step(world, first, second)
+    return world
+
+
+@given(STORIES)
+def test_the_state_is_what_a_rebuild_from_the_same_objects_would_be(story: Any) -> None:
+    world = after(story)
+    rebuilt = world.rebuilt()
+    assert world.state.nodes() == rebuilt.nodes()
+    for name in NAMES:
+        assert world.state.room(name) == rebuilt.room(name)
+        assert {facts.uid for facts in world.state.pods_on(name)} == {facts.uid for facts in rebuilt.pods_on(name)}
+    assert sorted(world.state.doubts()) == sorted(rebuilt.doubts())
+    assert {facts.uid for facts in world.state.pods()} == {facts.uid for facts in rebuilt.pods()}
+
+
+@given(STORIES)
+def test_answers_are_what_they_would_be_if_they_were_worked_out_now(story: Any) -> None:
+    world = after(story)
+    fresh = Answers(world.rebuilt(), lambda _name: plain_policy())
+    asked = [*NAMES, "stranger"]
+    for demand in ASKED:
+        assert world.answers.feasible(demand).among(asked) == fresh.feasible(demand).among(asked)
+        assert world.answers.ranked(demand).ranks(asked) == pytest.approx(fresh.ranked(demand).ranks(asked))
+
+
+@given(STORIES)
+def test_what_ends_leaves_the_room_as_it_was(story: Any) -> None:
+    world = after(story)
+    for uid in [*world.pods]:
+        world.delete(0, 0)
+        assert world.state.pod(uid) is None
+    untouched = state_of(world.nodes.values())
+    for name in NAMES:
+        assert world.state.room(name) == untouched.room(name)
+
+
+def test_the_arrival_of_a_pod_is_told_once_and_only_if_it_asks_for_cards() -> None:
+    told: list[str] = []
+    state = State(DIALECTS, Dealings(), on_arrival=lambda facts: told.append(facts.uid))
+    state.list_nodes([node("n1")])
+    for _ in range(2):
+        state.put_pod(stored(pod("a").asks(core="10", memory="1")))
+        state.put_pod(stored(pod("b").asks(cpu="1"), on="n1"))
+    state.put_pod(stored(pod("a").asks(core="10", memory="1"), on="n1"))
+    assert told == ["a"]
+
+
+def test_a_node_whose_heartbeat_comes_changes_nothing() -> None:
+    state = state_of([node("n1")])
+    then = state.changes.now
+    state.put_node(node("n1"))
+    assert state.changes.since(then) == set()
+
+
+def test_changes_of_long_ago_cannot_be_told() -> None:
+    changes = Changes()
+    then = changes.now
+    for number in range(200_001):
+        changes.note(f"n{number % 7}")
+    assert changes.since(then) is None
+    lately = changes.now
+    changes.note("n9")
+    assert changes.since(lately) == {"n9"}
