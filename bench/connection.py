@@ -8,6 +8,7 @@ import ssl
 import time
 from typing import Final, NamedTuple, Self, cast
 
+_BLANK: Final = b"\r\n\r\n"
 _STATUS: Final = slice(9, 12)  # of "HTTP/1.1 200 OK"
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
 _CLOSES: Final = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
@@ -27,7 +28,9 @@ class Connection(asyncio.Protocol):
     """One request at a time."""
 
     def __init__(self) -> None:
-        self._received = b""
+        self._received = bytearray()
+        self._head = b""
+        self._wanted: int | None = None  # bytes of the whole answer, once its head is there
         self._awaited: asyncio.Future[tuple[bytes, bytes]] | None = None
         self._has_body = True
         self._transport: asyncio.Transport | None = None
@@ -35,7 +38,7 @@ class Connection(asyncio.Protocol):
         self.is_open = True
 
     @classmethod
-    async def open(cls, port: int, tls: ssl.SSLContext) -> Self:
+    async def open(cls, port: int, tls: ssl.SSLContext | None) -> Self:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(cls, "127.0.0.1", port, ssl=tls)
         return connection
@@ -67,11 +70,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, blank, body = self._received.partition(b"\r\n\r\n")
-        if blank and len(body) >= self._length(head + b"\r\n"):
-            self._received = b""
+        if self._wanted is None and (end := self._received.find(_BLANK)) >= 0:
+            self._head = bytes(self._received[: end + 2])
+            self._wanted = end + len(_BLANK) + self._length(self._head)
+        if self._wanted is not None and len(self._received) >= self._wanted:
+            body = bytes(self._received[len(self._head) + 2 :])
+            self._received, self._wanted = bytearray(), None
             if self._awaited is not None and not self._awaited.done():
-                self._awaited.set_result((head + b"\r\n", body))
+                self._awaited.set_result((self._head, body))
 
     def _length(self, head: bytes) -> int:
         found = _LENGTH.search(head)

@@ -15,12 +15,12 @@ from typing import Final
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from admission.app import Direct
 from admission.process import ADMISSION, STATUS
 from certs.folder import CertificateFiles, ensure
 from certs.server_names import server_names
 from cli.serve import announce
 from halfcard import names
+from serving.direct import Direct
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from .extender_cluster import Size
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 _CPU_CLOCK: Final = 2  # of a process's three clocks the one that the scheduler keeps, in nanoseconds
 _READY_WITHIN_S: Final = 30.0
@@ -28,7 +30,7 @@ class Server:
 
     process: subprocess.Popen[bytes]
     port: int
-    ca: Path
+    ca: Path | None
     start_s: float
 
     def cpu_s(self) -> float:
@@ -40,8 +42,8 @@ class Server:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
 
-    def tls(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.ca))
+    def tls(self) -> ssl.SSLContext | None:
+        return None if self.ca is None else ssl.create_default_context(cafile=str(self.ca))
 
 
 @contextmanager
@@ -58,6 +60,14 @@ def webhook(folder: Path) -> Iterator[Server]:
 def floor(folder: Path) -> Iterator[Server]:
     """The same serving stack answering a constant."""
     with _child(["-m", "bench.floor", str(folder / "tls")], log=folder / "floor.log") as child:
+        yield child
+
+
+@contextmanager
+def extender(folder: Path, size: Size) -> Iterator[Server]:
+    """The scheduler extender over a synthetic cluster, without TLS."""
+    wanted = [str(size.nodes), str(size.pods), str(size.pods_later)]
+    with _child(["-m", "bench.extender_server", *wanted], log=folder / "extender.log") as child:
         yield child
 
 
@@ -87,7 +97,8 @@ def _first_line(process: subprocess.Popen[bytes], log: Path) -> bytes:
 
 def _ready(process: subprocess.Popen[bytes], line: bytes, start_s: float) -> Server:
     told = json.loads(line)
-    return Server(process, urlsplit(told["admission"]).port or 0, Path(told["ca"]), start_s)
+    url, ca = told.get("admission") or told["extender"], told.get("ca")
+    return Server(process, urlsplit(url).port or 0, Path(ca) if ca else None, start_s)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ no node yet: what we sent and they have not seen can no longer land.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
@@ -98,6 +98,8 @@ class Binder:
             if facts is None or self._is_foreign(facts):
                 facts = await self._look(wanted)
             self._check(facts, wanted)
+            if self._is_foreign(facts):
+                facts = await self._claim(facts, wanted)
             if facts.node:
                 return
             try:
@@ -119,13 +121,20 @@ class Binder:
             check_honest(facts)
         except Unplaceable as forged:
             raise NotBound(str(forged)) from None
-        if self._is_foreign(facts):
-            raise Deposed
 
     def _is_foreign(self, facts: Facts) -> bool:
-        """Has somebody who came to lead after us, or whom we have not seen go, marked the pod?"""
+        """Has somebody marked the pod who leads after us, or whose mark was on its way when we took over?"""
         fence = facts.owned.get(names.FENCE)
         return not facts.node and fence is not None and not fence.startswith(self.manners.term())
+
+    async def _claim(self, facts: Facts, wanted: Binding) -> Facts:
+        """While we may decide nobody leads after us: the mark is an old one, and with ours its bind lands no more."""
+        if not self.manners.may_decide():
+            raise Deposed
+        answer = await self._calling(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
+        if answer.status == HTTPStatus.OK:
+            self.state.put_pod(_POD.decode(answer.body))
+        return await self._look(wanted)
 
     # --- one try ----------------------------------------------------------------------------------------------------
 
@@ -168,6 +177,9 @@ class Binder:
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             await self._make_certain(promised)
             return
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
         self.state.take_back(promised.uid)
         raise _refused(promised, answer)
 
@@ -240,15 +252,18 @@ class Binder:
 
     async def _get(self, namespace: str, name: str) -> StoredPod | None:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-        try:
-            answer = await self.calls.get(path)
-        except NoAnswerError as error:
-            raise NotBound(f"the API server cannot be reached: {error}") from None
+        answer = await self._calling(self.calls.get(path))
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
         if answer.status != HTTPStatus.OK:
             raise NotBound(f"the API server does not show pod {namespace}/{name}: {_quoted(answer)}")
         return _POD.decode(answer.body)
+
+    async def _calling(self, call: Awaitable[Answer]) -> Answer:
+        try:
+            return await call
+        except NoAnswerError as error:
+            raise NotBound(f"the API server cannot be reached: {error}") from None
 
 
 def fence_patch(uid: str, fence: str) -> bytes:

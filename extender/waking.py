@@ -49,11 +49,9 @@ class Waking:
     def refused(self, facts: Facts) -> None:
         """Everywhere: the pod waits from now on."""
         self._refused[facts.uid] = _Refusal(facts.demand, self._state.changes.now)
+        self._refused.move_to_end(facts.uid)
         if len(self._refused) > _MOST_WAITING:
             self._refused.popitem(last=False)
-
-    def accepted(self, uid: str) -> None:
-        self._refused.pop(uid, None)
 
     async def run(self) -> None:
         while True:

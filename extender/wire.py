@@ -167,7 +167,7 @@ def filtered(question: Question, feasible: list[str], refused: dict[str, str]) -
 
 
 def unformatted(text: str) -> str:
-    """kube-scheduler takes what it is told for a format when it makes an event: "50 % free" became "50 %!f(MISSING)ree"."""
+    """kube-scheduler makes events as if we sent it a format: "50 % free" became "50 %!f(MISSING)ree"."""
     return _PER_CENT.sub(" per cent", text)
 
 

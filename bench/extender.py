@@ -1,0 +1,299 @@
+"""`python -m bench.extender`: what the scheduler waits for, each beside the floor of the same run.
+
+The floor is the same server reading the same body and answering that every node will do: what is beyond it is what
+the decision costs. Calls of both take turns on one kept connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any, Final
+
+import uvloop
+
+from halfcard import names
+
+from . import extender_cluster as cluster
+from .connection import Answer, Connection
+from .extender_cluster import Json, Size
+from .extender_server import CHANGE, FLOOR_FILTER, FLOOR_PRIORITIZE, FORGET, GROW
+from .figures import Figure, Part, table, write_json
+from .servers import ROOT, Server, apart, extender, scratch
+
+_OUT: Final = ROOT / "bench" / "out" / "extender.json"
+
+MOST_WARM: Final = 2.0
+MOST_FIRST: Final = 15.0
+MOST_FULL: Final = 1.5
+MOST_FIRST_PRIORITIZE_MS: Final = 150.0
+MOST_GROWTH: Final = 1.2
+
+_SHARE: Final = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10}
+_KINDS: Final[dict[str, Json]] = {
+    "a share": cluster.asking(_SHARE),
+    "two whole cards": cluster.asking({names.VCUDA_CORE: 200}),
+    "two halves": cluster.asking({names.TUYA_SGPU: 2}),
+    "a share in each of two containers": cluster.asking(_SHARE, containers=2),
+    "hami: 3,000 MiB of each of two cards": cluster.asking({names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000}),
+    "five whole cards, which no node has": cluster.asking({names.VCUDA_CORE: 500}),
+}
+_ORDERS: Final = 8
+"""The scheduler's threads bring the nodes in another order each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How long to measure."""
+
+    rounds: int = 9
+    calls: int = 60
+    firsts: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Calls of one kind, in milliseconds; `cpu` is what the server used for one: a busy machine spoils the others."""
+
+    p50: float
+    p99: float
+    cpu: float
+
+
+class Caller:
+    """One connection that is opened again when the server has had enough of it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._connection: Connection | None = None
+
+    async def ask(self, path: str, body: bytes) -> Answer:
+        if self._connection is None or not self._connection.is_open:
+            self._connection = await Connection.open(self._server.port, self._server.tls())
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: Go-http-client/1.1\r\n"
+            f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n"
+        )
+        answer = await self._connection.ask(head.encode() + body)
+        failed = b'"Error":"' in answer.body and b'"Error":""' not in answer.body
+        if answer.status != 200 or failed or answer.body == b"[]":
+            raise RuntimeError(f"{path} failed: {answer.status} {answer.body[:500]!r}")
+        return answer
+
+    async def control(self, path: str, count: int = 0) -> float:
+        return float(json.loads((await self.ask(path, b"%d" % count)).body) or 0)
+
+    async def end(self) -> None:
+        if self._connection is not None:
+            await self._connection.end()
+
+
+Before = Callable[[], Awaitable[object]]
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    caller: Caller
+    server: Server
+    size: Size
+    rounds: Rounds
+
+    def questions(self, pod: Json, nodes: Sequence[str] | None = None) -> list[bytes]:
+        """The same one with the nodes in other orders."""
+        named = list(nodes or [cluster.node_name(number) for number in range(self.size.nodes)])
+        random = Random(7)
+        return [cluster.by_name(pod, random.sample(named, len(named))) for _ in range(_ORDERS)]
+
+    async def against_floor(self, path: str, floor: str, bodies: Sequence[bytes]) -> tuple[Sample, Sample]:
+        """Mine and the floor's: medians over the rounds."""
+        mine, theirs = [], []
+        for number in range(self.rounds.rounds + 1):
+            found = {each: await self.sample(each, bodies, self.rounds.calls) for each in (floor, path)}
+            if number:  # the first round only warms up
+                mine.append(found[path])
+                theirs.append(found[floor])
+        return _middle(mine), _middle(theirs)
+
+    async def sample(self, path: str, bodies: Sequence[bytes], calls: int, before: Before = _nothing) -> Sample:
+        """`before` happens before each call and is not measured."""
+        taken, cpu = [], []
+        for call in range(calls):
+            await before()
+            used = self.server.cpu_s()
+            answer = await self.caller.ask(path, bodies[call % len(bodies)])
+            cpu.append((self.server.cpu_s() - used) * 1000)
+            taken.append(answer.seconds * 1000)
+        taken.sort()
+        return Sample(median(taken), taken[min(calls - 1, int(calls * 0.99))], median(cpu))
+
+    async def first(self, path: str, bodies: Sequence[bytes]) -> Sample:
+        """When nobody has asked for it before."""
+        return await self.sample(path, bodies, self.rounds.firsts, lambda: self.caller.control(FORGET))
+
+    async def after(self, path: str, bodies: Sequence[bytes], changes: int) -> Sample:
+        """When a pod came to so many nodes, or went, since the last call."""
+        return await self.sample(path, bodies, 2 * self.rounds.rounds, lambda: self.caller.control(CHANGE, changes))
+
+    async def event_us(self) -> float:
+        return median([await self.caller.control(CHANGE, self.size.nodes // 10) for _ in range(self.rounds.firsts)])
+
+
+def _middle(samples: Sequence[Sample]) -> Sample:
+    return Sample(
+        median(each.p50 for each in samples), median(each.p99 for each in samples), median(each.cpu for each in samples)
+    )
+
+
+# --- the measurements -------------------------------------------------------------------------------------------------
+
+
+async def _warm_filter(bench: Bench) -> list[Part]:
+    parts = []
+    for kind in ("a share", "two whole cards", "five whole cards, which no node has"):
+        mine, floor = await bench.against_floor(names.FILTER_PATH, FLOOR_FILTER, bench.questions(_KINDS[kind]))
+        parts.append(Part(f"filter by name, warm: {kind}", _compared(mine, floor, MOST_WARM)))
+    return parts
+
+
+def _compared(mine: Sample, floor: Sample, at_most: float) -> list[Figure]:
+    return [
+        Figure("median", mine.p50, "ms"),
+        Figure("median of the floor", floor.p50, "ms"),
+        Figure("median against the floor's", mine.p50 / floor.p50, "x", at_most),
+        Figure("p99 against the floor's", mine.p99 / floor.p99, "x", at_most),
+        Figure("CPU against the floor's", mine.cpu / floor.cpu, "x", at_most),
+    ]
+
+
+async def _first_filter(bench: Bench) -> Part:
+    figures = []
+    for kind, pod in _KINDS.items():
+        bodies = bench.questions(pod)
+        floor = await bench.sample(FLOOR_FILTER, bodies, bench.rounds.calls)
+        first = await bench.first(names.FILTER_PATH, bodies)
+        figures += [
+            Figure(f"{kind}", first.p50 / floor.p50, "x", MOST_FIRST, 1),
+            Figure(f"{kind}: CPU", first.cpu / floor.cpu, "x", MOST_FIRST, 1),
+        ]
+    return Part("the first filter of a claim never seen, against the floor", figures)
+
+
+async def _full_filter(bench: Bench) -> Part:
+    nodes = [cluster.full_node(number) for number in range(bench.size.full_nodes)]
+    body = cluster.in_full(_KINDS["two whole cards"], nodes)
+    shorter = replace(bench, rounds=replace(bench.rounds, calls=max(1, bench.rounds.calls // 4)))
+    mine, floor = await shorter.against_floor(names.FILTER_PATH, FLOOR_FILTER, [body])
+    title = f"filter with {len(nodes):,} full Node objects, {len(body) / 1e6:.1f} MB"
+    return Part(title, _compared(mine, floor, MOST_FULL))
+
+
+async def _prioritize(bench: Bench) -> Part:
+    figures = []
+    for kind in ("a share", "two whole cards"):
+        answer = await bench.caller.ask(names.FILTER_PATH, bench.questions(_KINDS[kind])[0])
+        bodies = bench.questions(_KINDS[kind], json.loads(answer.body)["NodeNames"])
+        mine, floor = await bench.against_floor(names.PRIORITIZE_PATH, FLOOR_PRIORITIZE, bodies)
+        figures += [replace(each, name=f"{kind}: {each.name}") for each in _compared(mine, floor, MOST_WARM)]
+    for kind, pod in _KINDS.items():
+        first = await bench.first(names.PRIORITIZE_PATH, bench.questions(pod))
+        figures += [
+            Figure(f"the first of {kind}", first.p50, "ms", MOST_FIRST_PRIORITIZE_MS, 1),
+            Figure(f"the first of {kind}: CPU", first.cpu, "ms", MOST_FIRST_PRIORITIZE_MS, 1),
+        ]
+    return Part("prioritize on the feasible set", figures)
+
+
+async def _changes(bench: Bench) -> Part:
+    bodies = bench.questions(_KINDS["a share"])
+    figures = [Figure("one pod comes or goes", await bench.event_us(), "us", None, 1)]
+    for path, what in ((names.FILTER_PATH, "filter"), (names.PRIORITIZE_PATH, "prioritize")):
+        for count in (1, bench.size.nodes // 100, bench.size.nodes // 10):
+            found = await bench.after(path, bodies, count)
+            title = f"{what} after {count:,} nodes changed"
+            figures += [Figure(title, found.p50, "ms"), Figure(f"{title}: CPU", found.cpu, "ms")]
+    return Part("what changes cost", figures)
+
+
+async def _growth(bench: Bench) -> Part:
+    async def costs() -> dict[str, float]:
+        bodies = bench.questions(_KINDS["a share"])
+        warm, floor = await bench.against_floor(names.FILTER_PATH, FLOOR_FILTER, bodies)
+        changed = await bench.after(names.FILTER_PATH, bodies, 1)
+        return {
+            "warm filter": warm.cpu / floor.cpu,
+            "filter after a pod came or went": changed.cpu / floor.cpu,
+            "a pod that comes or goes": await bench.event_us() / floor.cpu,
+        }
+
+    few, before = await costs(), bench.server.resident_mb()
+    pods = await bench.caller.control(GROW)
+    many, after = await costs(), bench.server.resident_mb()
+    figures = [Figure(f"{what}: many against few", many[what] / few[what], "x", MOST_GROWTH) for what in few]
+    memory = [Figure("memory with few", before, "MB", None, 1), Figure("memory with many", after, "MB", None, 1)]
+    title = f"as pods grow from {bench.size.pods:,} to {pods:,.0f} (CPU of the server, against the floor's)"
+    return Part(title, figures + memory)
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+_CASES: Final[dict[str, Callable[[Bench], Any]]] = {
+    "warm": _warm_filter,
+    "first": _first_filter,
+    "full": _full_filter,
+    "prioritize": _prioritize,
+    "changes": _changes,
+    "growth": _growth,
+}
+
+
+async def measure(server: Server, size: Size, rounds: Rounds, cases: Sequence[str] = tuple(_CASES)) -> list[Part]:
+    bench = Bench(Caller(server), server, size, rounds)
+    title = f"The extender: {size.nodes:,} nodes with {cluster.CARDS} cards, {size.pods:,} placed pods"
+    parts = [Part(title, [Figure("from the command to ready", server.start_s, "s")])]
+    gc.disable()
+    for case in cases:
+        found = await _CASES[case](bench)
+        parts += found if isinstance(found, list) else [found]
+        print(f"  extender: {case}", file=sys.stderr)
+    gc.enable()
+    await bench.caller.end()
+    return parts
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    size = Size(nodes=arguments.nodes, pods=4 * arguments.nodes, pods_later=40 * arguments.nodes)
+    size = replace(size, full_nodes=min(size.full_nodes, size.nodes))
+    rounds = Rounds(rounds=3, calls=20, firsts=3) if arguments.quick else Rounds()
+    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
+    with scratch() as folder, extender(folder, size) as server, apart(server):
+        parts = uvloop.run(measure(server, size, rounds, arguments.cases or tuple(_CASES)))
+    print(f"{busy}\n\n{table(parts)}")
+    write_json(parts, arguments.json)
+    print(f"\nwritten to {arguments.json}", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.extender", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(_CASES)}")
+    parser.add_argument("--nodes", type=int, default=Size().nodes, help="default %(default)s")
+    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
+    parser.add_argument("--quick", action="store_true", help="a few seconds and rough numbers")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The extender's benchmark end to end on a few nodes. What it measures is not judged here, only that it does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import extender
+from bench import extender_cluster as cluster
+from bench.extender_cluster import Size
+from bench.figures import WIDTH
+from extender.state import State
+from halfcard.capacity import Dealings
+from halfcard.dialects import Dialects
+
+
+def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "extender.json"
+    assert extender.main(["--quick", "--nodes", "40", "--json", str(file)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= WIDTH
+    parts = json.loads(file.read_text())["parts"]
+    assert len(parts) == 9
+    assert all(figure["value"] > 0 for part in parts for figure in part["figures"])
+
+
+def test_nobody_on_the_cluster_has_more_than_there_is() -> None:
+    size = Size(nodes=10, pods=40, pods_later=400)
+    state = State(Dialects(), Dealings())
+    state.list_nodes([cluster.node(number) for number in range(size.nodes)])
+    state.list_pods([*cluster.placed(size), *cluster.later(size)])
+    assert state.doubts() == ()
+    assert sum(1 for _ in state.pods()) == size.pods_later
+
+
+def test_a_full_node_is_about_as_large_as_a_real_one() -> None:
+    assert 10_000 <= len(json.dumps(cluster.full_node(7))) < 10_500

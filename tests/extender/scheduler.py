@@ -1,0 +1,106 @@
+"""An extender over a small cluster, and what kube-scheduler sends it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from extender.answers import Answers
+from extender.app import extender_app
+from extender.binding import Binder, Manners
+from extender.fleet import fleet_of
+from extender.forwarding import Forwarding
+from extender.metrics import Metrics
+from extender.mix import Mix
+from extender.placement import POLICIES
+from extender.scheduling import Scheduling
+from extender.state import State
+from halfcard import names
+from kube.access import Access
+from kube.calls import ApiCalls
+from serving.log import Log
+from tests.admission.asgi import JSON, Answer, ask
+from tests.builders import PodBuilder, pod
+
+from .populated import node, state_of, stored
+
+Json = dict[str, Any]
+SHARE = pod("asking").asks(core="30", memory="8")
+
+
+def _no_tls() -> Any:
+    raise AssertionError("nobody is forwarded to")
+
+
+@dataclass
+class Extender:
+    """Nobody answers its binds, and no other replica leads."""
+
+    state: State
+    is_ready: bool = True
+    is_mutual: bool = False
+    said: io.StringIO = field(default_factory=io.StringIO)
+    scheduling: Scheduling = field(init=False)
+    app: ASGIApp = field(init=False)
+
+    def __post_init__(self) -> None:
+        policy = POLICIES["binpack"](Mix(()), fleet_of(self.state.nodes().values()))
+        manners = Manners(lambda _: policy, {}, 1024, lambda: 1, lambda: False, lambda: "term")
+        self.scheduling = Scheduling(
+            self.state,
+            Answers(self.state, lambda _: policy),
+            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners),
+            Forwarding(lambda: None, "", _no_tls),
+            ready=lambda: self.is_ready,
+            may_decide=lambda: False,
+            is_mutual=self.is_mutual,
+            on_none=lambda _facts: None,
+        )
+        metrics, log = Metrics(CollectorRegistry()), Log(stream=self.said)
+        self.app = extender_app(self.scheduling, table={}, aliyun_unit_mib=1024, metrics=metrics, log=log)
+
+    def post(self, path: str, body: bytes | Json) -> Any:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = ask(self.app, path, sent)
+        assert answer.status == 200
+        return json.loads(answer.body)
+
+    def ask(self, path: str, body: bytes, **words: Any) -> Answer:
+        return ask(self.app, path, body, **{"headers": (JSON,), **words})
+
+    def filter(self, asking: PodBuilder = SHARE, nodes: Sequence[str] = ("n1", "n2"), **metadata: Any) -> Any:
+        return self.post(names.FILTER_PATH, by_name(asking, nodes, **metadata))
+
+
+def small_cluster() -> State:
+    """n1 has 30 and 30 per cent left on two cards, n2 a free card and one with 50 % in use; n3 has no card."""
+    pods = [
+        stored(pod("a").asks(core="70", memory="16"), on="n1", cards=["n1-0"]),
+        stored(pod("b").asks(core="70", memory="16"), on="n1", cards=["n1-1"]),
+        stored(pod("c").asks(core="50", memory="16"), on="n2", cards=["n2-0"]),
+    ]
+    return state_of([node("n1", 2), node("n2", 2), node("n3", 0)], pods)
+
+
+def by_name(asking: PodBuilder, nodes: Sequence[str], **metadata: Any) -> Json:
+    return {"Pod": sent(asking, **metadata), "Nodes": None, "NodeNames": list(nodes)}
+
+
+def in_full(asking: PodBuilder, nodes: Sequence[Mapping[str, Any]]) -> Json:
+    return {"Pod": sent(asking), "Nodes": {"metadata": {}, "items": list(nodes)}, "NodeNames": None}
+
+
+def sent(asking: PodBuilder, **metadata: Any) -> Json:
+    found: Json = json.loads(msgspec.json.encode(stored(asking)))
+    return found | {"metadata": {**found["metadata"], **metadata}}
+
+
+def binding(name: str = "asking", to: str = "n1") -> Json:
+    return {"PodName": name, "PodNamespace": "ns", "PodUID": name, "Node": to}

@@ -1,0 +1,122 @@
+"""Pods that were refused and would find a card now are brought to the scheduler's mind, once, and nobody else is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+
+import extender.waking
+from extender.answers import Answers
+from extender.fleet import fleet_of
+from extender.mix import Mix
+from extender.placement import POLICIES
+from extender.state import State
+from extender.waking import Waking
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.dialects import Dialects
+from kube.access import Access
+from kube.calls import ApiCalls
+from tests.builders import pod
+from tests.extender.pod_server import PodServer, serving_pods
+from tests.extender.populated import node
+from tests.extender.test_binding import manifest
+from tests.kube.test_folder import until
+
+SMALL, LARGE = (pod().asks(core=core, memory="20") for core in ("50", "100"))
+
+Story = Callable[[PodServer, State, Waking], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender.waking, "_PAUSE_S", 0.01)
+
+
+def tell(story: Story) -> None:
+    """Of one card that `tenant` has, while `small` and `large` were refused."""
+
+    async def run() -> None:
+        with serving_pods() as server:
+            server.put(manifest("tenant", LARGE) | {"spec": {**LARGE.manifest["spec"], "nodeName": "n1"}})
+            server.put(manifest("small", SMALL))
+            server.put(manifest("large", LARGE))
+            state = State(Dialects(), Dealings())
+            state.list_nodes([node("n1", 1, 16384)])
+            state.list_pods(server.listed())
+            policy = POLICIES["binpack"](Mix(()), fleet_of(state.nodes().values()))
+            calls = ApiCalls(Access("127.0.0.1", server.port))
+            waking = Waking(state, Answers(state, lambda _name: policy), calls)
+            refuse(state, waking)
+            running = asyncio.create_task(waking.run())
+            try:
+                await story(server, state, waking)
+                assert not running.done()
+            finally:
+                running.cancel()
+                calls.close()
+
+    uvloop.run(run())
+
+
+def refuse(state: State, waking: Waking) -> None:
+    for name in ("small", "large"):
+        facts = state.pod(f"uid-{name}")
+        assert facts is not None
+        waking.refused(facts)
+
+
+async def rounds(count: int = 5) -> None:
+    """Some turns of the loop that looks."""
+    for _ in range(count):
+        await asyncio.sleep(0.02)
+
+
+def woken(server: PodServer) -> list[str]:
+    return [name for name in ("large", "small") if names.RECONSIDER in server.annotations(name)]
+
+
+def test_when_a_card_is_free_those_who_wait_for_it_are_woken_once() -> None:
+    async def story(server: PodServer, state: State, _: Waking) -> None:
+        state.end_pod("uid-tenant")
+        await until(lambda: woken(server) == ["large", "small"])
+        await rounds()
+        assert [call.method for call in server.calls] == ["PATCH", "PATCH"]
+
+    tell(story)
+
+
+def test_whoever_would_be_refused_again_sleeps_on() -> None:
+    async def story(server: PodServer, state: State, _: Waking) -> None:
+        server.put(manifest("half", SMALL) | {"spec": {**SMALL.manifest["spec"], "nodeName": "n1"}})
+        state.list_pods(server.listed())
+        state.end_pod("uid-tenant")
+        await until(lambda: woken(server) == ["small"])
+        await rounds()
+        assert len(server.calls) == 1
+
+    tell(story)
+
+
+def test_nothing_is_asked_of_anybody_while_nothing_changes() -> None:
+    async def story(server: PodServer, _state: State, _: Waking) -> None:
+        await rounds()
+        assert server.calls == []
+
+    tell(story)
+
+
+def test_who_was_refused_anew_is_woken_anew_by_the_next_change_only() -> None:
+    async def story(server: PodServer, state: State, waking: Waking) -> None:
+        state.end_pod("uid-tenant")
+        await until(lambda: woken(server) == ["large", "small"])
+        refuse(state, waking)
+        await rounds()
+        assert len(server.calls) == 2
+        state.put_node(node("n2", 1, 16384))
+        await until(lambda: len(server.calls) == 4)
+
+    tell(story)
