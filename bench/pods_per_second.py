@@ -87,7 +87,7 @@ def _install_constant(cluster: Cluster, shipped: str) -> None:
     shutil.copy(pair.key, folder / "tls.key")
     command = (sys.executable, "-m", "bench.constant", str(folder), f"{host}:{port}")
     cluster.program(CONSTANT, *command, environment={"PYTHONPATH": str(ROOT)})
-    cluster.wait_until(lambda: _listens(host, port), what="the constant webhook")
+    cluster.wait_until(lambda: listens(host, port), what="the constant webhook")
     cluster.expose(CONSTANT, CONSTANT, 443, port)
     for configuration in yaml.safe_load_all(shipped):
         applied = cluster.kubectl("apply", "-f-", stdin=json.dumps(_for_constant(configuration)))
@@ -95,7 +95,7 @@ def _install_constant(cluster: Cluster, shipped: str) -> None:
             raise RuntimeError(applied.stderr)
 
 
-def _listens(host: str, port: int) -> bool:
+def listens(host: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -47,14 +47,14 @@ class Counsel:
     may_act: Callable[[], bool]
     now: Callable[[], datetime]
     evicts: bool = False
-    _waiting: OrderedDict[str, Facts] = field(default_factory=OrderedDict)
+    _waiting: OrderedDict[str, tuple[Facts, Sequence[str]]] = field(default_factory=OrderedDict)
     _told: OrderedDict[str, float] = field(default_factory=OrderedDict)
     _somebody: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def hear(self, facts: Facts) -> None:
-        """Of a pod that no node can take."""
+    def hear(self, facts: Facts, nodes: Sequence[str]) -> None:
+        """Of a pod that none of these nodes can take, which are all that it may go to."""
         if len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
-            self._waiting[facts.uid] = facts
+            self._waiting[facts.uid] = facts, nodes
             self._somebody.set()
 
     def _was_told_lately(self, uid: str) -> bool:
@@ -64,16 +64,21 @@ class Counsel:
     async def run(self) -> None:
         while True:
             await self._somebody.wait()
-            _, facts = self._waiting.popitem(last=False)
+            _, (facts, nodes) = self._waiting.popitem(last=False)
             if not self._waiting:
                 self._somebody.clear()
-            if self.may_act():
-                await self._advise(facts)
-            await asyncio.sleep(_EVERY_S)
+            if self.may_act() and self._still_waits(facts.uid):
+                await self._advise(facts, nodes)
+                await asyncio.sleep(_EVERY_S)
 
-    async def _advise(self, facts: Facts) -> None:
+    def _still_waits(self, uid: str) -> bool:
+        """Hundreds may have come and gone since; they take no turn."""
+        known = self.state.pod(uid)
+        return known is not None and not known.node
+
+    async def _advise(self, facts: Facts, nodes: Sequence[str]) -> None:
         self._note(facts.uid)
-        departure = nearest(self.state, facts)
+        departure = nearest(self.state, facts, nodes)
         known = self.state.pod(facts.uid)
         if departure is None or known is None or known.node:
             return

@@ -12,6 +12,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from halfcard.placing.facts import Facts
 from halfcard.placing.totals import offers
 from kube.access import Access
 from kube.calls import ApiCalls
@@ -34,11 +35,13 @@ from .metrics import Metrics
 from .place import Agreed, Place
 from .scheduling import Scheduling
 from .takeover import Takeover
+from .waking import Waking
 from .watching import Watching
 
 EXTENDER: Final = "extender"
 STATUS: Final = "status"
 _RENEW_EVERY_S: Final = 600.0
+_ADAPT_EVERY_S: Final = 10.0
 
 
 class Extender:
@@ -54,7 +57,7 @@ class Extender:
         self._learning = Learning()
         self._watching = Watching(access, agreed.dialects, agreed.dealings, on_arrival=self._learning.saw)
         self.state = self._watching.state
-        self._expectations = Expectations(agreed.packing, self._learning.mix, lambda: self.state.nodes().values())
+        self._expectations = Expectations(agreed.packing, self._learning.mix, self.state)
         self.answers = Answers(self.state, self._expectations.policy)
         self._leadership = Leadership(
             self._calls,
@@ -67,6 +70,7 @@ class Extender:
         self._term = ""
         self._counsel = Counsel(self.state, self._calls, log, self._leadership.may_decide, utc_now, agreed.evicts)
         self._binder = Binder(self.state, self._calls, self._manners())
+        self._waking = Waking(self.state, self.answers, self._calls)
 
     def _manners(self) -> Manners:
         return Manners(
@@ -94,6 +98,7 @@ class Extender:
     async def _lead(self) -> None:
         """Begins when there is something to lead with."""
         await self._watching.wait_until_ready()
+        gc.freeze()  # nodes and pods live long: no collection needs to look at them again
         await self._leadership.run(self._take_over)
 
     async def _renew(self) -> None:
@@ -103,6 +108,14 @@ class Extender:
                 self._learning.recall(self._leadership.notes)
             self._expectations.renew()
             self.answers.policy_changed()
+
+    async def _adapt(self) -> None:
+        """Looking at 5,000 nodes takes some 20 ms, so this is not done after each bind."""
+        looked = -1
+        while True:
+            await asyncio.sleep(_ADAPT_EVERY_S)
+            if looked != (looked := self.state.changes.now) and self._expectations.adapt():
+                self.answers.policy_changed()
 
     # --- serving ------------------------------------------------------------------------------------------------------
 
@@ -116,7 +129,8 @@ class Extender:
     ) -> None:
         watching = self._watching
         follow = (watching.nodes.run(), watching.pods.run(), report(self._problems, self._log))
-        async with beside((*follow, self._lead(), self._renew(), self._counsel.run(), *jobs), self._log):
+        own = (self._lead(), self._renew(), self._adapt(), self._counsel.run(), self._waking.run())
+        async with beside((*follow, *own, *jobs), self._log):
             await serve(
                 self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=stopping, on_ready=on_ready
             )
@@ -149,12 +163,18 @@ class Extender:
             self._watching.ready,
             self._leadership.may_decide,
             self._place.peers is not None,
-            self._counsel.hear,
+            self._hear_of_refused,
         )
+
+    def _hear_of_refused(self, facts: Facts, nodes: Sequence[str]) -> None:
+        self._waking.refused(facts)
+        self._counsel.hear(facts, nodes)
 
     def _metrics(self, registry: CollectorRegistry) -> Metrics:
         metrics = Metrics(registry)
-        metrics.watch("leading", "1 on the replica that binds.", lambda: float(self._leadership.may_decide()))
-        metrics.watch("nodes", "Nodes that are known and believed.", lambda: len(self.state.nodes()))
-        metrics.watch("doubts", "Nodes and pods that cannot be believed.", lambda: len(self.state.doubts()))
+        metrics.watch(
+            leading=lambda: float(self._leadership.may_decide()),
+            nodes=lambda: len(self.state.nodes()),
+            doubts=lambda: len(self.state.doubts()),
+        )
         return metrics

@@ -200,12 +200,16 @@ _ABOVE_ALL: Final = 2**31
 """No priority is so high."""
 
 
-def nearest(state: State, pod: Facts) -> Departure | None:
-    """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help."""
+def nearest(state: State, pod: Facts, among: Iterable[str]) -> Departure | None:
+    """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help.
+
+    `among` are the nodes that it may go to at all.
+    """
     shape, (rooms, _) = _of_cards(pod.demand), _rooms(state, pod)
-    if any(possible(room, shape) for room in rooms.values()):
+    allowed = sorted(rooms.keys() & set(among))
+    if any(possible(rooms[name], shape) for name in allowed):
         return None
-    return _nearest(state, shape, sorted(rooms), pod.priority)
+    return _nearest(state, shape, allowed, pod.priority)
 
 
 def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> Departure | None:

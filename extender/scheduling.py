@@ -9,15 +9,13 @@ from typing import Final
 
 from starlette.types import Scope
 
-from halfcard.placing.facts import Facts
-
 from . import verbs, wire
 from .answers import Answers
 from .binding import Binder, Deposed, NotBound
 from .endpoint import Declined
 from .forwarding import Forwarding, NotForwarded
 from .state import State
-from .verbs import Unplaceable
+from .verbs import Heard, Unplaceable
 
 FORWARDED: Final = b"forwarded=1"
 _NOT_READY: Final = "Halfcard is still reading the cluster's nodes and pods; the scheduler will try again"
@@ -30,7 +28,7 @@ class Scheduling:
 
     Attributes:
         is_mutual: every caller has shown a certificate.
-        on_none: hears of pods that no node can take.
+        on_none: hears of pods that none of the nodes can take, and of the nodes.
     """
 
     state: State
@@ -40,7 +38,7 @@ class Scheduling:
     ready: Callable[[], bool]
     may_decide: Callable[[], bool]
     is_mutual: bool
-    on_none: Callable[[Facts], None]
+    on_none: Heard
 
     async def filter(self, body: bytes, _scope: Scope) -> bytes:
         question = self._question(body)

@@ -5,7 +5,7 @@ Decisions only: a question and the state in, an answer out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,8 +24,10 @@ from .placement import scores
 from .preemption import extended
 from .state import State
 
+Heard = Callable[[Facts, Sequence[str]], None]
 
-def _ignore(_facts: Facts) -> None:
+
+def _ignore(_facts: Facts, _nodes: Sequence[str]) -> None:
     pass
 
 
@@ -56,12 +58,10 @@ def check_honest(facts: Facts) -> None:
         raise Unplaceable(str(OWNED.broken(where, facts.owned[key], "delete the pod and create it without")))
 
 
-def filter_nodes(
-    state: State, answers: Answers, question: wire.Question, on_none: Callable[[Facts], None] = _ignore
-) -> bytes:
+def filter_nodes(state: State, answers: Answers, question: wire.Question, on_none: Heard = _ignore) -> bytes:
     """All nodes that can take the pod; of each other one the reason, the same text for the same reason.
 
-    `on_none` hears of a pod that no node can take.
+    `on_none` hears of a pod that none of the nodes can take.
     """
     facts = asking_facts(state, question)
     if not facts.demand.needs:
@@ -72,7 +72,7 @@ def filter_nodes(
         _meet_strangers(state, known, question, refused)
         feasible = [name for name in question.names if name not in refused]
     if not feasible:
-        on_none(facts)
+        on_none(facts, question.names)
     return wire.filtered(question, feasible, refused)
 
 

@@ -1,4 +1,4 @@
-"""The fixtures `cluster`, `webhook` and `space`, and the logs of a cluster's components beside every failure."""
+"""The fixtures `cluster`, `webhook`, `space`, `extension`, `site`, and the logs of components beside every failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from .cluster import Cluster
+from .extension import Extension
 from .installation import Installation
+from .load import UNHURRIED
+from .site import Site
 
 _HERE = Path(__file__).parent
 _TIMEOUT_S = 300  # a session's first test starts the cluster, on a busy machine too
@@ -61,3 +64,19 @@ _numbers = count(1)
 def space(judged_cluster: Cluster) -> str:
     """A namespace for one test."""
     return judged_cluster.create_namespace(f"space-{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def extension() -> Iterator[Extension]:
+    """Halfcard's extender as shipped, one replica, asked by the stock scheduler of a cluster of its own."""
+    with Cluster(flags=UNHURRIED) as running, Extension(running) as extension:
+        extension.add_replica()
+        extension.schedule_by(extension.recommended())
+        yield extension
+
+
+@pytest.fixture
+def site(extension: Extension) -> Site:
+    """A namespace and nodes of one test."""
+    number = next(_numbers)
+    return Site(extension, extension.cluster.create_namespace(f"site-{number}"), f"Model-{number}")

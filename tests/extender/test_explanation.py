@@ -109,9 +109,11 @@ def test_the_nearest_node_is_where_the_fewest_would_have_to_go() -> None:
 def test_the_nearest_node_is_asked_for_by_itself_and_only_where_the_pod_fits_nowhere() -> None:
     pods = [tenant("a", "gpu1-0", core=90), tenant("b", "gpu2-0", core=90, priority=9)]
     asking = read_facts(stored(TRAIN, priority=5), state_of([]).dialects)
-    assert nearest(state_of([node("gpu1"), node("gpu2")], pods), asking) == Departure("gpu1", (Victim("ns/a", 0),))
-    assert nearest(state_of([node("gpu2")], pods), asking) is None
-    assert nearest(state_of([node("gpu1"), node("gpu3")], pods), asking) is None
+    assert nearest(state_of([node("gpu1"), node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]) == Departure(
+        "gpu1", (Victim("ns/a", 0),)
+    )
+    assert nearest(state_of([node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
+    assert nearest(state_of([node("gpu1"), node("gpu3")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
 
 
 def test_what_only_a_person_could_do_stands_apart() -> None:

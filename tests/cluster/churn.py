@@ -1,0 +1,248 @@
+"""Pods of every system that come and go on fake nodes, by a seed; and who may say afterwards that all is well.
+
+The law: what lies where is added up here from nodes, specs and records alone, without the code that placed it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from extender.inspection import inspect_node
+from extender.state import State
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.dialects import Dialects
+from halfcard.placing.layouts import possible
+from halfcard.placing.totals import offers
+from halfcard.stored import StoredPod
+
+from .cluster import Cluster
+from .gpu_nodes import SLICES, GpuNodes
+from .loader import Request
+from .objects import Object
+
+_UNIT_MIB: Final = 256
+_TUYA_MEMORY: Final = "tuya.com/vcuda-memory"
+_PREFIXES: Final = {"tencent": names.TENCENT, "tuya-vcuda": names.TUYA}
+
+
+class Part(NamedTuple):
+    """Of one card; whole cards and equal parts of one say so, shares say how much."""
+
+    way: str
+    cores: int = 0
+    mib: int = 0
+
+
+class Kind(NamedTuple):
+    """A pod as people ask for it, and what it takes of each of so many cards."""
+
+    system: str
+    asks: Mapping[str, int]
+    cards: int
+    part: Part
+
+
+WHOLE: Final = Part("whole")
+HALF: Final = Part("half")
+SLICE: Final = Part("slice")
+_MOST: Final = {"whole": 1, "half": 2, "slice": SLICES}
+
+
+def _share(cores: int, mib: int) -> Part:
+    return Part("share", cores, mib)
+
+
+def _vcuda(cores: int, units: int) -> Kind:
+    asks = {names.VCUDA_CORE: cores, names.VCUDA_MEMORY: units}
+    return Kind("gpu-manager", asks, 1, _share(cores, units * _UNIT_MIB))
+
+
+KINDS: Final = (
+    _vcuda(30, 20),
+    _vcuda(10, 4),
+    _vcuda(50, 28),
+    _vcuda(70, 12),
+    Kind("gpu-manager", {names.VCUDA_CORE: 100}, 1, WHOLE),
+    Kind("gpu-manager", {names.VCUDA_CORE: 200}, 2, WHOLE),
+    Kind("tuya", {names.TUYA_SGPU: 2}, 2, HALF),
+    Kind("tuya", {_TUYA_MEMORY: 30}, 1, _share(0, 30 * _UNIT_MIB)),
+    Kind("tuya", {names.NVIDIA_GPU: 1}, 1, WHOLE),
+    Kind("gpushare", {names.ALIYUN_GPU_MEM: 4}, 1, _share(0, 4096)),
+    Kind("gpushare", {names.ALIYUN_GPU_MEM: 9}, 1, _share(0, 9216)),
+    Kind("volcano", {names.VOLCANO_GPU_MEMORY: 5000}, 1, _share(0, 5000)),
+    Kind("volcano", {names.VOLCANO_GPU_NUMBER: 2}, 2, WHOLE),
+    Kind("nvidia", {names.NVIDIA_GPU: 1}, 1, WHOLE),
+    Kind("nvidia", {names.NVIDIA_GPU: 3}, 3, WHOLE),
+    Kind("time-slices", {names.NVIDIA_GPU_SHARED: 1}, 1, SLICE),
+    Kind("hami", {names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 6000, names.HAMI_GPUCORES: 40}, 2, _share(40, 6000)),
+)
+_KIND: Final = "kind"
+"""The label that says which."""
+
+_MACHINES: Final = (
+    ("gpu-manager", 16),
+    ("tuya", 8),
+    ("gpushare", 5),
+    ("volcano", 6),
+    ("nvidia", 7),
+    ("time-slices", 3),
+    ("hami", 5),
+)
+CARDS: Final = 4
+CARD_MIB: Final = 22016
+
+
+def machines(model: str) -> list[GpuNodes]:
+    """50 nodes; the system stands in the model's name, by which pods choose."""
+    return [GpuNodes(count, f"{model}-{system}", CARD_MIB, system, CARDS) for system, count in _MACHINES]
+
+
+@dataclass(slots=True)
+class Crowd:
+    """Pods of one namespace for the machines of a model, always the same for the same seed."""
+
+    namespace: str
+    model: str
+    seed: int
+    _made: int = 0
+    _alive: list[str] = field(default_factory=list)
+    _random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    def come(self, count: int) -> Iterator[Request]:
+        for _ in range(count):
+            yield self._creation()
+
+    def come_and_go(self, count: int) -> Iterator[Request]:
+        """So many come; while they do, as many of those who are there go."""
+        for _ in range(count):
+            yield self._creation()
+            if len(self._alive) > _TOO_YOUNG:
+                yield self._deletion()
+
+    def _creation(self) -> Request:
+        number = self._random.randrange(len(KINDS))
+        name = f"p{self._made:05}"
+        self._made += 1
+        self._alive.append(name)
+        return Request("POST", self.path, self._pod(name, number))
+
+    def _deletion(self) -> Request:
+        """Of one that is there for sure: those of a moment ago may still be on their way."""
+        at = self._random.randrange(len(self._alive) - _TOO_YOUNG)
+        return Request("DELETE", f"{self.path}/{self._alive.pop(at)}")
+
+    def _pod(self, name: str, number: int) -> Object:
+        kind = KINDS[number]
+        amounts = {resource: str(amount) for resource, amount in kind.asks.items()}
+        container = {"name": "main", "image": "none", "resources": {"limits": amounts, "requests": amounts}}
+        selector = {names.NVIDIA_LABEL_PRODUCT: f"{self.model}-{kind.system}"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {_KIND: str(number)}},
+            "spec": {"containers": [container], "nodeSelector": selector, "automountServiceAccountToken": False},
+        }
+
+
+_TOO_YOUNG: Final = 40
+
+
+# --- afterwards -------------------------------------------------------------------------------------------------------
+
+
+def overfull(pods: Iterable[Object]) -> list[str]:
+    """Every card that holds more than there is, and every record that cannot be, a sentence each."""
+    wrong: list[str] = []
+    held: defaultdict[tuple[str, str], list[Part]] = defaultdict(list)
+    for pod in pods:
+        node, kind = pod["spec"].get("nodeName"), KINDS[int(pod["metadata"]["labels"][_KIND])]
+        if not node:
+            continue
+        cards, why = _recorded(pod["metadata"].get("annotations") or {}, node, kind)
+        wrong += [f"{pod['metadata']['name']} on {node}: {why}"] if why else []
+        for card in cards:
+            held[node, card].append(kind.part)
+    return wrong + [f"card {card} of {node} holds {parts}" for (node, card), parts in held.items() if not _fits(parts)]
+
+
+def _recorded(annotations: Mapping[str, str], node: str, kind: Kind) -> tuple[list[str], str]:
+    if names.PLACEMENT not in annotations:
+        return [], "no record"
+    record = json.loads(annotations[names.PLACEMENT])
+    cards: list[str] = record["cards"]["main"]
+    if record["node"] != node or len(set(cards)) != kind.cards or not set(cards) <= {str(at) for at in range(CARDS)}:
+        return cards, f"the record is {record}"
+    theirs = [value for key, value in annotations.items() if key in _THEIRS]
+    return cards, "" if all(each == ",".join(cards) for each in theirs) else f"two records: {annotations}"
+
+
+_THEIRS: Final = frozenset(
+    {
+        "tencent.com/predicate-gpu-idx-0",
+        "tuya.com/predicate-gpu-idx-0",
+        "ALIYUN_COM_GPU_MEM_IDX",
+        "volcano.sh/gpu-index",
+    }
+)
+
+
+def _fits(parts: Sequence[Part]) -> bool:
+    ways = {part.way for part in parts}
+    if len(ways) > 1:
+        return False
+    if (way := ways.pop()) in _MOST:
+        return len(parts) <= _MOST[way]
+    return sum(part.cores for part in parts) <= 100 and sum(part.mib for part in parts) <= CARD_MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All nodes and pods of the cluster at one moment, and what a new extender would make of them."""
+
+    state: State
+    pods: Sequence[Object]
+
+    def of(self, namespace: str) -> list[Object]:
+        return [pod for pod in self.pods if pod["metadata"]["namespace"] == namespace]
+
+    def inspected(self) -> dict[str, Any]:
+        table = offers(_PREFIXES.values(), 1024)
+        found = {name: inspect_node(self.state, node, table) for name, node in self.state.nodes().items()}
+        copy: dict[str, Any] = json.loads(json.dumps(found))
+        return copy
+
+    def left_out(self, namespace: str) -> list[str]:
+        """Pods that wait although there is a card for them."""
+        return [pod["metadata"]["name"] for pod in self.of(namespace) if self._could_be_placed(pod)]
+
+    def _could_be_placed(self, pod: Object) -> bool:
+        facts = self.state.pod(pod["metadata"]["uid"])
+        if facts is None or facts.node:
+            return False
+        model = pod["spec"]["nodeSelector"][names.NVIDIA_LABEL_PRODUCT].lower()
+        rooms = (self.state.room(name) for name in self.state.nodes() if f"-{model}-" in f"-{name}")
+        return any(room is not None and possible(room, facts.demand) for room in rooms)
+
+
+def look(cluster: Cluster) -> Seen:
+    nodes = cluster.request("GET", "/api/v1/nodes").must()["items"]
+    pods = cluster.request("GET", "/api/v1/pods").must()["items"]
+    state = State(Dialects(), Dealings())
+    state.list_nodes(nodes)
+    state.list_pods(msgspec.json.decode(json.dumps(pods), type=list[StoredPod]))
+    return Seen(state, pods)

@@ -1,0 +1,124 @@
+"""Hundreds of pods of every system come and go, and things break: no card is ever over its capacity, no pod is lost.
+
+HALFCARD_CHURN_PODS and HALFCARD_CHURN_SEED choose another load than the usual one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from .churn import Crowd, look, machines, overfull
+from .extension import Extension
+from .fake_pods import count_pods
+from .loader import Load
+from .site import Site
+from .slow_counting import count_until
+
+PODS: Final = int(os.environ.get("HALFCARD_CHURN_PODS", "600"))
+SEED: Final = int(os.environ.get("HALFCARD_CHURN_SEED", "1"))
+
+
+@dataclass
+class Churn:
+    """One load on machines of its own."""
+
+    site: Site
+    crowd: Crowd = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.crowd = Crowd(self.site.namespace, self.site.model, SEED)
+        self.site.cluster.add_gpu_nodes(machines(self.site.model))
+
+    @property
+    def extension(self) -> Extension:
+        return self.site.extension
+
+    def come(self, count: int) -> None:
+        Load(self.site.cluster).send(self.crowd.come(count), what="pods", total=count)
+
+    def come_and_go(self, count: int) -> None:
+        Load(self.site.cluster).send(self.crowd.come_and_go(count), what="pods", total=count)
+
+    def burst(self, count: int) -> None:
+        """So many at once; on return the scheduler is in the middle of them."""
+        scheduler = self.site.cluster.components["kube-scheduler"]
+        scheduler.pause()
+        self.come(count)
+        scheduler.resume()
+        self.site.cluster.wait_until(lambda: self.scheduled() > count // 5, what="the first pods to have a node")
+        assert self.scheduled() < count * 4 // 5
+
+    def scheduled(self) -> int:
+        return count_pods(self.site.cluster, self.site.namespace).scheduled
+
+    def is_well(self) -> None:
+        """Everybody who can be placed is; nothing is overfull; the extender knows what a new one would."""
+        namespace = self.site.namespace
+        count_until(
+            lambda: look(self.site.cluster).left_out(namespace),
+            lambda left_out: not left_out,
+            what="still wait although there is a card",
+            seconds=90,
+            say=print,
+            details=self.site.cluster.components.log_tails,
+        )
+        seen = look(self.site.cluster)
+        assert overfull(seen.of(namespace)) == []
+        assert self.scheduled() > PODS // 4
+        self.site.cluster.wait_until(self._knows_all, what="inspect to be what a new extender would show")
+
+    def _knows_all(self) -> bool:
+        seen = look(self.site.cluster)
+        return {node["name"]: node for node in self.extension.inspect()["nodes"]} == seen.inspected()
+
+
+@pytest.fixture
+def churn(site: Site) -> Iterator[Churn]:
+    """Afterwards its pods are gone, and one replica leads."""
+    made = Churn(site)
+    yield made
+    site.cluster.request("DELETE", site.pods).must()
+    extension = site.extension
+    for replica in extension.replicas[1:]:
+        extension.kill(replica)
+    extension.leader()
+
+
+def test_pods_come_and_go(churn: Churn) -> None:
+    churn.come(PODS // 2)
+    churn.come_and_go(PODS // 2)
+    churn.is_well()
+
+
+def test_the_extender_is_killed_and_the_api_server_is_restarted(churn: Churn) -> None:
+    churn.burst(PODS // 2)
+    churn.extension.kill(churn.extension.leader())
+    churn.extension.add_replica()
+    churn.come_and_go(PODS // 4)
+    churn.extension.leader()
+    churn.site.cluster.components.restart("kube-apiserver")
+    churn.come_and_go(PODS // 4)
+    churn.is_well()
+
+
+def test_of_two_replicas_the_one_that_leads_is_killed_and_the_next_one_hangs_for_a_while(churn: Churn) -> None:
+    extension = churn.extension
+    extension.add_replica()
+    churn.burst(PODS // 2)
+    extension.kill(extension.leader())
+    churn.come_and_go(PODS // 4)
+    hanging, other = extension.leader(), extension.add_replica()
+    hanging.program.pause()
+    extension.withdraw(hanging)
+    churn.come_and_go(PODS // 4)
+    churn.site.cluster.wait_until(other.leads, what="the other replica to take over", seconds=40)
+    hanging.program.resume()
+    extension.service.lead_to((hanging.host, hanging.port))
+    assert not hanging.leads()
+    churn.is_well()
+    assert other.leads()

@@ -1,0 +1,29 @@
+"""Where only cards are short the stock scheduler never asks for victims: an event names them, and nobody is ended."""
+
+from __future__ import annotations
+
+from tests.builders import pod
+
+from .extension import Extension
+from .site import Site
+from .test_extender_preemption import priority
+
+
+def test_an_event_says_whose_card_a_pod_of_higher_priority_could_have(extension: Extension, site: Site) -> None:
+    low, high = priority(extension, "low", 1), priority(extension, "high", 9)
+    (node,) = site.add_nodes("gpu-manager", cards=2)
+    for name, core in (("a", 70), ("b", 60)):
+        site.place(pod(name).asks(core=core, memory=20), priorityClassName=low)
+    assert site.tenants(node) == [["a"], ["b"]]
+    site.create(pod("urgent").asks(core=50, memory=20), priorityClassName=high)
+
+    def told() -> list[str]:
+        events = extension.cluster.request("GET", f"/api/v1/namespaces/{site.namespace}/events").must()["items"]
+        about = [each for each in events if each["involvedObject"]["name"] == "urgent"]
+        return [each["message"] for each in about if each["reason"] == "CardsHeldByLowerPriority"]
+
+    extension.cluster.wait_until(lambda: bool(told()), what="the event")
+    (message,) = told()
+    assert f"node {node} could take the pod without {site.namespace}/" in message
+    assert "kube-scheduler does not preempt for cards" in message
+    assert site.tenants(node) == [["a"], ["b"]]

@@ -1,0 +1,112 @@
+"""A network that holds things back: what the extender knows is old, or what it sent arrives late."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from halfcard import names
+from tests.builders import pod
+
+from .extension import ExtenderReplica, Extension
+from .relay import Relay
+from .site import Site, node_of
+
+_LOCAL: Final = "127.0.0.1"
+_QUIET_S: Final = 2.0
+
+
+@pytest.fixture
+def relay() -> Iterator[Relay]:
+    """Between a replica and the API server."""
+    made = Relay(_LOCAL)
+    yield made
+    made.close()
+
+
+@contextmanager
+def leading(extension: Extension, relay: Relay) -> Iterator[ExtenderReplica]:
+    """The one replica behind the relay leads; afterwards one without a relay does."""
+    for replica in [*extension.replicas]:
+        extension.end(replica)
+    behind = extension.add_replica(access=extension.behind(relay))
+    assert extension.leader() is behind
+    try:
+        yield behind
+    finally:
+        relay.release()
+        extension.kill(behind)
+        if not extension.replicas:
+            extension.add_replica()
+
+
+def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
+    """Whether it has been the same for so long that nothing more is to be expected."""
+    last, since = count(), time.monotonic()
+
+    def is_unchanged() -> bool:
+        nonlocal last, since
+        if (now := count()) != last:
+            last, since = now, time.monotonic()
+        return time.monotonic() - since > _QUIET_S
+
+    return is_unchanged
+
+
+def test_a_pod_that_was_refused_by_old_news_is_placed_as_soon_as_the_news_come(
+    extension: Extension, site: Site, relay: Relay
+) -> None:
+    """The scheduler sees the place become free, asks at once, is refused, and would ask again in five minutes."""
+    with leading(extension, relay):
+        node = site.add_silent_node("gpu-manager")
+        site.place(pod("first").asks(core=60, memory=10))
+        site.create(pod("second").asks(core=50, memory=10))
+        site.waits("second")
+        relay.hold()
+        asked = extension.filtered()
+        site.delete("first", force=True)
+        site.cluster.wait_until(lambda: extension.filtered() > asked, what="the scheduler to ask again")
+        site.cluster.wait_until(unchanged(extension.filtered), what="the scheduler to ask no more")
+        relay.release()
+        site.bound("second")
+        assert site.tenants(node) == [["second"]]
+
+
+def test_a_bind_that_arrives_after_the_takeover_lands_no_more(extension: Extension, site: Site, relay: Relay) -> None:
+    node = site.add_silent_node("gpu-manager")
+    late, prompt = (site.create_unscheduled(pod(name).asks(core=60, memory=10)) for name in ("late", "prompt"))
+    with leading(extension, relay) as old, ThreadPoolExecutor(1) as pool:
+        refused = refused_binds(site)
+        relay.hold()
+        sent = pool.submit(extension.bind, late, node, by=old)
+        new = extension.add_replica()
+        site.cluster.wait_until(new.leads, what="the other replica to take over", seconds=40)
+        assert not old.leads()
+        assert extension.bind(prompt, node, by=new) == ""
+        relay.release()
+        assert "leads" in sent.result()
+        site.cluster.wait_until(lambda: refused_binds(site) > refused, what="the late bind to be refused")
+        assert node_of(site.pod("late")) == ""
+        assert site.tenants(node) == [["prompt"]]
+
+
+def refused_binds(site: Site) -> int:
+    """409 to POST pods/binding, as the API server counts."""
+    text: str = site.cluster.request("GET", "/metrics").must()
+    counted = [line for line in text.splitlines() if line.startswith("apiserver_request_total")]
+    binds = [line for line in counted if 'subresource="binding"' in line and 'code="409"' in line]
+    return int(sum(float(line.split()[-1]) for line in binds))
+
+
+def test_a_mark_that_arrives_after_the_takeover_keeps_nobody_from_binding(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    stored = site.create_unscheduled(pod("p").asks(core=60, memory=10))
+    mark = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}
+    site.cluster.client.merge(site.cluster.admin, f"{site.pods}/p", mark)
+    assert site.extension.bind(stored, node) == ""
+    assert site.tenants(node) == [["p"]]

@@ -1,0 +1,39 @@
+"""Where counts are short the stock scheduler names victims; the extender adds as few as free a whole card."""
+
+from __future__ import annotations
+
+from tests.builders import pod
+
+from .extension import Extension
+from .site import Site, cards_of
+
+
+def priority(extension: Extension, name: str, value: int) -> str:
+    item = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+    extension.cluster.client.apply(extension.cluster.admin, "/apis/scheduling.k8s.io/v1/priorityclasses", item)
+    return name
+
+
+def test_as_many_pods_end_as_free_a_card_and_no_more(extension: Extension, site: Site) -> None:
+    """The scheduler would end the two least important ones: they lie on two cards, and neither would be free."""
+    low, middle, high = (priority(extension, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
+    (node,) = site.add_nodes("gpu-manager", cards=2)
+    half = {"core": 50, "memory": 30}
+    for name, importance in (("a", low), ("b", middle), ("c", low), ("d", middle)):
+        site.place(pod(name).asks(**half), priorityClassName=importance)
+    assert site.tenants(node) == [["a", "b"], ["c", "d"]]
+    site.place(pod("urgent").asks(core=100), priorityClassName=high)
+    (card,) = cards_of(site.pod("urgent")).values()
+    left = [name for name in "abcd" if not site.gone(name)]
+    assert left in (["b"], ["d"])
+    other = {"0": 1, "1": 0}[card[0]]
+    assert site.tenants(node)[other] == left
+
+
+def test_nobody_ends_for_a_pod_that_is_no_more_important(extension: Extension, site: Site) -> None:
+    low = priority(extension, "low", 1)
+    (node,) = site.add_nodes("gpu-manager", cards=1)
+    site.place(pod("first").asks(core=60, memory=30), priorityClassName=low)
+    site.create(pod("second").asks(core=100), priorityClassName=low)
+    assert "Insufficient tencent.com/vcuda-core" in site.waits("second")
+    assert site.tenants(node) == [["first"]]

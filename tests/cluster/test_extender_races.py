@@ -1,0 +1,176 @@
+"""What happens between a filter and its bind: two pods for one place, pods that go, binds that fail, records of others.
+
+The pods name a scheduler that does not exist: the test is the scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from halfcard import names
+from tests.builders import pod
+
+from .extension import Extension
+from .objects import Object
+from .site import Site, annotations_of, cards_of, node_of
+
+FORGED = {"tencent.com/predicate-gpu-idx-1": "0"}
+
+
+def share(name: str, core: int = 60) -> Any:
+    return pod(name).asks(core=core, memory=10)
+
+
+def bind_directly(site: Site, stored: Object, node: str, record: dict[str, str] | None = None) -> None:
+    """As anybody may who has the right to."""
+    name = stored["metadata"]["name"]
+    metadata = {"name": name, "annotations": record or {}}
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+    site.cluster.request("POST", f"{site.pods}/{name}/binding", binding).must()
+
+
+def test_of_two_pods_for_the_last_place_one_gets_it_and_the_other_gets_it_afterwards(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    stored = [site.create_unscheduled(share(name)) for name in ("a", "b")]
+    assert [site.extension.filter(each, node)["NodeNames"] for each in stored] == [[node], [node]]
+    with ThreadPoolExecutor(2) as pool:
+        errors = [*pool.map(lambda each: site.extension.bind(each, node), stored)]
+    assert sorted(map(bool, errors)) == [False, True]
+    assert max(errors) == f"node {node}: no card has 60 per cent free; the scheduler will choose again"
+    winner, loser = sorted(stored, key=lambda each: bool(errors[stored.index(each)]))
+    assert site.tenants(node) == [[winner["metadata"]["name"]]]
+    site.delete(winner["metadata"]["name"], force=True)
+    site.shows(node, [[]])
+    assert site.extension.bind(loser, node) == ""
+    assert site.tenants(node) == [[loser["metadata"]["name"]]]
+
+
+def test_of_a_crowd_exactly_as_many_are_bound_as_fit(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager", cards=3)
+    stored = [site.create_unscheduled(share(f"p{number}")) for number in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        errors = [*pool.map(lambda each: site.extension.bind(each, node), stored)]
+    assert errors.count("") == 3
+    bound = [each for each in (site.pod(each["metadata"]["name"]) for each in stored) if node_of(each)]
+    assert sorted(cards for each in bound for cards in cards_of(each).values()) == [["0"], ["1"], ["2"]]
+
+
+def test_a_bind_that_failed_leaves_nothing_behind_and_is_done_the_next_time(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    stored = site.create_unscheduled(share("p"), schedulingGates=[{"name": "example.com/wait"}])
+    error = site.extension.bind(stored, node)
+    assert "schedulingGates" in error
+    assert site.tenants(node) == [[]]
+    gone = [{"op": "remove", "path": "/spec/schedulingGates"}]
+    done = site.cluster.kubectl("-n", site.namespace, "patch", "pod", "p", "--type=json", f"-p={json.dumps(gone)}")
+    assert done.code == 0, done.stderr
+    assert site.extension.bind(stored, node) == ""
+    assert site.tenants(node) == [["p"]]
+
+
+def test_a_pod_that_goes_between_filter_and_bind_is_told_gone_and_holds_nothing(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    stored = site.create_unscheduled(share("p"))
+    assert site.extension.filter(stored, node)["NodeNames"] == [node]
+    site.delete("p", force=True)
+    assert "is gone" in site.extension.bind(stored, node)
+    assert site.tenants(node) == [[]]
+
+
+def test_another_pod_of_the_same_name_is_not_bound_in_its_place(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    first = site.create_unscheduled(share("p"))
+    site.delete("p", force=True)
+    site.create_unscheduled(share("p"))
+    assert "is gone" in site.extension.bind(first, node)
+    assert node_of(site.pod("p")) == ""
+
+
+def test_a_pod_that_is_ending_keeps_its_card_until_it_is_gone(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
+    assert site.extension.bind(first, node) == ""
+    site.delete("a")
+    assert "deletionTimestamp" in site.pod("a")["metadata"]
+    assert "no card has 60 per cent free" in site.extension.bind(second, node)
+    site.delete("a", force=True)
+    site.shows(node, [[]])
+    assert site.extension.bind(second, node) == ""
+
+
+def test_a_pod_that_has_ended_frees_its_card_before_anybody_deletes_it(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
+    assert site.extension.bind(first, node) == ""
+    path = f"{site.pods}/a/status"
+    site.cluster.client.merge(site.cluster.admin, path, {"status": {"phase": "Succeeded"}})
+    site.shows(node, [[]])
+    assert site.extension.bind(second, node) == ""
+
+
+def test_binding_again_changes_no_record_and_elsewhere_is_an_error(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    other = site.add_nodes("gpu-manager")[0]
+    stored = site.create_unscheduled(share("p"))
+    assert site.extension.bind(stored, node) == ""
+    record = annotations_of(site.pod("p"))
+    assert site.extension.bind(stored, node) == ""
+    assert f"is bound to node {node} already" in site.extension.bind(stored, other)
+    assert (node_of(site.pod("p")), annotations_of(site.pod("p"))) == (node, record)
+
+
+def test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    theirs, ours = (site.create_unscheduled(share(name)) for name in ("theirs", "ours"))
+    bind_directly(site, theirs, node)
+    site.shows(node, [["theirs"]])
+    (card,) = site.cards(node)
+    assert (card["cores"]["used"], card["pods"][0]["recorded"]) == (60, False)
+    assert "no card has 60 per cent free" in site.extension.bind(ours, node)
+    assert annotations_of(site.pod("theirs")) == {}
+
+
+def test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager")
+    stored = site.create_unscheduled(share("p").annotated(FORGED))
+    answer = site.extension.filter(stored, node)
+    assert answer["NodeNames"] is None
+    assert "HC020" in answer["Error"]
+    assert "HC020" in site.extension.bind(stored, node)
+    assert node_of(site.pod("p")) == ""
+
+
+def test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing(site: Site) -> None:
+    node = site.add_silent_node("gpu-manager", cards=2)
+    forged, honest = (site.create_unscheduled(share(name)) for name in ("forged", "honest"))
+    record = {"tencent.com/predicate-gpu-idx-0": "99", "tencent.com/predicate-node": node}
+    bind_directly(site, forged, node, record)
+    site.cluster.wait_until(lambda: sum(map(len, site.tenants(node))) == 1, what="the forged pod to be seen")
+    (doubt,) = site.extension.inspect(node)["doubts"]
+    assert f"pod {site.namespace}/forged on node {node}" in doubt
+    assert '"99"' in doubt
+    assert site.extension.bind(honest, node) == ""
+    assert sorted(site.tenants(node)) == [["forged"], ["honest"]]
+
+
+def test_everything_is_rebuilt_from_the_annotations_alone(extension: Extension, site: Site) -> None:
+    nodes = [*site.add_nodes("gpu-manager"), *site.add_nodes("tuya-half-cards"), *site.add_nodes("volcano")]
+    for number, asks in enumerate(({"core": 30, "memory": 9}, {"sgpu": 3}, {"gpu_memory": 512}, {"core": 200})):
+        site.place(pod(f"p{number}").asks(**asks))
+    before = [extension.inspect(node) for node in nodes]
+    assert extension.end(extension.leader()) == 0
+    extension.add_replica()
+    assert [extension.inspect(node) for node in nodes] == before
+
+
+@pytest.mark.parametrize("verb", [names.BIND_PATH, names.PREEMPT_PATH])
+def test_verbs_that_lend_our_rights_need_a_certificate(extension: Extension, verb: str) -> None:
+    stranger = ssl.create_default_context(cafile=str(extension.cluster.authority.certificate))
+    with pytest.raises((ssl.SSLError, OSError)):
+        extension.leader().ask(verb, {}, tls=stranger)
