@@ -61,10 +61,10 @@ def test_a_pod_is_bound_with_the_record_that_the_agent_of_its_node_reads(site: S
     assert site.tenants(node) == [["p"] if str(at) in cards else [] for at in range(4)]
 
 
-def test_shares_fill_a_card_before_the_next_one_is_touched(site: Site) -> None:
+def test_shares_that_ask_to_be_packed_fill_a_card_before_the_next_one_is_touched(site: Site) -> None:
     (node,) = site.add_nodes("gpu-manager")
     for name in ("a", "b", "c", "d"):
-        site.place(pod(name).asks(core=30, memory=10))
+        site.place(pod(name).asks(core=30, memory=10).annotated({names.ASK_POLICY: "binpack"}))
     assert sorted(map(len, site.tenants(node))) == [0, 0, 1, 3]
 
 
