@@ -134,7 +134,7 @@ class Extender:
             lambda: True,
             lambda: False,
             is_mutual=False,
-            on_none=lambda _facts: None,
+            on_none=lambda _facts, _nodes: None,
         )
 
     # --- what happens to the cluster --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, dev, explain, inspect, review, serve, webhooks
+from . import demo, dev, explain, inspect, review, serve, simulate, webhooks
 from .exits import EXIT_OK
 
 
@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
         ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
         ("inspect", inspect, "show which cards are there, what is given away of them, and to whom"),
         ("explain", explain, "say why a pod is where it is, or what is in its way"),
+        ("simulate", simulate, "replay a workload through the same placement, and see what it comes to"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
         ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),
     ):

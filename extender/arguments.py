@@ -65,5 +65,6 @@ def _url(text: str) -> str:
     except ValueError:  # a port that is none
         complete = False
     if not complete:
-        raise argparse.ArgumentTypeError(f'got "{text}"; a URL with a port and no path, such as https://10.0.0.7:3456')
+        example = f"https://10.0.0.7:{names.EXTENDER_PORT}"
+        raise argparse.ArgumentTypeError(f'got "{text}"; a URL with a port and no path, such as {example}')
     return text

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from halfcard.cards import Node
+from halfcard.placing.room import Room
 
 from .fleet import fleet_of
 from .mix import Mix
 from .placement import POLICIES, Policy
+from .state import State
 
 
 @dataclass(slots=True)
@@ -18,14 +19,24 @@ class Expectations:
 
     default: str
     mix: Callable[[], Mix]
-    nodes: Callable[[], Iterable[Node]]
+    state: State
     _made: dict[str, Policy] = field(default_factory=dict)
 
     def policy(self, name: str) -> Policy:
         wanted = name or self.default
         if (made := self._made.get(wanted)) is None:
-            made = self._made[wanted] = POLICIES[wanted](self.mix(), fleet_of(self.nodes()))
+            made = POLICIES[wanted](self.mix(), fleet_of(self.state.nodes().values())).adapted(self._rooms())
+            self._made[wanted] = made
         return made
 
     def renew(self) -> None:
         self._made.clear()
+
+    def adapt(self) -> bool:
+        """To the cluster as it stands; True where that changes what nodes are worth."""
+        before, rooms = self._made, self._rooms()
+        self._made = {name: policy.adapted(rooms) for name, policy in before.items()}
+        return any(self._made[name] is not policy for name, policy in before.items())
+
+    def _rooms(self) -> list[Room]:
+        return [room for name in self.state.nodes() if (room := self.state.room(name)) is not None]

@@ -10,10 +10,11 @@ from halfcard.cards import Node
 
 
 class Shape(NamedTuple):
-    """Of a node with nothing on it; `model` is that of its first card."""
+    """Of a node with nothing on it; `model` and `card_mib` are those of its first card, 0 where nobody says."""
 
     model: str
     cards: int
+    card_mib: int
     cpu_milli: int
     memory_mib: int
 
@@ -23,7 +24,25 @@ Fleet = tuple[tuple[Shape, int], ...]
 
 
 def fleet_of(nodes: Iterable[Node]) -> Fleet:
-    shapes = Counter(
-        Shape(node.cards[0].model, len(node.cards), node.cpu_milli, node.memory_mib) for node in nodes if node.cards
-    )
+    shapes = Counter(_shape(node) for node in nodes if node.cards)
     return tuple(sorted(shapes.items()))
+
+
+def cards_in(fleet: Fleet) -> int:
+    return sum(shape.cards * nodes for shape, nodes in fleet)
+
+
+def usual_card_mib(fleet: Fleet) -> int:
+    """That of the card in the middle; 0 where none is known."""
+    sizes = sorted((shape.card_mib, shape.cards * nodes) for shape, nodes in fleet if shape.card_mib)
+    passed, half = 0, sum(cards for _, cards in sizes) / 2
+    for size, cards in sizes:
+        passed += cards
+        if passed >= half:
+            return size
+    return 0
+
+
+def _shape(node: Node) -> Shape:
+    first = node.cards[0]
+    return Shape(first.model, len(node.cards), first.memory_mib or 0, node.cpu_milli, node.memory_mib)

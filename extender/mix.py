@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from halfcard.claims import WHOLE_CARD
+from halfcard.claims import WHOLE_CARD, Claim, Part
+from halfcard.placing.demand import Demand, Stage
+
+_HALF: Final = 50
+_SLICE: Final = 25
+"""Into how many slices a card is sold differs from node to node; four is usual."""
 
 
 class Kind(NamedTuple):
     """Pods that need the same of a node.
 
     Attributes:
-        share: of each card, in hundredths; 0 for pods that use no card.
+        share: of each card's cores, in hundredths; 0 for pods that use no card, or its memory only.
+        card_mib: of each card's memory.
         models: as in Wanted; empty where any card will do.
     """
 
@@ -20,20 +28,40 @@ class Kind(NamedTuple):
     cards: int = 0
     share: int = 0
     models: tuple[str, ...] = ()
+    card_mib: int = 0
 
     @property
     def load(self) -> float:
         """In cards."""
         return self.cards * self.share / WHOLE_CARD
 
+    @property
+    def is_whole(self) -> bool:
+        return self.cards > 0 and self.share == WHOLE_CARD
+
     def may_use(self, model: str) -> bool:
         return not self.models or any(part in model.lower() for part in self.models)
+
+    def on_cards_of(self, card_mib: int) -> Kind:
+        """With the share that it leaves to nobody else, be it cores or memory."""
+        memory = -(-WHOLE_CARD * self.card_mib // card_mib) if card_mib else 0
+        return self._replace(share=min(max(self.share, memory), WHOLE_CARD), card_mib=0)
 
 
 class Mix(NamedTuple):
     """How often each kind comes; only proportions matter."""
 
     kinds: tuple[tuple[Kind, float], ...]
+
+    def as_seen(self, view: Callable[[Kind], Kind]) -> Mix:
+        """With kinds taken together that look the same."""
+        counts: dict[Kind, float] = defaultdict(float)
+        for kind, count in self.kinds:
+            counts[view(kind)] += count
+        return Mix(tuple(counts.items()))
+
+    def where(self, wanted: Callable[[Kind], bool]) -> Mix:
+        return Mix(tuple([(kind, count) for kind, count in self.kinds if wanted(kind)]))
 
     def common(self, share: float) -> tuple[tuple[Kind, float], ...]:
         """The most frequent kinds, until they make up this share of all; their weights sum to 1."""
@@ -46,3 +74,49 @@ class Mix(NamedTuple):
             chosen.append((kind, count))
             taken += count
         return tuple([(kind, count / taken) for kind, count in chosen])
+
+
+def kind_of(demand: Demand) -> Kind:
+    """Containers that fit on one card together are taken for one; init containers use what the others will have."""
+    claims = [need.claim for need in demand.needs if need.stage is not Stage.INIT]
+    whole = sum(claim.cards for claim in claims if claim.exclusive)
+    if whole:
+        cards, share, memory = whole, WHOLE_CARD, 0
+    else:
+        cards, share, memory = _shares(claims)
+    return Kind(demand.cpu_milli, demand.memory_mib, cards, share, demand.wanted.models, memory)
+
+
+def _shares(claims: list[Claim]) -> tuple[int, int, int]:
+    """Cards, and what is needed of each."""
+    sizes = [_size(claim) for claim in claims]
+    together = sum(share for share, _ in sizes)
+    if all(claim.cards == 1 for claim in claims) and together <= WHOLE_CARD:
+        return min(len(claims), 1), together, sum(memory for _, memory in sizes)
+    largest = max(sizes)
+    return sum(claim.cards for claim in claims), *largest
+
+
+def _size(claim: Claim) -> tuple[int, int]:
+    """Cores and memory of one card."""
+    if claim.part is Part.HALF:
+        return _HALF, 0
+    if claim.part is Part.SLICE:
+        return _SLICE, 0
+    return max(claim.cores_pct or 0, claim.memory_pct or 0), claim.memory_mib or 0
+
+
+USUAL: Final = Mix(
+    (
+        (Kind(4000, 16384, 1, 10), 1.0),
+        (Kind(4000, 16384, 1, 25), 3.0),
+        (Kind(6000, 24576, 1, 30), 2.0),
+        (Kind(8000, 32768, 1, 50), 4.0),
+        (Kind(8000, 32768, 1, 75), 1.0),
+        (Kind(8000, 32768, 1, 100), 8.0),
+        (Kind(16000, 65536, 2, 100), 1.0),
+        (Kind(32000, 131072, 4, 100), 0.5),
+        (Kind(64000, 262144, 8, 100), 0.5),
+    )
+)
+"""Of a cluster that has seen no pods yet: halves and quarters, whole cards, some jobs on many."""

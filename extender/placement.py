@@ -5,7 +5,7 @@ The law: a policy looks at what is left on one node and nothing else, so that an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, repeat
 from operator import eq
 from typing import Final, Protocol
@@ -15,7 +15,7 @@ from halfcard.placing.room import Room
 from .fleet import Fleet
 from .mix import Mix
 from .policies.binpack import Binpack
-from .policies.default import Default
+from .policies.default import default_for
 from .policies.fgd import FragmentationGradientDescent
 from .policies.spread import Spread
 
@@ -33,12 +33,15 @@ class Policy(Protocol):
     def rank(self, gain: float) -> float:
         """Gains of equal rank are as good as each other, and the first node in a fixed order takes the pod."""
 
+    def adapted(self, rooms: Iterable[Room]) -> Policy:
+        """For the cluster as it stands now; the same object while nothing that it knows is worth another amount."""
+
 
 POLICIES: Final[Mapping[str, Callable[[Mix, Fleet], Policy]]] = {
-    "default": Default,
+    "default": default_for,
     "binpack": lambda _mix, _fleet: Binpack(),
     "spread": lambda _mix, _fleet: Spread(),
-    "fgd": lambda mix, _fleet: FragmentationGradientDescent(mix),
+    "fgd": FragmentationGradientDescent,
 }
 """How each is made from the pods that are expected and the cluster they come to."""
 

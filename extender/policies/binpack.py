@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from halfcard.placing.room import Room
 
 from .fullness import used
@@ -16,3 +18,6 @@ class Binpack:
 
     def rank(self, gain: float) -> float:
         return round(gain, 6)
+
+    def adapted(self, rooms: Iterable[Room]) -> Binpack:
+        return self

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from halfcard.placing.room import Room
 
-from .fullness import used
+from .binpack import Binpack
+
+_PACKED = Binpack()
 
 
 class Spread:
     name = "spread"
 
     def value(self, room: Room) -> float:
-        cards = used(room)
-        return -sum(each * each for each in cards) - sum(cards) ** 2 / max(len(cards), 1)
+        return -_PACKED.value(room)
 
     def rank(self, gain: float) -> float:
-        return round(gain, 6)
+        return _PACKED.rank(gain)
+
+    def adapted(self, rooms: Iterable[Room]) -> Spread:
+        return self

@@ -16,13 +16,12 @@ from halfcard.placing.demand import Demand, Need, Stage
 from halfcard.problems import printable
 from halfcard.wanted import NOTHING_WANTED, Wanted
 
-from ..mix import Kind
-from .workload import MILLI, Pod
+from .workload import MILLI, Pod, pod_of
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
-_DIALECT: Final = "openb"
+DIALECT: Final = "openb"
 _CARD_MIB: Final = 16384
 """The tables do not say; no pod in them asks for memory of a card."""
 
@@ -87,7 +86,7 @@ def _rows(text: str, file: str, wanted: Sequence[str]) -> Iterator[tuple[int, Ro
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
-        raise TableError(file, reader.line_num, f"no comma-separated values: {error}") from None
+        raise TableError(file, reader.line_num, f"no comma-separated values: {error}; check its quotes") from None
 
 
 def _number(row: Row, column: str, most: int = _MOST) -> int:
@@ -104,14 +103,10 @@ def _node(row: Row) -> Node:
 
 def _pod(row: Row) -> Pod:
     cards = _number(row, "num_gpu", _MOST_CARDS)
-    kind = Kind(
-        _number(row, "cpu_milli"),
-        _number(row, "memory_mib"),
-        cards,
-        _share(row) if cards else 0,
-        tuple(sorted({model.lower() for model in row.get("gpu_spec", "").split("|") if model})),
-    )
-    return pod_of(row["name"], kind)
+    needs = (Need(Stage.APP, 0, _claim(cards, _share(row))),) if cards else ()
+    models = tuple(sorted({model.lower() for model in (row.get("gpu_spec") or "").split("|") if model}))
+    wanted = Wanted(models=models) if models else NOTHING_WANTED
+    return pod_of(row["name"], Demand(needs, wanted, _number(row, "cpu_milli"), _number(row, "memory_mib")))
 
 
 def _share(row: Row) -> int:
@@ -122,13 +117,7 @@ def _share(row: Row) -> int:
     return -(-milli * WHOLE_CARD // MILLI)
 
 
-def pod_of(name: str, kind: Kind) -> Pod:
-    needs = (Need(Stage.APP, 0, _claim(kind)),) if kind.cards else ()
-    wanted = Wanted(models=kind.models) if kind.models else NOTHING_WANTED
-    return Pod(name, Demand(needs, wanted, kind.cpu_milli, kind.memory_mib), kind)
-
-
-def _claim(kind: Kind) -> Claim:
-    if kind.share == WHOLE_CARD:
-        return whole_cards(kind.cards, _DIALECT)
-    return Claim(kind.cards, kind.share, 0, exclusive=False, distinct=kind.cards > 1, dialect=_DIALECT)
+def _claim(cards: int, share: int) -> Claim:
+    if share == WHOLE_CARD:
+        return whole_cards(cards, DIALECT)
+    return Claim(cards, share, 0, exclusive=False, distinct=cards > 1, dialect=DIALECT)

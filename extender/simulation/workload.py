@@ -1,4 +1,4 @@
-"""The pods that are placed in one replay, and the order of the nodes, drawn by a seed as published replays draw them."""
+"""The pods of one replay and the order of its nodes, drawn by a seed as published replays draw them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halfcard.cards import Node
 from halfcard.placing.demand import Demand
 
 from ..fleet import Fleet, fleet_of
-from ..mix import Kind, Mix
+from ..mix import Mix, kind_of
 from .go_random import GoRandom
 
 MILLI: Final = 1000
@@ -18,15 +18,16 @@ MILLI: Final = 1000
 
 
 class Pod(NamedTuple):
-    """`kind` is its demand as policies expect it."""
+    """What it asks of cards is `milli` in all."""
 
     name: str
     demand: Demand
-    kind: Kind
+    milli: int
 
-    @property
-    def milli(self) -> int:
-        return self.kind.cards * self.kind.share * 10
+
+def pod_of(name: str, demand: Demand, usual_card_mib: int = 0) -> Pod:
+    """Where memory is asked for, it depends on the cards how much of them that is."""
+    return Pod(name, demand, round(MILLI * kind_of(demand).on_cards_of(usual_card_mib).load))
 
 
 class Workload(NamedTuple):
@@ -35,7 +36,7 @@ class Workload(NamedTuple):
 
     @property
     def mix(self) -> Mix:
-        return Mix(tuple(Counter(pod.kind for pod in self.pods).items()))
+        return Mix(tuple(Counter([kind_of(pod.demand) for pod in self.pods]).items()))
 
     @property
     def fleet(self) -> Fleet:
@@ -45,9 +46,6 @@ class Workload(NamedTuple):
     def capacity_milli(self) -> int:
         return MILLI * sum(len(node.cards) for node in self.nodes)
 
-    def as_it_is(self) -> Workload:
-        return self
-
     def drawn(self, seed: int, tune: float) -> Workload:
         """Shuffled, and drawn again or left out until the cards asked for are `tune` times those there."""
         random = GoRandom(seed)
@@ -56,7 +54,7 @@ class Workload(NamedTuple):
         pods = list(base)
         random.shuffle(pods)
         wanted = int(tune * self.capacity_milli)
-        if milli_of(pods) < wanted:
+        if 0 < milli_of(pods) < wanted:
             _inflate(pods, base, wanted, random)
         else:
             _thin(pods, wanted, random)

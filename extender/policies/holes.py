@@ -1,0 +1,87 @@
+"""What a hole of each size is worth, as a part of a whole card, to the shares that are expected.
+
+Shares have prices, such that no set of them that fits on a card is worth more than a card and all that are expected
+together are worth as much as they can be: the dual of cutting stock, solved by column generation. A hole is worth the
+dearest set that fits in it: nothing, where all that fits will find room anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from halfcard.claims import WHOLE_CARD
+
+_NEAR: Final = 1e-9
+_MOST_ROUNDS: Final = 400
+
+Worth = tuple[float, ...]
+"""Of holes of 0 to 100 hundredths."""
+
+
+def worth_of_holes(demand: Mapping[int, float]) -> Worth:
+    """`demand` tells how many shares of each size are expected."""
+    sizes = sorted(size for size, count in demand.items() if count > 0 and 0 < size < WHOLE_CARD)
+    fills = _Fills(sizes, [demand[size] for size in sizes])
+    best, chosen = _dearest(sizes, fills.prices())
+    for _ in range(_MOST_ROUNDS):
+        if best[WHOLE_CARD] <= 1 + _NEAR:
+            break
+        fills.use(_counted(sizes, chosen))
+        best, chosen = _dearest(sizes, fills.prices())
+    whole = max(best[WHOLE_CARD], _NEAR)
+    return (*[value / whole for value in best[:WHOLE_CARD]], 1.0)
+
+
+class _Fills:
+    """The simplex method: as many ways to fill a card as there are sizes, and how many cards are filled in each."""
+
+    def __init__(self, sizes: list[int], demand: list[float]) -> None:
+        self._inverse = [
+            [1.0 / (WHOLE_CARD // size) if at == other else 0.0 for other in range(len(sizes))]
+            for at, size in enumerate(sizes)
+        ]
+        self._cards = [count / (WHOLE_CARD // size) for size, count in zip(sizes, demand, strict=True)]
+
+    def prices(self) -> list[float]:
+        return [sum(column) for column in zip(*self._inverse, strict=True)]
+
+    def use(self, fill: list[int]) -> None:
+        """In the place of the way that runs out first."""
+        column = [sum(one * other for one, other in zip(row, fill, strict=True)) for row in self._inverse]
+        ratios = [(self._cards[at] / rate, at) for at, rate in enumerate(column) if rate > _NEAR]
+        _, leaving = min(ratios)
+        pivot = [value / column[leaving] for value in self._inverse[leaving]]
+        cards = self._cards[leaving] / column[leaving]
+        for at, rate in enumerate(column):
+            if rate:
+                self._inverse[at] = [value - rate * by for value, by in zip(self._inverse[at], pivot, strict=True)]
+                self._cards[at] -= rate * cards
+        self._inverse[leaving], self._cards[leaving] = pivot, cards
+
+
+def _dearest(sizes: list[int], prices: list[float]) -> tuple[list[float], list[int]]:
+    """For holes of 0 to 100: the most that shares in it are worth, and the size of one of them, 0 for none."""
+    best, chosen = [0.0], [0]
+    priced = list(zip(sizes, prices, strict=True))
+    for hole in range(1, WHOLE_CARD + 1):
+        most, size_of_one = best[-1], 0
+        for size, price in priced:
+            if size > hole:
+                break
+            if best[hole - size] + price > most + _NEAR:
+                most, size_of_one = best[hole - size] + price, size
+        best.append(most)
+        chosen.append(size_of_one)
+    return best, chosen
+
+
+def _counted(sizes: list[int], chosen: list[int]) -> list[int]:
+    """How many of each size are in the dearest set on a whole card."""
+    counts = dict.fromkeys(sizes, 0)
+    hole = WHOLE_CARD
+    while hole:
+        if chosen[hole]:
+            counts[chosen[hole]] += 1
+        hole -= chosen[hole] or 1
+    return list(counts.values())
