@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from halfcard import names
 from serving.address import argument
-from serving.listener import Stopping
-from serving.log import LogForm
+from serving.arguments import add_process_arguments
 
 
 def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) -> None:
@@ -20,19 +17,4 @@ def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) 
         metavar="ADDRESS",
         help="where the webhook listens, over TLS (default %(default)s; port 0: any free one)",
     )
-    parser.add_argument(
-        "--status",
-        type=argument,
-        default=status,
-        metavar="ADDRESS",
-        help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
-    )
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=Stopping().grace_s,
-        metavar="SECONDS",
-        help="how long to serve on as before after SIGTERM (default %(default)s)",
-    )
-    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+    add_process_arguments(parser, status=status)

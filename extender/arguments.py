@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from halfcard import names
 from serving.address import argument
-from serving.listener import Stopping
-from serving.log import LogForm
+from serving.arguments import add_process_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:
@@ -20,13 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         default=extender,
         metavar="ADDRESS",
         help="where kube-scheduler asks (default %(default)s; port 0: any free one)",
-    )
-    parser.add_argument(
-        "--status",
-        type=argument,
-        default=status,
-        metavar="ADDRESS",
-        help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
     )
     parser.add_argument(
         "--tls-dir",
@@ -46,15 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         metavar="URL",
         help="how other replicas reach this one (default: by the address it listens on)",
     )
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=Stopping().grace_s,
-        metavar="SECONDS",
-        help="how long to serve on as before after SIGTERM (default %(default)s)",
-    )
-    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+    add_process_arguments(parser, status=status)
 
 
 def _url(text: str) -> str:

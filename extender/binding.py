@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
@@ -27,6 +26,7 @@ from halfcard.stored import StoredPod
 from kube.calls import Answer, ApiCalls, NoAnswerError, NotSentError
 
 from .placement import Policy
+from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
 from .state import State
 from .verbs import Unplaceable, check_honest
 from .wire import Binding
@@ -144,7 +144,7 @@ class Binder:
             raise Deposed
         self.state.promise(promised)
         try:
-            answer = await self.calls.post(_binding_path(facts), _binding(promised))
+            answer = await self.calls.post(binding_path(facts), binding(promised))
         except NotSentError as error:
             self.state.take_back(facts.uid)
             raise NotBound(f"the API server cannot be reached: {error}") from None
@@ -251,8 +251,7 @@ class Binder:
         return facts
 
     async def _get(self, namespace: str, name: str) -> StoredPod | None:
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-        answer = await self._calling(self.calls.get(path))
+        answer = await self._calling(self.calls.get(path_of_pod(namespace, name)))
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
         if answer.status != HTTPStatus.OK:
@@ -266,33 +265,9 @@ class Binder:
             raise NotBound(f"the API server cannot be reached: {error}") from None
 
 
-def fence_patch(uid: str, fence: str) -> bytes:
-    return msgspec.json.encode({"metadata": {"uid": uid, "annotations": {names.FENCE: fence}}})
-
-
 def _refused(promised: Facts, answer: Answer) -> NotBound:
     return NotBound(f"the API server refused to bind pod {promised.title}: {_quoted(answer)}")
 
 
 def _quoted(answer: Answer) -> str:
     return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)
-
-
-def pod_path(facts: Facts) -> str:
-    return f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/pods/{quote(facts.name, safe='')}"
-
-
-def _binding_path(facts: Facts) -> str:
-    return f"{pod_path(facts)}/binding"
-
-
-def _binding(promised: Facts) -> bytes:
-    metadata = {
-        "name": promised.name,
-        "namespace": promised.namespace,
-        "uid": promised.uid,
-        "resourceVersion": promised.version,
-        "annotations": promised.owned,
-    }
-    target = {"apiVersion": "v1", "kind": "Node", "name": promised.node}
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})

@@ -22,6 +22,7 @@ from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
+from .pod_requests import path_of_pod
 from .prospects import Departure, nearest
 from .state import State
 
@@ -107,7 +108,7 @@ class Counsel:
         for victim in departure.pods:
             namespace, _, name = victim.pod.partition("/")
             answer = await self.calls.post(
-                f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction",
+                f"{path_of_pod(namespace, name)}/eviction",
                 msgspec.json.encode({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}),
             )
             if answer.status not in (HTTPStatus.CREATED, HTTPStatus.NOT_FOUND):

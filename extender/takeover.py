@@ -17,7 +17,7 @@ from halfcard.placing.facts import Facts
 from halfcard.stored import StoredPod
 from kube.calls import ApiCalls
 
-from .binding import fence_patch, pod_path
+from .pod_requests import fence_patch, pod_path
 from .state import State
 
 _AT_ONCE: Final = 16

@@ -22,7 +22,7 @@ from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 
 from .answers import Answers
-from .binding import pod_path
+from .pod_requests import pod_path
 from .state import State
 
 _PAUSE_S: Final = 1.0
