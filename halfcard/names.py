@@ -39,8 +39,7 @@ NVIDIA_LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
 NVIDIA_LABEL_COUNT: Final = "nvidia.com/gpu.count"
 NVIDIA_LABEL_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
-GAIA_MODEL_LABEL: Final = "gaia.tencent.com/gpu-model"  # gpu-manager's, as is the next
-GAIA_POOL_LABEL: Final = "gaia.tencent.com/gpu-pool"
+GAIA_POOL_LABEL: Final = "gaia.tencent.com/gpu-pool"  # gpu-manager's
 
 # --- annotations -----------------------------------------------------------------------------------------------------
 

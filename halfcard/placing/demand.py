@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..asks import Asked
 from ..claims import Claim, Part
@@ -39,9 +39,6 @@ class Demand(NamedTuple):
     wanted: Wanted = NOTHING_WANTED
     cpu_milli: int = 0
     memory_mib: int = 0
-
-
-NO_DEMAND: Final = Demand(())
 
 
 def needs_of(asked: tuple[Asked, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from .client import Answer, Client, Done
 from .control_plane import FIRST_SERVICE_ADDRESS, Files
@@ -15,12 +12,13 @@ from .objects import Object
 from .pki import Authority
 from .processes import Component, Launcher
 from .scratch import scratch_folder
+from .started import Started
 from .supervisor import Supervisor
 from .users import User, Users
 from .waiting import wait_until
 
 
-class Lifecycle:
+class Lifecycle(Started):
     """etcd, API server, controller manager and scheduler; tests may use every public name."""
 
     launcher: Launcher
@@ -36,24 +34,7 @@ class Lifecycle:
         """The parameter flags adds to the command lines of components, by their names."""
         self._in_namespace = in_namespace
         self._flags = flags or {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """In the reverse order of starting; harmless the second time."""
-        self._stack.close()
+        super().__init__()
 
     def _start(self) -> None:
         self.launcher = Launcher()

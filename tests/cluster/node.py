@@ -6,10 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from . import containerd, kubelet, objects
 from .binaries import program_path
@@ -23,6 +21,7 @@ from .namespaces import InsideComponent, node_namespaces
 from .network import check_machine
 from .node_network import NodeNetwork, node_network
 from .processes import Component
+from .started import Started
 
 _READY_WITHIN_S = 90.0
 _NEEDED = {
@@ -42,7 +41,7 @@ def _check_machine() -> None:
     program_path("kubelet")
 
 
-class Node:
+class Node(Started):
     """Its components containerd and kubelet may be killed, paused, resumed and started by tests."""
 
     folder: Path
@@ -53,24 +52,7 @@ class Node:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster = cluster
         self.name = name
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """In the reverse order of starting; harmless the second time."""
-        self._stack.close()
+        super().__init__()
 
     def _start(self) -> None:
         _check_machine()
