@@ -35,7 +35,7 @@ from .servers import ROOT
 
 _OUT: Final = ROOT / "bench" / "out" / "pods_per_second.json"
 _PAIRS: Final = 7
-_PODS: Final = 300
+_PODS: Final = 1500
 _CONNECTIONS: Final = 4
 _TARGET: Final = 0.9
 OURS, CONSTANT, NOBODY = "ours", "constant", "nobody"
@@ -138,7 +138,8 @@ def _rate(cluster: Cluster, namespace: str, numbers: Iterator[int], *, pods: int
 
 def _body(name: str) -> bytes:
     """Needs no repair, so that who repairs nothing can create it too."""
-    return json.dumps(complete(pod(name).asks(core="30", memory="20"))).encode()
+    core_limit = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}
+    return json.dumps(complete(pod(name).asks(core="30", memory="20").annotated(core_limit))).encode()
 
 
 def _create(cluster: Cluster, path: str, bodies: Sequence[bytes]) -> None:
