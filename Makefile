@@ -39,8 +39,8 @@ bench-packing: environment-dev ## how full a cluster becomes; HALFCARD_OPENB=DIR
 fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
 	@$(PY) -m bench.fuzz
 
-cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 8 minutes and 8 GB)
-	@$(PY) -m tests.cluster.build control-plane node kwok helm
+cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 9 minutes and 9 GB)
+	@$(PY) -m tests.cluster.build control-plane node kwok helm containerd
 
 test-cluster: cluster-tools ## webhook and extender on a real control plane (Linux, root)
 	@$(PY) -m pytest tests/cluster

@@ -36,6 +36,7 @@ MINOR_VARIABLE = "HALFCARD_KUBERNETES"
 
 _NEWEST = "kubernetes"
 _KUBERNETES = "k8s.io/kubernetes/cmd"
+_CONTAINERD = "github.com/containerd/containerd/v2/cmd"
 
 GROUPS: Mapping[str, Group] = {
     "control-plane": Group(
@@ -53,7 +54,20 @@ GROUPS: Mapping[str, Group] = {
     "node": Group("kubernetes", {"kubelet": f"{_KUBERNETES}/kubelet"}, minutes=6, gigabytes=6),
     "kwok": Group("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, minutes=3, gigabytes=2),
     "helm": Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, minutes=3, gigabytes=2),
+    "containerd": Group(
+        "containerd",
+        {
+            "containerd": f"{_CONTAINERD}/containerd",
+            "containerd-shim-runc-v2": f"{_CONTAINERD}/containerd-shim-runc-v2",
+            "ctr": f"{_CONTAINERD}/ctr",
+        },
+        minutes=2,
+        gigabytes=1,
+    ),
 }
+
+_WITHOUT = {"containerd": "no_devmapper,no_rdt,no_systemd,no_tracing,no_zfs"}
+"""Build tags: what nobody here needs is not compiled."""
 
 
 def cache_folder() -> Path:
@@ -93,7 +107,8 @@ def build_flags(module: str) -> list[str]:
         linker += [
             f"-X {stamp}.git{key}={value}" for key, value in (("Version", version), ("Major", major), ("Minor", minor))
         ]
-    return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
+    without = [f"-tags={_WITHOUT[module]}"] if module in _WITHOUT else []
+    return ["-trimpath", "-buildvcs=false", *without, f"-ldflags={' '.join(linker)}"]
 
 
 def build_folder(module: str) -> Path:

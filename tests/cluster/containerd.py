@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from halfcard import names
+
 from .errors import CannotStartError
 from .images import PAUSE
 
@@ -23,7 +25,7 @@ def network_plugins() -> Path:
 def configuration(*, root: Path, networks: Path) -> str:
     """The plugin opt would make a folder on the machine. Only with CAP_SYS_RESOURCE may OOM scores be lowered."""
     return f"""
-version = 2
+version = 3
 root = "{root}"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.internal.v1.opt"]
@@ -31,18 +33,23 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 [grpc]
 address = "{SOCKET}"
 
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{PAUSE}"
+[plugins."io.containerd.metadata.v1.bolt"]
+no_sync = true
+
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "{SNAPSHOTTER}"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{PAUSE}"
+
+[plugins."io.containerd.cri.v1.runtime"]
+cdi_spec_dirs = {list(names.CDI_FOLDERS)}
 restrict_oom_score_adj = true
 disable_apparmor = true
 netns_mounts_under_state_dir = true
-stream_server_address = "127.0.0.1"
 
-[plugins."io.containerd.grpc.v1.cri".containerd]
-snapshotter = "{SNAPSHOTTER}"
-
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{network_plugins()}"
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["{network_plugins()}"]
 conf_dir = "{networks}"
 """
 

@@ -33,6 +33,7 @@ def configuration(identity: Identity, *, cgroup: str) -> Object:
         "resolvConf": "",
         "clusterDNS": ["10.96.0.10"],  # nobody answers there; without it every pod gets a warning event
         "clusterDomain": "cluster.local",
+        "maxPods": 250,  # its pods' network has 253 addresses
         "nodeStatusUpdateFrequency": "2s",  # a device plugin's units are seen soon
         **_on_a_shared_machine(cgroup),
     }

@@ -25,7 +25,6 @@ from .started import Started
 
 _READY_WITHIN_S = 90.0
 _NEEDED = {
-    "containerd": "containerd",
     "runc": "runc",
     "busybox": "busybox-static",
     "ip": "iproute2",
@@ -39,6 +38,7 @@ def _check_machine() -> None:
     check_machine(_NEEDED)
     containerd.network_plugins()
     program_path("kubelet")
+    program_path("containerd")
 
 
 class Node(Started):
@@ -76,7 +76,9 @@ class Node(Started):
         (networks / "pods.conflist").write_text(bridge)
         configuration = self.folder / "containerd.toml"
         configuration.write_text(containerd.configuration(root=self.folder / "containerd", networks=networks))
-        self.containerd = self.program("containerd", "containerd", f"--config={configuration}")
+        program = program_path("containerd")
+        beside_it = {"PATH": f"{program.parent}:{os.environ.get('PATH', os.defpath)}"}  # its shim, not a machine's
+        self.containerd = self.program("containerd", str(program), f"--config={configuration}", environment=beside_it)
         socket = self.path(containerd.SOCKET)
         self._wait_for(self.containerd, "to listen", socket.is_socket)
         self._import_images()
@@ -84,8 +86,8 @@ class Node(Started):
     def _import_images(self) -> None:
         archive = self.folder / "images.tar"
         write_images(archive)
-        client = ("ctr", f"--address={containerd.SOCKET}", "--namespace=k8s.io")
-        done = self.run(*client, "images", "import", f"--snapshotter={containerd.SNAPSHOTTER}", str(archive))
+        client = (str(program_path("ctr")), f"--address={containerd.SOCKET}", "--namespace=k8s.io")
+        done = self.run(*client, "images", "import", "--local", f"--snapshotter={containerd.SNAPSHOTTER}", str(archive))
         if done.code != 0:
             raise CannotStartError(
                 f"containerd on {self.name} takes no images: {done.stderr}\n{self.containerd.log_tail()}"
@@ -145,7 +147,7 @@ class Node(Started):
         return Path(f"/proc/{self._namespaces.first_process}/root{inside}")
 
     def run(self, *command: str, stdin: str = "") -> Done:
-        """A short command inside the node, whose files are the machine's but for /run, /var/log and two in /var/lib."""
+        """A short command inside the node, whose files are the machine's but for the folders of node_init.sh."""
         return run(*self._namespaces.enter, *command, home=self.folder, stdin=stdin)
 
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:

@@ -7,31 +7,25 @@ folder=$2
 
 echo "$name" >/proc/sys/kernel/hostname
 
-# Makes $1 a folder of this namespace alone, in which entries can be made: all that it had is shown in it again.
-copy_of_folder() {
-    mkdir -p "$folder/real$1"
-    mount --rbind "$1" "$folder/real$1"
+# Makes $1 a folder of this namespace alone, in which entries can be made: what it had is led to by links.
+folder_of_links() {
+    real=$folder/real$1
+    mkdir -p "$real"
+    mount --rbind "$1" "$real"
     mount -t tmpfs tmpfs "$1"
-    for entry in "$folder/real$1"/*; do
-        if [ -L "$entry" ]; then
-            cp -P "$entry" "$1/"
-        elif [ -d "$entry" ]; then
-            mkdir "$1/${entry##*/}"
-            mount --rbind "$entry" "$1/${entry##*/}"
-        elif [ -e "$entry" ]; then
-            touch "$1/${entry##*/}"
-            mount --bind "$entry" "$1/${entry##*/}"
-        fi
-    done
-    umount -R "$folder/real$1"
+    ln -s "$real"/* "$1"
+    find "$real" -maxdepth 1 -type l -exec cp -P --remove-destination -t "$1" {} + # they may be relative
 }
 
-copy_of_folder /var/lib
-for own in /var/lib/kubelet /var/lib/cni /var/log; do # device plugins' sockets; the CNI cache; containers' logs
+folder_of_links /etc
+folder_of_links /var/lib
+# Descriptions of devices; device plugins' sockets; the node agent's own; the CNI cache; containers' logs.
+for own in /etc/cdi /var/lib/kubelet /var/lib/halfcard /var/lib/cni /var/log; do
+    [ ! -L "$own" ] || rm "$own"
     mkdir -p "$own" "$folder/own$own"
     mount --bind "$folder/own$own" "$own"
 done
-mount -t tmpfs tmpfs /run # sockets of containerd's shims, network namespaces of pods
+mount -t tmpfs tmpfs /run # sockets of containerd's shims, network namespaces of pods, descriptions of devices
 
 # kubelet wants these values for the whole machine, and would set them: it is shown files that have them already.
 while read -r tunable value; do

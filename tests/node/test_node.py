@@ -206,7 +206,7 @@ def test_what_the_machine_lacks_is_said_in_one_sentence(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CannotStartError, match="apt-get install busybox-static containerd iproute2 runc util-linux"):
+    with pytest.raises(CannotStartError, match="apt-get install busybox-static iproute2 runc util-linux"):
         Node(cluster, "node-e").__enter__()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(CannotStartError, match="run the tests as root"):
