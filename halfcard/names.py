@@ -32,6 +32,8 @@ HAMI_GPUMEM: Final = "nvidia.com/gpumem"  # MiB of each card
 HAMI_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
 HAMI_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card
 
+SLOT: Final = "halfcard.dev/slot"  # carries identity where amounts are too many to have device ids
+
 # --- labels that NVIDIA's feature discovery puts on nodes ------------------------------------------------------------
 
 NVIDIA_LABEL_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card
@@ -51,6 +53,7 @@ FENCE: Final = "halfcard.dev/fence"  # who may bind a pod that has no node yet
 RECONSIDER: Final = "halfcard.dev/reconsider"  # makes the scheduler ask again about a pod that has no node yet
 PLACEMENT: Final = "halfcard.dev/placement"  # which cards each container was given
 INVENTORY: Final = "halfcard.dev/inventory"  # on nodes: their cards, by our agent
+ANNOUNCED: Final = "halfcard.dev/announced"  # on nodes: what our agent wrote there under names that others use too
 CORDONED_CARDS: Final = "halfcard.dev/cordoned-cards"  # on nodes: cards that get nothing new, by index or uuid
 LEADER_ADDRESS: Final = "halfcard.dev/address"  # on the Lease: where binds are forwarded to
 LEARNT_MIX: Final = "halfcard.dev/mix"  # on the Lease: which pods are expected
@@ -153,12 +156,38 @@ PROTECTED_PATHS: Final = (
 )
 DEVICE_LIST_MOUNT: Final = "/run/nvidia-container-devices"  # NVIDIA's list of devices by mounts
 
+# --- what the node agent leaves on a node ---------------------------------------------------------------------------
+
+CDI_KIND: Final = "halfcard.dev/slot"  # devices that the runtime is told of are named halfcard.dev/slot=<name>
+CDI_FOLDER: Final = "/var/run/cdi"
+CDI_FOLDERS: Final = ("/etc/cdi", CDI_FOLDER)  # where NVIDIA's own description of its cards may be
+STATE_FOLDER: Final = "/var/lib/halfcard"
+KUBELET_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+KUBELET_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
+LIMITS_FILE: Final = "/etc/halfcard/limits.json"  # in containers
+LIMITS_VARIABLE: Final = "HALFCARD_LIMITS"
+LIMIT_CORES_VARIABLE: Final = "HALFCARD_CORES_PCT"  # of each card, in their order, as the two below
+LIMIT_BURST_VARIABLE: Final = "HALFCARD_CORES_LIMIT_PCT"
+LIMIT_MEMORY_VARIABLE: Final = "HALFCARD_MEMORY_MIB"
+CUDA_MEMORY_VARIABLE: Final = "CUDA_DEVICE_MEMORY_LIMIT_"  # and the card's place; what HAMi's and Volcano's library reads
+CUDA_CORES_VARIABLE: Final = "CUDA_DEVICE_SM_LIMIT"
+VOLCANO_ALLOCATED_VARIABLE: Final = "VOLCANO_GPU_ALLOCATED"
+VOLCANO_TOTAL_VARIABLE: Final = "VOLCANO_GPU_MEMORY_TOTAL"
+ALIYUN_CONTAINER_VARIABLE: Final = "ALIYUN_COM_GPU_MEM_CONTAINER"
+SLOT_RECORD: Final = "halfcard.dev/holder"  # within our descriptions of devices: whose they are
+SHARED_DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+TIME_SLICING_LABEL: Final = "nvidia.com/device-plugin.config"  # which configuration a node takes
+CARDS_CONDITION: Final = "HalfcardCards"  # of nodes: whether all cards are in order
+MADE_UP_LABEL: Final = "halfcard.dev/made-up-gpus"  # on nodes whose cards are not there
+AGENT_LABEL: Final = "halfcard.dev/agent"  # on nodes that are to run our agent: "true"
+
 # --- where Halfcard itself lives and listens -------------------------------------------------------------------------
 
 NAMESPACE: Final = "halfcard-system"
 ADMISSION_SERVICE: Final = "halfcard-admission"
 EXTENDER_SERVICE: Final = "halfcard-extender"
 EXTENDER_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-extender"  # as a user
+AGENT: Final = "halfcard-agent"  # whose Events those of nodes are
 AGENT_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-agent"
 OWN_USERS: Final = frozenset({EXTENDER_SERVICE_ACCOUNT, AGENT_SERVICE_ACCOUNT})  # they write the records
 NODE_USERS: Final = "system:node:"  # what the name of every kubelet begins with
@@ -169,6 +198,7 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 ADMISSION_PORT: Final = 8443
 EXTENDER_PORT: Final = 3456
 STATUS_PORT: Final = 8080
+AGENT_PORT: Final = 5678  # gpu-manager's
 
 MUTATE_PODS_PATH: Final = "/mutate/pods"
 VALIDATE_PODS_PATH: Final = "/validate/pods"
@@ -198,3 +228,5 @@ def webhook_name(path: str) -> str:
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"
+GPU_MANAGER_METRICS_PATH: Final = "/metric"
+USAGE_PATH: Final = "/usage"  # gpu-manager's too

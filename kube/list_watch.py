@@ -98,11 +98,12 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 class Collection(Generic[T]):
-    """One collection; used by one thread, except `abandon`."""
+    """One collection, or what a field selector leaves of it; used by one thread, except `abandon`."""
 
-    def __init__(self, access: Access, path: str, item: type[T], page: int = PAGE) -> None:
+    def __init__(self, access: Access, path: str, item: type[T], page: int = PAGE, fields: str = "") -> None:
         self._access = access
         self._path = path
+        self._chosen = {"fieldSelector": fields} if fields else {}
         self._page_size = page
         self._decode = msgspec.json.Decoder(item).decode
         self._open: http.client.HTTPConnection | None = None
@@ -173,7 +174,7 @@ class Collection(Generic[T]):
             if self._abandoned:  # asked when there is a socket: from now on `abandon` finds it
                 raise ConnectionAbortedError("abandoned")
             connection.request(
-                "GET", f"{self._access.prefix}{self._path}?{urlencode(query)}", headers=self._access.headers()
+                "GET", f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}", headers=self._access.headers()
             )
             answer = connection.getresponse()
             if answer.status != http.client.OK:

@@ -1,0 +1,32 @@
+"""How kubelet's sockets are called, and what it says where it does not do what it is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from halfcard.problems import printable
+
+_MOST_BYTES: Final = 64 * 2**20
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", _MOST_BYTES),  # thousands of ids, each with an entry of its own
+    ("grpc.initial_reconnect_backoff_ms", 50),  # kubelet is back soon, and containers wait for it
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+_WORDS_CHARS: Final = 300
+
+
+class KubeletError(Exception):
+    """kubelet cannot be asked, or refuses; the text says what, why and what to do."""
+
+
+def open_channel(socket: Path) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
+
+
+def words(error: grpc.aio.AioRpcError) -> str:
+    """What was answered, in one line."""
+    return printable(f"{error.code().name}: {error.details() or 'without a word'}", _WORDS_CHARS)

@@ -1,0 +1,39 @@
+"""The socket at which plugins register: kubelet makes it anew at each start, and has then forgotten all plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+Identity = tuple[int, int] | None
+"""Of a file that may be made anew under its name; None where there is none."""
+
+LOOK_EVERY_S: Final = 0.05
+_NAME: Final = "kubelet.sock"
+
+
+class KubeletSocket:
+    """Looked at by whoever has lost kubelet; who is connected to it hears by that when it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / _NAME
+
+    def identity(self) -> Identity:
+        """The number of an inode may be used again at once, so its time counts as well."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_ctime_ns
+
+    async def is_made_anew(self, since: Identity, within_s: float) -> bool:
+        """Returns as soon as it is."""
+        now = asyncio.get_running_loop().time
+        until = now() + within_s
+        while self.identity() in (since, None):
+            if now() >= until:
+                return False
+            await asyncio.sleep(min(LOOK_EVERY_S, within_s))
+        return True

@@ -1,0 +1,237 @@
+"""The server that kubelet calls for one resource.
+
+The law: kubelet is told all ids at once, and again after each change; a refusal reaches it as a sentence, and a
+failure is never answered as if it had gone well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from halfcard.problems import clipped, printable
+
+from . import device_plugin_pb2 as wire
+from .channel import KubeletError
+from .registration import OPTIONS
+
+SOCKET_PREFIX: Final = "hc-"
+
+_SERVICE: Final = "v1beta1.DevicePlugin"
+_GOODBYE_S: Final = 1.0
+_SENTENCE_BYTES: Final = 900
+"""An event of a pod has 1024, and a header in which gRPC writes Chinese with nine bytes a sign has 8192."""
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Asked = TypeVar("Asked", bound=Message)
+
+
+class Device(NamedTuple):
+    """One that is not healthy counts for the node's capacity, and is given to nobody."""
+
+    id: str
+    healthy: bool = True
+    numa: int | None = None
+
+
+class Granted(NamedTuple):
+    """What the runtime adds to a container.
+
+    Attributes:
+        cdi: full names of devices.
+        devices: their paths on the host and in the container.
+        mounts: likewise; the container may not write there.
+    """
+
+    cdi: tuple[str, ...] = ()
+    devices: tuple[tuple[str, str], ...] = ()
+    mounts: tuple[tuple[str, str], ...] = ()
+    env: Mapping[str, str] = {}
+
+
+class RefusedError(Exception):
+    """A container may not start; `kubectl describe pod` shows the text."""
+
+
+class Desk(Protocol):
+    """Who decides; both raise RefusedError."""
+
+    def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
+        """What a container gets whose pod is only known to hold these ids; kubelet admits nobody meanwhile."""
+
+    async def prestart(self, resource: str, ids: Sequence[str]) -> None:
+        """Returns when the container may be created; kubelet waits for 30 seconds."""
+
+
+class Plugin:
+    """On a socket of its own, which is used once: kubelet mistakes a plugin that comes back for the one that left.
+
+    Attributes:
+        endpoint: the name of the socket.
+        devices: as last published.
+        is_heard: kubelet listens, or did.
+    """
+
+    def __init__(self, resource: str, desk: Desk, folder: Path, stirred: Callable[[], None] = lambda: None) -> None:
+        """Calls `stirred` when kubelet begins to listen and when it ceases to."""
+        self.resource = resource
+        self.endpoint = f"{SOCKET_PREFIX}{secrets.token_hex(4)}.sock"
+        self.devices: tuple[Device, ...] = ()
+        self.is_heard = False
+        self._desk = desk
+        self._path = folder / self.endpoint
+        self._stirred = stirred
+        self._listeners = 0
+        self._message = b""
+        self._is_leaving = False
+        self._news = asyncio.Event()
+        self._nobody_listens = asyncio.Event()
+        self._server = grpc.aio.server()
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, self._methods()),))
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether kubelet listened, and does so no longer."""
+        return self.is_heard and not self._listeners
+
+    async def start(self) -> None:
+        """Raises KubeletError where it cannot listen."""
+        try:
+            self._server.add_insecure_port(f"unix:{self._path}")
+        except RuntimeError as error:
+            raise KubeletError(
+                f"cannot listen at {self._path} for kubelet's calls ({error}): the folder must be kubelet's folder of "
+                "device plugins, mounted where we may write (see --kubelet-plugins)"
+            ) from error
+        await self._server.start()
+
+    def publish(self, devices: Sequence[Device]) -> None:
+        """All there are. Of what is published while kubelet is being told, only the last is told."""
+        if tuple(devices) != self.devices:
+            self.devices = tuple(devices)
+            self._message = _as_message(self.devices)
+            self._tell()
+
+    async def withdraw(self) -> None:
+        """Tells kubelet that there is nothing any more, or it would keep the resource for 5 minutes; then stops."""
+        self.publish(())
+        self._is_leaving = True
+        self._tell()
+        if self._listeners:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._nobody_listens.wait(), _GOODBYE_S)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """At once, and kubelet is told nothing: what containers hold stays theirs."""
+        await self._server.stop(None)
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    # --- what kubelet calls -------------------------------------------------------------------------------------------
+
+    def _methods(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        return {
+            "GetDevicePluginOptions": _answering(self._options, wire.Empty),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(self._list_and_watch, wire.Empty.FromString),
+            "Allocate": _answering(self._allocate, wire.AllocateRequest),
+            "PreStartContainer": _answering(self._prestart, wire.PreStartContainerRequest),
+        }
+
+    async def _options(self, _request: wire.Empty, _context: Context) -> wire.DevicePluginOptions:
+        return OPTIONS
+
+    async def _list_and_watch(self, _request: wire.Empty, context: Context) -> None:
+        self._listen(1)
+        try:
+            is_last = False
+            while not is_last:
+                news, is_last = self._news, self._is_leaving
+                await context.write(self._message)
+                if not is_last:
+                    await news.wait()
+        finally:
+            self._listen(-1)
+
+    def _listen(self, more: int) -> None:
+        self.is_heard = True
+        self._listeners += more
+        if not self._listeners:
+            self._nobody_listens.set()
+        self._stirred()
+
+    async def _allocate(self, request: wire.AllocateRequest, context: Context) -> wire.AllocateResponse:
+        try:
+            granted = [self._desk.allocate(self.resource, asked.devices_ids) for asked in request.container_requests]
+        except RefusedError as refusal:
+            await _refuse(context, refusal)
+        return wire.AllocateResponse(container_responses=map(_as_response, granted))
+
+    async def _prestart(
+        self, request: wire.PreStartContainerRequest, context: Context
+    ) -> wire.PreStartContainerResponse:
+        try:
+            await self._desk.prestart(self.resource, request.devices_ids)
+        except RefusedError as refusal:
+            await _refuse(context, refusal)
+        return wire.PreStartContainerResponse()
+
+
+def _answering(
+    behaviour: Callable[[Asked, Context], Awaitable[Message]], request: type[Asked]
+) -> grpc.RpcMethodHandler[Asked, Message]:
+    return grpc.unary_unary_rpc_method_handler(
+        behaviour, request_deserializer=request.FromString, response_serializer=_serialized
+    )
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+async def _refuse(context: Context, refusal: RefusedError) -> NoReturn:
+    sentence = clipped(printable(str(refusal), _SENTENCE_BYTES), _SENTENCE_BYTES)
+    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, sentence)
+
+
+def _as_response(granted: Granted) -> wire.ContainerAllocateResponse:
+    return wire.ContainerAllocateResponse(
+        cdi_devices=[wire.CDIDevice(name=name) for name in granted.cdi],
+        devices=[
+            wire.DeviceSpec(host_path=host, container_path=container, permissions="rw")
+            for host, container in granted.devices
+        ],
+        mounts=[
+            wire.Mount(host_path=host, container_path=container, read_only=True) for host, container in granted.mounts
+        ],
+        envs=granted.env,
+    )
+
+
+def _as_message(devices: Sequence[Device]) -> bytes:
+    answer = wire.ListAndWatchResponse()
+    for device in devices:
+        told = answer.devices.add()
+        told.CopyFrom(_state(device.healthy, device.numa))  # there are thousands: a copy costs a fifth of a new one
+        told.ID = device.id
+    return answer.SerializeToString()
+
+
+@cache
+def _state(healthy: bool, numa: int | None) -> wire.Device:  # noqa: FBT001  (no more than a Device's fields)
+    """All of a device but its name."""
+    state = wire.Device(health="Healthy" if healthy else "Unhealthy")
+    if numa is not None:
+        state.topology.nodes.add(ID=numa)
+    return state

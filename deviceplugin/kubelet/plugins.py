@@ -1,0 +1,44 @@
+"""All resources of the node at kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .kubelet_socket import KubeletSocket
+from .plugin import SOCKET_PREFIX, Desk, Device
+from .pod_resources import PodResources
+from .presence import Presence
+
+
+class Plugins:
+    """Made on the event loop; `folder` is kubelet's folder of device plugins."""
+
+    def __init__(self, desk: Desk, folder: Path, pod_resources: PodResources) -> None:
+        self._desk = desk
+        self._kubelet = KubeletSocket(folder)
+        self._pod_resources = pod_resources
+        self._presences: dict[str, Presence] = {}
+        self._idle: asyncio.Queue[Presence] = asyncio.Queue()
+
+    def offer(self, supply: Mapping[str, Sequence[Device]]) -> None:
+        """These resources with these devices from now on, and no others."""
+        for resource in supply.keys() - self._presences.keys():
+            presence = Presence(resource, self._desk, self._kubelet, self._pod_resources)
+            self._presences[resource] = presence
+            self._idle.put_nowait(presence)
+        for resource, presence in self._presences.items():
+            presence.offer(supply.get(resource))
+
+    def problems(self) -> tuple[str, ...]:
+        """Why pods cannot have what is offered; each is said once."""
+        return tuple(dict.fromkeys(each.problem for each in self._presences.values() if each.problem))
+
+    async def run(self) -> None:
+        """Until cancelled; then kubelet finds us gone, and what containers hold stays theirs."""
+        for left_behind in self._kubelet.folder.glob(f"{SOCKET_PREFIX}*.sock"):
+            left_behind.unlink(missing_ok=True)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task((await self._idle.get()).run())

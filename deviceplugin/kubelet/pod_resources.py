@@ -1,0 +1,115 @@
+"""kubelet's word on which container holds which device ids: exact, but without the pod's uid.
+
+Plain init containers are not in it, and an id that lies on two NUMA nodes is in it twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+import grpc
+import grpc.aio
+
+from . import pod_resources_pb2 as wire
+from .channel import KubeletError, open_channel, words
+from .sharing import Sharing
+
+_SERVICE: Final = "/v1.PodResourcesLister"
+_CALL_S: Final = 5.0
+_PATIENCE_S: Final = 2.0
+_REST_S: Final = 0.02
+"""kubelet answers 100 calls a second, from all who ask it together."""
+
+_PODS_AT_ONCE: Final = 16
+
+T = TypeVar("T")
+
+
+class Held(NamedTuple):
+    """All ids of one resource that one container holds."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    ids: frozenset[str]
+
+
+class PodResources:
+    """Made on the event loop that uses it; calls raise KubeletError."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._channel = open_channel(socket)
+        self._list = self._channel.unary_unary(
+            f"{_SERVICE}/List",
+            request_serializer=wire.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=wire.ListPodResourcesResponse.FromString,
+        )
+        self._get_allocatable = self._channel.unary_unary(
+            f"{_SERVICE}/GetAllocatableResources",
+            request_serializer=wire.AllocatableResourcesRequest.SerializeToString,
+            response_deserializer=wire.AllocatableResourcesResponse.FromString,
+        )
+        self._held = Sharing(self._ask_who_holds)
+        self._allocatable = Sharing(self._ask_what_is_allocatable)
+
+    async def held(self) -> tuple[Held, ...]:
+        """By all active pods, as it was after this call."""
+        return await self._held()
+
+    async def allocatable(self) -> Mapping[str, frozenset[str]]:
+        """The healthy ids of each resource, held or free."""
+        return await self._allocatable()
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def _ask_who_holds(self) -> tuple[Held, ...]:
+        answer = await self._asked(lambda: self._list(wire.ListPodResourcesRequest(), timeout=_CALL_S))
+        held: list[Held] = []
+        for number, pod in enumerate(answer.pod_resources):
+            held += _held_by(pod)
+            if number % _PODS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # thousands of ids are not to keep an Allocate waiting
+        return tuple(held)
+
+    async def _ask_what_is_allocatable(self) -> Mapping[str, frozenset[str]]:
+        request = wire.AllocatableResourcesRequest()
+        answer = await self._asked(lambda: self._get_allocatable(request, timeout=_CALL_S))
+        return _merged(answer.devices)
+
+    async def _asked(self, call: Callable[[], Awaitable[T]]) -> T:
+        until = asyncio.get_running_loop().time() + _PATIENCE_S
+        while True:
+            try:
+                return await call()
+            except grpc.aio.AioRpcError as error:
+                is_limited = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                if not is_limited or asyncio.get_running_loop().time() > until:
+                    raise KubeletError(_cannot_ask(self._socket, error)) from error
+            await asyncio.sleep(_REST_S)
+
+
+def _cannot_ask(socket: Path, error: grpc.aio.AioRpcError) -> str:
+    return (
+        f"kubelet does not say which container holds which devices ({words(error)}): it must run, and its socket "
+        f"{socket} must be that of this node (see --pod-resources)"
+    )
+
+
+def _held_by(pod: wire.PodResources) -> Iterator[Held]:
+    for container in pod.containers:
+        for resource, ids in _merged(container.devices).items():
+            yield Held(pod.namespace, pod.name, container.name, resource, ids)
+
+
+def _merged(entries: Iterable[wire.ContainerDevices]) -> dict[str, frozenset[str]]:
+    ids: dict[str, list[str]] = defaultdict(list)
+    for entry in entries:
+        ids[entry.resource_name] += entry.device_ids
+    return {resource: frozenset(each) for resource, each in ids.items()}
