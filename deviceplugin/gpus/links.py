@@ -1,0 +1,63 @@
+"""How well cards are connected with one another, as NVIDIA's own plugin rates a pair.
+
+The law: every step nearer on PCI is worth 10, every NVLink 100.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+import pynvml  # type: ignore[import-untyped]
+
+from .driver import told
+
+_BY_ANCESTOR: Final = {
+    pynvml.NVML_TOPOLOGY_SYSTEM: 10,
+    pynvml.NVML_TOPOLOGY_NODE: 20,
+    pynvml.NVML_TOPOLOGY_HOSTBRIDGE: 30,
+    pynvml.NVML_TOPOLOGY_MULTIPLE: 40,
+    pynvml.NVML_TOPOLOGY_SINGLE: 50,
+    pynvml.NVML_TOPOLOGY_INTERNAL: 60,
+}
+_NVLINK: Final = 100
+_SWITCH: Final = "switch"
+
+
+class End(NamedTuple):
+    """A card that links may lead to, as the driver and other cards know it."""
+
+    minor: int
+    pci: str
+    handle: Any
+
+
+def links(cards: Sequence[End]) -> dict[int, tuple[tuple[int, int], ...]]:
+    """By minor: the minors of the other cards, each with the strength."""
+    nvlinks = {card.minor: Counter(_far_ends(card.handle)) for card in cards}
+    found: dict[int, dict[int, int]] = {card.minor: {} for card in cards}
+    for one, other in combinations(cards, 2):
+        near = _BY_ANCESTOR.get(told(-1, pynvml.nvmlDeviceGetTopologyCommonAncestor, one.handle, other.handle), 0)
+        strength = near + _NVLINK * _between(nvlinks[one.minor], nvlinks[other.minor], other)
+        if strength:
+            found[one.minor][other.minor] = found[other.minor][one.minor] = strength
+    return {minor: tuple(sorted(others.items())) for minor, others in found.items()}
+
+
+def _between(mine: Counter[str], others: Counter[str], other: End) -> int:
+    """Through a switch every card reaches every other, by as many links as the lesser of the two has."""
+    return mine[other.pci] or min(mine[_SWITCH], others[_SWITCH])
+
+
+def _far_ends(handle: Any) -> Iterator[str]:
+    """Of each NVLink that works: the place on PCI of what it leads to."""
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        if not told(0, pynvml.nvmlDeviceGetNvLinkState, handle, link):
+            continue
+        kind = told(None, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
+            yield _SWITCH
+        elif far := told(None, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
+            yield far.busId.upper()

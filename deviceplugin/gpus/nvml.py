@@ -1,0 +1,110 @@
+"""The cards as NVIDIA's driver shows them.
+
+The law: a driver that goes away is opened anew at the next question, and never closed while somebody waits in it. A
+process has one `Nvml` at a time, since the library is the process's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final, TypeVar
+
+import pynvml  # type: ignore[import-untyped]
+
+from .driver import as_gpus_error
+from .facts import STALE
+from .port import Gpu, Incident, Load
+from .session import Session
+
+T = TypeVar("T")
+
+_SLICE_S: Final = 0.25  # for so long at most a question waits for `wait`, where the driver must be opened anew
+
+
+class Nvml:
+    """`sysfs` tells on which NUMA node a card is.
+
+    For a card in trouble the driver is opened anew, but only every `patience_s`: that takes seconds where no other
+    program keeps the driver awake, and what is reported meanwhile is missed.
+    """
+
+    is_made_up = False
+
+    def __init__(self, sysfs: Path = Path("/sys"), patience_s: float = 10.0) -> None:
+        self._sysfs = sysfs
+        self._patience_s = patience_s
+        self._session: Session | None = None
+        self._asking = Lock()
+        self._waiting = Lock()
+        self._ended = Event()
+
+    def read(self) -> tuple[Gpu, ...]:
+        with self._asking:
+            self._look_afresh()
+            return self._answer(Session.read)
+
+    def load(self, uuid: str) -> Load:
+        with self._asking:
+            return self._answer(lambda session: session.load(uuid))
+
+    def wait(self, timeout_s: float) -> tuple[Incident, ...]:
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0 and not self._ended.is_set():
+            if incidents := self._wait_a_little(min(left, _SLICE_S)):
+                return incidents
+        return ()
+
+    def close(self) -> None:
+        """Ends a `wait` too."""
+        self._ended.set()
+        with self._asking:
+            self._let_go()
+
+    def _look_afresh(self) -> None:
+        session = self._session
+        if session is not None and session.is_doubtful and time.monotonic() - session.opened_at >= self._patience_s:
+            self._let_go()
+
+    def _answer(self, question: Callable[[Session], T]) -> T:
+        """Asked again where what was open turns out to be worth nothing."""
+        was_open = self._session is not None
+        try:
+            try:
+                return self._asked(question)
+            except pynvml.NVMLError:
+                if not was_open or self._session is not None:
+                    raise
+                return self._asked(question)
+        except pynvml.NVMLError as error:
+            raise as_gpus_error(error) from None
+
+    def _asked(self, question: Callable[[Session], T]) -> T:
+        if self._session is None:
+            self._session = Session(self._sysfs)
+        try:
+            return question(self._session)
+        except pynvml.NVMLError as error:
+            if error.value in STALE:
+                self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with self._waiting:
+                session.close()
+
+    def _wait_a_little(self, timeout_s: float) -> tuple[Incident, ...]:
+        """A driver that cannot be waited in is the next question's trouble; here the time passes without it."""
+        with self._waiting:
+            session = self._session
+            if session is not None and session.listens:
+                try:
+                    return session.wait(timeout_s)
+                except pynvml.NVMLError:
+                    pass
+        self._ended.wait(timeout_s)
+        return ()
