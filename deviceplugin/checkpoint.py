@@ -1,0 +1,60 @@
+"""Who holds ids that kubelet's socket does not list: the plain init containers of pods that ask for no more later.
+
+Kubelet's own checkpoint names them, with the pod's uid. It is nobody's interface, so it is asked last, and what it
+says is believed only where it is clear.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_FILE: Final = "kubelet_internal_checkpoint"
+
+
+class _Entry(msgspec.Struct, rename="pascal"):
+    resource_name: str
+    pod_uid: str = msgspec.field(name="PodUID")
+    device_ids: dict[str, list[str]] | list[str] | None = msgspec.field(name="DeviceIDs")
+    """By NUMA node; older kubelets list them."""
+
+
+class _Data(msgspec.Struct, rename="pascal"):
+    pod_device_entries: list[_Entry] | None = None
+
+
+class _Checkpoint(msgspec.Struct, rename="pascal"):
+    data: _Data
+
+
+_CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
+
+
+def holder(content: bytes, resource: str, ids: frozenset[str]) -> str:
+    """The uid of the one pod of which a container holds exactly these ids; empty for none."""
+    try:
+        entries = _CHECKPOINT.decode(content).data.pod_device_entries or ()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ""
+    pods = {each.pod_uid for each in entries if each.resource_name == resource and _ids(each) == ids}
+    return pods.pop() if len(pods) == 1 else ""
+
+
+def _ids(entry: _Entry) -> frozenset[str]:
+    lists = entry.device_ids.values() if isinstance(entry.device_ids, dict) else [entry.device_ids or []]
+    return frozenset(device for each in lists for device in each)
+
+
+class Checkpoint:
+    """In kubelet's folder of device plugins."""
+
+    def __init__(self, plugins: Path) -> None:
+        self._path = plugins / _FILE
+
+    def holder(self, resource: str, ids: frozenset[str]) -> str:
+        try:
+            return holder(self._path.read_bytes(), resource, ids)
+        except OSError:
+            return ""

@@ -1,0 +1,123 @@
+"""Who is starting: kubelet tells a plugin device ids and nothing else, and they are worked back to pod and container.
+
+The law: the container that really starts is always among those that are named. They are several only where kubelet
+hands the ids of a plain init container on, and then nobody on the node could tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from halfcard.placing.demand import Stage
+from halfcard.pods import INIT_CONTAINERS, Pod, places
+from halfcard.problems import printable
+from halfcard.quantity import InvalidQuantity, Quantity
+
+from .kubelet.pod_resources import Held
+
+_IDS_CHARS: Final = 60
+
+
+class UnservedError(Exception):
+    """A container cannot be started as things are; the text is a sentence for its pod's events."""
+
+
+class Starting(NamedTuple):
+    """A container that kubelet is about to create.
+
+    Attributes:
+        ids: of this resource, which it holds.
+        listed: the container that holds exactly these ids; empty where they can only be a plain init container's.
+        uid: the pod's, where it is known.
+    """
+
+    namespace: str
+    pod: str
+    resource: str
+    ids: frozenset[str]
+    listed: str = ""
+    uid: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+
+class Ask(NamedTuple):
+    """How many ids of one resource a container was given."""
+
+    container: str
+    stage: Stage
+    amount: int
+
+
+def starting(held: Iterable[Held], resource: str, ids: frozenset[str]) -> Starting | None:
+    """The pod that holds these ids, some of them perhaps no longer; None where it is not listed.
+
+    An init container may hold more than the containers after it, and then only those are listed.
+    """
+    holders = [each for each in held if each.resource == resource and not ids.isdisjoint(each.ids)]
+    pods = sorted({(each.namespace, each.pod) for each in holders})
+    if not pods:
+        return None
+    if len(pods) > 1:
+        several = ", ".join("/".join(pod) for pod in pods)
+        raise UnservedError(f"kubelet says that {several} all hold {named(resource, ids)}; it tries again")
+    listed = next((each.container for each in holders if each.ids == ids), "")
+    return Starting(*pods[0], resource, ids, listed)
+
+
+def named(resource: str, ids: Iterable[str]) -> str:
+    """For sentences."""
+    found = sorted(ids)
+    return f"{len(found)} of {resource} ({printable(', '.join(found), _IDS_CHARS)})"
+
+
+def asks_of(pod: Pod, resource: str) -> tuple[Ask, ...]:
+    """In the order in which kubelet gives: init containers, then the others."""
+    in_order = sorted(places(pod), key=lambda place: place.field != INIT_CONTAINERS)
+    found = [
+        Ask(place.container.name, _stage(place.field, sidecar=place.container.is_sidecar), 0) for place in in_order
+    ]
+    counts = [_count(place.container.limits.get(resource, 0)) for place in in_order]
+    return tuple(ask._replace(amount=count) for ask, count in zip(found, counts, strict=True) if count)
+
+
+def _stage(field: str, *, sidecar: bool) -> Stage:
+    if field != INIT_CONTAINERS:
+        return Stage.APP
+    return Stage.SIDECAR if sidecar else Stage.INIT
+
+
+def _count(amount: object) -> int:
+    try:
+        return Quantity.parse(str(amount)).as_int() or 0
+    except InvalidQuantity:
+        return 0  # kubelet would have refused the pod
+
+
+def candidates(asks: Sequence[Ask], listed: str, count: int) -> tuple[str, ...]:
+    """The containers that may hold exactly these ids, of which there are `count`."""
+    if not listed:
+        return tuple(ask.container for ask in asks if ask.stage is Stage.INIT and ask.amount == count)
+    last = next((at for at, ask in enumerate(asks) if ask.container == listed), 0)
+    before = [at for at in range(last) if asks[at].stage is Stage.INIT and asks[at].amount == count]
+    return (*(asks[at].container for at in before if may_be_handed_on(asks, at, last)), listed)
+
+
+def may_be_handed_on(asks: Sequence[Ask], first: int, last: int) -> bool:
+    """Could exactly the ids of a plain init container be those of a later one that asks for as many?
+
+    Kubelet pools what plain init containers held. Each container takes from the pool first, whichever ids come, and
+    those that go on running keep what they took.
+    """
+    count, pool = asks[first].amount, 0
+    for at, ask in enumerate(asks[:last]):
+        if ask.stage is Stage.INIT:
+            pool = max(pool, ask.amount)
+        elif at > first and ask.amount > pool - count:
+            return False  # it took some of them, whatever it chose
+        else:
+            pool -= min(ask.amount, pool)
+    return True

@@ -1,0 +1,184 @@
+"""A desk with everything around it: an API server that speaks HTTP, kubelet's way with ids, folders of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from deviceplugin.card_files import CardFiles
+from deviceplugin.cdi import ByCdi
+from deviceplugin.desk import Around, CardDesk, Way
+from deviceplugin.kubelet.pod_resources import Held
+from deviceplugin.place import Agreed
+from deviceplugin.slots import Slots, slot_name
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.cards import Node
+from halfcard.dialects import Dialects
+from halfcard.placing.facts import Facts, read_facts
+from halfcard.stored import StoredPod
+from kube.access import Access
+from kube.calls import ApiCalls
+from tests.builders import PodBuilder
+from tests.extender.pod_server import PodServer, serving_pods
+from tests.halfcard.placing.examples import PREFIXES, node
+
+from .device_manager import DeviceManager, Given
+
+RESOURCES: Final = frozenset(
+    {names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED}
+)
+AGREED: Final = Agreed(Dialects(), Dealings(), PREFIXES, ())
+
+
+@dataclass
+class World:
+    """One node.
+
+    Attributes:
+        living: pods with processes.
+        watched: whether the watch sees what is stored.
+        owners: what kubelet's checkpoint says.
+    """
+
+    server: PodServer
+    folder: Path
+    node: Node = field(default_factory=lambda: node(2))
+    manager: DeviceManager = field(default_factory=lambda: DeviceManager(0, RESOURCES))
+    living: set[str] = field(default_factory=set)
+    watched: bool = True
+    single: frozenset[str] = frozenset()
+    owners: dict[frozenset[str], str] = field(default_factory=dict)
+    given: dict[str, Given] = field(default_factory=dict)
+    clock: int = 0
+
+    def __post_init__(self) -> None:
+        self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
+        for file in ("nvidia0", "nvidia1", "nvidiactl"):
+            (self.folder / file).touch()
+        self.restart()
+
+    def restart(self, way: Way | None = None) -> None:
+        """As a new process."""
+        self.slots = Slots(self.folder / "cdi", self.folder / "state")
+        self.slots.load()
+        self.desk = CardDesk(self.around(), AGREED, self.slots, way or ByCdi())
+
+    def around(self) -> Around:
+        return Around(
+            held=self.held,
+            unlisted=lambda _, ids: self.owners.get(ids, ""),
+            calls=self.calls,
+            node=lambda: self.node,
+            pods=self.pods,
+            living=self.alive,
+            files=CardFiles(self.folder, list),
+            single=lambda: self.single,
+            now_ns=self.now_ns,
+        )
+
+    async def held(self) -> tuple[Held, ...]:
+        await asyncio.sleep(0)
+        return self.manager.held()
+
+    def pods(self) -> list[Facts]:
+        return [read_facts(pod, AGREED.dialects) for pod in self.server.listed()] if self.watched else []
+
+    def alive(self, uids: Collection[str]) -> Collection[str]:
+        return self.living & set(uids)
+
+    def now_ns(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    # --- what kubelet does --------------------------------------------------------------------------------------------
+
+    def bind(self, name: str, asks: PodBuilder, cards: Mapping[str, list[str]] | None = None, **words: str) -> None:
+        """Stores a pod as the extender binds it, with the cards of each container, or as somebody else does."""
+        obj = asks.specified(nodeName=words.get("on", "n1")).manifest
+        record = {names.PLACEMENT: json.dumps({"node": "n1", "cards": cards})} if cards is not None else {}
+        obj["metadata"] |= {
+            "name": name,
+            "namespace": "team",
+            "uid": words.get("uid", f"uid-{name}"),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {**obj["metadata"].get("annotations", {}), **record},
+        }
+        self.server.put(obj | {"status": {"phase": words.get("phase", "Pending")}})
+
+    def admit(self, name: str) -> None:
+        self.given[name] = self.manager.admit(self.stored(name))
+        for (_, resource), ids in self.given[name].items():
+            self.desk.allocate(resource, sorted(ids))
+
+    async def start(self, name: str, container: str = "containers-0") -> None:
+        self.living.add(self.stored(name).meta.uid)
+        for resource, ids in self.ids(name, container):
+            await self.desk.prestart(resource, ids)
+
+    async def run(
+        self, name: str, asks: PodBuilder, cards: Mapping[str, list[str]] | None = None, **words: str
+    ) -> None:
+        self.bind(name, asks, cards, **words)
+        self.admit(name)
+        await self.start(name)
+
+    def delete(self, name: str, *, by_force: bool = False) -> None:
+        """By force, its containers go on for a while."""
+        uid = self.stored(name).meta.uid
+        self.manager.forget(uid)
+        del self.server.pods[name]
+        if not by_force:
+            self.living.discard(uid)
+
+    # --- what is there ------------------------------------------------------------------------------------------------
+
+    def stored(self, name: str) -> StoredPod:
+        return msgspec.convert(self.server.pods[name], StoredPod)
+
+    def ids(self, name: str, container: str) -> Iterator[tuple[str, list[str]]]:
+        return ((key[1], sorted(ids)) for key, ids in self.given[name].items() if key[0] == container)
+
+    def edits(self, name: str, container: str = "containers-0") -> list[dict[str, Any]]:
+        """What the runtime would do, by resource."""
+        found = []
+        for resource, ids in self.ids(name, container):
+            file = self.folder / "cdi" / f"halfcard.dev-slot_{slot_name(resource, ids)}.json"
+            found.append(json.loads(file.read_text())["devices"][0]["containerEdits"])
+        return found
+
+    def limits(self, name: str, container: str = "containers-0") -> list[Any]:
+        """What the container would read, by resource."""
+        files = [edits["mounts"][0]["hostPath"] for edits in self.edits(name, container)]
+        return [json.loads(Path(file).read_bytes()) for file in files]
+
+    def cards(self, name: str, container: str = "containers-0") -> set[str]:
+        """What the container would see, by each of its slots; all have to say the same."""
+        found = [dict(line.split("=", 1) for line in edits["env"]) for edits in self.edits(name, container)]
+        return {each[names.VISIBLE_DEVICES] for each in found}
+
+    def patches(self) -> int:
+        return [call.method for call in self.server.calls].count("PATCH")
+
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def tell(story: Story) -> None:
+    async def run() -> None:
+        with serving_pods() as server, TemporaryDirectory() as folder:
+            world = World(server, Path(folder))
+            try:
+                await story(world)
+            finally:
+                world.calls.close()
+
+    uvloop.run(run())

@@ -1,0 +1,49 @@
+"""kubelet's checkpoint: asked for what its socket does not list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from deviceplugin.checkpoint import Checkpoint, holder
+from halfcard import names
+
+IDS: Final = frozenset({"hc-0", "hc-1"})
+
+
+def written(*entries: tuple[str, str, Any]) -> bytes:
+    found = [
+        {"PodUID": uid, "ContainerName": "c", "ResourceName": resource, "DeviceIDs": ids, "AllocResp": "Cg=="}
+        for uid, resource, ids in entries
+    ]
+    return json.dumps({"Data": {"PodDeviceEntries": found, "RegisteredDevices": {}}, "Checksum": 7}).encode()
+
+
+GPU: Final = names.NVIDIA_GPU
+FOUND: Final = {
+    "by NUMA node": (written(("a", GPU, {"0": ["hc-0"], "1": ["hc-1"]}), ("b", GPU, {"-1": ["hc-2"]})), "a"),
+    "as a list": (written(("a", GPU, ["hc-1", "hc-0"])), "a"),
+    "two containers of one pod": (written(("a", GPU, ["hc-1", "hc-0"]), ("a", GPU, ["hc-1", "hc-0"])), "a"),
+    "two pods": (written(("a", GPU, ["hc-1", "hc-0"]), ("b", GPU, ["hc-1", "hc-0"])), ""),
+    "more than these": (written(("a", GPU, ["hc-0", "hc-1", "hc-2"])), ""),
+    "another resource": (written(("a", names.VCUDA_CORE, ["hc-0", "hc-1"])), ""),
+    "nothing": (b'{"Data":{"PodDeviceEntries":null}}', ""),
+    "another form": (b'{"PodDeviceEntries":[]}', ""),
+    "half a file": (written(("a", GPU, ["hc-0", "hc-1"]))[:-20], ""),
+    "no text": (b"\xff\xfe", ""),
+}
+
+
+@pytest.mark.parametrize(("content", "uid"), FOUND.values(), ids=FOUND)
+def test_only_a_clear_answer_is_believed(content: bytes, uid: str) -> None:
+    assert holder(content, GPU, IDS) == uid
+
+
+def test_it_is_in_kubelets_folder_and_may_be_missing(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    assert checkpoint.holder(GPU, IDS) == ""
+    (tmp_path / "kubelet_internal_checkpoint").write_bytes(written(("a", GPU, ["hc-1", "hc-0"])))
+    assert checkpoint.holder(GPU, IDS) == "a"
