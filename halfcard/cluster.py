@@ -13,7 +13,7 @@ from typing import Any, Final
 from . import names
 from .capacity import Dealings, ImplausibleError, Published, stock
 from .cards import Card, Node
-from .inventory import read_inventory
+from .inventory import Inventory, read_inventory
 from .problems import printable
 from .quantity import NANOS, Quantity
 
@@ -66,8 +66,7 @@ def read_node(obj: Mapping[str, Any], dealings: Dealings = Dealings()) -> Node |
     labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
     published = Published(_mapping(status, "capacity"), labels)
     try:
-        cards = _cards(published, annotations, dealings)
-        slices = _slices(published, len(cards))
+        cards, slices = _inventory(published, annotations, dealings)
     except ImplausibleError as doubt:
         return Odd(name, str(doubt))
     if not name:
@@ -75,7 +74,7 @@ def read_node(obj: Mapping[str, Any], dealings: Dealings = Dealings()) -> Node |
     allocatable = _mapping(status, "allocatable") or published.capacity
     return Node(
         name,
-        _without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
+        without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
         slices,
         _text(labels, names.GAIA_POOL_LABEL),
         _address(status),
@@ -85,23 +84,24 @@ def read_node(obj: Mapping[str, Any], dealings: Dealings = Dealings()) -> Node |
     )
 
 
-def _cards(published: Published, annotations: Mapping[str, Any], dealings: Dealings) -> tuple[Card, ...]:
-    inventory = annotations.get(names.INVENTORY)
-    if isinstance(inventory, str):
-        return read_inventory(inventory)
+def _inventory(published: Published, annotations: Mapping[str, Any], dealings: Dealings) -> Inventory:
+    written = annotations.get(names.INVENTORY)
+    if isinstance(written, str):
+        return read_inventory(written)
     found = stock(published, dealings)
     model = _text(published.labels, names.NVIDIA_LABEL_PRODUCT).removesuffix(_SHARED)
-    return tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
+    cards = tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
+    return Inventory(cards, _slices(published, len(cards)))
 
 
 def _slices(published: Published, cards: int) -> str:
-    """More of nvidia.com/gpu than there are cards are slices of them."""
+    """More of nvidia.com/gpu than there are cards are slices of them, where no inventory says otherwise."""
     if published.amount(names.NVIDIA_GPU_SHARED):
         return names.NVIDIA_GPU_SHARED
     return names.NVIDIA_GPU if published.amount(names.NVIDIA_GPU) > cards > 0 else ""
 
 
-def _without_cordoned(cards: tuple[Card, ...], written: str) -> tuple[Card, ...]:
+def without_cordoned(cards: tuple[Card, ...], written: str) -> tuple[Card, ...]:
     cordoned = {word.strip() for word in written.split(",")} - {""}
     if not cordoned:
         return cards

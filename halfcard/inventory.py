@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,14 @@ _MOST_LINKED: Final = 2**31
 _NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,127}", re.ASCII)
 _MODEL_CHARS: Final = 100
 _REASON_CHARS: Final = 200
+_SOLD_AS: Final = (names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED)
+
+
+class Inventory(NamedTuple):
+    """The cards, and the resource under which time slices of them are sold; empty for none."""
+
+    cards: tuple[Card, ...]
+    slices: str = ""
 
 
 class _Card(msgspec.Struct, omit_defaults=True):
@@ -32,23 +40,33 @@ class _Card(msgspec.Struct, omit_defaults=True):
     numa: int | None = None
     links: dict[int, int] = {}
     replicas: int = 1
+    sold_as: str = names.NVIDIA_GPU
     unhealthy: str = ""
 
 
 _CARDS: Final = msgspec.json.Decoder(list[_Card])
 
 
-def write_inventory(cards: Iterable[Card]) -> str:
-    return msgspec.json.encode([_written(card) for card in cards]).decode()
+def write_inventory(cards: Iterable[Card], slices: str = "") -> str:
+    return msgspec.json.encode([_written(card, slices) for card in cards]).decode()
 
 
-def _written(card: Card) -> _Card:
-    links = dict(card.links)
-    return _Card(card.index, card.uuid, card.model, card.memory_mib, card.numa, links, card.replicas, card.why_not)
+def _written(card: Card, slices: str) -> _Card:
+    return _Card(
+        index=card.index,
+        uuid=card.uuid,
+        model=card.model,
+        memory_mib=card.memory_mib,
+        numa=card.numa,
+        links=dict(card.links),
+        replicas=card.replicas,
+        sold_as=slices if slices and card.replicas > 1 else names.NVIDIA_GPU,
+        unhealthy=card.why_not,
+    )
 
 
-def read_inventory(text: str) -> tuple[Card, ...]:
-    """The cards.
+def read_inventory(text: str) -> Inventory:
+    """What the text says.
 
     Raises:
         ImplausibleError: the text is none, or says what cannot be.
@@ -65,7 +83,15 @@ def read_inventory(text: str) -> tuple[Card, ...]:
     uuids = [card.uuid for card in cards if card.uuid]
     if len({card.index for card in cards}) < len(cards) or len(set(uuids)) < len(uuids):
         raise _refused(text, "every card has an index and a uuid of its own")
-    return cards
+    return Inventory(cards, _slices(found))
+
+
+def _slices(found: list[_Card]) -> str:
+    """Cards in one piece are sold as such, whatever else they say."""
+    sold_as = {card.sold_as for card in found if card.replicas > 1}
+    if len(sold_as) > 1 or not sold_as <= {*_SOLD_AS}:
+        raise _refused(", ".join(sorted(sold_as)), f"time slices of a node are sold as one of {', '.join(_SOLD_AS)}")
+    return sold_as.pop() if sold_as else ""
 
 
 def _read(card: _Card) -> Card:

@@ -35,6 +35,16 @@ def offers(prefixes: Iterable[str], aliyun_unit_mib: int) -> dict[str, Offer]:
     }
 
 
+def servable(prefixes: Iterable[str]) -> frozenset[str]:
+    """What a node's agent may be told to offer; cards' count and renamed time slices come with what they belong to."""
+    return frozenset(offers(prefixes, 1))
+
+
+def counted_in_mib(resource: str, aliyun_unit_mib: int) -> bool:
+    """Such totals only stand in the node's status: kubelet cannot keep a device id for each."""
+    return resource == names.VOLCANO_GPU_MEMORY or (resource == names.ALIYUN_GPU_MEM and aliyun_unit_mib == 1)
+
+
 def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Offer]) -> dict[str, int]:
     """For each resource of the table, and time slices; `held` is what each live pod on the node asks for."""
     sold = {**table, room.slices: _slices} if room.slices else table
@@ -44,6 +54,21 @@ def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Of
             if resource in could:
                 could[resource] += amount
     return could
+
+
+def slots(room: Room, held: int, split: int) -> int:
+    """Of nvidia.com/gpu where a card is offered to `split` containers, whose memory and cores are counted elsewhere.
+
+    Nobody knows which cards the `held` ones lie on. Those that may be on cards which take nothing more are added: too
+    many mislead nobody, since cards are counted where pods are placed; too few would have kubelet turn away a pod.
+    """
+    taking = sum(_takes_more(room.left[at]) for at in room.usable)
+    closed = len(room.cards) - taking
+    return max(held, taking * split + min(held, closed * split))
+
+
+def _takes_more(left: Left) -> bool:
+    return left.mode is Mode.FREE or (left.mode is Mode.SHARED and left.mib > 0)
 
 
 def _sum_over(room: Room, offer: Offer) -> int:

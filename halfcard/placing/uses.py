@@ -46,6 +46,28 @@ def untouched(card: Card) -> Left:
     return Left(Mode.FREE, WHOLE_CARD, card.memory_mib or 0, 0)
 
 
+def parts_of(card: Card, mode: Mode) -> int:
+    """Into how many equal parts a card is cut that is used so; 0 where it is not cut."""
+    if mode is Mode.HALVES:
+        return HALVES
+    return card.replicas if mode is Mode.SLICES else 0
+
+
+def worth(card: Card, use: Use) -> tuple[int, int]:
+    """Cores and MiB: half a card counts as half of both, a time slice as its part of them."""
+    if parts := parts_of(card, use.mode):
+        return WHOLE_CARD * use.parts // parts, (card.memory_mib or 0) * use.parts // parts
+    return use.cores, use.mib
+
+
+def given(card: Card, left: Left) -> Use:
+    """What all pods together have of a card."""
+    parts = parts_of(card, left.mode)
+    return Use(
+        left.mode, WHOLE_CARD - left.cores, (card.memory_mib or 0) - left.mib, parts - left.parts if parts else 0
+    )
+
+
 def mode_of(claim: Claim, slices: str) -> Mode:
     """How a claim uses cards; where a node sells time slices as whole cards, what looks like a card is a slice."""
     if claim.part is Part.HALF:
@@ -81,7 +103,7 @@ def take(card: Card, left: Left, use: Use) -> Left | None:
     if left.mode is Mode.FREE:
         if mode is Mode.SHARED and card.memory_mib is None:
             return None  # nobody could keep it from its neighbours
-        parts = HALVES if mode is Mode.HALVES else card.replicas if mode is Mode.SLICES else 0
+        parts = parts_of(card, mode)
     elif left.mode is not mode or mode is Mode.EXCLUSIVE:
         return None
     else:

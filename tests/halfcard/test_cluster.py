@@ -197,6 +197,39 @@ def test_annotations_of_a_node_tell_its_cards(annotations: dict[str, str], expec
     assert found.cards == expected
 
 
+SOLD: Final[dict[str, tuple[dict[str, str], str, str]]] = {
+    "a mixed node, or one where HAMi's slots are sold": ({"nvidia.com/gpu": "8"}, '[{"index":0},{"index":1}]', ""),
+    "slices that have not been published yet": ({}, '[{"index":0,"replicas":4}]', "nvidia.com/gpu"),
+    "slices under a name of their own, beside whole cards": (
+        {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"},
+        '[{"index":0,"replicas":4,"sold_as":"nvidia.com/gpu.shared"}]',
+        "nvidia.com/gpu.shared",
+    ),
+    "slices under a name of their own, while all cards are used in other ways": (
+        {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "0"},
+        '[{"index":0,"replicas":4,"sold_as":"nvidia.com/gpu.shared"}]',
+        "nvidia.com/gpu.shared",
+    ),
+    "slices that were sold under another name yesterday": (
+        {"nvidia.com/gpu": "4", "nvidia.com/gpu.shared": "2"},
+        '[{"index":0,"replicas":4}]',
+        "nvidia.com/gpu",
+    ),
+    "a count that nobody can read": ({"nvidia.com/gpu": "many"}, '[{"index":0}]', ""),
+}
+
+
+@pytest.mark.parametrize(("capacity", "inventory", "slices"), SOLD.values(), ids=SOLD)
+def test_what_the_agent_says_of_time_slices_is_not_guessed_from_counts(
+    capacity: dict[str, str], inventory: str, slices: str
+) -> None:
+    obj = node(capacity)
+    obj["metadata"]["annotations"] = {names.INVENTORY: inventory}
+    found = read_node(obj)
+    assert isinstance(found, Node)
+    assert found.slices == slices
+
+
 def test_an_inventory_that_cannot_be_makes_the_node_odd() -> None:
     obj = node({"nvidia.com/gpu": "2"})
     obj["metadata"]["annotations"] = {names.INVENTORY: "[{}]"}

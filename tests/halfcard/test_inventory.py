@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from halfcard import names
 from halfcard.capacity import MAX_CARD_MIB, ImplausibleError
 from halfcard.cards import Card
-from halfcard.inventory import read_inventory, write_inventory
+from halfcard.inventory import Inventory, read_inventory, write_inventory
 
 
 def test_a_card_is_read_as_it_is_written() -> None:
@@ -18,13 +19,26 @@ def test_a_card_is_read_as_it_is_written() -> None:
         '"unhealthy":"Xid 79"}]'
     )
     card = Card(1, "NVIDIA A10", 23028, "GPU-1a", 1, ((0, 40),), 4, "Xid 79")
-    assert read_inventory(text) == (card,)
+    assert read_inventory(text) == ((card,), names.NVIDIA_GPU)
     assert json.loads(write_inventory([card])) == json.loads(text)
 
 
 def test_what_is_not_said_is_not_known() -> None:
-    assert read_inventory('[{"index":0,"sold_by":"somebody"}]') == (Card(0, "", None),)
+    assert read_inventory('[{"index":0,"sold_by":"somebody"}]') == ((Card(0, "", None),), "")
     assert write_inventory([Card(0, "", None)]) == '[{"index":0}]'
+
+
+SLICED: Final = {
+    "one piece": ('[{"index":0}]', ""),
+    "under the cards' own name": ('[{"index":0,"replicas":4},{"index":1}]', names.NVIDIA_GPU),
+    "under another name": ('[{"index":0,"replicas":4,"sold_as":"nvidia.com/gpu.shared"}]', names.NVIDIA_GPU_SHARED),
+    "what is in one piece has no slices to name": ('[{"index":0,"sold_as":"nvidia.com/gpu.shared"}]', ""),
+}
+
+
+@pytest.mark.parametrize(("text", "slices"), SLICED.values(), ids=SLICED)
+def test_time_slices_are_known_by_the_pieces_that_cards_are_in(text: str, slices: str) -> None:
+    assert read_inventory(text).slices == slices
 
 
 REFUSED: Final = {
@@ -43,6 +57,11 @@ REFUSED: Final = {
     "a huge card": (f'[{{"index":0,"memory_mib":{MAX_CARD_MIB + 1}}}]', "memory of a card"),
     "a number of thousands of digits": ('[{"index":0,"memory_mib":%s}]' % ("9" * 4000), "memory of a card"),
     "no slice": ('[{"index":0,"replicas":0}]', "time slices of a card is from 1 to 1024"),
+    "slices under any name": ('[{"index":0,"replicas":2,"sold_as":"a/b"}]', "one of nvidia.com/gpu, nvidia"),
+    "slices under two names": (
+        '[{"index":0,"replicas":2,"sold_as":"nvidia.com/gpu.shared"},{"index":1,"replicas":2}]',
+        "one of nvidia.com/gpu, nvidia",
+    ),
     "a link to nowhere": ('[{"index":0,"links":{"-1":1}}]', "index of a linked card"),
     "a link to a name": ('[{"index":0,"links":{"x":1}}]', "a JSON list of cards"),
     "a link of no strength": ('[{"index":0,"links":{"1":-1}}]', "strength of a link"),
@@ -79,9 +98,10 @@ INVENTORIES: Final = st.lists(
 ).map(tuple)
 
 
-@given(INVENTORIES)
-def test_whatever_is_written_is_read_back(cards: tuple[Card, ...]) -> None:
-    assert read_inventory(write_inventory(cards)) == cards
+@given(INVENTORIES, st.sampled_from([names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED]))
+def test_whatever_is_written_is_read_back(cards: tuple[Card, ...], slices: str) -> None:
+    sliced = any(card.replicas > 1 for card in cards)
+    assert read_inventory(write_inventory(cards, slices)) == (cards, slices if sliced else "")
 
 
 JSON: Final[st.SearchStrategy[Any]] = st.recursive(
@@ -89,7 +109,9 @@ JSON: Final[st.SearchStrategy[Any]] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS: Final = st.sampled_from(["index", "uuid", "model", "memory_mib", "numa", "links", "replicas", "unhealthy", "x"])
+FIELDS: Final = st.sampled_from(
+    ["index", "uuid", "model", "memory_mib", "numa", "links", "replicas", "sold_as", "unhealthy", "x"]
+)
 NEARLY: Final = st.lists(st.dictionaries(FIELDS, JSON | st.integers(-1, 2000), max_size=8) | JSON, max_size=4).map(
     json.dumps
 )
@@ -109,13 +131,13 @@ def spoilt(draw: st.DrawFn) -> str:
 @given(spoilt() | NEARLY | st.text())
 @example("[" * 200_000)
 def test_any_text_is_an_inventory_or_refused(text: str) -> None:
-    cards, sentence = read_or_refused(text)
+    read, sentence = read_or_refused(text)
     assert sentence.isprintable() and len(sentence) < 500
-    assert read_inventory(write_inventory(cards)) == cards
+    assert read_inventory(write_inventory(*read)) == read
 
 
-def read_or_refused(text: str) -> tuple[tuple[Card, ...], str]:
+def read_or_refused(text: str) -> tuple[Inventory, str]:
     try:
         return read_inventory(text), ""
     except ImplausibleError as refused:
-        return (), str(refused)
+        return Inventory(()), str(refused)

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from .listening import listening
 
 Object = dict[str, Any]
+STATUS = "/status"
 Fault = Literal["silent", "unheard", "unanswered", "unended", "refused"]
 
 
@@ -39,9 +40,16 @@ class ObjectServer:
         self._version = 0
         self._lock = threading.Lock()
 
-    def carry_out(self, call: Call) -> tuple[int, Object]:
+    def put(self, path: str, item: Object) -> None:
+        """As somebody else creates or changes it."""
         with self._lock:
-            return self._carry_out(call.method, call.path, json.loads(call.body) if call.body else {})
+            self._store(path, item)
+
+    def carry_out(self, call: Call) -> tuple[int, Object]:
+        sent = json.loads(call.body) if call.body else {}
+        path = call.path.removesuffix(STATUS)
+        with self._lock:
+            return self._carry_out(call.method, path, _of_subresource(sent, is_status=path != call.path))
 
     def _carry_out(self, method: str, path: str, sent: Object) -> tuple[int, Object]:
         if method == "POST":
@@ -54,9 +62,10 @@ class ObjectServer:
             return 200, known
         if method == "DELETE":
             return 200, self.objects.pop(path)
-        if sent["metadata"].get("resourceVersion", "") not in ("", known["metadata"]["resourceVersion"]):
+        if sent.get("metadata", {}).get("resourceVersion", "") not in ("", known["metadata"]["resourceVersion"]):
             return refusal(409, "the object has been modified")
-        return 200, self._store(path, sent if method == "PUT" else merged(known, sent))
+        after = sent if method == "PUT" else merged(known, sent)
+        return 200, known if after == known else self._store(path, after)
 
     def _store(self, path: str, item: Object) -> Object:
         self._version += 1
@@ -65,10 +74,21 @@ class ObjectServer:
         return stored
 
 
+def _of_subresource(sent: Object, *, is_status: bool) -> Object:
+    """The status of an object is written by itself, and nothing else with it."""
+    return {key: value for key, value in sent.items() if key != "status" or is_status}
+
+
 def merged(known: Any, patch: Any) -> Any:
-    if not isinstance(known, dict) or not isinstance(patch, dict):
+    """By both kinds of merge patch as far as they are used here: nothing but conditions are lists."""
+    if isinstance(patch, list) and isinstance(known, list):
+        fresh = {each["type"]: each for each in patch}
+        return [*({each["type"]: each for each in known} | fresh).values()]
+    if not isinstance(patch, dict):
         return patch
-    return known | {key: merged(known.get(key), value) for key, value in patch.items()}
+    there = known if isinstance(known, dict) else {}
+    after = there | {key: merged(there.get(key), value) for key, value in patch.items()}
+    return {key: value for key, value in after.items() if value is not None}
 
 
 def refusal(code: int, message: str) -> tuple[int, Object]:

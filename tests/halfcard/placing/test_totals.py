@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +13,10 @@ from halfcard.cards import Node
 from halfcard.placing.holding import hold
 from halfcard.placing.layouts import best
 from halfcard.placing.room import Room, empty_room
-from halfcard.placing.totals import offers, totals
+from halfcard.placing.totals import counted_in_mib, offers, servable, slots, totals
 from tests.builders import PodBuilder, pod
 
-from .examples import WRITTEN, Written, bound, demand_of, facts, node
+from .examples import WRITTEN, Written, bound, demand_of, facts, node, room
 
 TABLE: Final = offers((names.TENCENT, names.TUYA), 1024)
 HALVES: Final = names.TUYA_SGPU
@@ -104,6 +105,45 @@ def test_a_card_that_is_out_of_order_is_not_offered() -> None:
     assert totals(Room((), ()), [], TABLE) == dict.fromkeys(TABLE, 0)
     ill = empty_room(Node("n", (node(1).cards[0].__class__(0, "", 256 * 86, why_not="ill"),)))
     assert totals(ill, [], TABLE) == dict.fromkeys(TABLE, 0)
+
+
+def test_a_node_can_be_told_to_offer_what_can_be_totalled() -> None:
+    assert servable((names.TENCENT,)) == {
+        "tencent.com/vcuda-core",
+        "tencent.com/vcuda-memory",
+        "tuya.com/sgpu",
+        "aliyun.com/gpu-mem",
+        "volcano.sh/gpu-memory",
+        "volcano.sh/gpu-number",
+        "nvidia.com/gpu",
+    }
+    assert servable((names.TENCENT, names.TUYA)) == TABLE.keys()
+
+
+def test_what_is_counted_in_mib_is_known_by_its_unit() -> None:
+    assert {resource for resource in TABLE if counted_in_mib(resource, 1024)} == {names.VOLCANO_GPU_MEMORY}
+    assert {resource for resource in TABLE if counted_in_mib(resource, 1)} == {
+        names.VOLCANO_GPU_MEMORY,
+        names.ALIYUN_GPU_MEM,
+    }
+
+
+SLOTS: Final = {
+    "all free": ([], 0, 8),
+    "shared, with room": ([(0, {"gpu": 1, "gpumem": 5000}), (1, {"gpu": 1, "gpumem": 5000})], 2, 8),
+    "one given whole": ([(0, {"gpu": 1})], 1, 7),
+    "one full": ([(0, {"gpu": 1, "gpumem": 22016})], 1, 7),
+    "one locked to halves by others": ([(0, {"sgpu": 1})], 0, 6),
+    "halves, and three slots on the other cards": ([(0, {"sgpu": 1}), (1, {"gpu": 1, "gpumem": 1})], 3, 8),
+    "more on a card than it is split for": ([(at, {"gpu": 1, "gpumem": 22016}) for at in range(4)], 11, 11),
+}
+
+
+@pytest.mark.parametrize(("uses", "held", "total"), SLOTS.values(), ids=SLOTS)
+def test_slots_are_offered_for_each_card_that_takes_more_and_never_below_what_is_held(
+    uses: list[tuple[int, dict[str, Any]]], held: int, total: int
+) -> None:
+    assert slots(room(4, 22016, *uses), held, 2) == total
 
 
 @settings(max_examples=200)

@@ -1,0 +1,89 @@
+"""What the node object should say of the node's cards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from halfcard import names
+from halfcard.cards import Card
+from halfcard.inventory import write_inventory
+from halfcard.problems import clipped
+
+_MOST_CHARS: Final = 900
+_LABEL_CHARS: Final = 63
+_NO_LABEL: Final = re.compile(r"[^A-Za-z0-9-_. ]")
+_SHARED: Final = "-SHARED"
+
+
+class Condition(NamedTuple):
+    holds: bool
+    reason: str
+    message: str
+
+
+class Announcement(NamedTuple):
+    """What should stand at the node.
+
+    Attributes:
+        inventory: None where nobody knows the cards: what was known of them stays.
+        labels: as NVIDIA's feature discovery writes them; None likewise.
+        capacity: totals of resources that have no device ids.
+    """
+
+    inventory: str | None
+    labels: Mapping[str, str] | None
+    capacity: Mapping[str, int]
+    condition: Condition
+    is_made_up: bool
+
+
+def announcement(
+    cards: Sequence[Card], capacity: Mapping[str, int], *, slices: str = "", is_made_up: bool = False, trouble: str = ""
+) -> Announcement:
+    """`trouble` is why the driver does not answer; cards that it named before are still cards."""
+    known = bool(cards) or not trouble
+    return Announcement(
+        inventory=write_inventory(cards, slices) if known else None,
+        labels=_labels(cards, slices) if known else None,
+        capacity=capacity,
+        condition=_condition(cards, trouble),
+        is_made_up=is_made_up,
+    )
+
+
+def _labels(cards: Sequence[Card], slices: str) -> dict[str, str]:
+    """A label speaks of all cards: where they differ nothing is said."""
+    if not cards:
+        return {}
+    labels = {names.NVIDIA_LABEL_COUNT: str(len(cards))}
+    for label, values in (
+        (names.NVIDIA_LABEL_MEMORY, {str(card.memory_mib or "") for card in cards}),
+        (names.NVIDIA_LABEL_PRODUCT, {_product(card.model, slices) for card in cards}),
+        (names.NVIDIA_LABEL_REPLICAS, {str(card.replicas) for card in cards}),
+    ):
+        if len(values) == 1 and (value := values.pop()):
+            labels[label] = value
+    return labels
+
+
+def _product(model: str, slices: str) -> str:
+    """A label's value takes few characters; slices that look like cards are told by the model's name."""
+    shared = _SHARED if slices == names.NVIDIA_GPU else ""
+    name = "-".join(_NO_LABEL.sub("", model).split())[: _LABEL_CHARS - len(shared)].strip("-_.")
+    return name and name + shared
+
+
+def _condition(cards: Sequence[Card], trouble: str) -> Condition:
+    if trouble:
+        return Condition(holds=False, reason="DriverUnavailable", message=clipped(trouble, _MOST_CHARS))
+    sick = [card for card in cards if card.why_not]
+    if sick:
+        message = "; ".join(f"{card_title(card)}: {card.why_not}" for card in sick)
+        return Condition(holds=False, reason="CardsOutOfOrder", message=clipped(message, _MOST_CHARS))
+    return Condition(holds=True, reason="CardsInOrder", message=f"cards in order: {len(cards)}")
+
+
+def card_title(card: Card) -> str:
+    return f"card {card.index}" + (f" ({card.uuid})" if card.uuid else "")

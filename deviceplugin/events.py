@@ -1,0 +1,102 @@
+"""What people are told by Events of the node: cards that fail and come back, and what is not offered, with the reason.
+
+The law: an Event is told once in a while, not at every look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from halfcard import names
+from halfcard.capacity import ImplausibleError
+from halfcard.cards import Card
+from halfcard.inventory import read_inventory
+
+from .announcement import card_title
+
+EVENTS_PATH: Final = "/api/v1/namespaces/default/events"
+"""Nodes are in no namespace; this is where everybody tells of them."""
+
+_AGAIN_AFTER_S: Final = 1800.0
+_MOST_REMEMBERED: Final = 200
+_MOST_CHARS: Final = 1000
+
+
+class Happening(NamedTuple):
+    reason: str
+    message: str
+    is_warning: bool = True
+
+
+def not_offered(sentences: Iterable[str]) -> list[Happening]:
+    """Of resources, or of parts of the time-slicing configuration."""
+    return [Happening("NotOffered", sentence) for sentence in sentences]
+
+
+def news(before: str | None, after: str | None) -> list[Happening]:
+    """From one inventory of the node to the next; a card that was not there before is news only if it is sick."""
+    known = {card.index: card for card in _cards(before)}
+    return [*_changes(known, _cards(after))] if after is not None else []
+
+
+def _changes(known: Mapping[int, Card], cards: Iterable[Card]) -> Iterator[Happening]:
+    for card in cards:
+        was = known[card.index].why_not if card.index in known else ""
+        if card.why_not and card.why_not != was:
+            yield Happening("CardFailed", f"{card_title(card)} gets nothing new: {card.why_not}")
+        elif was and not card.why_not:
+            yield Happening("CardRecovered", f"{card_title(card)} is in order again; before: {was}", is_warning=False)
+
+
+def _cards(inventory: str | None) -> tuple[Card, ...]:
+    try:
+        return read_inventory(inventory).cards if inventory is not None else ()
+    except ImplausibleError:
+        return ()
+
+
+class Told:
+    """What was told lately."""
+
+    def __init__(self) -> None:
+        self._when: OrderedDict[Happening, float] = OrderedDict()
+
+    def fresh(self, happenings: Iterable[Happening], now: float) -> list[Happening]:
+        """Those that were not told for a while; from now on they were."""
+        found = []
+        for happening in dict.fromkeys(happenings):
+            if now - self._when.get(happening, -_AGAIN_AFTER_S) >= _AGAIN_AFTER_S:
+                self._when[happening] = now
+                self._when.move_to_end(happening)
+                found.append(happening)
+        while len(self._when) > _MOST_REMEMBERED:
+            self._when.popitem(last=False)
+        return found
+
+
+def event(node: Mapping[str, Any], happening: Happening, now: datetime) -> bytes:
+    """As the API server takes it; who sends it twice tells it once, for it has a name of its own."""
+    metadata = node["metadata"]
+    name, moment = metadata["name"], now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    one_of_many = hashlib.sha256(f"{moment}{happening}".encode()).hexdigest()[:16]
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name[:200]}.{one_of_many}", "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata.get("uid", "")},
+            "reason": happening.reason,
+            "message": happening.message[:_MOST_CHARS],
+            "type": "Warning" if happening.is_warning else "Normal",
+            "source": {"component": names.AGENT, "host": name},
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+    )

@@ -1,0 +1,144 @@
+"""What has to be written so that the node object says what was announced.
+
+The law: a label or a number under a name that others use too is changed only while it is as we left it; what somebody
+else wrote stays. So it is remembered on the node itself, beside the inventory, what we wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from halfcard import names
+from halfcard.quantity import InvalidQuantity, Quantity
+
+from .announcement import Announcement, Condition
+
+
+class Patch(NamedTuple):
+    """What differs, for two calls; `left` is what others wrote and stays, a sentence each."""
+
+    metadata: Mapping[str, Any]
+    status: Mapping[str, Any]
+    left: tuple[str, ...]
+
+
+class _Written(msgspec.Struct, omit_defaults=True):
+    """By us, the last time: labels with their values, and resources in the capacity."""
+
+    labels: dict[str, str] = {}
+    capacity: list[str] = []
+
+
+def patch(node: Mapping[str, Any], said: Announcement, now: str) -> Patch:
+    """`now` as the API server writes times."""
+    metadata, status = _mapping(node, "metadata"), _mapping(node, "status")
+    labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
+    before = _read_written(annotations.get(names.ANNOUNCED))
+    ours = _ours(said.capacity, _mapping(status, "capacity"), before.capacity)
+    after = _Written(_our_labels(said.labels, labels, before.labels), sorted(ours))
+    wanted_annotations = {names.ANNOUNCED: msgspec.json.encode(after, order="sorted").decode()}
+    if said.inventory is not None:
+        wanted_annotations[names.INVENTORY] = said.inventory
+    changed = {
+        "labels": _different(_wanted_labels(said, labels, before, after), labels),
+        "annotations": _different(wanted_annotations, annotations),
+    }
+    return Patch(
+        {field: values for field, values in changed.items() if values},
+        _status(said, status, ours, sorted({*before.capacity} - said.capacity.keys()), now),
+        tuple(_foreign(said.capacity.keys() - ours, status)),
+    )
+
+
+def _read_written(text: object) -> _Written:
+    """What cannot be read was not written by us."""
+    try:
+        return msgspec.json.decode(text, type=_Written) if isinstance(text, str) else _Written()
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return _Written()
+
+
+def _ours(wanted: Mapping[str, int], capacity: Mapping[str, Any], written: Sequence[str]) -> set[str]:
+    """Resources that nobody else counts: kubelet leaves a 0 where a plugin went away, and when a node came back."""
+    return {resource for resource in wanted if resource in written or _amount(capacity.get(resource)) == 0}
+
+
+def _our_labels(
+    wanted: Mapping[str, str] | None, labels: Mapping[str, Any], written: Mapping[str, str]
+) -> dict[str, str]:
+    if wanted is None:
+        return dict(written)
+    return {
+        label: value for label, value in wanted.items() if label not in labels or labels[label] == written.get(label)
+    }
+
+
+def _wanted_labels(
+    said: Announcement, labels: Mapping[str, Any], before: _Written, after: _Written
+) -> dict[str, str | None]:
+    """None for those that go: what we wrote once, and nobody changed."""
+    made_up = {names.MADE_UP_LABEL: "true" if said.is_made_up else None}
+    if said.labels is None:
+        return {**made_up}
+    withdrawn = [label for label, value in before.labels.items() if labels.get(label) == value]
+    return {**dict.fromkeys(withdrawn), **after.labels, **made_up}
+
+
+def _status(
+    said: Announcement, status: Mapping[str, Any], ours: set[str], withdrawn: Sequence[str], now: str
+) -> dict[str, Any]:
+    """Kubelet copies capacity into allocatable, within ten seconds; the scheduler need not wait for it."""
+    capacity = _mapping(status, "capacity")
+    totals: dict[str, str | None] = {
+        resource: str(said.capacity[resource])
+        for resource in ours
+        if resource not in capacity or _amount(capacity[resource]) != said.capacity[resource]
+    }
+    totals |= {resource: None for resource in withdrawn if resource in capacity}
+    condition = _changed_condition(status.get("conditions"), said.condition, now)
+    found: dict[str, Any] = {"capacity": totals, "allocatable": totals} if totals else {}
+    return {**found, "conditions": [condition]} if condition else found
+
+
+def _changed_condition(there: object, said: Condition, now: str) -> dict[str, str] | None:
+    conditions = there if isinstance(there, list) else []
+    found = [each for each in conditions if isinstance(each, dict) and each.get("type") == names.CARDS_CONDITION]
+    before = found[0] if found else {}
+    after = {
+        "type": names.CARDS_CONDITION,
+        "status": str(said.holds),
+        "reason": said.reason,
+        "message": said.message,
+    }
+    if after.items() <= before.items():
+        return None
+    since = before.get("lastTransitionTime") if before.get("status") == after["status"] else None
+    return {**after, "lastHeartbeatTime": now, "lastTransitionTime": str(since or now)}
+
+
+def _foreign(resources: set[str], status: Mapping[str, Any]) -> Iterator[str]:
+    for resource in sorted(resources):
+        yield (
+            f'status.capacity["{resource}"]: got "{_mapping(status, "capacity").get(resource)}", which is not ours; one'
+            f" agent serves a resource; stop the other one or take {resource} out of node_resources, then set it to 0"
+        )
+
+
+def _different(wanted: Mapping[str, str | None], there: Mapping[str, Any]) -> dict[str, str | None]:
+    return {key: value for key, value in wanted.items() if there.get(key) != value}
+
+
+def _amount(written: object) -> int | None:
+    """0 for what is absent."""
+    try:
+        return 0 if written is None else Quantity.parse(str(written)).as_int()
+    except InvalidQuantity:
+        return None
+
+
+def _mapping(obj: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = obj.get(key)
+    return value if isinstance(value, Mapping) else {}
