@@ -72,6 +72,13 @@ def extender(folder: Path, size: Size) -> Iterator[Server]:
 
 
 @contextmanager
+def agent(folder: Path, containers: int) -> Iterator[Server]:
+    """The node agent's HTTP side over a made-up node."""
+    with _child(["-m", "bench.agent_server", str(containers), str(folder / "proc")], log=folder / "agent.log") as child:
+        yield child
+
+
+@contextmanager
 def _child(arguments: Sequence[str], *, log: Path) -> Iterator[Server]:
     began = time.perf_counter()
     with (
@@ -97,7 +104,7 @@ def _first_line(process: subprocess.Popen[bytes], log: Path) -> bytes:
 
 def _ready(process: subprocess.Popen[bytes], line: bytes, start_s: float) -> Server:
     told = json.loads(line)
-    url, ca = told.get("admission") or told["extender"], told.get("ca")
+    url, ca = told.get("admission") or told.get("extender") or told["agent"], told.get("ca")
     return Server(process, urlsplit(url).port or 0, Path(ca) if ca else None, start_s)
 
 

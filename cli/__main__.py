@@ -9,24 +9,25 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, dev, explain, inspect, review, serve, simulate, webhooks
+from . import demo, dev, explain, inspect, review, serve, simulate, top, webhooks
 from .exits import EXIT_OK
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    halfcard_parser = argparse.ArgumentParser(
         prog="halfcard",
         description="GPUs on Kubernetes, shared in fractions of a card.",
         epilog="Exit codes: 0 done and allowed, 1 something was refused, 2 unusable input, 3 could not start.",
     )
-    top.add_argument("--version", action="version", version=f"halfcard {halfcard.__version__}")
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    halfcard_parser.add_argument("--version", action="version", version=f"halfcard {halfcard.__version__}")
+    commands = halfcard_parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, module, summary in (
         ("review", review, "judge manifests offline, as the webhook would"),
         ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
         ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
         ("inspect", inspect, "show which cards are there, what is given away of them, and to whom"),
         ("explain", explain, "say why a pod is where it is, or what is in its way"),
+        ("top", top, "show who uses what of the cards now, as the nodes' agents see it"),
         ("simulate", simulate, "replay a workload through the same placement, and see what it comes to"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
         ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),
@@ -34,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         module.add_arguments(command)
         command.set_defaults(run=module.run)
-    return top
+    return halfcard_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

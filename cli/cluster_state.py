@@ -20,13 +20,14 @@ from halfcard.placing.totals import Offer, offers
 from halfcard.problems import printable
 from halfcard.stored import StoredPod
 from kube.access import Access, AccessError, from_kubeconfig
+from kube.api import NODES
 from kube.list_watch import ApiError, Collection, Undecodable
 from kube.manifests import Document, ManifestError, read_path, to_json
 from settings.file import settings_from
 from settings.installation import SettingsError
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
-_PODS_A_PAGE: Final = 500
+_A_PAGE: Final = 500
 _DEFAULT_NAMESPACE: Final = "default"
 _KUBECONFIG: Final = "KUBECONFIG"
 
@@ -59,9 +60,13 @@ class Cluster:
         return (*self.left_out, *self.state.doubts())
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_access_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: as kubectl finds it")
     parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_access_arguments(parser)
     parser.add_argument(
         "--state", type=Path, metavar="PATH", help="instead of a cluster: a file or folder of its nodes and pods"
     )
@@ -79,7 +84,7 @@ def read_cluster(arguments: argparse.Namespace) -> Cluster:
         if arguments.state is not None:
             _add_documents(cluster, read_path(arguments.state))
         else:
-            _add_collections(cluster, _access(arguments.kubeconfig, arguments.context))
+            _add_collections(cluster, find_access(arguments))
     except (AccessError, ApiError, ManifestError, SettingsError) as error:
         raise NoClusterError(str(error)) from None
     return cluster
@@ -133,8 +138,10 @@ def _with_names(metadata: Any) -> Any:
 # --- an API server ---------------------------------------------------------------------------------------------------
 
 
-def _access(kubeconfig: Path | None, context: str | None) -> Access:
-    return from_kubeconfig(kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, "")), context)
+def find_access(arguments: argparse.Namespace) -> Access:
+    """Raises AccessError where no kubeconfig says how."""
+    file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""))
+    return from_kubeconfig(file, arguments.context)
 
 
 def _as_kubectl_finds_it(listed: str) -> Path:
@@ -149,23 +156,29 @@ def _as_kubectl_finds_it(listed: str) -> Path:
 
 
 def _add_collections(cluster: Cluster, access: Access) -> None:
+    for node in everything(access, NODES, dict[str, Any], cluster.left_out):
+        cluster.state.put_node(node)
+    for pod in everything(access, "/api/v1/pods", StoredPod, cluster.left_out):
+        _add_pod(cluster, pod)
+
+
+def everything(access: Access, path: str, item: type[T], left_out: list[str]) -> Iterator[T]:
+    """All objects of a collection; those that cannot be read are named in `left_out`.
+
+    Raises:
+        NoClusterError: no API server answers.
+        ApiError: it refuses.
+    """
     try:
-        for node in _everything(Collection(access, "/api/v1/nodes", dict[str, Any]), cluster.left_out):
-            cluster.state.put_node(node)
-        for pod in _everything(Collection(access, "/api/v1/pods", StoredPod, _PODS_A_PAGE), cluster.left_out):
-            _add_pod(cluster, pod)
+        for page, _ in Collection(access, path, item, _A_PAGE).pages():
+            for found in page:
+                if isinstance(found, Undecodable):
+                    left_out.append(f"pod {found}" if found.namespace else f"node {found}")
+                else:
+                    yield found
     except (OSError, http.client.HTTPException) as error:
         raise NoClusterError(
             f"{access.host}:{access.port}: the API server cannot be reached: {error}; check the server of the context"
         ) from None
     except msgspec.MsgspecError as error:
         raise NoClusterError(f"{access.host}:{access.port}: this is no API server: {error}") from None
-
-
-def _everything(collection: Collection[T], left_out: list[str]) -> Iterator[T]:
-    for page, _ in collection.pages():
-        for found in page:
-            if isinstance(found, Undecodable):
-                left_out.append(f"pod {found}" if found.namespace else f"node {found}")
-            else:
-                yield found

@@ -13,6 +13,7 @@ import msgspec
 from extender.explanation import Explanation, Standing, explanation
 from extender.prospects import CardView, Departure, NodeView, Prospects
 from extender.whereabouts import CardHeld, Whereabouts
+from halfcard.columns import columns
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.uses import Mode
 
@@ -20,7 +21,6 @@ from .cluster_state import Cluster, NoClusterError, read_cluster
 from .cluster_state import add_arguments as add_source
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .inspect import share, warn
-from .tables import columns
 from .terminal import Colour, Screen
 
 _MOST_FITTING: Final = 5

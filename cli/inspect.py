@@ -12,16 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from extender.inspection import Amount, CardSeen, NodeSeen, Tenant, gpushare, see_node
+from halfcard.columns import columns
 from halfcard.placing.uses import Mode
 
 from . import gpushare_table
 from .cluster_state import Cluster, NoClusterError, read_cluster
 from .cluster_state import add_arguments as add_source
 from .exits import EXIT_OK, EXIT_USAGE
-from .tables import columns
 from .terminal import Colour, Screen
 
 _MOST_WARNINGS: Final = 20
+OUT_OF_ORDER: Final = "out of order"
 _COLOURS: Final = {Mode.FREE: Colour.GREEN, Mode.EXCLUSIVE: Colour.BLUE}
 
 
@@ -100,9 +101,13 @@ def _overview(nodes: Iterable[NodeSeen]) -> Iterator[tuple[str, ...]]:
 
 
 def _modes(cards: Sequence[CardSeen]) -> str:
-    """As `4: 1 shared, 3 free`."""
-    counted = Counter("out of order" if card.out_of_order else str(card.mode) for card in cards)
-    order = [*map(str, (Mode.SHARED, Mode.HALVES, Mode.SLICES, Mode.EXCLUSIVE, Mode.FREE)), "out of order"]
+    return tally([(card.mode, card.out_of_order) for card in cards])
+
+
+def tally(cards: Sequence[tuple[Mode, str]]) -> str:
+    """Of modes and why not, as `4: 1 shared, 3 free`."""
+    counted = Counter(OUT_OF_ORDER if why_not else str(mode) for mode, why_not in cards)
+    order = [*map(str, (Mode.SHARED, Mode.HALVES, Mode.SLICES, Mode.EXCLUSIVE, Mode.FREE)), OUT_OF_ORDER]
     return f"{len(cards)}: " + ", ".join(f"{counted[mode]} {mode}" for mode in order if counted[mode])
 
 

@@ -13,6 +13,7 @@ import yaml
 from admission.settings import policy_of
 from halfcard.capacity import Dealings
 from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from halfcard.columns import WIDTH
 from kube.folder import FolderSource
 from kube.manifest_error import ManifestError
 from kube.manifests import Document, parse, read_path
@@ -21,7 +22,7 @@ from settings.installation import SettingsError
 
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .judgement import Item, Judge, differences
-from .terminal import WIDTH, Colour, Screen
+from .terminal import Colour, Screen
 
 _MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
 

@@ -14,10 +14,10 @@ from extender.placement import POLICIES
 from extender.simulation.replay import Result, fill_up
 from extender.simulation.sizes import Size
 from extender.simulation.workload import Workload, milli_of
+from halfcard.columns import columns
 
 from .exits import EXIT_OK, EXIT_USAGE
 from .simulated import NoWorkloadError, read_workload
-from .tables import columns
 from .terminal import Colour, Screen
 
 _SEED: Final = 42

@@ -6,9 +6,9 @@ import os
 import textwrap
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TextIO
+from typing import TextIO
 
-WIDTH: Final = 100
+from halfcard.columns import WIDTH
 
 
 class Colour(Enum):

@@ -11,12 +11,14 @@ import asyncio
 import socket
 import ssl
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from serving.address import bound_address
 from serving.connection import Connection, Traffic
 from serving.log import Log
-from serving.tls import ReloadingContext
+
+if TYPE_CHECKING:
+    from serving.tls import ReloadingContext  # who serves without TLS does without its megabytes
 
 _ACCEPTS_PER_WAKE_UP = 64
 _GOODBYE_S = 2.0

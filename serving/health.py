@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from halfcard import names
 from serving.lifecycle import Lifecycle
@@ -16,27 +18,28 @@ from serving.lifecycle import Lifecycle
 Check = Callable[[], str | None]
 
 
-def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: CollectorRegistry) -> FastAPI:
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: CollectorRegistry) -> Starlette:
+    async def metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    return Starlette(routes=[*health_routes(checks, lifecycle), Route(names.METRICS_PATH, metrics)])
+
+
+def health_routes(checks: Mapping[str, Check], lifecycle: Lifecycle) -> list[Route]:
+    """For an application of its own."""
     all_checks = {"running": _running(lifecycle), **checks}
 
-    @app.get(names.HEALTH_PATH)
-    async def alive() -> Response:
+    async def alive(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    @app.get(names.READY_PATH)
-    async def ready() -> Response:
+    async def ready(_: Request) -> Response:
         reasons = {name: _reason(check) for name, check in all_checks.items()}
         is_ready = not any(reasons.values())
         body = {"ready": is_ready, "checks": {name: reason or "ok" for name, reason in reasons.items()}}
         return JSONResponse(body, status_code=200 if is_ready else 503)
 
-    @app.get(names.METRICS_PATH)
-    async def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
-
-    return app
+    return [Route(names.HEALTH_PATH, alive), Route(names.READY_PATH, ready)]
 
 
 def _running(lifecycle: Lifecycle) -> Check:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn import Config
@@ -24,7 +24,9 @@ from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle
 from serving.limits import Limits
 from serving.log import Log
-from serving.tls import ReloadingContext
+
+if TYPE_CHECKING:
+    from serving.tls import ReloadingContext  # who serves without TLS does without its megabytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ def kubeconfig_of(folder: Path, lists: Mapping[str, Sequence[Any]]) -> Iterator[
 
     with listening(Handler) as port:
         file = folder / "kubeconfig"
-        file.write_text(json.dumps(_config(f"http://127.0.0.1:{port}")))
+        file.write_text(json.dumps(config(f"http://127.0.0.1:{port}")))
         yield file
 
 
-def _config(server: str) -> dict[str, Any]:
+def config(server: str) -> dict[str, Any]:
     return {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from .terminal import WIDTH
-
+WIDTH: Final = 100
+"""Of every line that people read."""
 _GAP: Final = "  "
 
 

@@ -1,0 +1,108 @@
+"""`python -m bench.agent_scrape`: what a scrape of a full node costs its agent, beside the floor of the same run.
+
+The floor is the same server answering as many bytes that it has ready: what is beyond it is what looking costs.
+Calls of both take turns on one kept connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import uvloop
+
+from deviceplugin.cgroups import Cgroups
+from halfcard import names
+
+from .agent_server import CARDS, FLOOR
+from .connection import Connection
+from .figures import Figure, Part, table, write_json
+from .servers import ROOT, Server, agent, apart, scratch
+
+_OUT: Final = ROOT / "bench" / "out" / "agent_scrape.json"
+MOST_MS: Final = 10.0
+MOST_MB: Final = 80.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Milliseconds; `cpu` is what the server used, which a busy machine does not spoil."""
+
+    taken: float
+    cpu: float
+    answered: int
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
+    with scratch() as folder, agent(folder, arguments.containers) as server, apart(server):
+        parts = uvloop.run(measure(server, arguments.containers, 20 if arguments.quick else 300))
+    print(f"{busy}\n\n{table(parts)}")
+    write_json(parts, arguments.json)
+    print(f"\nwritten to {arguments.json}", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.agent_scrape", description=__doc__)
+    parser.add_argument("--containers", type=int, default=200, help="a process each (default %(default)s)")
+    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
+    parser.add_argument("--quick", action="store_true", help="a few seconds and rough numbers")
+    return parser
+
+
+async def measure(server: Server, containers: int, calls: int) -> list[Part]:
+    connection = await Connection.open(server.port, None)
+    mine, floor = [], []
+    for _ in range(calls):
+        mine.append(await _ask(server, connection, names.METRICS_PATH))
+        floor.append(await _ask(server, connection, FLOOR))
+    connection.close()
+    title = f"A scrape of {containers} containers with a process each on {CARDS} cards, {mine[0].answered // 1000} kB"
+    return [Part(title, [*_compared(mine[1:], floor[1:]), *_beside(server, containers)])]
+
+
+async def _ask(server: Server, connection: Connection, path: str) -> Sample:
+    used = server.cpu_s()
+    answer = await connection.ask(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    if answer.status != 200:
+        raise RuntimeError(f"{path} failed: {answer.status} {answer.body[:500]!r}")
+    return Sample(answer.seconds * 1000, (server.cpu_s() - used) * 1000, len(answer.body))
+
+
+def _compared(mine: Sequence[Sample], floor: Sequence[Sample]) -> list[Figure]:
+    taken = sorted(each.taken for each in mine)
+    middle, least = median(taken), median(each.taken for each in floor)
+    return [
+        Figure("median", middle, "ms", MOST_MS),
+        Figure("p99", taken[int(len(taken) * 0.99)], "ms"),
+        Figure("median of the floor", least, "ms"),
+        Figure("median against the floor's", middle / least, "x", digits=1),
+        Figure("CPU of a scrape, median", median(each.cpu for each in mine), "ms", MOST_MS),
+        Figure("CPU of the floor, median", median(each.cpu for each in floor), "ms"),
+    ]
+
+
+def _beside(server: Server, containers: int) -> list[Figure]:
+    """The server's processes are files; what this machine's own /proc takes instead is told."""
+    cgroups, me = Cgroups(), os.getpid()
+    began = time.perf_counter()
+    for _ in range(containers):
+        cgroups.owner(me)
+    taken = (time.perf_counter() - began) * 1000
+    return [
+        Figure(f"the owners of {containers} processes by this machine's /proc", taken, "ms"),
+        Figure("resident memory of the HTTP side alone", server.resident_mb(), "MB", MOST_MB, 1),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""`halfcard top`: who uses what of the cards now, as the nodes' agents see it; asked through the API server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from deviceplugin.usage import CardUsage, ContainerUsage, Usage
+from deviceplugin.usage_json import read_usage
+from deviceplugin.usage_text import CONTAINER_HEADS, container_rows, known, remarks, usage_text
+from halfcard import names
+from halfcard.claims import WHOLE_CARD
+from halfcard.columns import columns
+from halfcard.pods import Metadata
+from halfcard.problems import printable
+from kube.access import Access, AccessError
+from kube.api import NODES
+from kube.calls import ApiCalls, NoAnswerError
+from kube.list_watch import ApiError
+
+from .cluster_state import NoClusterError, add_access_arguments, everything, find_access
+from .exits import EXIT_OK, EXIT_USAGE
+from .inspect import tally, warn
+from .terminal import Colour, Screen
+
+_AT_ONCE: Final = 16
+_PATIENCE_S: Final = 5.0
+_WHY_CHARS: Final = 200
+_NODE_HEADS: Final = ("NODE", "CARDS", "CORES %", "MEMORY MiB", "CONTAINERS")
+_NODE_LEGEND: Final = "cores and memory: used/given/total"
+_POD_HEADS: Final = ("CONTAINER@NODE", *CONTAINER_HEADS[1:])
+
+
+class _Node(msgspec.Struct):
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A node whose agent could not be asked."""
+
+    node: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: its agent does not answer: {self.why}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", choices=("nodes", "pods"), default="nodes", help="default %(default)s")
+    parser.add_argument("--node", metavar="NAME", help="only this one, card by card")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="only its pods")
+    add_access_arguments(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        answers = _ask_agents(arguments)
+    except (AccessError, ApiError, NoClusterError) as error:
+        print(f"halfcard top: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    usages = [_within(each, arguments.namespace) for each in answers if isinstance(each, Usage)]
+    silent = [each for each in answers if isinstance(each, Silent)]
+    if arguments.output == "json":
+        print(json.dumps(msgspec.to_builtins({"nodes": usages, "silent": silent}), indent=2, ensure_ascii=False))
+        return EXIT_OK
+    warn([str(each) for each in silent])
+    _print(Screen.on(sys.stdout), usages, arguments)
+    return EXIT_OK
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+def _ask_agents(arguments: argparse.Namespace) -> Sequence[Usage | Silent]:
+    access = find_access(arguments)
+    answers = asyncio.run(_ask_all(access, _with_agents(access, arguments.node)))
+    if answers and isinstance(answers[0], Silent) and not any(isinstance(each, Usage) for each in answers):
+        raise NoClusterError(f"no agent could be asked; {answers[0]}")
+    return answers
+
+
+def _with_agents(access: Access, wanted: str | None) -> list[str]:
+    found = everything(access, NODES, _Node, [])
+    having = sorted(node.metadata.title for node in found if names.INVENTORY in (node.metadata.annotations or {}))
+    if wanted is None:
+        return having
+    if wanted not in having:
+        raise NoClusterError(f"node {wanted} is not there, or has no agent; `halfcard top` lists those that have one")
+    return [wanted]
+
+
+async def _ask_all(access: Access, nodes: Iterable[str]) -> list[Usage | Silent]:
+    """Some at a time; a node that hangs costs the others nothing but its turn."""
+    calls, turns = ApiCalls(access, _AT_ONCE), asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(node: str) -> Usage | Silent:
+        async with turns:
+            return await _ask(calls, node)
+
+    try:
+        return await asyncio.gather(*map(ask, nodes))
+    finally:
+        calls.close()
+
+
+async def _ask(calls: ApiCalls, node: str) -> Usage | Silent:
+    proxy = f"{NODES}/{quote(node, safe='')}:{names.AGENT_PORT}/proxy"
+    try:
+        answer = await calls.get(f"{proxy}{names.USAGE_PATH}?output=json", _PATIENCE_S)
+        if answer.status != 200:
+            return Silent(node, printable(answer.message() or f"HTTP {answer.status}", _WHY_CHARS))
+        return replace(read_usage(answer.body), node=node)
+    except NoAnswerError as error:
+        return Silent(node, printable(str(error), _WHY_CHARS))
+    except msgspec.MsgspecError as error:
+        return Silent(node, printable(f"what answers is no agent: {error}", _WHY_CHARS))
+
+
+def _within(usage: Usage, namespace: str | None) -> Usage:
+    if namespace is None:
+        return usage
+    return replace(usage, containers=tuple(each for each in usage.containers if each.namespace == namespace))
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def _print(screen: Screen, usages: Sequence[Usage], arguments: argparse.Namespace) -> None:
+    if not usages:
+        screen.line("no node has an agent")
+    elif arguments.what == "pods":
+        _print_pods(screen, usages)
+    elif arguments.node:
+        screen.stream.write(usage_text(usages[0]))
+    else:
+        _print_table(screen, [_NODE_HEADS, *map(_node_row, usages)], right=(2, 3, 4))
+        screen.line(screen.paint(_NODE_LEGEND, Colour.DIM))
+        warn([f"{usage.node}: {remark}" for usage in usages for card in usage.cards for remark in remarks(card)])
+
+
+def _print_pods(screen: Screen, usages: Sequence[Usage]) -> None:
+    placed = sorted(((each, usage.node) for usage in usages for each in usage.containers), key=_by_title)
+    if not placed:
+        return screen.line("no container has cards")
+    rows = [(f"{row[0]}@{node}", *row[1:]) for each, node in placed for row in container_rows([each])]
+    return _print_table(screen, [_POD_HEADS, *rows], right=(2, 3))
+
+
+def _by_title(placed: tuple[ContainerUsage, str]) -> str:
+    return placed[0].title
+
+
+def _print_table(screen: Screen, rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    heads, *lines = columns(rows, right=right)
+    screen.line(screen.paint(heads, Colour.BOLD))
+    for line in lines:
+        screen.line(line)
+
+
+def _node_row(usage: Usage) -> tuple[str, ...]:
+    cards = usage.cards
+    return (
+        usage.node,
+        tally([(card.mode, card.why_not) for card in cards]) + (", made up" if usage.is_made_up else ""),
+        f"{_sum(card.used_cores for card in cards)}/{sum(card.cores for card in cards)}/{WHOLE_CARD * len(cards)}",
+        f"{_sum(card.used_mib for card in cards)}/{sum(card.memory_mib for card in cards)}/{_total(cards)}",
+        str(len(usage.containers)),
+    )
+
+
+def _total(cards: Iterable[CardUsage]) -> str:
+    return _sum(card.total_mib for card in cards)
+
+
+def _sum(amounts: Iterable[int | None]) -> str:
+    """Not known where one of them is not."""
+    found = list(amounts)
+    known_ones = [amount for amount in found if amount is not None]
+    return known(sum(known_ones) if len(known_ones) == len(found) else None)

@@ -1,0 +1,84 @@
+"""What the paths of cgroups say: which pod and which container a process belongs to, whoever made the path.
+
+The law: the outermost pod counts. Whatever a container makes of the cgroups within its own, it stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+_UID: Final = r"[0-9a-f]{8}(?:(?P<dash>[-_])[0-9a-f]{4}(?:(?P=dash)[0-9a-f]{4}){2}(?P=dash)[0-9a-f]{12}|[0-9a-f]{24})"
+"""Of a pod from the API server, or from a file of kubelet's, which has a hash; systemd's names have no dashes."""
+_POD: Final = re.compile(rf"(?:.*-)?pod(?P<uid>{_UID})(?:\.slice)?")
+_CONTAINER: Final = re.compile(r"(?:(?P<prefix>[\w-]+)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_KUBEPODS: Final = re.compile(r"(?:.*-)?kubepods(?:\.slice)?")
+_CLASS: Final = re.compile(r"(?:.*kubepods-)?(?:burstable|besteffort)(?:\.slice)?")
+_GONE: Final = " (deleted)"
+_MONITOR: Final = "conmon"
+
+
+class Owner(NamedTuple):
+    """`container` is empty for what the pod runs beside its containers; `pod` where a path names none."""
+
+    pod: str
+    container: str
+
+
+def owner_of(text: str) -> Owner | None:
+    """Of what stands in /proc/PID/cgroup: one line for each hierarchy, and paths as the reader's own root has them."""
+    without_pod: Owner | None = None
+    for line in text.split("\n"):  # nothing else ends a line: a container may put it into the name of a cgroup
+        if owner := _owner(line):
+            if owner.pod:
+                return owner
+            without_pod = without_pod or owner
+    return without_pod
+
+
+def pod_in(name: str) -> str:
+    """The uid in one name of a path; empty for none."""
+    found = _POD.fullmatch(name)
+    return found["uid"].replace("_", "-") if found else ""
+
+
+def container_in(name: str) -> str:
+    """The id likewise. What watches over a container is none."""
+    found = _CONTAINER.fullmatch(name)
+    return "" if found is None or _MONITOR in (found["prefix"] or "") else found["id"]
+
+
+def is_kubepods(name: str) -> bool:
+    """Is this the folder that kubelet has its pods in?"""
+    return _KUBEPODS.fullmatch(name) is not None
+
+
+def is_class(name: str) -> bool:
+    """Is this one of the two folders in it for pods that may get less than they use?"""
+    return _CLASS.fullmatch(name) is not None
+
+
+def _owner(line: str) -> Owner | None:
+    names = iter(_names(line))
+    seen: list[str] = []
+    for name in names:
+        if pod := pod_in(name):
+            return Owner(pod, container_in(next(names, "")))
+        seen.append(name)
+    container = _first(map(container_in, seen))
+    return Owner("", container) if container else None
+
+
+def _names(line: str) -> Iterator[str]:
+    """A runtime that was not told that systemd is in charge takes systemd's words for a name: SLICE:RUNTIME:ID."""
+    path = line.split(":", 2)[-1].removesuffix(_GONE)
+    for name in path.split("/"):
+        first, _, rest = name.partition(":")
+        yield first
+        if rest:
+            yield rest.rpartition(":")[2]
+
+
+def _first(found: Iterable[str]) -> str:
+    return next(filter(None, found), "")

@@ -1,0 +1,135 @@
+"""The node's processes by pod and container, from the kernel's files: cgroup v1 and v2, whichever driver made them.
+
+The law: where it cannot be seen that a pod's processes have ended, they have not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final
+
+from .cgroup_paths import Owner, container_in, is_class, is_kubepods, owner_of, pod_in
+
+ROOT: Final = Path("/sys/fs/cgroup")
+PROC: Final = Path("/proc")
+_UNIFIED: Final = "cgroup.controllers"
+_PROCESSES: Final = "cgroup.procs"
+_PAGE: Final = 64 * 1024
+
+
+class Cgroups:
+    """`owner` takes microseconds; `living` looks at every process of the node, and belongs in a thread."""
+
+    def __init__(self, root: Path = ROOT, proc: Path = PROC) -> None:
+        self._folders = PodFolders(root)
+        self._proc = proc
+
+    def owner(self, pid: int) -> Owner | None:
+        """None for a process of the node itself, and for one that has ended."""
+        return owner_of(_read(f"{self._proc}/{pid}/cgroup"))
+
+    def pids(self, pod: str, container: str = "") -> tuple[int, ...]:
+        """Those of a container, or of all that the pod runs."""
+        folder = self._folders.find(pod)
+        if folder is None:
+            return ()
+        tops = [folder / each.name for each in _folders_in(folder) if container_in(each.name) == container]
+        return tuple(sorted({pid for top in (tops if container else [folder]) for pid in _pids_below(top)} - {0}))
+
+    def alive(self, pod: str) -> bool:
+        return pod in self.living({pod})
+
+    def living(self, pods: Collection[str]) -> frozenset[str]:
+        """Those of which a process lives, and those of which nobody can say."""
+        asked = frozenset(pods)
+        folders = {pod: self._folders.find(pod) for pod in asked}
+        living = {pod for pod, folder in folders.items() if folder is not None and _has_processes(folder)}
+        if living == asked:
+            return asked
+        seen = {owner.pod for pid in self._processes() if (owner := self.owner(pid))} - {""}
+        if not seen and not self._folders.found:
+            return asked  # we look at the wrong files: a node without a single pod has at least kubelet's folder
+        return frozenset(living | (asked & seen))
+
+    def _processes(self) -> Iterator[int]:
+        return (int(each.name) for each in _folders_in(self._proc) if each.name.isdigit())
+
+
+class PodFolders:
+    """The folders of pods, below whatever folders kubelet was told to put them; remembered once found."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._tops: list[Path] = []
+        self._known: dict[str, Path] = {}
+
+    @property
+    def found(self) -> bool:
+        """Is kubelet's folder there?"""
+        return bool(self._tops)
+
+    def find(self, pod: str) -> Path | None:
+        known = self._known.get(pod)
+        if known is None or not known.is_dir():
+            self._look()
+        return self._known.get(pod)
+
+    def _look(self) -> None:
+        """Lists three folders; the tree is walked only while kubelet's is not there."""
+        if not self._tops or not all(top.is_dir() for top in self._tops):
+            self._tops = self._find_tops()
+        classes = [Path(each.path) for top in self._tops for each in _folders_in(top) if is_class(each.name)]
+        found = ((pod_in(each.name), each) for parent in (*self._tops, *classes) for each in _folders_in(parent))
+        self._known = {pod: Path(each.path) for pod, each in found if pod}
+
+    def _find_tops(self) -> list[Path]:
+        """With v1 the pods are in many hierarchies alike; one will do."""
+        return next((tops for each in _hierarchies(self._root) if (tops := list(_tops_below(each)))), [])
+
+
+def _hierarchies(root: Path) -> list[Path]:
+    """One with v2; with v1 one for each controller, of which some have a second name as a link."""
+    if (root / _UNIFIED).exists():
+        return [root]
+    found = [Path(each.path) for each in _folders_in(root)]
+    return sorted(found, key=lambda hierarchy: (hierarchy.name != "memory", hierarchy.name))
+
+
+def _tops_below(hierarchy: Path) -> Iterator[Path]:
+    for folder, below, _ in os.walk(hierarchy):
+        yield from (Path(folder, name) for name in below if is_kubepods(name))
+        below[:] = [name for name in below if not is_kubepods(name) and not container_in(name)]
+
+
+def _pids_below(top: Path) -> Iterator[int]:
+    """A process of a namespace that we do not see into is 0."""
+    for folder, _, _ in os.walk(top):
+        yield from map(int, _read(f"{folder}/{_PROCESSES}").split())
+
+
+def _has_processes(top: Path) -> bool:
+    return any(True for _ in _pids_below(top))
+
+
+def _folders_in(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []  # it went meanwhile, or was never there
+
+
+def _read(path: str) -> str:
+    """Nothing where it has ended meanwhile, or is one that the kernel does not tell of."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return b"".join(iter(lambda: os.read(file, _PAGE), b"")).decode("ascii", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)

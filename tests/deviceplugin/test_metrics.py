@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+import halfcard
+from deviceplugin.metrics import Metrics
+
+
+def exposed(*, is_made_up: bool = False) -> tuple[Metrics, CollectorRegistry]:
+    registry = CollectorRegistry()
+    return Metrics(registry, is_made_up=is_made_up), registry
+
+
+def test_kubelets_calls_count_by_outcome_and_fall_into_the_bucket_of_their_time() -> None:
+    metrics, registry = exposed()
+    metrics.answered("prestart", "refused", 0.004)
+    metrics.answered("allocate", "ok", 0.0002)
+    refused = {"call": "prestart", "outcome": "refused"}
+    assert registry.get_sample_value("halfcard_agent_answers_total", refused) == 1
+    bucket = "halfcard_agent_answer_seconds_bucket"
+    assert registry.get_sample_value(bucket, {"call": "prestart", "le": "0.0025"}) == 0
+    assert registry.get_sample_value(bucket, {"call": "prestart", "le": "0.005"}) == 1
+    assert registry.get_sample_value(bucket, {"call": "allocate", "le": "0.00025"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "counted"),
+    [
+        ("UnexpectedAdmissionError", "UnexpectedAdmissionError"),
+        ("OutOftencent.com/vcuda-core", "OutOf"),
+        ("OutOfcpu", "OutOf"),
+        ("whatever somebody wrote", "other"),
+        ("", "other"),
+    ],
+)
+def test_failed_admissions_count_by_few_reasons(reason: str, counted: str) -> None:
+    metrics, registry = exposed()
+    metrics.failed_admission(reason)
+    assert registry.get_sample_value("halfcard_agent_failed_admissions_total", {"reason": counted}) == 1
+
+
+def test_registrations_count_by_resource() -> None:
+    metrics, registry = exposed()
+    metrics.registered("tuya.com/sgpu")
+    metrics.registered("tuya.com/sgpu")
+    labels = {"resource": "tuya.com/sgpu"}
+    assert registry.get_sample_value("halfcard_agent_registrations_total", labels) == 2
+
+
+@pytest.mark.parametrize("is_made_up", [True, False])
+def test_cards_that_are_made_up_are_told(*, is_made_up: bool) -> None:
+    _, registry = exposed(is_made_up=is_made_up)
+    assert registry.get_sample_value("halfcard_agent_made_up") == is_made_up
+
+
+def test_the_running_version_is_told() -> None:
+    _, registry = exposed()
+    assert registry.get_sample_value("halfcard_build_info", {"version": halfcard.__version__}) == 1
