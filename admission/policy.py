@@ -31,6 +31,7 @@ class Policy:
         schedulers: those that ask Halfcard's extender.
         default_core_limit: write the burst ceiling where nobody did.
         templates: what a mistake in a workload's template does.
+        slotted: resources whose containers are known to the node by slots.
     """
 
     dialects: Dialects = field(default_factory=Dialects)
@@ -41,6 +42,7 @@ class Policy:
     default_core_limit: bool = True
     placement: Placement = Placement()
     templates: Severity = Severity.DENY
+    slotted: frozenset[str] = frozenset()
 
     def severity(self, problem: Problem) -> Severity:
         return self.severities.get(problem.code, RULES[problem.code].severity)

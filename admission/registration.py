@@ -148,7 +148,7 @@ def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
 
 
 def _asks(dialects: Dialects) -> str:
-    wanted = _cel_list(sorted(dialects.resources))
+    wanted = _cel_list(sorted(dialects.resources | {names.SLOT}))
     sides = (
         f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted}))" for side in ("limits", "requests")
     )

@@ -13,9 +13,10 @@ import msgspec
 from halfcard import names
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked
 from halfcard.patches import Change, Pointer
-from halfcard.pods import Amounts, Pod, Toleration, ephemeral_places
+from halfcard.pods import Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
+from halfcard.slots import says, slots_due, written_slots
 
 from .core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
 from .policy import Placement, Policy
@@ -34,13 +35,14 @@ NO_REPAIRS: Final = Repairs()
 
 
 def repair_pod(subject: Subject) -> Repairs:
+    slots = _number_slots(subject)
     asks = any(wish.asks for _, wish in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
-        return NO_REPAIRS
-    changes = (*_fill_amounts(subject.asked), *set_annotations(subject.pod, _core_limits(subject)))
+        return slots
+    changes = (*_fill_amounts(subject.asked), *slots.changes, *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
         changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
-    return Repairs(changes, tuple(_notes(subject.asked)))
+    return Repairs(changes, (*_notes(subject.asked), *slots.notes))
 
 
 def repair_template(asked: tuple[Asked, ...]) -> Repairs:
@@ -82,17 +84,12 @@ def _fill_side(asked: Asked, side: str) -> Iterator[Change]:
 
 def _write(asked: Asked, side: str, texts: Mapping[str, str]) -> Iterator[Change]:
     """A field that is not there yet is added whole; its members could not be added one by one."""
-    present = _present(asked, side)
+    present = asked.amounts(side)
     if texts and not present:
         yield Change("add", _pointer(asked, side), texts)
         return
     for resource, text in texts.items():
         yield Change("replace" if resource in present else "add", _pointer(asked, side, resource), text)
-
-
-def _present(asked: Asked, side: str) -> Amounts:
-    container = asked.place.container
-    return container.limits if side == LIMITS else container.requests
 
 
 def _spelling(ask: Ask, side: str) -> str | None:
@@ -116,6 +113,32 @@ def _rounded(asked: tuple[Asked, ...]) -> Iterator[str]:
         for ask in each.wish.asks:
             if ask.note:
                 yield f"{each.place.where} {ask.resource}: {ask.note}"
+
+
+# --- slots -----------------------------------------------------------------------------------------------------------
+
+
+def _number_slots(subject: Subject) -> Repairs:
+    wrong = [
+        (each, side, due)
+        for each, due in slots_due(subject.asked, subject.around.policy.slotted)
+        for side in (LIMITS, REQUESTS)
+        if not says(written_slots(each, side), due)
+    ]
+    notes = [
+        f"{each.place.where} {names.SLOT}: {text} became {due}: only Halfcard asks for it"
+        for each, side, due in wrong
+        if (text := written_slots(each, side)) is not None
+    ]
+    return Repairs(tuple(_numbered(*each) for each in wrong), tuple(dict.fromkeys(notes)))
+
+
+def _numbered(asked: Asked, side: str, due: int) -> Change:
+    """Whoever is due slots asks for something, so both sides are there once the amounts are filled in."""
+    pointer = _pointer(asked, side, names.SLOT)
+    if not due:
+        return Change("remove", pointer)
+    return Change("add" if written_slots(asked, side) is None else "replace", pointer, str(due))
 
 
 # --- core limit ------------------------------------------------------------------------------------------------------
@@ -237,7 +260,12 @@ def _restored(asked: Asked, stored: Asked) -> Iterator[Change]:
     same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
     for side in (LIMITS, REQUESTS):
         texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}
+        slots, slots_before = written_slots(asked, side), written_slots(stored, side)
+        if slots != slots_before:
+            texts[names.SLOT] = slots_before
         yield from _write(asked, side, {resource: text for resource, text in texts.items() if text is not None})
+        if slots_before is None and slots is not None:
+            yield Change("remove", _pointer(asked, side, names.SLOT))
 
 
 def _as_stored(ask: Ask, before: Ask, side: str) -> str | None:

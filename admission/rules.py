@@ -17,10 +17,12 @@ from halfcard.problems import (
     NODE_NAME,
     POLICY,
     SCHEDULER,
+    SLOTS,
     UNREPAIRED,
     WHOLE_MEMORY,
     Problem,
 )
+from halfcard.slots import says, slots_due, written_slots
 from halfcard.wanted import POLICIES
 
 from .core_limit import limits_of, whole_number_in
@@ -54,6 +56,24 @@ def _foreign_units(asked: Asked, ask: Ask) -> Iterator[Problem]:
 def _missing(asked: Asked) -> Iterator[Problem]:
     for ask in asked.wish.implied:
         yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), "nothing", f"add {ask.resource}: {ask.amount}")
+
+
+def slots_are_as_given(subject: Subject) -> Iterator[Problem]:
+    """Only of pods, and where repairs are over: until then another webhook may add containers or take them away.
+
+    A pod without the slots that are due is refused too: the node would start its container without a card, or with
+    every card that its image asks for, and call that a success.
+    """
+    if subject.around.stage is not Stage.FINAL:
+        return
+    for each, due in slots_due(subject.asked, subject.around.policy.slotted):
+        found = {side: text for side in (LIMITS, REQUESTS) if (text := written_slots(each, side)) is not None}
+        wrong = next((side for side, text in found.items() if not says(text, due)), None)
+        if wrong is not None:
+            fix = f"use {due}" if due else "remove it"
+            yield SLOTS.broken(each.field(wrong, names.SLOT), found[wrong], f"{fix}, or leave it to the webhook")
+        elif due and not found:
+            yield SLOTS.broken(each.field(LIMITS, names.SLOT), "nothing", f"add {names.SLOT}: {due}")
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ def policy_of(settings: Settings) -> Policy:
         default_core_limit=settings.default_core_limit,
         placement=_placement(settings),
         templates=settings.templates,
+        slotted=settings.slotted(),
     )
 
 

@@ -19,6 +19,8 @@ from admission.policy import Policy
 from admission.registration import configurations
 from admission.review import ALLOWED
 from certs import keeper, plan
+from deviceplugin import metrics as agent_metrics
+from deviceplugin import usage_metrics
 from extender import forwarding
 from extender import metrics as extender_metrics
 from extender import wire as extender_wire
@@ -167,13 +169,17 @@ def settings_reference() -> str:
         (installation.VcudaPrefix, "vcuda_prefixes"),
         (installation.TolerationSetting, "add_tolerations"),
     ):
-        keys = ", ".join(_key(name, field) for name, field in _fields(model))
-        parts.append(f"An entry of {code(of)} has {keys}.")
+        parts.append(f"An entry of {code(of)} has {_keys(model)}.")
+    parts.append(f"{code('time_slicing')} has {_keys(installation.TimeSlicing)}.")
     return "\n\n".join(parts)
 
 
 def _fields(model: type[BaseModel]) -> Iterable[tuple[str, Any]]:
     return model.model_fields.items()
+
+
+def _keys(model: type[BaseModel]) -> str:
+    return ", ".join(_key(name, field) for name, field in _fields(model))
 
 
 def _key(name: str, field: Any) -> str:
@@ -232,9 +238,12 @@ def records() -> str:
 
 def metrics() -> str:
     """Every metric of the registries, with the labels that it really has."""
-    found = {_exposed(each): each for each in (*_of_admission().collect(), *_of_extender().collect())}
-    rows = ((code(name), each.type, _labels(each), each.documentation) for name, each in sorted(found.items()))
-    return table(("metric", "type", "labels", "meaning"), rows)
+    registries = (_of_admission(), _of_extender(), _of_agent())
+    found = {_exposed(each): each for registry in registries for each in registry.collect()}
+    counted = [(code(name), each.type, _labels(each), each.documentation) for name, each in found.items()]
+    gauges = usage_metrics.FAMILIES
+    seen = [(code(each.name), "gauge", ", ".join(map(code, each.labels)), each.help) for each in gauges]
+    return table(("metric", "type", "labels", "meaning"), sorted([*counted, *seen]))
 
 
 def _of_admission() -> CollectorRegistry:
@@ -250,6 +259,15 @@ def _of_extender() -> CollectorRegistry:
     counted = extender_metrics.Metrics(registry)
     counted.answered("filter", "ok", 0.0)
     counted.watch(leading=lambda: 1, nodes=lambda: 0, doubts=lambda: 0)
+    return registry
+
+
+def _of_agent() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    counted = agent_metrics.Metrics(registry, is_made_up=False)
+    counted.answered("allocate", "ok", 0.0)
+    counted.failed_admission("")
+    counted.registered("")
     return registry
 
 

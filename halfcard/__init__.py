@@ -6,6 +6,7 @@ quantity    an amount in Kubernetes' spelling, exact (`quantity.py`)
 dialect     one system's words for GPUs: resource names, units, rules (`dialects/`)
 ask         one resource of one container: what is written, what it means (`asks.py`)
 claim       what a container needs, whatever the dialect (`claims.py`)
+slot        what carries a container's identity to the node where its amounts cannot (`slots.py`)
 share       a claim on part of a card; the opposite of exclusive
 problem     a rule broken in one place: where, got, rule, fix (`problems.py`)
 cost        what a pod is charged for in a quota (`cost.py`)

@@ -97,6 +97,11 @@ class Asked(NamedTuple):
     def claim(self) -> Claim | None:
         return self.wish.claim
 
+    def amounts(self, side: str) -> Amounts:
+        """All that stands there, also what means no GPU."""
+        container = self.place.container
+        return container.limits if side == LIMITS else container.requests
+
     def field(self, side: str, resource: str) -> str:
         return f"{self.place.where}.{_field(side, resource)}"
 

@@ -205,6 +205,14 @@ POLICY = Rule(
     "the policy must be one by which Halfcard chooses cards",
     "A misspelled policy would be left out without a word, and the cards chosen in another way than was asked for.",
 )
+SLOTS = Rule(
+    "HC015",
+    _DENY,
+    f"the number of {names.SLOT} is Halfcard's to say",
+    "Resources that are counted in MiB have too many units for device ids of their own. By these ids the node agent"
+    " knows which container is starting: without them it would start without its card, and with as many as another"
+    " container of its pod has, with the other's.",
+)
 OWNED = Rule(
     "HC020",
     _DENY,

@@ -5,20 +5,23 @@ Every mistake in the file is told at once, with its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import MOST_REPLICAS, Dealings
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
+from halfcard.placing.totals import counted_in_mib, servable
 from halfcard.problems import RULES, Severity
 from halfcard.wanted import POLICIES
 
 _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
 class SettingsError(Exception):
@@ -41,6 +44,26 @@ class TolerationSetting(_Model):
     operator: Literal["Exists", "Equal"] = "Exists"
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+
+class TimeSlicing(_Model):
+    """NVIDIA's ConfigMap of named configurations; a node's label says which of them it takes."""
+
+    config: str
+    default: Annotated[str, Field(pattern=_CONFIG_KEY)] = "any"
+
+    @field_validator("config")
+    @classmethod
+    def _names_a_config_map(cls, wanted: str) -> str:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?", wanted):
+            raise ValueError(f'got "{wanted}"; write NAMESPACE/NAME of a ConfigMap, such as gpu-operator/time-slicing')
+        return wanted
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Namespace and name of the ConfigMap."""
+        namespace, _, name = self.config.partition("/")
+        return namespace, name
 
 
 class Settings(_Model):
@@ -90,10 +113,33 @@ class Settings(_Model):
     add_tolerations: list[TolerationSetting] = []
     """Added to GPU pods."""
 
+    node_resources: list[str] = [names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU]
+    """Under which names node agents offer their cards. Containers that ask for one that is counted in MiB are given
+    `halfcard.dev/slot` as well."""
+
+    time_slicing: TimeSlicing | None = None
+    """The ConfigMap of NVIDIA's plugin by which node agents sell time slices of cards; a node's label
+    `nvidia.com/device-plugin.config` says which of its configurations counts there."""
+
+    hami_device_split: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
+    """To how many containers a node agent offers one card under `nvidia.com/gpu` where they add HAMi's memory or
+    cores."""
+
     @field_validator("dialects")
     @classmethod
     def _known_dialects(cls, wanted: list[str]) -> list[str]:
         return _known("dialect", wanted, [dialect.name for dialect in ALL])
+
+    @field_validator("node_resources")
+    @classmethod
+    def _nodes_can_offer(cls, wanted: list[str], info: ValidationInfo) -> list[str]:
+        if {"dialects", "vcuda_prefixes"} - info.data.keys():
+            return wanted  # they are wrong themselves, and say so
+        if twice := sorted({each for each in wanted if wanted.count(each) > 1}):
+            raise ValueError(f"{', '.join(twice)}: name it once")
+        words = Dialects((*Dialects.named(info.data["dialects"]).table, *_prefixed(info.data["vcuda_prefixes"])))
+        prefixes = [dialect.prefix for dialect in words.table if isinstance(dialect, Vcuda)]
+        return _known("resource", wanted, sorted(servable(prefixes) & words.resources))
 
     @field_validator("packing")
     @classmethod
@@ -128,7 +174,16 @@ class Settings(_Model):
 
     def words(self) -> Dialects:
         """What resources mean here."""
-        return Dialects((*self._chosen(), *self._prefixed()))
+        return Dialects((*self._chosen(), *_prefixed(self.vcuda_prefixes)))
+
+    def offered(self) -> tuple[str, ...]:
+        """What node agents offer: of the defaults only what is spoken."""
+        spoken = self.words().resources
+        return tuple(resource for resource in self.node_resources if resource in spoken)
+
+    def slotted(self) -> frozenset[str]:
+        """Those of them of which kubelet hands out no ids."""
+        return frozenset(each for each in self.offered() if counted_in_mib(each, self._aliyun_unit_mib))
 
     def prefixes(self) -> dict[str, str]:
         """The domains of gpu-manager's resources, by dialect."""
@@ -147,8 +202,9 @@ class Settings(_Model):
         chosen = Dialects.named(self.dialects).table
         return [Aliyun(self._aliyun_unit_mib) if isinstance(dialect, Aliyun) else dialect for dialect in chosen]
 
-    def _prefixed(self) -> list[Dialect]:
-        return [Vcuda(each.prefix, each.prefix, each.memory_alone) for each in self.vcuda_prefixes]
+
+def _prefixed(wanted: list[VcudaPrefix]) -> list[Dialect]:
+    return [Vcuda(each.prefix, each.prefix, each.memory_alone) for each in wanted]
 
 
 def _known(what: str, wanted: list[str], known: list[str]) -> list[str]:

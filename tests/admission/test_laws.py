@@ -35,6 +35,7 @@ LAW: Final = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 GPU: Final = Dialects().resources
+COUNTED: Final = GPU | {names.SLOT}
 policies = st.sampled_from(wild.POLICIES)
 
 # --- what a patch may do ------------------------------------------------------------------------------------------
@@ -157,7 +158,10 @@ def defaulted(obj: Json) -> Json:
 def amounts(obj: Json) -> list[Any]:
     spec = obj["spec"]
     return [
-        {side: {key: text for key, text in (side_amounts or {}).items() if key in GPU} for side, side_amounts in found}
+        {
+            side: {key: text for key, text in (side_amounts or {}).items() if key in COUNTED}
+            for side, side_amounts in found
+        }
         for container in (*spec["containers"], *spec.get("initContainers", ()))
         if (found := [(side, container.get("resources", {}).get(side)) for side in ("limits", "requests")])
     ]

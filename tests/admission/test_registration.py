@@ -94,6 +94,7 @@ def test_a_second_look_is_wanted_where_another_webhook_changes_the_object() -> N
     "word",
     [
         *sorted(DIALECTS.resources),
+        names.SLOT,
         *names.WIDENING_ENV,
         *names.OWNED_PREFIXES,
         *names.OWNED_SUFFIXES,

@@ -17,6 +17,7 @@ from .judging import CORE, CORE_LIMIT, MARK, MEMORY, Json
 
 POLICIES: Final = (
     Policy(),
+    Policy(slotted=frozenset({names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM})),
     Policy(default_core_limit=False),
     Policy(
         placement=Placement("gpu-scheduler", "nvidia", (Toleration("gpu", "Exists"), Toleration("b", "Equal", "c"))),
@@ -57,7 +58,7 @@ strange = st.one_of(
 )
 counts = st.sampled_from(["1", "2", 3, "100", "2048", "1k"])
 gpu_resources = st.sampled_from(sorted(frozenset[str]().union(*(dialect.resources for dialect in ALL))))
-resources = st.one_of(gpu_resources, st.sampled_from(["cpu", "memory", "example.com/fpga"]))
+resources = st.one_of(gpu_resources, st.sampled_from(["cpu", "memory", "example.com/fpga", names.SLOT]))
 
 
 @st.composite
@@ -68,7 +69,7 @@ def honest_amounts(draw: st.DrawFn) -> Json:
     vcuda = st.fixed_dictionaries({core: cores, units: memory})
     hami = st.dictionaries(st.sampled_from(sorted((names.HAMI_GPUMEM, names.HAMI_GPUCORES))), counts, min_size=1)
     single = st.dictionaries(gpu_resources, counts, min_size=1, max_size=1)
-    other = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1.5"))
+    other = st.dictionaries(st.sampled_from(["cpu", "memory", names.SLOT]), st.sampled_from(["1.5", "1"]))
     return {**draw(other), **draw(st.one_of(vcuda, vcuda, hami, single))}
 
 

@@ -7,11 +7,11 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,9 +30,13 @@ from .users import User
 TRUSTED_USER: Final = "peer-agent"
 """Named in the installation's settings, like the node agent of a system that people come from."""
 
+OFFERED: Final = names.VOLCANO_GPU_MEMORY
+"""By the nodes' agents: counted in MiB, so that its containers get slots."""
+
 _ROOT: Final = Path(__file__).parents[2]
 _RBAC: Final = _ROOT / "deploy" / "rbac"
 _ACCOUNT: Final = "halfcard-admission"
+_AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _COUNTED: Final = ("halfcard_admission_decisions_total", "halfcard_admission_http_errors_total")
 _HTTPS: Final = 443
 
@@ -69,17 +73,21 @@ class Replica:
 
 
 class Installation:
-    def __init__(self, cluster: Cluster, *, exempt: Sequence[str] = ()) -> None:
-        """The settings are the defaults but for one trusted user and the namespaces that are exempt."""
+    def __init__(
+        self, cluster: Cluster, *, exempt: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """The settings are the defaults but for one trusted user, exempt namespaces, nodes that offer MiB, and these."""
         self.cluster = cluster
         self.replicas: list[Replica] = []
         cluster.create_namespace(names.NAMESPACE)
         self._must("apply", "-f", str(_RBAC))
         self.account: User = cluster.service_account(names.NAMESPACE, _ACCOUNT)
         self.extender: User = cluster.service_account(names.NAMESPACE, names.EXTENDER_SERVICE)
+        self.agent: User = cluster.service_account(names.NAMESPACE, _AGENT)
         self._tls = self._certificate()
         self._settings = cluster.folder / "halfcard.yaml"
-        self._settings.write_text(json.dumps({"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt]}))
+        own = {"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt], "node_resources": [OFFERED]}
+        self._settings.write_text(json.dumps({**own, **(settings or {})}))
         self._started = 0
 
     def _certificate(self) -> Path:

@@ -94,6 +94,60 @@ def test_the_extender_may_do_nothing_more(webhook: Installation, verb: str, what
     assert not may(webhook, webhook.extender, verb, what)
 
 
+# --- agent --------------------------------------------------------------------------------------------------------
+
+_SLICES: Final = "configmaps/time-slicing-config"
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [
+        *((verb, "pods") for verb in ("get", "list", "watch", "patch")),
+        *((verb, "nodes") for verb in ("list", "watch", "patch")),
+        ("patch", "nodes --subresource=status"),
+    ],
+)
+def test_the_agent_follows_its_node_and_pods_and_says_what_there_is(
+    webhook: Installation, verb: str, what: str
+) -> None:
+    assert may(webhook, webhook.agent, verb, what)
+
+
+def test_the_agent_tells_of_its_node_where_events_of_nodes_are(webhook: Installation) -> None:
+    assert may(webhook, webhook.agent, "create", "events", "--namespace=default")
+    assert not may(webhook, webhook.agent, "patch", "events", "--namespace=default")
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_the_agent_reads_one_config_map(webhook: Installation, verb: str) -> None:
+    assert may(webhook, webhook.agent, verb, _SLICES, f"--namespace={names.NAMESPACE}")
+    assert not may(webhook, webhook.agent, verb, "configmaps/other", f"--namespace={names.NAMESPACE}")
+    assert not may(webhook, webhook.agent, verb, _SLICES, f"--namespace={names.KUBE_SYSTEM}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [
+        ("create", "pods"),
+        ("update", "pods"),
+        ("delete", "pods"),
+        ("create", "pods --subresource=binding"),
+        ("patch", "pods --subresource=status"),
+        ("create", "pods --subresource=exec"),
+        ("update", "nodes"),
+        ("delete", "nodes"),
+        ("update", "nodes --subresource=status"),
+        ("get", "nodes --subresource=proxy"),
+        ("create", "events"),
+        ("get", "secrets"),
+        ("list", "configmaps"),
+        ("*", "*"),
+    ],
+)
+def test_the_agent_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
+    assert not may(webhook, webhook.agent, verb, what)
+
+
 # --- what is shipped ----------------------------------------------------------------------------------------------
 
 
@@ -109,6 +163,6 @@ def test_every_account_that_is_shipped_lives_in_halfcards_namespace() -> None:
     assert {each["name"] for each in subjects} == {each["name"] for each in accounts}
 
 
-def test_the_extenders_account_is_the_user_whom_admission_trusts(webhook: Installation) -> None:
-    assert webhook.extender.name == names.EXTENDER_SERVICE_ACCOUNT
+def test_our_accounts_are_the_users_whom_admission_trusts(webhook: Installation) -> None:
+    assert {webhook.extender.name, webhook.agent.name} == names.OWN_USERS
     assert names.EXTENDER_SERVICE in {item["metadata"]["name"] for item in shipped()}

@@ -18,6 +18,7 @@ import pytest
 from admission.__main__ import _parser as admission_parser
 from certs.__main__ import _parser as certs_parser
 from cli.__main__ import parser as cli_parser
+from deviceplugin.arguments import add_arguments as add_agent_arguments
 from docs.fragments import FRAGMENTS
 from docs.regions import refreshed, used
 from extender.__main__ import _parser as extender_parser
@@ -132,6 +133,9 @@ def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield from _below(cli_parser())
     yield admission_parser()
     yield extender_parser()
+    agent = argparse.ArgumentParser(add_help=False)
+    add_agent_arguments(agent)
+    yield agent
     yield from _below(certs_parser())
     check = argparse.ArgumentParser(add_help=False)
     check.add_argument("--check")  # of docs/generate.py

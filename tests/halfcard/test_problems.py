@@ -40,6 +40,7 @@ CODES: Final = {
     "HC012": "ONE_KIND",
     "HC013": "PER_CENT",
     "HC014": "POLICY",
+    "HC015": "SLOTS",
     "HC020": "OWNED",
     "HC021": "ENV_WIDENS",
     "HC022": "ENV_LOOSENS",

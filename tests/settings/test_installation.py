@@ -88,12 +88,73 @@ def test_a_known_prefix_can_be_given_other_rules() -> None:
         ({"add_tolerations": [{"key": "gpu", "effect": "Sometimes"}]}, "add_tolerations.0.effect"),
         ({"trusted_users": "root"}, "trusted_users"),
         ({"default_core_limit": []}, "default_core_limit"),
+        ({"node_resources": [names.VCUDA_CORE, names.VCUDA_CORE]}, "node_resources"),
+        ({"time_slicing": {"config": "gpu-operator"}}, "time_slicing.config"),
+        ({"time_slicing": {"config": "a/b/c"}}, "time_slicing.config"),
+        ({"time_slicing": {}}, "time_slicing.config"),
+        ({"time_slicing": {"config": "a/b", "default": "../x"}}, "time_slicing.default"),
+        ({"hami_device_split": 0}, "hami_device_split"),
+        ({"hami_device_split": 2000}, "hami_device_split"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(raw: dict[str, Any], place: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings(raw)
     assert str(refused.value).startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize(
+    ("resource", "beside"),
+    [
+        ("nvidia.com/gpus", {}),
+        (names.HAMI_GPUMEM, {}),
+        (names.SLOT, {}),
+        (names.TUYA_SGPU, {"dialects": ["tencent"]}),
+        ("gpu.example.com/vcuda-core", {}),
+    ],
+)
+def test_what_no_node_can_offer_here_is_refused_and_what_it_can_is_told(resource: str, beside: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_settings({**beside, "node_resources": [resource]})
+    assert str(refused.value).startswith(f"node_resources: unknown resource {resource}; use ")
+    assert names.VCUDA_CORE in str(refused.value)
+
+
+def test_every_resource_that_is_told_can_be_offered() -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_settings({"node_resources": ["x"]})
+    for resource in str(refused.value).partition("; use ")[2].split(", "):
+        assert read_settings({"node_resources": [resource]}).offered() == (resource,)
+
+
+def test_a_company_offers_cards_under_its_own_domain() -> None:
+    raw = {"vcuda_prefixes": [{"prefix": "gpu.example.com"}], "node_resources": ["gpu.example.com/vcuda-core"]}
+    assert read_settings(raw).offered() == ("gpu.example.com/vcuda-core",)
+
+
+def test_by_default_a_node_offers_what_is_spoken() -> None:
+    assert read_settings({}).offered() == (names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU)
+    assert read_settings({"dialects": ["nvidia"]}).offered() == (names.NVIDIA_GPU,)
+
+
+def test_what_is_counted_in_mib_goes_by_slots() -> None:
+    wanted = [names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER, names.ALIYUN_GPU_MEM]
+    assert read_settings({"node_resources": wanted}).slotted() == {names.VOLCANO_GPU_MEMORY}
+    in_mib = read_settings({"node_resources": wanted, "aliyun_memory_unit": "MiB"})
+    assert in_mib.slotted() == {names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM}
+    assert read_settings({}).slotted() == set()
+
+
+def test_a_mistake_elsewhere_is_not_told_again_about_the_resources_of_nodes() -> None:
+    with pytest.raises(SettingsError) as refused:
+        read_settings({"dialects": ["klingon"], "node_resources": [names.TUYA_SGPU]})
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_time_slices_are_described_by_a_config_map() -> None:
+    slicing = read_settings({"time_slicing": {"config": "gpu-operator/time-slicing-config"}}).time_slicing
+    assert slicing is not None
+    assert (slicing.place, slicing.default) == (("gpu-operator", "time-slicing-config"), "any")
 
 
 def test_all_mistakes_are_told_at_once() -> None:

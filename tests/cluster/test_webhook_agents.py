@@ -1,0 +1,135 @@
+"""A node's agent writes about its own node and the pods there, and of those only what is its to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from halfcard import names
+
+from .client import Answer
+from .installation import Installation
+from .manifests import plain
+from .objects import Object
+from .users import User
+
+HERE, THERE = "node-here", "node-there"
+RECORDS: Final = {names.PLACEMENT: '{"node": "x", "cards": {}}', "tencent.com/predicate-gpu-idx-0": "1"}
+_MERGE: Final = "application/merge-patch+json"
+_DAEMON_SET: Final = Path(__file__).parents[2] / "deploy" / "agent"
+_AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
+_ACCOUNTS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """As its pod on a node, with the token that kubelet gives it there, or by a token made by hand."""
+
+    webhook: Installation
+    space: str
+    user: User
+
+    def patch(self, path: str, change: Object) -> Answer:
+        return self.webhook.cluster.client.request(self.user, "PATCH", path, change, content_type=_MERGE)
+
+    def annotate(self, path: str, annotations: Mapping[str, str | None]) -> Answer:
+        return self.patch(path, {"metadata": {"annotations": annotations}})
+
+    def pod_on(self, node: str) -> str:
+        """The path of somebody's pod there."""
+        spec = {"nodeName": node} if node else {"schedulerName": "nobody"}
+        return made(self.webhook, self.space, f"pod-of-{node or 'none'}", spec)
+
+
+def made(webhook: Installation, space: str, name: str, spec: Mapping[str, Any]) -> str:
+    pod = plain(name)
+    pod["spec"] |= spec
+    webhook.cluster.client.request(webhook.cluster.admin, "POST", f"/api/v1/namespaces/{space}/pods", pod).must()
+    return f"/api/v1/namespaces/{space}/pods/{name}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nodes(webhook: Installation) -> None:
+    for node in (HERE, THERE):
+        webhook.cluster.add_node(node, {})
+
+
+@pytest.fixture(scope="module")
+def token(webhook: Installation) -> str:
+    """Bound to the agent's pod on its node."""
+    own = made(webhook, names.NAMESPACE, "agent-here", {"nodeName": HERE, "serviceAccountName": _AGENT})
+    uid = webhook.cluster.request("GET", own).must()["metadata"]["uid"]
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "agent-here", "uid": uid}
+    asked = webhook.cluster.request("POST", f"{_ACCOUNTS}/{_AGENT}/token", {"spec": {"boundObjectRef": bound}})
+    return str(asked.must()["status"]["token"])
+
+
+@pytest.fixture
+def agent(webhook: Installation, space: str, token: str) -> Agent:
+    return Agent(webhook, space, webhook.cluster.users.by_token(names.AGENT_SERVICE_ACCOUNT, token))
+
+
+@pytest.fixture
+def unbound(webhook: Installation, space: str) -> Agent:
+    return Agent(webhook, space, webhook.cluster.service_account(names.NAMESPACE, _AGENT))
+
+
+def refused(answer: Answer) -> str:
+    assert answer.status in {403, 422}, answer
+    return str(answer.body["message"])
+
+
+def test_it_records_cards_on_a_pod_of_its_node_and_takes_a_record_back(agent: Agent) -> None:
+    pod = agent.pod_on(HERE)
+    assert agent.annotate(pod, RECORDS).ok
+    assert agent.annotate(pod, dict.fromkeys(RECORDS)).ok
+
+
+@pytest.mark.parametrize(("node", "called"), [(THERE, THERE), ("", "no node yet")])
+def test_it_records_nothing_on_other_pods(agent: Agent, node: str, called: str) -> None:
+    why = refused(agent.annotate(agent.pod_on(node), RECORDS))
+    assert f"the node agent of {HERE} may only write about its own node; this is of {called}" in why
+
+
+def test_it_says_what_its_own_node_has_and_no_other(agent: Agent) -> None:
+    inventory = {names.INVENTORY: "[]"}
+    assert agent.annotate(f"/api/v1/nodes/{HERE}", inventory).ok
+    assert f"this is of {THERE}" in refused(agent.annotate(f"/api/v1/nodes/{THERE}", inventory))
+
+
+def test_it_writes_the_totals_of_its_own_node_and_no_others(agent: Agent) -> None:
+    totals = {"status": {"capacity": {names.VOLCANO_GPU_MEMORY: "15109"}}}
+    assert agent.patch(f"/api/v1/nodes/{HERE}/status", totals).ok
+    assert f"this is of {THERE}" in refused(agent.patch(f"/api/v1/nodes/{THERE}/status", totals))
+
+
+def test_it_changes_no_spec(agent: Agent) -> None:
+    assert "changes no spec" in refused(agent.patch(agent.pod_on(HERE), {"spec": {"activeDeadlineSeconds": 1}}))
+    assert "changes no spec" in refused(agent.patch(f"/api/v1/nodes/{HERE}", {"spec": {"unschedulable": True}}))
+
+
+def test_it_changes_nothing_else_of_a_pod(agent: Agent) -> None:
+    pod = agent.pod_on(HERE)
+    assert "changes no label" in refused(agent.patch(pod, {"metadata": {"labels": {"app": "x"}}}))
+    assert "this is note" in refused(agent.annotate(pod, {**RECORDS, "note": "x"}))
+
+
+def test_a_token_that_tells_no_node_may_write_about_every_node_but_no_more(unbound: Agent) -> None:
+    pod = unbound.pod_on(THERE)
+    assert unbound.annotate(pod, RECORDS).ok
+    assert unbound.annotate(f"/api/v1/nodes/{HERE}", {names.INVENTORY: "[]"}).ok
+    assert "this is note" in refused(unbound.annotate(pod, {"note": "x"}))
+
+
+def test_its_daemon_set_is_one_that_the_api_server_takes(webhook: Installation) -> None:
+    done = webhook.cluster.kubectl("apply", "--dry-run=server", "-f", str(_DAEMON_SET))
+    assert done.code == 0 and "Warning" not in done.stderr, done.stderr
+
+
+def test_others_are_not_held_to_it(agent: Agent) -> None:
+    admin = Agent(agent.webhook, agent.space, agent.webhook.cluster.admin)
+    assert admin.annotate(admin.pod_on(THERE), {"note": "x"}).ok

@@ -1,0 +1,103 @@
+"""Slots on a real API server: they come with the pod, nobody else writes them, and nobody pays for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from halfcard import names
+from tests.builders import pod
+
+from .installation import OFFERED, Installation
+from .manifests import complete, resource_quota, resources, workload
+from .objects import Object
+from .users import User
+
+MIB: Final = {OFFERED: "2048"}
+
+
+def sharing(name: str, **also: str) -> Object:
+    asked = {**MIB, **also}
+    return complete(pod(name).container(limits=asked).container("initContainers", limits=asked))
+
+
+def numbers(stored: Object) -> list[Any]:
+    """Under limits of the app container and of the init container; requests are as many."""
+    found = [resources(stored), resources(stored, "initContainers")]
+    assert all(each["limits"].get(names.SLOT) == each["requests"].get(names.SLOT) for each in found)
+    return [each["limits"].get(names.SLOT) for each in found]
+
+
+@pytest.fixture
+def tenant(webhook: Installation, space: str) -> User:
+    return webhook.cluster.tenant(space, "alice")
+
+
+def test_each_container_gets_its_own_number(webhook: Installation, space: str, tenant: User) -> None:
+    assert numbers(webhook.create(space, sharing("p"), user=tenant).must()) == ["1", "2"]
+
+
+def test_a_number_that_a_tenant_writes_is_put_right(webhook: Installation, space: str, tenant: User) -> None:
+    assert numbers(webhook.create(space, sharing("p", **{names.SLOT: "7"}), user=tenant).must()) == ["1", "2"]
+
+
+def test_the_same_file_applies_a_second_time(webhook: Installation, space: str) -> None:
+    for _ in range(2):
+        done = webhook.kubectl(space, "apply", "-f-", item=sharing("p"))
+        assert done.code == 0, done.stderr
+    assert numbers(webhook.get(space, "pod", "p")) == ["1", "2"]
+
+
+def test_an_update_that_leaves_the_number_out_gets_it_back(webhook: Installation, space: str) -> None:
+    """Kubernetes would refuse it: resources of a pod do not change."""
+    stored = webhook.create(space, sharing("p")).must()
+    del stored["metadata"]["resourceVersion"]  # the scheduler has written since
+    for container in (*stored["spec"]["containers"], *stored["spec"]["initContainers"]):
+        for side in ("limits", "requests"):
+            del container["resources"][side][names.SLOT]
+    done = webhook.kubectl(space, "replace", "-f-", item=stored)
+    assert done.code == 0, done.stderr
+    assert numbers(webhook.get(space, "pod", "p")) == ["1", "2"]
+
+
+def test_pods_of_a_controller_are_numbered_and_its_template_is_not(webhook: Installation, space: str) -> None:
+    stored = webhook.create(space, workload("ReplicaSet", "r", sharing("p"))).must()
+    assert names.SLOT not in json.dumps(stored)
+    pods = f"/api/v1/namespaces/{space}/pods"
+    webhook.cluster.wait_until(lambda: webhook.cluster.request("GET", pods).must()["items"], what="the pod")
+    assert numbers(webhook.cluster.request("GET", pods).must()["items"][0]) == ["1", "2"]
+
+
+def test_a_quota_of_what_is_shared_charges_no_slots(webhook: Installation, space: str) -> None:
+    webhook.create(space, resource_quota("q", {f"requests.{OFFERED}": "4096"})).must()
+    webhook.create(space, sharing("p")).must()
+    used = webhook.get(space, "resourcequota", "q")["status"]["used"]
+    assert used == {f"requests.{OFFERED}": "2048"}
+
+
+def test_a_pod_that_was_not_numbered_is_refused(webhook: Installation, space: str, tenant: User) -> None:
+    with without_mutating(webhook):
+        refused = webhook.create(space, sharing("p"), user=tenant)
+    assert refused.status == 403
+    assert f'got "nothing"; the number of {names.SLOT} is Halfcard\'s to say' in refused.body["message"]
+    assert f"add {names.SLOT}: 2 [HC015]" in refused.body["message"]
+
+
+@contextmanager
+def without_mutating(webhook: Installation) -> Iterator[None]:
+    """As where the mutating webhook could not be reached, which fails open."""
+    kind = "mutatingwebhookconfiguration"
+    assert webhook.cluster.kubectl("delete", kind, "halfcard").code == 0
+
+    def silent() -> bool:
+        before = webhook.calls(names.MUTATE_PODS_PATH)
+        webhook.create("default", sharing("probe"), dry_run=True)
+        return webhook.calls(names.MUTATE_PODS_PATH) == before
+
+    webhook.cluster.wait_until(silent, what="the API server to mutate no longer")
+    yield
+    webhook.register()

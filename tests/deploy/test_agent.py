@@ -1,0 +1,141 @@
+"""The node agent's manifests: what its process reads, in the words of the code, and no more power than it needs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+import deviceplugin
+from deviceplugin.arguments import add_arguments
+from halfcard import names
+from halfcard.owned import is_owned
+from settings.installation import read_settings
+
+_DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+_ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
+_VERBS: Final = ("- get", "- list", "- watch", "- patch", "- create")
+_FILES: Final = (
+    _DEPLOY / "agent" / "daemonset.yaml",
+    _DEPLOY / "rbac" / "agent.yaml",
+    _DEPLOY / "rbac" / "agent-own-node.yaml",
+)
+
+
+def shipped(kind: str) -> Any:
+    found = [item for file in _FILES for item in yaml.safe_load_all(file.read_text()) if item["kind"] == kind]
+    (item,) = found
+    return item
+
+
+POD: Final = shipped("DaemonSet")["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+
+
+# --- the process
+
+
+def test_the_arguments_are_the_processs() -> None:
+    read = arguments(each.replace("$(NODE_NAME)", "n") for each in CONTAINER["args"])
+    assert (read.node, CONTAINER["command"]) == ("n", ["python", "-m", deviceplugin.__name__])
+    assert mounted(str(read.settings.parent)) == {"configMap": {"name": "halfcard-settings"}}
+
+
+def test_everything_that_it_reads_or_writes_on_its_node_is_mounted_at_the_same_place() -> None:
+    read = arguments()
+    folders = [read.kubelet_plugins, read.pod_resources.parent, read.cdi_dir, read.state_dir]
+    for folder in {*map(str, folders), *names.CDI_FOLDERS, "/sys/fs/cgroup"}:
+        assert mounted(folder)["hostPath"]["path"] == folder
+
+
+def test_only_where_it_writes_it_may_write() -> None:
+    read = arguments()
+    writable = {mount["mountPath"] for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly")}
+    assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir)}
+
+
+def test_the_settings_beside_it_are_the_defaults() -> None:
+    text = shipped("ConfigMap")["data"]["settings.yaml"]
+    assert read_settings(yaml.safe_load(text)) == read_settings({})
+
+
+def test_it_is_asked_at_the_paths_and_the_port_that_it_serves() -> None:
+    (port,) = CONTAINER["ports"]
+    assert port["containerPort"] == port["hostPort"] == names.AGENT_PORT
+    assert CONTAINER["startupProbe"]["httpGet"] == {"path": names.HEALTH_PATH, "port": port["name"]}
+    assert CONTAINER["readinessProbe"]["httpGet"] == {"path": names.READY_PATH, "port": port["name"]}
+
+
+def test_it_sees_all_cards_and_only_to_count_them() -> None:
+    env = {each["name"]: each.get("value") for each in CONTAINER["env"]}
+    assert env[names.VISIBLE_DEVICES] == "all"
+    assert env["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
+
+
+# --- what it may do
+
+
+def test_it_is_as_weak_as_it_can_be() -> None:
+    may = CONTAINER["securityContext"]
+    assert (may["privileged"], may["allowPrivilegeEscalation"], may["readOnlyRootFilesystem"]) == (False, False, True)
+    assert may["capabilities"] == {"drop": ["ALL"]}
+    assert not POD.get("hostNetwork") and not POD.get("hostIPC")
+
+
+def test_it_runs_as_the_account_that_admission_trusts_and_on_the_nodes_that_are_given_to_it() -> None:
+    assert shipped("ServiceAccount")["metadata"] == {"name": POD["serviceAccountName"], "namespace": names.NAMESPACE}
+    assert POD["serviceAccountName"] == _ACCOUNT
+    assert POD["nodeSelector"] == {names.AGENT_LABEL: "true"}
+
+
+def test_every_right_and_every_mount_says_why() -> None:
+    rights = [line for line in _FILES[1].read_text().splitlines() if line.strip().startswith(_VERBS)]
+    mounts = _FILES[0].read_text().partition("volumeMounts:")[2].partition("volumes:")[0].splitlines()
+    mounted = [line for line in mounts if "- name:" in line and "settings" not in line]
+    assert len(rights) >= 11 and len(mounted) == 6
+    assert [line for line in (*rights, *mounted) if "#" not in line] == []
+
+
+def test_a_policy_holds_it_to_its_own_node_and_to_records() -> None:
+    policy, binding = shipped("ValidatingAdmissionPolicy"), shipped("ValidatingAdmissionPolicyBinding")
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    (condition,) = policy["spec"]["matchConditions"]
+    assert condition["expression"] == f"request.userInfo.username == '{names.AGENT_SERVICE_ACCOUNT}'"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        names.PLACEMENT,
+        f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0",
+        f"{names.TENCENT}{names.GPU_ASSIGNED_SUFFIX}",
+        names.ALIYUN_INDEX,
+        names.VOLCANO_INDEX,
+        names.VOLCANO_TIME,
+    ],
+)
+def test_the_policy_allows_every_record_that_the_code_writes(key: str) -> None:
+    variables = shipped("ValidatingAdmissionPolicy")["spec"]["variables"]
+    (text,) = (each["expression"] for each in variables if each["name"] == "foreign")
+    prefixes = re.findall(r"startsWith\('([^']+)'\)", text)
+    parts = re.findall(r"contains\('([^']+)'\)", text)
+    assert key.startswith(tuple(prefixes)) or any(part in key for part in parts)
+    assert all(is_owned(f"{each}x") for each in prefixes) and all(is_owned(f"a.example{part}") for part in parts)
+
+
+def arguments(given: Iterable[str] = ()) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args([*given])
+
+
+def mounted(path: str) -> dict[str, Any]:
+    """The volume that stands there, without its name."""
+    (mount,) = (each for each in CONTAINER["volumeMounts"] if each["mountPath"] == path)
+    (volume,) = (each for each in POD["volumes"] if each["name"] == mount["name"])
+    return {key: value for key, value in volume.items() if key != "name"}
