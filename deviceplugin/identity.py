@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from halfcard.placing import ties
 from halfcard.placing.demand import Stage
+from halfcard.placing.ties import Given
 from halfcard.pods import INIT_CONTAINERS, Pod, places
 from halfcard.problems import printable
 from halfcard.quantity import InvalidQuantity, Quantity
@@ -99,25 +101,7 @@ def _count(amount: object) -> int:
 
 def candidates(asks: Sequence[Ask], listed: str, count: int) -> tuple[str, ...]:
     """The containers that may hold exactly these ids, of which there are `count`."""
-    if not listed:
-        return tuple(ask.container for ask in asks if ask.stage is Stage.INIT and ask.amount == count)
-    last = next((at for at, ask in enumerate(asks) if ask.container == listed), 0)
-    before = [at for at in range(last) if asks[at].stage is Stage.INIT and asks[at].amount == count]
-    return (*(asks[at].container for at in before if may_be_handed_on(asks, at, last)), listed)
-
-
-def may_be_handed_on(asks: Sequence[Ask], first: int, last: int) -> bool:
-    """Could exactly the ids of a plain init container be those of a later one that asks for as many?
-
-    Kubelet pools what plain init containers held. Each container takes from the pool first, whichever ids come, and
-    those that go on running keep what they took.
-    """
-    count, pool = asks[first].amount, 0
-    for at, ask in enumerate(asks[:last]):
-        if ask.stage is Stage.INIT:
-            pool = max(pool, ask.amount)
-        elif at > first and ask.amount > pool - count:
-            return False  # it took some of them, whatever it chose
-        else:
-            pool -= min(ask.amount, pool)
-    return True
+    last = next((at for at, ask in enumerate(asks) if listed and ask.container == listed), None)
+    given = [Given(ask.stage, ask.amount) for ask in asks]
+    found = tuple(asks[at].container for at in ties.candidates(given, last, count))
+    return found if last is not None or not listed else (listed,)

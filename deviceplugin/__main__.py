@@ -1,0 +1,69 @@
+"""`python -m deviceplugin`: the node agent beside kubelet.
+
+Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from kube.access import AccessError, from_kubeconfig, from_service_account
+from serving.lifecycle import Lifecycle, run
+from serving.log import Log
+from settings.file import settings_from
+from settings.installation import Settings, SettingsError
+
+from .arguments import add_arguments, place_of
+from .gpus.made_up import MadeUp, SpecError
+from .gpus.nvml import Nvml
+from .gpus.port import Gpus
+from .place import Agreed
+from .process import Agent
+
+BAD_ARGUMENTS: Final = 2
+COULD_NOT_START: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m deviceplugin", description=__doc__)
+    add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    log = Log(form=arguments.log)
+    try:
+        settings = settings_from(arguments.settings)
+        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+        gpus = _gpus(arguments)
+    except (SettingsError, AccessError, SpecError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+    if gpus.is_made_up:
+        log.warning("the cards of this node are made up: its containers get none", spec=arguments.fake_gpus)
+
+    async def serve(lifecycle: Lifecycle) -> None:
+        await Agent(access, gpus, agreed_of(settings), place_of(arguments), log).run(lifecycle)
+
+    return COULD_NOT_START if run(serve, log=log) else 0
+
+
+def _gpus(arguments: argparse.Namespace) -> Gpus:
+    return MadeUp(arguments.fake_gpus, arguments.node) if arguments.fake_gpus else Nvml()
+
+
+def agreed_of(settings: Settings) -> Agreed:
+    slicing = settings.time_slicing
+    return Agreed(
+        settings.words(),
+        settings.dealings(),
+        settings.prefixes(),
+        tuple(settings.offered()),
+        settings.hami_device_split,
+        slicing.place if slicing else None,
+        slicing.default if slicing else "",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

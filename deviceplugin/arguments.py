@@ -1,0 +1,60 @@
+"""The arguments of the agent."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from pathlib import Path
+
+from halfcard import names
+from serving.address import argument
+from serving.log import LogForm
+
+from .place import Place
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    parser.add_argument("--node", default=socket.gethostname(), metavar="NAME", help="this node (default %(default)s)")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument(
+        "--http",
+        type=argument,
+        default=f":{names.AGENT_PORT}",
+        metavar="ADDRESS",
+        help="metrics, usage and health, without TLS (default %(default)s)",
+    )
+    parser.add_argument(
+        "--fake-gpus", metavar="SPEC", help="offer cards that are not there, such as 4xT4, to try Halfcard"
+    )
+    parser.add_argument(
+        "--without-cdi", action="store_true", help="for runtimes older than containerd 2.0: cards by links"
+    )
+    _add_folders(parser)
+    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+
+
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    for argument_name, default, what in (
+        ("--device-root", "/dev", "the driver's device files"),
+        ("--kubelet-plugins", names.KUBELET_PLUGINS, "kubelet's folder of plugins' sockets"),
+        ("--pod-resources", names.KUBELET_POD_RESOURCES, "kubelet's socket that says who holds which devices"),
+        ("--cdi-dir", names.CDI_FOLDER, "where the runtime looks for descriptions of devices"),
+        ("--state-dir", names.STATE_FOLDER, "our own folder"),
+    ):
+        parser.add_argument(
+            argument_name, type=Path, default=Path(default), metavar="PATH", help=f"{what} (default %(default)s)"
+        )
+
+
+def place_of(arguments: argparse.Namespace) -> Place:
+    return Place(
+        node=arguments.node,
+        http=arguments.http,
+        devices=arguments.device_root,
+        plugins=arguments.kubelet_plugins,
+        pod_resources=arguments.pod_resources,
+        cdi=arguments.cdi_dir,
+        state=arguments.state_dir,
+        by_symlinks=arguments.without_cdi,
+    )

@@ -1,0 +1,94 @@
+"""What is known of this node, put together: its cards, their slices, the pods on it, and what is left to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from halfcard import names
+from halfcard.cards import Node
+from halfcard.cluster import without_cordoned
+
+from .card_watch import CardWatch
+from .meter import Given
+from .place import Agreed
+from .pods import NodePod, NodePods, Watched
+from .slicing import IN_ONE_PIECE, Slicing, chosen
+from .supply import Serving, Supply, supply
+from .usage import Tenant
+
+
+class Books:
+    """Costs nothing until it is asked.
+
+    Attributes:
+        slicing: the last that could be used.
+        told: what is wrong with the time-slicing configuration, a sentence each.
+    """
+
+    def __init__(
+        self, name: str, agreed: Agreed, *, cards: CardWatch, pods: NodePods, node: Watched, config: Watched | None
+    ) -> None:
+        self.slicing: Slicing = IN_ONE_PIECE
+        self.told: tuple[str, ...] = ()
+        self._name = name
+        self._agreed = agreed
+        self._cards = cards
+        self._pods = pods
+        self._node = node
+        self._config = config
+
+    def node(self) -> Node:
+        """With its cards as they are; a card that people took out of use holds what it holds."""
+        return Node(self._name, self._cards.cards(self.slicing.replicas), self.slicing.resource)
+
+    def given(self) -> Given:
+        node = self.node()
+        return Given(node, self._pods.holding(node), tuple(self._tenants()))
+
+    def _tenants(self) -> Iterator[Tenant]:
+        for pod, facts in self._pods.asking():
+            yield Tenant(facts, _ids(pod, "container_statuses"), _ids(pod, "init_container_statuses"))
+
+    def supply(self) -> Supply:
+        asks = [facts.asks for _, facts in self._pods.asking()]
+        node = self.node()
+        room = self._pods.holding(node).room
+        room = replace(room, cards=without_cordoned(room.cards, self._annotation(names.CORDONED_CARDS)))
+        return supply(room, asks, self._serving())
+
+    def _serving(self) -> Serving:
+        agreed = self._agreed
+        return Serving(
+            agreed.resources, tuple(agreed.prefixes.values()), agreed.dealings.aliyun_unit_mib, agreed.hami_split
+        )
+
+    def look_at_slicing(self) -> None:
+        """As the ConfigMap and the node's label say now; what cannot be used changes nothing."""
+        if self._config is None:
+            return
+        data: Mapping[str, Any] = (self._config.object or {}).get("data") or {}
+        found = chosen(data, self._agreed.slicing_default, self._label(names.TIME_SLICING_LABEL))
+        self.told = found.told
+        self.slicing = found.slicing or self.slicing
+
+    def runtime(self) -> str:
+        """Such as containerd://2.1.4; empty while nobody has said."""
+        info = (self._node.object or {}).get("status", {}).get("nodeInfo", {})
+        return str(info.get("containerRuntimeVersion", ""))
+
+    def _label(self, name: str) -> str:
+        return str(self._metadata("labels").get(name, ""))
+
+    def _annotation(self, name: str) -> str:
+        return str(self._metadata("annotations").get(name, ""))
+
+    def _metadata(self, field: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = (self._node.object or {}).get("metadata", {}).get(field) or {}
+        return found
+
+
+def _ids(pod: NodePod, field: str) -> dict[str, str]:
+    statuses = getattr(pod.status, field) if pod.status is not None else ()
+    return {status.name: status.container_id for status in statuses}

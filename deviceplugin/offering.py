@@ -1,0 +1,112 @@
+"""What kubelet and the API server are told of this node, kept as it is.
+
+The law: until pods, node and cards have been seen, only what containers hold already is offered, so that nobody is
+promised anything by mistake and nobody who runs loses what he has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from .announcement import announcement
+from .announcing import Announcing
+from .books import Books
+from .card_watch import CardWatch
+from .ids import is_ours, published
+from .kubelet.channel import KubeletError
+from .kubelet.plugin import Device
+from .kubelet.plugins import Plugins
+from .kubelet.pod_resources import Held
+from .supply import Supply
+
+_TOGETHER_S: Final = 0.03
+"""Changes wait so long for company: kubelet goes through all ids at every change."""
+
+_KNOWN_WITHIN_S: Final = 5.0
+_AGAIN_S: Final = 1.0
+
+
+class Offering:
+    """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once."""
+
+    def __init__(
+        self,
+        books: Books,
+        cards: CardWatch,
+        plugins: Plugins,
+        announcing: Announcing,
+        *,
+        held: Callable[[], Awaitable[tuple[Held, ...]]],
+        known: Callable[[], Awaitable[object]],
+        stale: asyncio.Event,
+        is_made_up: bool,
+    ) -> None:
+        self._books = books
+        self._cards = cards
+        self._plugins = plugins
+        self._announcing = announcing
+        self._ask_held = held
+        self._known = known
+        self._stale = stale
+        self._is_made_up = is_made_up
+        self._held: Mapping[str, set[str]] = {}
+        self.is_known = False
+
+    async def run(self) -> None:
+        seeing = asyncio.ensure_future(self._see())
+        await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
+        while True:
+            self._stale.clear()
+            await self._offer()
+            await self._stale.wait()
+            await asyncio.sleep(_TOGETHER_S)
+
+    async def _see(self) -> None:
+        await self._known()
+        self.is_known = True
+        self._stale.set()
+
+    async def _offer(self) -> None:
+        await self._look_who_holds()
+        if not self.is_known:
+            self._tell_kubelet(dict.fromkeys(self._held, 0))
+            return
+        self._books.look_at_slicing()
+        found = self._books.supply()
+        self._tell_kubelet(found.ids)
+        self._announce(found)
+
+    async def _look_who_holds(self) -> None:
+        """While kubelet is away, what it said last."""
+        try:
+            self._held = ids_by_resource(await self._ask_held())
+        except KubeletError:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._stale.set)
+
+    def _tell_kubelet(self, totals: Mapping[str, int]) -> None:
+        held = self._held
+        self._plugins.offer(
+            {
+                resource: [Device(each) for each in published(held.get(resource, ()), total)]
+                for resource, total in totals.items()
+            }
+        )
+
+    def _announce(self, found: Supply) -> None:
+        node = self._books.node()
+        said = announcement(
+            node.cards, found.status, slices=node.slices, is_made_up=self._is_made_up, trouble=self._cards.trouble
+        )
+        self._announcing.say(said, (*found.problems, *self._books.told, *self._plugins.problems()))
+
+
+def ids_by_resource(held: Iterable[Held]) -> dict[str, set[str]]:
+    """Ours alone."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in held:
+        if ours := {device for device in each.ids if is_ours(device)}:
+            found[each.resource] |= ours
+    return dict(found)

@@ -1,0 +1,194 @@
+"""The running agent: what it follows, what it offers, and whom it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from halfcard import names
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.following import Following
+from serving.jobs import beside, report
+from serving.lifecycle import Lifecycle
+from serving.listener import Listener, Stopping, serve
+from serving.log import Log, utc_now
+
+from .admissions import failed_admissions
+from .announcing import Announcing
+from .app import agent_app
+from .books import Books
+from .card_files import CardFiles
+from .card_watch import CardWatch
+from .cdi import ByCdi, runtime_supports_cdi, without_cdi
+from .cgroups import Cgroups
+from .checkpoint import Checkpoint
+from .desk import Around, CardDesk, Way
+from .gpus.port import Gpus
+from .kubelet.channel import KubeletError
+from .kubelet.plugins import Plugins
+from .kubelet.pod_resources import PodResources
+from .meter import Meter
+from .metered_desk import MeteredDesk
+from .metrics import Metrics
+from .nvidia_cdi import NvidiaDescriptions
+from .offering import Offering
+from .place import Agreed, Place
+from .pods import NodePods, Watched
+from .slots import Slots
+from .symlinks import BySymlinks
+
+AGENT: Final = "agent"
+_SWEEP_EVERY_S: Final = 10.0
+_AT_ONCE: Final = Stopping(grace_s=0.0, drain_s=0.0, finish_s=1.0)
+"""Nobody balances load over agents, and pods that come while none is there are failed by kubelet."""
+
+
+class Agent:
+    """All that a running agent is made of; made on the event loop that runs it."""
+
+    def __init__(self, access: Access, gpus: Gpus, agreed: Agreed, place: Place, log: Log) -> None:
+        self._agreed, self._place, self._log = agreed, place, log
+        self._gpus = gpus
+        self._stale = asyncio.Event()
+        self._calls = ApiCalls(access)
+        self._cards = CardWatch(gpus, self._stale.set, time.monotonic)
+        self._pods = NodePods(access, place.node, agreed.dialects, self._pods_changed)
+        self._node = Watched(access, "/api/v1/nodes", place.node, self._node_changed)
+        self._config = self._watched_config(access)
+        self._books = Books(
+            place.node, agreed, cards=self._cards, pods=self._pods, node=self._node, config=self._config
+        )
+        self._announcing = Announcing(self._calls, place.node, log, utc_now)
+        self._registry = CollectorRegistry()
+        self._metrics = Metrics(self._registry, is_made_up=gpus.is_made_up)
+        self._failed: set[str] = set()
+        self._cgroups = Cgroups()
+        self._pod_resources = PodResources(place.pod_resources)
+        self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
+        self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
+        self._plugins = Plugins(MeteredDesk(self._desk, self._metrics, log), place.plugins, self._pod_resources)
+        self._offering = Offering(
+            self._books,
+            self._cards,
+            self._plugins,
+            self._announcing,
+            held=self._pod_resources.held,
+            known=self._all_seen,
+            stale=self._stale,
+            is_made_up=gpus.is_made_up,
+        )
+
+    def _watched_config(self, access: Access) -> Watched | None:
+        if self._agreed.slicing_config is None:
+            return None
+        namespace, name = self._agreed.slicing_config
+        return Watched(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
+
+    def _around(self) -> Around:
+        descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
+        return Around(
+            held=self._pod_resources.held,
+            unlisted=Checkpoint(self._place.plugins).holder,
+            calls=self._calls,
+            node=self._books.node,
+            pods=lambda: [facts for _, facts in self._pods],
+            living=self._cgroups.living,
+            files=CardFiles(self._place.devices, descriptions, self._gpus.is_made_up),
+            single=self._single,
+            now_ns=time.time_ns,
+        )
+
+    def _single(self) -> frozenset[str]:
+        slicing = self._books.slicing
+        return frozenset({slicing.resource} if slicing.fail_above_one else ())
+
+    def _way(self) -> Way:
+        if not self._place.by_symlinks:
+            return ByCdi()
+        return BySymlinks(
+            self._place.devices, self._slots.folder, lambda: [card.index for card in self._books.node().cards]
+        )
+
+    # --- what is seen -------------------------------------------------------------------------------------------------
+
+    def _pods_changed(self) -> None:
+        self._stale.set()
+        for each in failed_admissions(self._pods):
+            if each.uid not in self._failed:
+                self._failed.add(each.uid)
+                self._metrics.failed_admission(each.reason)
+                self._log.warning("kubelet did not take a pod", pod=each.pod, reason=each.reason, why=each.message)
+        self._failed &= {facts.uid for _, facts in self._pods}
+
+    def _node_changed(self) -> None:
+        self._announcing.saw(self._node.object)
+        self._stale.set()
+
+    def _following(self) -> list[Following[Any]]:
+        watched = (self._node, self._config) if self._config is not None else (self._node,)
+        return [self._pods.following, *[each.following for each in watched]]
+
+    async def _all_seen(self) -> None:
+        await asyncio.gather(*[each.wait_until_ready() for each in self._following()], self._cards.look())
+
+    def _problems(self) -> tuple[str, ...]:
+        following = tuple(each.trouble for each in self._following() if each.trouble)
+        driver = (self._cards.trouble,) if self._cards.trouble else ()
+        return (*driver, *following, *self._plugins.problems(), *self._announcing.left)
+
+    def _checks(self) -> Mapping[str, Any]:
+        return {
+            "driver": lambda: self._cards.trouble or None,
+            "state": lambda: None if self._offering.is_known else "pods, node and cards have not all been seen",
+            "kubelet": lambda: "; ".join(self._plugins.problems()) or None,
+        }
+
+    # --- what is done -------------------------------------------------------------------------------------------------
+
+    async def _serve_kubelet(self) -> None:
+        await self._until_the_runtime_can()
+        for spoiled in self._slots.load():
+            self._log.warning("slot removed", why=spoiled)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._plugins.run())
+            group.create_task(self._offering.run())
+            group.create_task(self._sweep())
+
+    async def _until_the_runtime_can(self) -> None:
+        """A runtime that passes over CDI would start every container without its cards, and call that a success."""
+        said = ""
+        await self._node.following.wait_until_ready()
+        while not (self._place.by_symlinks or runtime_supports_cdi(self._books.runtime())):
+            if said != (said := self._books.runtime()) and said:
+                self._log.error("nothing is offered to kubelet", why=without_cdi(said))
+            await asyncio.sleep(1.0)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY_S)
+            with suppress(KubeletError):
+                if await self._desk.sweep():
+                    self._stale.set()
+
+    async def run(self, lifecycle: Lifecycle) -> None:
+        follow = [each.run() for each in self._following()]
+        jobs = (*follow, self._cards.run(), self._serve_kubelet(), self._announcing.run())
+        gc.freeze()
+        async with beside((*jobs, report(self._problems, self._log)), self._log):
+            await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
+            self._gpus.close()
+        await self._pod_resources.close()
+        self._calls.close()
+
+    def _listener(self, lifecycle: Lifecycle) -> Listener:
+        meter = Meter(self._gpus.load, self._cgroups, self._books.given, is_made_up=self._gpus.is_made_up)
+        app = agent_app(meter.usage, checks=self._checks(), lifecycle=lifecycle, registry=self._registry)
+        return Listener(AGENT, self._place.http.host, self._place.http.port, app)
