@@ -33,14 +33,14 @@ class Cluster(Lifecycle):
     def node_user(self, name: str) -> User:
         return self.users.by_certificate(f"system:node:{name}", "system:nodes")
 
-    def service_account(self, namespace: str, name: str) -> User:
-        """By a token of the API server; what it may do is up to the RBAC in the cluster."""
+    def service_account(self, namespace: str, name: str, *, node: str = "") -> User:
+        """By a token of the API server, as on a node where one is named; what it may do is up to the RBAC there."""
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         if not self.request("GET", f"{accounts}/{name}").ok:
             self.client.apply(self.admin, accounts, objects.service_account(name))
-        lifetime = {"spec": {"expirationSeconds": _TOKEN_LIFETIME_S}}
-        token = self.request("POST", f"{accounts}/{name}/token", lifetime).must()["status"]["token"]
-        return self.users.by_token(f"system:serviceaccount:{namespace}:{name}", token)
+        asked = objects.token_request(seconds=_TOKEN_LIFETIME_S, node=node)
+        token = self.request("POST", f"{accounts}/{name}/token", asked).must()["status"]["token"]
+        return self.users.by_token(f"system:serviceaccount:{namespace}:{name}", token, node=node)
 
     def add_node(self, name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None) -> None:
         """A Node object that is Ready, for the scheduler; nothing runs there (delete pods with --force)."""

@@ -37,6 +37,12 @@ def service_account(name: str) -> Object:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
 
 
+def token_request(*, seconds: int, node: str = "") -> Object:
+    """Where a node is named, the token tells it, and ends with it."""
+    bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Node", "name": node}} if node else {}
+    return {"spec": {"expirationSeconds": seconds, **bound}}
+
+
 def role_binding(*, user: str, cluster_role: str) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -44,7 +44,7 @@ def _kubeconfig(*, server: str, authority: Path, credentials: dict[str, str]) ->
 
 
 class Users:
-    """Makes users of one cluster; asking twice for a name renews that user's credential."""
+    """Makes users of one cluster; asking twice for a name (and node) renews that user's credential."""
 
     def __init__(self, *, folder: Path, server: str, authority: Authority) -> None:
         folder.mkdir()
@@ -66,5 +66,7 @@ class Users:
         credentials = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
         return User(name, self._write(file, credentials), pair=pair)
 
-    def by_token(self, name: str, token: str) -> User:
-        return User(name, self._write(name.replace(":", "-"), {"token": token}), token=token)
+    def by_token(self, name: str, token: str, *, node: str = "") -> User:
+        """One name on several nodes has a kubeconfig on each."""
+        file = "-".join(filter(None, [*name.split(":"), node]))
+        return User(name, self._write(file, {"token": token}), token=token)

@@ -1,8 +1,9 @@
-"""The fixtures `cluster` and `node`: one real node, in a cluster without any other at first."""
+"""The fixtures `cluster` and `node`, a real node and no Halfcard, and `gpus` and `space`: one with Halfcard whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.conftest import cluster, pytest_runtest_makereport
 from tests.cluster.node import Node
+
+from .gpu_cluster import GpuCluster, gpu_cluster
 
 __all__ = ["cluster", "pytest_runtest_makereport"]
 
@@ -28,3 +31,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def node(cluster: Cluster) -> Iterator[Node]:
     with Node(cluster, "node-a") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def gpus() -> Iterator[GpuCluster]:
+    with gpu_cluster() as running:
+        yield running
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def space(gpus: GpuCluster) -> str:
+    """A namespace for one test."""
+    return gpus.cluster.create_namespace(f"space-{next(_numbers)}")
