@@ -5,8 +5,8 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: help demo test lint format bench bench-extender bench-packing fuzz cluster-tools test-cluster test-node \
-	test-oldest soak load bench-cluster lock clean environment environment-dev
+.PHONY: help demo test lint format bench bench-extender bench-agent bench-packing fuzz cluster-tools \
+	test-cluster test-node test-oldest soak load bench-cluster bench-starts lock clean environment environment-dev
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ bench: environment-dev ## what a decision costs, as ratios to a floor measured i
 
 bench-extender: environment-dev ## what an answer to kube-scheduler costs, as ratios to a floor measured in the same run
 	@$(PY) -m bench.extender
+
+bench-agent: environment-dev ## what the node agent costs beside 200 pods, floors of the same run beside it
+	@$(PY) -m bench.agent
 
 bench-packing: environment-dev ## how full a cluster becomes; HALFCARD_OPENB=DIR names the folder of the openb trace
 	@$(PY) -m bench.packing
@@ -60,6 +63,9 @@ load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
 
 bench-cluster: cluster-tools ## pods created per second beside webhooks that only say yes
 	@$(PY) -m bench.pods_per_second
+
+bench-starts: cluster-tools ## GPU pods started by a real kubelet beside pods without GPUs (Linux, root, 5 minutes)
+	@$(PY) -m bench.agent_starts
 
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock

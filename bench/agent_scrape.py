@@ -1,4 +1,4 @@
-"""`python -m bench.agent_scrape`: what a scrape of a full node costs its agent, beside the floor of the same run.
+"""What a scrape of a full node costs its agent, beside the floor of the same run.
 
 The floor is the same server answering as many bytes that it has ready: what is beyond it is what looking costs.
 Calls of both take turns on one kept connection.
@@ -6,13 +6,10 @@ Calls of both take turns on one kept connection.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -23,10 +20,9 @@ from halfcard import names
 
 from .agent_server import CARDS, FLOOR
 from .connection import Connection
-from .figures import Figure, Part, table, write_json
-from .servers import ROOT, Server, agent, apart, scratch
+from .figures import Figure, Part
+from .servers import Server, agent, apart, scratch
 
-_OUT: Final = ROOT / "bench" / "out" / "agent_scrape.json"
 MOST_MS: Final = 10.0
 MOST_MB: Final = 80.0
 
@@ -40,26 +36,12 @@ class Sample:
     answered: int
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
-    busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
-    with scratch() as folder, agent(folder, arguments.containers) as server, apart(server):
-        parts = uvloop.run(measure(server, arguments.containers, 20 if arguments.quick else 300))
-    print(f"{busy}\n\n{table(parts)}")
-    write_json(parts, arguments.json)
-    print(f"\nwritten to {arguments.json}", file=sys.stderr)
-    return 0
+def measure(containers: int, calls: int) -> list[Part]:
+    with scratch() as folder, agent(folder, containers) as server, apart(server):
+        return uvloop.run(_compare(server, containers, calls))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.agent_scrape", description=__doc__)
-    parser.add_argument("--containers", type=int, default=200, help="a process each (default %(default)s)")
-    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
-    parser.add_argument("--quick", action="store_true", help="a few seconds and rough numbers")
-    return parser
-
-
-async def measure(server: Server, containers: int, calls: int) -> list[Part]:
+async def _compare(server: Server, containers: int, calls: int) -> list[Part]:
     connection = await Connection.open(server.port, None)
     mine, floor = [], []
     for _ in range(calls):
@@ -94,15 +76,17 @@ def _compared(mine: Sequence[Sample], floor: Sequence[Sample]) -> list[Figure]:
 def _beside(server: Server, containers: int) -> list[Figure]:
     """The server's processes are files; what this machine's own /proc takes instead is told."""
     cgroups, me = Cgroups(), os.getpid()
-    began = time.perf_counter()
-    for _ in range(containers):
-        cgroups.owner(me)
-    taken = (time.perf_counter() - began) * 1000
     return [
-        Figure(f"the owners of {containers} processes by this machine's /proc", taken, "ms"),
+        Figure(
+            f"the owners of {containers} processes by this machine's /proc", _ms(cgroups.owner, me, containers), "ms"
+        ),
+        Figure("... once they are known", _ms(cgroups.process, me, containers), "ms"),
         Figure("resident memory of the HTTP side alone", server.resident_mb(), "MB", MOST_MB, 1),
     ]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _ms(look: Callable[[int], object], pid: int, times: int) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        look(pid)
+    return (time.perf_counter() - began) * 1000

@@ -24,6 +24,7 @@ from extender.endpoint import Verb
 from extender.expectations import Expectations
 from extender.forwarding import Forwarding
 from extender.learning import Learning
+from extender.memory import keep_what_is_freed
 from extender.metrics import Metrics
 from extender.scheduling import Scheduling
 from extender.state import State
@@ -178,6 +179,7 @@ def _coming_and_going(size: Size) -> Iterator[tuple[str, StoredPod]]:
 
 def main(size: Size) -> int:
     log = Log()
+    keep_what_is_freed()
     return run(lambda lifecycle: _serve(size, lifecycle, log), log=log)
 
 

@@ -1,6 +1,7 @@
-"""`python -m bench.fuzz`: malformed requests to the real service over TLS. No 5xx, no hang, memory flat.
+"""`python -m bench.fuzz`: malformed requests to the real webhook or extender. No 5xx, no bug, no hang, memory flat.
 
 A violation prints the seed, the number and the body, and ends with 1: `--seed S --first N --count 1` sends it again.
+The extender answers everything with status 200: its bugs are in its log.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,14 +21,31 @@ import uvloop
 
 from .connection import Answer, Connection, Dropped
 from .load import CONNECTIONS
-from .malformed import Case, case
-from .servers import Server, scratch, webhook
+from .malformed import Case, Valid, case
+from .malformed_calls import SIZE, calls
+from .servers import Server, extender, scratch, webhook
 
 MOST_WAIT_S: Final = 5.0
 MOST_GROWTH_MB: Final = 15.0
 _WARM_UP: Final = 0.2
 _SHOWN_BYTES: Final = 4000
 _PROGRESS_EVERY: Final = 5000
+_BUG: Final = b'"bug"'
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is fuzzed: how it is started, where its log is, and what is good for it; nothing says reviews."""
+
+    start: Callable[[Path], AbstractContextManager[Server]]
+    log: str
+    valid: Valid = ()
+
+
+_TARGETS: Final = {
+    "webhook": Target(webhook, "log"),
+    "extender": Target(lambda folder: extender(folder, SIZE), "extender.log", calls()),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,10 @@ class Plan:
     seed: int
     first: int
     count: int
+    of: str = "webhook"
+
+    def case(self, number: int) -> Case:
+        return case(self.seed, number, _TARGETS[self.of].valid)
 
 
 @dataclass(slots=True)
@@ -52,17 +75,18 @@ class Tally:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    plan = Plan(arguments.seed, arguments.first, arguments.count)
+    plan = Plan(arguments.seed, arguments.first, arguments.count, arguments.of)
     with scratch() as folder:
         return run(plan, folder)
 
 
 def run(plan: Plan, folder: Path) -> int:
-    with webhook(folder) as server:
+    target = _TARGETS[plan.of]
+    with target.start(folder) as server:
         began = time.perf_counter()
         tally = Tally()
         uvloop.run(_fuzz(server, plan, tally))
-        tally.violations += _memory_violations(server, tally)
+        tally.violations += [*_memory_violations(server, tally), *_bugs(folder / target.log)]
         seconds = time.perf_counter() - began
         print(_summary(plan, tally, seconds, resident_mb=server.resident_mb()))
     for violation in tally.violations:
@@ -75,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--count", type=int, default=100_000, help="default %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default %(default)s")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--of", choices=_TARGETS, default="webhook", help="default %(default)s")
     return parser
 
 
@@ -98,7 +123,7 @@ async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Ta
 
 
 async def _send_one(connection: Connection, plan: Plan, number: int, *, tally: Tally) -> None:
-    sent = case(plan.seed, number)
+    sent = plan.case(number)
     try:
         answer = await asyncio.wait_for(connection.ask(sent.request()), MOST_WAIT_S)
     except TimeoutError:
@@ -127,7 +152,8 @@ def _progress(server: Server, plan: Plan, tally: Tally) -> None:
 def _violation(what: str, plan: Plan, number: int, *, case: Case) -> str:
     body = case.body if len(case.body) <= _SHOWN_BYTES else case.body[:_SHOWN_BYTES] + b"..."
     return (
-        f"VIOLATION: {what}\n  again: python -m bench.fuzz --seed {plan.seed} --first {number} --count 1\n"
+        f"VIOLATION: {what}\n"
+        f"  again: python -m bench.fuzz --of {plan.of} --seed {plan.seed} --first {number} --count 1\n"
         f"  {case.kind}: {case.method} {case.path} {case.content_type!r}, {len(case.body):,} bytes\n  {body!r}"
     )
 
@@ -138,10 +164,16 @@ def _memory_violations(server: Server, tally: Tally) -> Iterator[str]:
         yield f"VIOLATION: memory grew by {growth:.1f} MB after the warm-up; at most {MOST_GROWTH_MB:g} MB is flat"
 
 
+def _bugs(log: Path) -> Iterator[str]:
+    for line in log.read_bytes().splitlines():
+        if _BUG in line:
+            yield f"VIOLATION: {line.decode(errors='replace')}"
+
+
 def _summary(plan: Plan, tally: Tally, seconds: float, *, resident_mb: float) -> str:
     statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(tally.statuses.items()))
     return (
-        f"{tally.done:,} malformed requests in {seconds:.0f} s, seed {plan.seed}: {statuses}\n"
+        f"{tally.done:,} malformed requests to the {plan.of} in {seconds:.0f} s, seed {plan.seed}: {statuses}\n"
         f"slowest answer {tally.slowest[0] * 1000:.0f} ms (number {tally.slowest[1]}), "
         f"memory {tally.warm_mb:.1f} -> {resident_mb:.1f} MB, violations: {len(tally.violations) or 'none'}"
     )

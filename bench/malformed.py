@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -46,14 +47,19 @@ class Case:
         return head.encode() + self.body
 
 
-def case(seed: int, number: int) -> Case:
+Valid = Sequence[tuple[str, bytes]]
+"""Paths, and bodies that are good there."""
+
+
+def case(seed: int, number: int, valid: Valid = ()) -> Case:
+    """Made from one of those that are valid: a review, where none are given."""
     random = Random(f"{seed}:{number}")
     kind = _TOO_LARGE if number % _TOO_LARGE_EVERY == 0 else random.choice(_KINDS)
-    path, valid = random.choice(_VALID)
+    path, body = random.choice(valid or _VALID)
     method, content_type = "POST", "application/json"
     if kind == "wrong method or type":
         method, content_type = random.choice(_METHODS), random.choice(_TYPES)
-    return Case(kind, method, path, content_type, _DAMAGES[kind](random, valid))
+    return Case(kind, method, path, content_type, _DAMAGES[kind](random, body))
 
 
 Damage = Callable[[Random, bytes], bytes]
@@ -89,7 +95,7 @@ def _other_value(random: Random, valid: bytes) -> bytes:
     review = json.loads(valid)
     for _ in range(random.randint(1, 3)):
         parent, key = _somewhere(random, review)
-        parent[key] = random.choice(_ODD)
+        parent[key] = copy.deepcopy(random.choice(_ODD))  # or the next one is put into it for all cases to come
     return json.dumps(review).encode()
 
 

@@ -19,12 +19,12 @@ from time import monotonic
 from typing import Final
 
 from cli.simulated import NoWorkloadError, read_workload
-from cli.tables import columns
 from extender.simulation.churn import churn
 from extender.simulation.replay import fill_up
 from extender.simulation.sizes import Size
 from extender.simulation.variants import VARIANTS
 from extender.simulation.workload import Workload
+from halfcard.columns import columns
 
 from .figures import Figure, Part, write_json
 from .servers import ROOT

@@ -26,7 +26,7 @@ from tests.cluster.network import free_port
 
 from .figures import Figure, Part, table, write_json
 from .pods_per_second import listens
-from .servers import ROOT
+from .servers import ROOT, resident_mb
 
 _OUT: Final = ROOT / "bench" / "out" / "scheduled_per_second.json"
 _TARGET: Final = 0.9
@@ -178,7 +178,7 @@ def _start(extension: Extension, *, nodes: int, pods: int) -> Part:
     taken = time.perf_counter() - began
     figures = [
         Figure("from the command to ready", taken, "s", _MOST_START_S),
-        Figure("memory when ready", _resident_mb(replica.program.pid), "MB", _MOST_START_MB, digits=0),
+        Figure("memory when ready", resident_mb(replica.program.pid), "MB", _MOST_START_MB, digits=0),
     ]
     return Part(f"Start beside {nodes:,} nodes and {pods:,} pods", figures)
 
@@ -190,11 +190,6 @@ def _bound(name: str, node: str, number: int) -> dict[str, Any]:
     record = f'{{"node":"{node}","cards":{{"main":["{card}"]}}}}'
     pod["metadata"]["annotations"] = {names.PLACEMENT: record}
     return pod
-
-
-def _resident_mb(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) / 1024
 
 
 if __name__ == "__main__":

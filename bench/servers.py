@@ -34,16 +34,24 @@ class Server:
     start_s: float
 
     def cpu_s(self) -> float:
-        """What all its threads have used, in user mode and in the kernel."""
-        return time.clock_gettime((~self.process.pid << 3) | _CPU_CLOCK)
+        return cpu_s(self.process.pid)
 
     def resident_mb(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-        return int(line.split()[1]) / 1024
+        return resident_mb(self.process.pid)
 
     def tls(self) -> ssl.SSLContext | None:
         return None if self.ca is None else ssl.create_default_context(cafile=str(self.ca))
+
+
+def cpu_s(pid: int) -> float:
+    """What all its threads have used, in user mode and in the kernel."""
+    return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
+
+
+def resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
 
 
 @contextmanager

@@ -129,8 +129,10 @@ class Announcing:
 
     def _queue(self, node: Mapping[str, Any], happenings: Sequence[Happening], now: datetime) -> None:
         for happening in self._told.fresh(happenings, now.timestamp()):
-            tell = self._log.warning if happening.is_warning else self._log.event
-            tell(happening.message, reason=happening.reason)
+            if happening.is_warning:
+                self._log.warning("told at the node", reason=happening.reason, why=happening.message)
+            else:
+                self._log.event("told at the node", reason=happening.reason, why=happening.message)
             self._events.append(event(node, happening, now))
 
     async def _send_events(self) -> None:

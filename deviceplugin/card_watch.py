@@ -1,6 +1,7 @@
 """The cards of the node over time: asked of the driver in threads, judged by `gpus.health`.
 
-The law: a card that was there once stays in the table; while nobody answers for it, nothing new is put on it.
+The law: a card that was there once stays in the table; while nobody answers for it, nothing new is put on it. One that
+is ill stays ill when the agent restarts.
 """
 
 from __future__ import annotations
@@ -13,30 +14,33 @@ from halfcard.cards import Card
 
 from .gpus.cards import cards
 from .gpus.health import Health, reported, seen, unanswered, why_not
-from .gpus.port import Gpu, Gpus, GpusError, Incident
+from .gpus.port import Gpus, GpusError, Incident
+from .health_file import HealthFile
 
 _LOOK_EVERY_S: Final = 5.0
 
 
 class CardWatch:
-    """`changed` is called on the event loop when anything about the cards is other than before; `now` never goes back.
+    """`changed` is called on the event loop when anything about the cards is other than before.
 
     Attributes:
         trouble: why the driver does not answer; empty while it does.
     """
 
-    def __init__(self, gpus: Gpus, changed: Callable[[], None], now: Callable[[], float]) -> None:
+    def __init__(self, gpus: Gpus, changed: Callable[[], None], now: Callable[[], float], file: HealthFile) -> None:
+        """`now` counts from the moment at which the machine booted."""
         self.trouble = "the driver has not answered yet"
         self._gpus = gpus
         self._changed = changed
         self._now = now
-        self._health = Health()
+        self._file = file
+        self._health = file.load()
+        self._was_answered = False
 
     def cards(self, replicas: int = 1) -> tuple[Card, ...]:
-        return cards(self._health.gpus, why_not(self._health), replicas)
-
-    def gpu(self, uuid: str) -> Gpu | None:
-        return next((gpu for gpu in self._health.gpus if gpu.uuid == uuid), None)
+        """None before the driver has told all of them."""
+        gpus = self._health.gpus if self._was_answered else ()
+        return cards(gpus, why_not(self._health), replicas)
 
     async def run(self) -> None:
         """Until cancelled: the thread that waits in the driver then ends by itself within moments."""
@@ -52,7 +56,7 @@ class CardWatch:
             self.trouble = str(error)
             self._judge(unanswered(self._health, "the driver does not answer"))
         else:
-            self.trouble = ""
+            self.trouble, self._was_answered = "", True
             self._judge(seen(self._health, gpus, self._now()))
 
     async def _incidents(self) -> tuple[Incident, ...]:
@@ -64,5 +68,6 @@ class CardWatch:
 
     def _judge(self, health: Health) -> None:
         before, self._health = self._health, health
+        self._file.keep(health)
         if (before.gpus, why_not(before)) != (health.gpus, why_not(health)):
             self._changed()

@@ -18,6 +18,9 @@ _UNIFIED: Final = "cgroup.controllers"
 _PROCESSES: Final = "cgroup.procs"
 _PAGE: Final = 64 * 1024
 
+Process = tuple[int, int]
+"""The kernel numbers the folders of processes one after the other, and says when it made them."""
+
 
 class Cgroups:
     """`owner` takes microseconds; `living` looks at every process of the node, and belongs in a thread."""
@@ -29,6 +32,14 @@ class Cgroups:
     def owner(self, pid: int) -> Owner | None:
         """None for a process of the node itself, and for one that has ended."""
         return owner_of(_read(f"{self._proc}/{pid}/cgroup"))
+
+    def process(self, pid: int) -> Process | None:
+        """Costs a tenth of `owner`, and tells it from a later process of its number."""
+        try:
+            found = os.stat(f"{self._proc}/{pid}")  # noqa: PTH116 - for hundreds at each scrape
+        except OSError:
+            return None
+        return found.st_ino, found.st_ctime_ns
 
     def pids(self, pod: str, container: str = "") -> tuple[int, ...]:
         """Those of a container, or of all that the pod runs."""

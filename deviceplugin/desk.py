@@ -146,7 +146,7 @@ class CardDesk:
         given = gift(laid, who, self.agreed, self.around.files)
         if found is None and not await self._record(laid):
             return False
-        self._hand(who, given, uses)
+        self._hand(who, pod.kubelet_uid, given, uses)
         return True
 
     def _check(self, pod: StoredPod, who: Starting) -> None:
@@ -155,8 +155,8 @@ class CardDesk:
             raise UnservedError(f'pod {who.title} is bound to node "{pod.node}", and this is {node}')
         if pod.is_over:
             raise UnservedError(f"pod {who.title} is over, and its cards are free again; delete it")
-        meant = who.uid or (given.uid if given is not None else pod.meta.uid)
-        if pod.meta.uid != meant:  # ids change hands by Allocate alone, and that would have cleared the slot
+        meant = who.uid or (given.uid if given is not None else pod.kubelet_uid)
+        if pod.kubelet_uid != meant:  # ids change hands by Allocate alone, and that would have cleared the slot
             raise UnservedError(f"kubelet means an earlier pod {who.title} than there is now; it tries again")
 
     def _reuse(self, who: Starting, why: str) -> None:
@@ -169,9 +169,9 @@ class CardDesk:
         check_fits(who.title, self.around.node(), slot.uses, ())
         self.slots.show(slot.name, self.around.now_ns())
 
-    def _hand(self, who: Starting, given: Gift, uses: Mapping[str, Use]) -> None:
+    def _hand(self, who: Starting, uid: str, given: Gift, uses: Mapping[str, Use]) -> None:
         limits, ids = given.limits, tuple(sorted(who.ids))
-        holder = limits.namespace, limits.pod, limits.uid, limits.containers
+        holder = limits.namespace, limits.pod, uid, limits.containers
         slot = Slot(*holder, who.resource, ids, dict(uses), self.around.now_ns())
         edits = given.edits(self.slots.limits_file(slot.name))
         self.slots.put(slot, edits, given.files.version, as_file(limits))
@@ -198,20 +198,21 @@ class CardDesk:
 
     async def _check_room(self, laid: Laid, uses: Mapping[str, Use]) -> None:
         """Who is in the way may have ended a moment ago."""
-        facts, node = laid.facts, laid.node
+        title, node, uid = laid.facts.title, laid.node, laid.pod.kubelet_uid
         try:
-            check_fits(facts.title, node, uses, self.slots.tenants(facts.uid))
+            check_fits(title, node, uses, self.slots.tenants(uid))
         except UnservedError:
             await self.sweep()
-            check_fits(facts.title, node, uses, self.slots.tenants(facts.uid))
+            check_fits(title, node, uses, self.slots.tenants(uid))
 
     async def sweep(self) -> tuple[Slot, ...]:
         """Frees the slots of containers that have ended, and says which. Raises KubeletError."""
         before_ns = self.around.now_ns()
         self.slots.hide(before_ns - _CREATED_NS)
         held = await self.around.held()
-        living = await asyncio.to_thread(self.around.living, self.slots.uids())
-        freed = self.slots.free(before_ns, held, living)
+        asked = self.slots.unlisted(held)  # to look for the processes of all pods takes long, and none may be missed
+        ended = asked.difference(await asyncio.to_thread(self.around.living, asked)) if asked else asked
+        freed = self.slots.free(before_ns, held, self.slots.uids() - ended)
         for slot in freed:
             self._written.pop(slot.uid, None)
         return freed

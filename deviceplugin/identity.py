@@ -1,7 +1,7 @@
 """Who is starting: kubelet tells a plugin device ids and nothing else, and they are worked back to pod and container.
 
 The law: the container that really starts is always among those that are named. They are several only where kubelet
-hands the ids of a plain init container on, and then nobody on the node could tell them apart.
+may have handed the ids of a plain init container on, and then nobody on the node could tell them apart.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def _count(amount: object) -> int:
 
 def candidates(asks: Sequence[Ask], listed: str, count: int) -> tuple[str, ...]:
     """The containers that may hold exactly these ids, of which there are `count`."""
-    last = next((at for at, ask in enumerate(asks) if listed and ask.container == listed), None)
+    where = {ask.container: at for at, ask in enumerate(asks)}
+    if listed and listed not in where:
+        return (listed,)
     given = [Given(ask.stage, ask.amount) for ask in asks]
-    found = tuple(asks[at].container for at in ties.candidates(given, last, count))
-    return found if last is not None or not listed else (listed,)
+    return tuple(asks[at].container for at in ties.candidates(given, where.get(listed), count))

@@ -12,6 +12,7 @@ from halfcard.placing.holding import Holding
 from .cgroup_paths import Owner
 from .cgroups import Cgroups
 from .gpus.port import GpusError, Load
+from .owners import Owners
 from .usage import Tenant, Usage, usage_of
 
 
@@ -30,7 +31,7 @@ class Meter:
         self, load: Callable[[str], Load], cgroups: Cgroups, given: Callable[[], Given], *, is_made_up: bool
     ) -> None:
         self._load = load
-        self._cgroups = cgroups
+        self._owners = Owners(cgroups)
         self._given = given
         self._is_made_up = is_made_up
         self._looking: asyncio.Task[Usage] | None = None
@@ -48,8 +49,7 @@ class Meter:
     def _read(self, uuids: Iterable[str]) -> tuple[Mapping[str, Load], Mapping[int, Owner]]:
         loads = {uuid: load for uuid in uuids if (load := self._load_of(uuid)) is not None}
         pids = {process.pid for load in loads.values() for process in load.processes}
-        owners = {pid: owner for pid in pids if (owner := self._cgroups.owner(pid)) is not None}
-        return loads, owners
+        return loads, self._owners.of(pids)
 
     def _load_of(self, uuid: str) -> Load | None:
         """A card that the driver says nothing of: its trouble is told elsewhere."""

@@ -1,8 +1,9 @@
-"""The desk, with what kubelet waited for it counted and what it refused logged."""
+"""The desk, with what kubelet waited for it counted, and what it refused or failed at logged."""
 
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ class MeteredDesk:
         except RefusedError as refusal:
             outcome = "refused"
             self.log.warning("refused", call=call, resource=resource, why=str(refusal))
+            raise
+        except Exception:
+            self.log.error("bug", call=call, resource=resource, trace=traceback.format_exc())  # noqa: TRY400 - a field
             raise
         finally:
             self.metrics.answered(call, outcome, time.perf_counter() - begin)

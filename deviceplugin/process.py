@@ -32,6 +32,7 @@ from .cgroups import Cgroups
 from .checkpoint import Checkpoint
 from .desk import Around, CardDesk, Way
 from .gpus.port import Gpus
+from .health_file import HealthFile
 from .kubelet.channel import KubeletError
 from .kubelet.plugins import Plugins
 from .kubelet.pod_resources import PodResources
@@ -59,7 +60,8 @@ class Agent:
         self._gpus = gpus
         self._stale = asyncio.Event()
         self._calls = ApiCalls(access)
-        self._cards = CardWatch(gpus, self._stale.set, time.monotonic)
+        self._health_file = HealthFile(place.state)
+        self._cards = CardWatch(gpus, self._stale.set, time.monotonic, self._health_file)
         self._pods = NodePods(access, place.node, agreed.dialects, self._pods_changed)
         self._node = Watched(access, "/api/v1/nodes", place.node, self._node_changed)
         self._config = self._watched_config(access)
@@ -74,7 +76,8 @@ class Agent:
         self._pod_resources = PodResources(place.pod_resources)
         self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
         self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
-        self._plugins = Plugins(MeteredDesk(self._desk, self._metrics, log), place.plugins, self._pod_resources)
+        metered = MeteredDesk(self._desk, self._metrics, log)
+        self._plugins = Plugins(metered, place.plugins, self._pod_resources, self._metrics.registered)
         self._offering = Offering(
             self._books,
             self._cards,
@@ -141,8 +144,8 @@ class Agent:
 
     def _problems(self) -> tuple[str, ...]:
         following = tuple(each.trouble for each in self._following() if each.trouble)
-        driver = (self._cards.trouble,) if self._cards.trouble else ()
-        return (*driver, *following, *self._plugins.problems(), *self._announcing.left)
+        cards = tuple(said for said in (self._cards.trouble, self._health_file.trouble) if said)
+        return (*cards, *following, *self._plugins.problems(), *self._announcing.left)
 
     def _checks(self) -> Mapping[str, Any]:
         return {
@@ -154,19 +157,24 @@ class Agent:
     # --- what is done -------------------------------------------------------------------------------------------------
 
     async def _serve_kubelet(self) -> None:
-        await self._until_the_runtime_can()
         for spoiled in self._slots.load():
             self._log.warning("slot removed", why=spoiled)
+        await self._until_the_runtime_can()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._plugins.run())
             group.create_task(self._offering.run())
             group.create_task(self._sweep())
 
     async def _until_the_runtime_can(self) -> None:
-        """A runtime that passes over CDI would start every container without its cards, and call that a success."""
+        """A runtime that passes over CDI would start every container without its cards, and call that a success.
+
+        One that has read slots can, and containers that restart cannot wait for the API server to say which it is.
+        """
+        if self._place.by_symlinks or any(self._slots):
+            return
         said = ""
         await self._node.following.wait_until_ready()
-        while not (self._place.by_symlinks or runtime_supports_cdi(self._books.runtime())):
+        while not runtime_supports_cdi(self._books.runtime()):
             if said != (said := self._books.runtime()) and said:
                 self._log.error("nothing is offered to kubelet", why=without_cdi(said))
             await asyncio.sleep(1.0)

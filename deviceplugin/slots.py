@@ -41,6 +41,7 @@ class Slot(msgspec.Struct, frozen=True):
     """Who was given what.
 
     Attributes:
+        uid: under which kubelet runs the pod.
         containers: all that it may be.
         uses: what its pod holds at most, by the names of its cards.
         written_ns: when; of two pods of one name the later is the one that kubelet speaks of.
@@ -188,6 +189,12 @@ class Slots:
     def _all(self) -> Iterator[Slot]:
         yield from self._slots.values()
         yield from self._left.values()
+
+    def unlisted(self, held: Iterable[Held]) -> frozenset[str]:
+        """The pods, by uid, with slots that kubelet no longer speaks of."""
+        kept = {slot.name for slot in listed(self._slots.values(), held)}
+        silent = [slot for slot in self if slot.name not in kept]
+        return frozenset(slot.uid for slot in (*silent, *self._left.values()))
 
     def free(self, before_ns: int, held: Iterable[Held], living: Collection[str]) -> tuple[Slot, ...]:
         """Removes those that have ended, and says which: kubelet was asked at `before_ns`, `living` afterwards."""

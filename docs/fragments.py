@@ -21,6 +21,7 @@ from admission.review import ALLOWED
 from certs import keeper, plan
 from deviceplugin import metrics as agent_metrics
 from deviceplugin import usage_metrics
+from docs.container import container
 from extender import forwarding
 from extender import metrics as extender_metrics
 from extender import wire as extender_wire
@@ -353,4 +354,5 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "limits": limits,
     "lease": lease,
     "lifetimes": lifetimes,
+    "container": container,
 }

@@ -24,6 +24,7 @@ from settings.file import settings_from
 from settings.installation import Settings, SettingsError
 
 from .arguments import add_arguments
+from .memory import keep_what_is_freed
 from .place import Agreed, Place
 from .process import Extender
 
@@ -47,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CannotServeError as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
         return COULD_NOT_START
+
+    keep_what_is_freed()
 
     async def serve(lifecycle: Lifecycle) -> None:
         extender = Extender(

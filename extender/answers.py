@@ -6,20 +6,20 @@ rooms that are alike are judged once, so that a call costs by the names in it an
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import compress, filterfalse, repeat
-from operator import not_
+from functools import partial
+from itertools import filterfalse
 from typing import Any, Final, TypeVar
 
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import best, possible
+from halfcard.placing.layouts import best, possible_where
 from halfcard.placing.refusals import Why, text, why_not
 from halfcard.placing.room import Room
 
 from .likeness import Likeness, tells_cards_apart
-from .placement import Policy
+from .placement import WORST, Policy
 from .state import State
 from .wire import unformatted
 
@@ -30,7 +30,8 @@ _MOST_NAMES: Final = 100_000
 _MOST_KINDS: Final = 20_000
 """What a shape remembers; beyond that it begins anew: callers may ask for any name, and rooms change."""
 
-WORST: Final = float("-inf")
+FITS: Final = ""
+"""No reason against it."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -62,9 +63,9 @@ class Feasible:
         self._demand = demand
         self._texts = {why: unformatted(text(why, demand)) for why in Why}
         self._then = state.changes.now
+        self._fits = _Known(partial(possible_where, demand), _MOST_KINDS)
         self._judged = _Known(self._judge, _MOST_KINDS)
-        self._fitting: set[str] = set()
-        self._refused: dict[str, str] = {}
+        self._told = _nobody()
         self._ask_all()
 
     def catch_up(self) -> None:
@@ -75,40 +76,41 @@ class Feasible:
         else:
             self._ask(changed)
 
-    def among(self, names: list[str]) -> tuple[list[str], dict[str, str]]:
-        """Those that can take it, and the reason of each other one."""
-        fits = self._fitting.__contains__
-        if self._fitting.issuperset(names):
-            return names, {}
-        feasible = [*filter(fits, names)]
-        refused = [*filterfalse(fits, names)] if feasible else names
-        reasons = map(self._refused.get, refused, repeat(self._texts[Why.UNKNOWN]))
-        return feasible, dict(zip(refused, reasons, strict=True))
+    def among(self, names: list[str]) -> dict[str, list[str]]:
+        """These names by reason; `FITS` is that of the nodes that can take it."""
+        found: dict[str, list[str]] = {}
+        rest = names
+        for reason, told in self._told.items():
+            if told.issuperset(rest):
+                return {**found, reason: rest} if rest else found
+            if here := [*filter(told.__contains__, rest)]:
+                found[reason] = here
+                rest = [*filterfalse(told.__contains__, rest)]
+        return {**found, self.unknown: rest}
+
+    @property
+    def unknown(self) -> str:
+        return self._texts[Why.UNKNOWN]
 
     def of(self, room: Room) -> str:
-        """The reason of a room, whosever it is; empty where it can take the pod."""
-        return "" if possible(room, self._demand) else self._texts[why_not(room, self._demand)]
+        """The reason of a room, whosever it is."""
+        return FITS if self._fits[room.slices](room) else self._texts[why_not(room, self._demand)]
 
     def _ask_all(self) -> None:
-        alike = self._state.likenesses()
+        self._told = _nobody()
         if tells_cards_apart(self._demand):
-            reasons = [self._reason(name, likeness) for name, likeness in alike.items()]
-        else:
-            reasons = self._judged.all(alike.values())
-        self._fitting = set(compress(alike, map(not_, reasons)))
-        self._refused = dict(compress(zip(alike, reasons, strict=True), reasons))
+            return self._ask(self._state.likenesses())
+        for likeness, names in self._state.alike().items():
+            self._told[self._judged[likeness]].update(names)
+        return None
 
     def _ask(self, names: Iterable[str]) -> None:
         alike = self._state.likenesses()
         for name in names:
-            self._fitting.discard(name)
-            self._refused.pop(name, None)
-            if (likeness := alike.get(name)) is None:
-                continue
-            if reason := self._reason(name, likeness):
-                self._refused[name] = reason
-            else:
-                self._fitting.add(name)
+            for told in self._told.values():
+                told.discard(name)
+            if (likeness := alike.get(name)) is not None:
+                self._told[self._reason(name, likeness)].add(name)
 
     def _reason(self, name: str, likeness: Likeness) -> str:
         if tells_cards_apart(self._demand) and (room := self._state.room(name)) is not None:
@@ -117,6 +119,11 @@ class Feasible:
 
     def _judge(self, likeness: Likeness) -> str:
         return self.of(likeness.room)
+
+
+def _nobody() -> defaultdict[str, set[str]]:
+    """By reason; those that fit are looked for first."""
+    return defaultdict(set, {FITS: set()})
 
 
 class Ranked:

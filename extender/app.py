@@ -47,7 +47,7 @@ PATHS: Mapping[str, str] = {
 
 def _no_scores(_why: str) -> bytes:
     """Prioritize has no field for an error; an empty list leaves the choice to the other scores."""
-    return wire.prioritized([], [])
+    return wire.prioritized([], b"")
 
 
 def _no_victims(_why: str) -> bytes:

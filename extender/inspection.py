@@ -17,7 +17,7 @@ from halfcard.placing.facts import Facts
 from halfcard.placing.holding import Holding, hold
 from halfcard.placing.records import name_of
 from halfcard.placing.totals import Offer, totals
-from halfcard.placing.uses import HALVES, Left, Mode, Use
+from halfcard.placing.uses import Mode, Use, given, parts_of, worth
 
 from .state import State
 
@@ -115,8 +115,8 @@ def _see_card(node: Node, holding: Holding, pods: Mapping[str, Facts], at: int) 
         for uid, share in holding.shares.items()
         if at in share.uses and uid in pods
     ]
-    parts = _parts(card, left.mode)
-    cores, mib = _used(card, left)
+    taken = given(card, left)
+    cores, mib = worth(card, taken)
     return CardSeen(
         card.index,
         name_of(card),
@@ -124,30 +124,14 @@ def _see_card(node: Node, holding: Holding, pods: Mapping[str, Facts], at: int) 
         left.mode,
         Amount(WHOLE_CARD, cores),
         Amount(card.memory_mib, mib),
-        Amount(parts, parts - left.parts if parts else 0),
+        Amount(parts_of(card, left.mode), taken.parts),
         card.why_not,
         tuple(sorted(tenants, key=lambda tenant: (tenant.namespace, tenant.name))),
     )
 
 
-def _parts(card: Card, mode: Mode) -> int:
-    return {Mode.HALVES: HALVES, Mode.SLICES: card.replicas}.get(mode, 0)
-
-
-def _used(card: Card, left: Left) -> tuple[int, int]:
-    memory = card.memory_mib or 0
-    if parts := _parts(card, left.mode):
-        return _of_parts(card, parts - left.parts, parts)
-    return WHOLE_CARD - left.cores, memory - left.mib
-
-
-def _of_parts(card: Card, parts: int, of: int) -> tuple[int, int]:
-    return WHOLE_CARD * parts // of, (card.memory_mib or 0) * parts // of
-
-
 def tenant(card: Card, facts: Facts, use: Use, *, recorded: bool) -> Tenant:
-    parts = _parts(card, use.mode)
-    cores, mib = _of_parts(card, use.parts, parts) if parts else (use.cores, use.mib)
+    cores, mib = worth(card, use)
     return Tenant(facts.namespace, facts.name, facts.uid, use.mode, cores, mib, use.parts, recorded)
 
 

@@ -6,8 +6,8 @@ The law: a policy looks at what is left on one node and nothing else, so that an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress, repeat
-from operator import eq
+from itertools import compress
+from math import ceil
 from typing import Final, Protocol
 
 from halfcard.placing.room import Room
@@ -21,6 +21,13 @@ from .policies.spread import Spread
 
 TOP: Final = 10
 """kube-scheduler's best score; one node has it, because the scheduler breaks ties at random."""
+
+WORST: Final = float("-inf")
+"""The rank of a node that cannot take the pod."""
+
+_SECOND: Final = TOP - 1
+_ARE_BEST: Final = bytes([score == _SECOND for score in range(256)])
+_NEAR: Final = 1e-9
 
 
 class Policy(Protocol):
@@ -46,15 +53,25 @@ POLICIES: Final[Mapping[str, Callable[[Mix, Fleet], Policy]]] = {
 """How each is made from the pods that are expected and the cluster they come to."""
 
 
-def scores(ranks: Sequence[float], names: Sequence[str]) -> list[int]:
-    """The first by name of the best has 10; all others have 9 down to 0, by how far they are behind."""
+def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
+    """Of each a byte: the first by name of the best has 10; all others have 9 down to 0, by how far they are behind.
+
+    Where all are alike, as on an idle cluster, the others have 0, which need not be told.
+    """
     if not ranks:
-        return []
-    kinds = set(ranks)
-    best, worst = max(kinds), min(kinds)
-    step = (best - worst) / (TOP - 1) or 1.0
-    table = {rank: int((rank - worst) / step + 1e-9) for rank in kinds} if best > worst else {best: TOP - 1}
-    given = [*map(table.__getitem__, ranks)]
-    best_ones = compress(range(len(ranks)), map(eq, ranks, repeat(best)))
-    given[min(best_ones, key=names.__getitem__)] = TOP
-    return given
+        return b""
+    kinds = {*ranks}
+    if len(kinds) == 1:
+        given, first = bytearray(len(names)), min(names)
+    else:
+        given = bytearray(map(_table(kinds).__getitem__, ranks))
+        first = min(compress(names, given.translate(_ARE_BEST)))
+    given[names.index(first)] = TOP
+    return bytes(given)
+
+
+def _table(ranks: set[float]) -> Mapping[float, int]:
+    told = ranks - {WORST}
+    best, worst = max(told), min(told)
+    step = (best - worst) / _SECOND or 1.0
+    return {WORST: 0, **{rank: _SECOND - ceil((best - rank) / step - _NEAR) for rank in told}}

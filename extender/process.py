@@ -98,6 +98,7 @@ class Extender:
     async def _lead(self) -> None:
         """Begins when there is something to lead with."""
         await self._watching.wait_until_ready()
+        self.state.alike()  # or the first call would wait for it
         gc.freeze()  # nodes and pods live long: no collection needs to look at them again
         await self._leadership.run(self._take_over)
 

@@ -184,7 +184,9 @@ def _of_card(why: Why, card: Card, mode: Mode, wanted: Mode) -> str:
             return card.why_not
         case Why.LOCKED:
             return f"in use in another way ({mode})"
-        case Why.TOO_FEW:
+        case Why.NOT_SOLD:
+            return "not sold in time slices of that name"
+        case Why.TOO_FEW | Why.TOO_FEW_SLICES:
             return _ALL_TAKEN[wanted]
         case Why.MEMORY if card.memory_mib is None:
             return "its memory is not known"

@@ -70,6 +70,7 @@ class State:
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
         self._holdings: dict[str, Holding] = {}
         self._likenesses: dict[str, Likeness] = {}
+        self._alike: defaultdict[Likeness, set[str]] = defaultdict(set)
         self._doubts: dict[str, tuple[str, ...]] = {}
         self._troubled: dict[str, Facts] = {}
         self._stale: set[str] = set()
@@ -90,15 +91,29 @@ class State:
         self._refresh()
         return self._likenesses
 
+    def alike(self) -> Mapping[Likeness, set[str]]:
+        """The nodes of each likeness."""
+        self._refresh()
+        return self._alike
+
     def _refresh(self) -> None:
         while self._stale:
             name = self._stale.pop()
-            self._likenesses.pop(name, None)
+            self._part(name)
             self._doubts.pop(name, None)
             if (holding := self.holding(name)) is not None:
-                self._likenesses[name] = likeness_of(holding.room)
+                likeness = self._likenesses[name] = likeness_of(holding.room)
+                self._alike[likeness].add(name)
                 if holding.doubts:
                     self._doubts[name] = holding.doubts
+
+    def _part(self, name: str) -> None:
+        """From those that it was alike."""
+        likeness = self._likenesses.pop(name, None)
+        if likeness is not None:
+            self._alike[likeness].discard(name)
+            if not self._alike[likeness]:
+                del self._alike[likeness]
 
     def holding(self, name: str) -> Holding | None:
         node = self._nodes.get(name)
@@ -239,6 +254,8 @@ class State:
     def _touch(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
         """Something is different about a node; where it is one pod, the others need not be looked at again."""
         known, node = self._holdings.pop(name, None), self._nodes.get(name)
+        if node is not None:
+            name = node.name  # the same text, but not one of each pod: calls compare all names, and find them together
         if known is not None and node is not None and pod is not None and change is not None:
             changed = change(known, node, pod)
             if changed is not None:

@@ -19,7 +19,7 @@ from halfcard.problems import OWNED
 from halfcard.stored import StoredPod
 
 from . import wire
-from .answers import WORST, Answers, Feasible
+from .answers import FITS, Answers, Feasible
 from .placement import scores
 from .preemption import extended
 from .state import State
@@ -67,24 +67,23 @@ def filter_nodes(state: State, answers: Answers, question: wire.Question, on_non
     if not facts.demand.needs:
         return wire.filtered(question, question.names, {})
     known = answers.feasible(facts.demand)
-    feasible, refused = known.among(question.names)
-    if refused and question.full is not None:
-        _meet_strangers(state, known, question, refused)
-        feasible = [name for name in question.names if name not in refused]
+    told = known.among(question.names)
+    if known.unknown in told and question.full is not None:
+        _meet_strangers(state, known, question, told)
+    feasible = told.pop(FITS, [])
     if not feasible:
         on_none(facts, question.names)
-    return wire.filtered(question, feasible, refused)
+    return wire.filtered(question, feasible, told)
 
 
-def _meet_strangers(state: State, known: Feasible, question: wire.Question, refused: dict[str, str]) -> None:
+def _meet_strangers(state: State, known: Feasible, question: wire.Question, told: dict[str, list[str]]) -> None:
     """A node that our watch has not shown yet, but that came in full, has no pods with cards yet."""
+    strangers = {*told.pop(known.unknown)}
     for raw, name in zip(question.full or (), question.names, strict=True):
-        if name in refused and name not in state.nodes():
+        if name in strangers:
             node = read_node(_as_mapping(raw), state.dealings)
-            if isinstance(node, Node):
-                refused[name] = known.of(empty_room(node))
-                if not refused[name]:
-                    del refused[name]
+            reason = known.of(empty_room(node)) if isinstance(node, Node) else known.unknown
+            told.setdefault(reason, []).append(name)
 
 
 def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
@@ -97,12 +96,8 @@ def prioritize_nodes(state: State, answers: Answers, question: wire.Question) ->
     facts = asking_facts(state, question)
     names = question.names
     if not facts.demand.needs or not names:
-        return wire.prioritized(names, [0] * len(names))
-    ranks = answers.ranked(facts.demand).ranks(names)
-    if WORST in ranks:
-        lowest = min((rank for rank in ranks if rank != WORST), default=0.0)
-        ranks = [max(rank, lowest) for rank in ranks]
-    return wire.prioritized(names, scores(ranks, names))
+        return wire.prioritized(names, bytes(len(names)))
+    return wire.prioritized(names, scores(answers.ranked(facts.demand).ranks(names), names))
 
 
 def preempt(state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims]) -> bytes:

@@ -21,7 +21,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 
-from .answers import Answers
+from .answers import FITS, Answers
 from .pod_requests import pod_path
 from .state import State
 
@@ -75,7 +75,7 @@ class Waking:
         self._refused[uid] = refusal._replace(then=changes.now)
         if changed is None:
             return True  # too long ago to tell
-        return bool(changed) and bool(self._answers.feasible(refusal.demand).among([*changed])[0])
+        return bool(changed) and FITS in self._answers.feasible(refusal.demand).among([*changed])
 
     async def _wake(self, facts: Facts) -> None:
         """As well as it can be done: whoever is gone, or changes at this moment, needs no waking."""

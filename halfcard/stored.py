@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from . import names
 from .pods import Metadata, Pod, PodSpec
 
 MOST_ANNOTATED: Final = 256 * 1024
@@ -45,6 +46,11 @@ class StoredPod(Pod, frozen=True, rename="camel"):
     @property
     def node(self) -> str:
         return (self.spec and self.spec.node_name) or ""
+
+    @property
+    def kubelet_uid(self) -> str:
+        """Under which kubelet runs it: of a static pod the API server has a copy, with a uid of its own."""
+        return self.annotations.get(names.MIRROR_POD) or self.meta.uid
 
     @property
     def is_over(self) -> bool:

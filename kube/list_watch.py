@@ -174,7 +174,9 @@ class Collection(Generic[T]):
             if self._abandoned:  # asked when there is a socket: from now on `abandon` finds it
                 raise ConnectionAbortedError("abandoned")
             connection.request(
-                "GET", f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}", headers=self._access.headers()
+                "GET",
+                f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}",
+                headers=self._access.headers(),
             )
             answer = connection.getresponse()
             if answer.status != http.client.OK:

@@ -11,6 +11,7 @@ from halfcard.problems import printable
 
 _MOST_BYTES: Final = 64 * 2**20
 _OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),  # a fresh channel does not inherit how long another was told to wait
     ("grpc.max_receive_message_length", _MOST_BYTES),  # thousands of ids, each with an entry of its own
     ("grpc.initial_reconnect_backoff_ms", 50),  # kubelet is back soon, and containers wait for it
     ("grpc.min_reconnect_backoff_ms", 50),

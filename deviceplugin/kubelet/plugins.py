@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .kubelet_socket import KubeletSocket
@@ -13,10 +13,20 @@ from .presence import Presence
 
 
 class Plugins:
-    """Made on the event loop; `folder` is kubelet's folder of device plugins."""
+    """Made on the event loop; `folder` is kubelet's folder of device plugins.
 
-    def __init__(self, desk: Desk, folder: Path, pod_resources: PodResources) -> None:
+    `registered` is called with a resource each time that kubelet has taken it.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        folder: Path,
+        pod_resources: PodResources,
+        registered: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._desk = desk
+        self._registered = registered
         self._kubelet = KubeletSocket(folder)
         self._pod_resources = pod_resources
         self._presences: dict[str, Presence] = {}
@@ -25,7 +35,7 @@ class Plugins:
     def offer(self, supply: Mapping[str, Sequence[Device]]) -> None:
         """These resources with these devices from now on, and no others."""
         for resource in supply.keys() - self._presences.keys():
-            presence = Presence(resource, self._desk, self._kubelet, self._pod_resources)
+            presence = Presence(resource, self._desk, self._kubelet, self._pod_resources, self._registered)
             self._presences[resource] = presence
             self._idle.put_nowait(presence)
         for resource, presence in self._presences.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from deviceplugin.ids import is_ours
@@ -21,6 +21,7 @@ from .pod_resources import PodResources
 from .registration import register
 
 _LISTENS_WITHIN_S: Final = 10.0
+_FIRST_LOOK_S: Final = 0.05
 _LOOKS_EVERY_S: Final = 30.0
 _SHORTEST_REST_S: Final = 0.02
 _LONGEST_REST_S: Final = 5.0
@@ -44,12 +45,21 @@ class Presence:
         problem: why pods cannot have this resource from us; empty where they can.
     """
 
-    def __init__(self, resource: str, desk: Desk, kubelet: KubeletSocket, pod_resources: PodResources) -> None:
+    def __init__(
+        self,
+        resource: str,
+        desk: Desk,
+        kubelet: KubeletSocket,
+        pod_resources: PodResources,
+        registered: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Calls `registered` with the resource each time that kubelet has taken it and listens."""
         self.resource = resource
         self.problem = ""
         self._desk = desk
         self._kubelet = kubelet
         self._pod_resources = pod_resources
+        self._registered = registered
         self._devices: tuple[Device, ...] | None = None
         self._stirred = asyncio.Event()
 
@@ -103,7 +113,10 @@ class Presence:
         registering.result()
 
     async def _register(self, plugin: Plugin) -> None:
-        if stranger := await self._stranger(plugin):
+        """Kubelet fails pods with init containers that it finds without their devices: it is not kept waiting long."""
+        looking = asyncio.ensure_future(self._stranger(plugin))
+        await asyncio.wait((looking,), timeout=_FIRST_LOOK_S)
+        if looking.done() and (stranger := looking.result()):
             raise KubeletError(_TAKEN.format(self.resource, stranger))
         plugin.publish(self._devices or ())
         await plugin.start()
@@ -114,6 +127,7 @@ class Presence:
                     await self._stir()
         except TimeoutError:
             raise KubeletError(_NOT_HEARD.format(self.resource)) from None
+        self._registered(self.resource)
 
     async def _keep_telling(self, plugin: Plugin) -> None:
         """While another plugin has the resource, what it told kubelet stands, and we stay connected."""

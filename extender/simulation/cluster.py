@@ -16,8 +16,7 @@ from halfcard.placing.layouts import best
 from halfcard.placing.room import Room, empty_room
 from halfcard.placing.uses import Use, take
 
-from ..answers import WORST
-from ..placement import Policy
+from ..placement import WORST, Policy
 
 ARRIVALS_BETWEEN_LOOKS: Final = 100
 """The policy looks at the whole cluster now and then, as in the live extender."""

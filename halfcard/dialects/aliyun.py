@@ -17,6 +17,10 @@ class Aliyun(Plain):
     resources: ClassVar[frozenset[str]] = frozenset({names.ALIYUN_GPU_MEM})
     unit_mib: int = 1024
 
+    @property
+    def without_ids(self) -> frozenset[str]:
+        return self.resources if self.unit_mib == 1 else frozenset()
+
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         memory = amounts.get(names.ALIYUN_GPU_MEM, 0)
         return memory_share(memory * self.unit_mib, self.name) if memory else None

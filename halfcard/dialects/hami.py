@@ -16,6 +16,7 @@ HAMI_WORDS: Final = frozenset({names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE, 
 class Hami(Plain):
     name: Final = "hami"
     resources: Final = HAMI_WORDS | {names.NVIDIA_GPU}
+    without_ids: Final = HAMI_WORDS
 
     def speaks(self, asked: Collection[str]) -> bool:
         return not HAMI_WORDS.isdisjoint(asked)

@@ -48,6 +48,10 @@ class Dialect(Protocol):
         """The resource names it knows."""
 
     @property
+    def without_ids(self) -> frozenset[str]:
+        """Those of them of which kubelet hands out no device ids: nodes offer at most a total."""
+
+    @property
     def core_limit(self) -> str | None:
         """The annotation that holds the burst ceiling, where the system has one."""
 
@@ -100,6 +104,10 @@ class Plain:
     @property
     def resources(self) -> frozenset[str]:
         raise NotImplementedError
+
+    @property
+    def without_ids(self) -> frozenset[str]:
+        return frozenset()
 
     def speaks(self, asked: Collection[str]) -> bool:
         return not self.resources.isdisjoint(asked)

@@ -33,6 +33,7 @@ class Vcuda:
     core: str = field(init=False)
     memory: str = field(init=False)
     resources: frozenset[str] = field(init=False)
+    without_ids: frozenset[str] = frozenset()
     core_limit: str | None = field(init=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from .reading import Plain, at
 class Volcano(Plain):
     name: Final = "volcano"
     resources: Final = frozenset({names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER})
+    without_ids: Final = frozenset({names.VOLCANO_GPU_MEMORY})
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         if amounts.get(names.VOLCANO_GPU_MEMORY) and amounts.get(names.VOLCANO_GPU_NUMBER):

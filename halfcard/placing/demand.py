@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ..asks import Asked
-from ..claims import Claim, Part
+from ..claims import Claim
 from ..pods import INIT_CONTAINERS
 from ..wanted import NOTHING_WANTED, Wanted
 
@@ -19,11 +19,17 @@ class Stage(StrEnum):
 
 
 class Need(NamedTuple):
-    """One container's; its place in the pod is `order` among init containers, and later for all others."""
+    """One container's.
+
+    Attributes:
+        order: its place among init containers, which start before all others, or among the others.
+        ids: of how many device ids kubelet gives it, by resource.
+    """
 
     stage: Stage
     order: int
     claim: Claim
+    ids: tuple[tuple[str, int], ...] = ()
 
 
 class Demand(NamedTuple):
@@ -44,7 +50,8 @@ class Demand(NamedTuple):
 def needs_of(asked: tuple[Asked, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
     """The names of the containers with claims, and their needs, in the same order."""
     found = [
-        (each.place.container.name, Need(_stage(each), each.place.number, claim)) for each, claim in _claiming(asked)
+        (each.place.container.name, Need(_stage(each), each.place.number, claim, _ids(each)))
+        for each, claim in _claiming(asked)
     ]
     found.sort(key=lambda item: item[1].stage is Stage.INIT)  # stable: the manifest's order within
     return tuple(name for name, _ in found), tuple(need for _, need in found)
@@ -56,36 +63,13 @@ def _claiming(asked: tuple[Asked, ...]) -> Iterator[tuple[Asked, Claim]]:
             yield each, each.claim
 
 
+def _ids(each: Asked) -> tuple[tuple[str, int], ...]:
+    without = each.wish.dialect.without_ids if each.wish.dialect is not None else frozenset()
+    asks = (*each.wish.asks, *each.wish.implied)
+    return tuple(sorted([(ask.resource, ask.amount) for ask in asks if ask.amount and ask.resource not in without]))
+
+
 def _stage(each: Asked) -> Stage:
     if each.place.field != INIT_CONTAINERS:
         return Stage.APP
     return Stage.SIDECAR if each.place.container.is_sidecar else Stage.INIT
-
-
-def tied_to(needs: tuple[Need, ...], number: int) -> list[int]:
-    """The needs before this one whose cards it has to have.
-
-    Kubelet hands the device ids of a plain init container on to the next container that asks for as many of a
-    resource: the node could not tell the two apart. Init containers that ask for as many cannot be told apart either.
-    """
-    need = needs[number]
-    if need.stage is not Stage.INIT:
-        return []
-    found = {at for at in range(number) if needs[at].stage is Stage.INIT and _counts(need) & _counts(needs[at])}
-    later = [at for at in range(number) if needs[at].stage is Stage.SIDECAR and needs[at].order > need.order]
-    later += [at for at in range(number) if needs[at].stage is Stage.APP]
-    for count in _counts(need):
-        found.update([at for at in later if count in _counts(needs[at])][:1])
-    return sorted(found)
-
-
-def _counts(need: Need) -> set[tuple[str, str, int | None]]:
-    """How many it asks for of each resource."""
-    claim = need.claim
-    said = (
-        (f"{claim.part}s", claim.cards if claim.distinct or claim.part is not Part.AMOUNT else None),
-        ("cores", claim.cores_pct),
-        ("MiB", claim.memory_mib),
-        ("% of memory", claim.memory_pct if claim.part is Part.AMOUNT else None),
-    )
-    return {(claim.dialect, what, count) for what, count in said if count is not None}

@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..claims import Claim
 from ..wanted import Wanted
 from .demand import Need, Stage
 from .room import Room
-from .uses import Mode, mode_of, take, use_of
+from .uses import Mode, is_sold, mode_of, take, use_of
+
+Look = Callable[[Room], bool]
+"""At a room of a node that sells time slices in a way that is known."""
 
 
 def fits_alone(room: Room, need: Need, wanted: Wanted) -> bool:
     claim = need.claim
-    if wanted.narrows:
+    if wanted.narrows and is_sold(claim, room.slices):
         allowed = [at for at in room.usable if wanted.allows(room.cards[at])]
         if len(allowed) < len(room.usable):
             return _places(room, claim, allowed) >= claim.cards
-    mode = mode_of(claim, room.slices)
+    return look_for(claim, room.slices)(room)
+
+
+def look_for(claim: Claim, slices: str) -> Look:
+    """Whether a room has the cards of a claim, which may be any of its cards."""
+    cards, cores, mib = claim.cards, claim.cores_pct or 0, claim.memory_mib
+    mode = mode_of(claim, slices)
+    if not is_sold(claim, slices):
+        return lambda _: False
     if mode is Mode.EXCLUSIVE:
-        return room.counted.idle >= claim.cards
+        return lambda room: room.counted.idle >= cards
     if mode is Mode.HALVES:
-        return room.counted.halves >= claim.cards
+        return lambda room: room.counted.halves >= cards
     if mode is Mode.SLICES:
-        return room.counted.slices >= claim.cards
-    if claim.memory_mib is None:
-        return _places(room, claim, room.usable) >= claim.cards
-    if claim.cards > 1:
-        return _count(room.counted.shares, claim.cores_pct or 0, claim.memory_mib) >= claim.cards
-    return _count(room.counted.largest, claim.cores_pct or 0, claim.memory_mib) > 0
+        return lambda room: room.counted.slices >= cards
+    if mib is None:
+        return lambda room: _places(room, claim, room.usable) >= cards
+    if cards > 1:
+        return lambda room: _count(room.counted.shares, cores, mib) >= cards
+    return lambda room: _count(room.counted.largest, cores, mib) > 0
 
 
-def fit_on_one_card(room: Room, needs: Iterable[Need], wanted: Wanted) -> bool:
-    """Would containers that run together, each with a share of one card, find all of them on the same card?"""
+def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
+    """Whether containers that run together, each with a share of one card, find all of them on the same card.
+
+    None where they are others than that.
+    """
     cores = mib = 0
-    for stage, _, claim in needs:
-        is_share = claim.cards == 1 and mode_of(claim, room.slices) is Mode.SHARED
-        if stage is not Stage.APP or not is_share or claim.memory_mib is None or wanted.narrows:
-            return False
+    for need in needs:
+        claim = need.claim
+        is_share = claim.cards == 1 and mode_of(claim, slices) is Mode.SHARED
+        if need.stage is not Stage.APP or not is_share or claim.memory_mib is None:
+            return None
         cores, mib = cores + (claim.cores_pct or 0), mib + claim.memory_mib
-    return _count(room.counted.largest, cores, mib) > 0
+    return lambda room: _count(room.counted.largest, cores, mib) > 0
 
 
 def _count(shares: Iterable[tuple[int, int]], cores: int, mib: int) -> int:

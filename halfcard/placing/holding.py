@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from .. import names
 from ..capacity import MAX_CARD_MIB
 from ..cards import Node
-from ..claims import WHOLE_CARD
+from ..claims import WHOLE_CARD, Part
 from ..problems import printable
 from .demand import Demand
 from .layouts import Layout, best, peaks
@@ -139,7 +140,7 @@ class _Taking:
 
     def guess(self, pod: Bound) -> None:
         demand = pod.demand._replace(cpu_milli=0, memory_mib=0)
-        found = best(replace(self._empty, left=tuple(self.left)), demand, _packed)
+        found = best(replace(self._empty, left=tuple(self.left), slices=self._sold(demand)), demand, _packed)
         layout = found.layout if found is not None else self._in_spite(pod, demand)
         uses = layout and peaks(self._empty, demand, layout)
         if layout is not None and uses:
@@ -153,11 +154,17 @@ class _Taking:
         cards = self._empty.cards
         order = sorted(range(len(cards)), key=lambda at: (self.left[at].mode is not Mode.FREE, -self.left[at].cores))
         boundless = [replace(cards[at], memory_mib=cards[at].memory_mib or MAX_CARD_MIB) for at in order]
-        found = best(empty_room(replace(self._node, cards=tuple(boundless))), demand, _packed)
+        node = replace(self._node, cards=tuple(boundless), slices=self._sold(demand))
+        found = best(empty_room(node), demand, _packed)
         if cards:
             more = "and more than is left on any" if found is not None else "and asks for more than cards have"
             self._doubt(pod, f"it has no record of its cards that can be believed, {more}")
         return found and tuple([tuple([order[at] for at in positions]) for positions in found.layout])
+
+    def _sold(self, demand: Demand) -> str:
+        """Whoever is here was sold his time slices, whatever the node sells now."""
+        is_sliced = any(need.claim.part is Part.SLICE for need in demand.needs)
+        return names.NVIDIA_GPU_SHARED if is_sliced else self._node.slices
 
     @cached_property
     def _empty(self) -> Room:

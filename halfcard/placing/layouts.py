@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .demand import Demand
-from .glance import fit_on_one_card, fits_alone
+from .glance import Look, fits_alone, look_for, look_for_one_card
 from .held import NOTHING_HELD, Held, added
 from .room import Room
 from .search import Layout, Rate, Search
 from .uses import Mode, Use, mode_of, use_of
 
-__all__ = ["Laid", "Layout", "Rate", "best", "peaks", "possible"]
+__all__ = ["Laid", "Layout", "Rate", "best", "peaks", "possible", "possible_where"]
 
 
 class Laid(NamedTuple):
@@ -34,9 +34,21 @@ def possible(room: Room, demand: Demand) -> bool:
     needs, wanted = demand.needs, demand.wanted
     if len(needs) == 1:
         return fits_alone(room, needs[0], wanted)
-    if fit_on_one_card(room, needs, wanted):
+    on_one_card = None if wanted.narrows else look_for_one_card(needs, room.slices)
+    if on_one_card is not None and on_one_card(room):
         return True
     return all(fits_alone(room, need, wanted) for need in needs) and Search(room, demand).first() is not None
+
+
+def possible_where(demand: Demand, slices: str) -> Look:
+    """`possible` in rooms of nodes that sell time slices so: what the demand alone says is looked at once for all."""
+    needs = demand.needs
+    if len(needs) == 1 and not demand.wanted.narrows:
+        return look_for(needs[0].claim, slices)
+    on_one_card = None if demand.wanted.narrows else look_for_one_card(needs, slices)
+    if on_one_card is None:
+        return lambda room: possible(room, demand)
+    return lambda room: on_one_card(room) or possible(room, demand)
 
 
 def best(room: Room, demand: Demand, rate: Rate) -> Laid | None:

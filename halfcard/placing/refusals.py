@@ -1,4 +1,4 @@
-"""Why a node, or one card of it, cannot take a demand: ten reasons, each one text for all nodes of a call.
+"""Why a node, or one card of it, cannot take a demand: twelve reasons, each one text for all nodes of a call.
 
 Numbers of a node never appear: kube-scheduler counts equal texts and writes them into the pod.
 """
@@ -12,7 +12,7 @@ from ..claims import Claim, Part
 from .demand import Demand, Need
 from .glance import fits_alone
 from .room import Room
-from .uses import Left, Mode, Use, mode_of, use_of
+from .uses import Left, Mode, Use, is_sold, mode_of, use_of
 
 
 class Why(StrEnum):
@@ -20,7 +20,9 @@ class Why(StrEnum):
     NO_CARDS = "no GPU"
     NOT_WANTED = "no card is among those that the pod asks for"
     OUT_OF_ORDER = "every card is out of order or cordoned"
+    NOT_SOLD = "no card is sold in time slices of that name"
     TOO_FEW = "too few cards are free"
+    TOO_FEW_SLICES = "too few time slices are free"
     LOCKED = "every card is in use in another way"
     CORES = "too few cores"
     MEMORY = "too little memory"
@@ -32,13 +34,15 @@ def why_not(room: Room, demand: Demand) -> Why:
     """The one reason for a node that has no way to lay the demand."""
     if not room.cards:
         return Why.NO_CARDS
-    if demand.wanted.narrows and not any(demand.wanted.allows(card) for card in room.cards):
-        return Why.NOT_WANTED
-    usable = [at for at in room.usable if not demand.wanted.narrows or demand.wanted.allows(room.cards[at])]
+    wanted, usable = demand.wanted, room.usable
+    if wanted.narrows:
+        if not any(wanted.allows(card) for card in room.cards):
+            return Why.NOT_WANTED
+        usable = tuple([at for at in usable if wanted.allows(room.cards[at])])
     if not usable:
         return Why.OUT_OF_ORDER
     for need in demand.needs:
-        if not fits_alone(room, need, demand.wanted):
+        if len(demand.needs) == 1 or not fits_alone(room, need, wanted):
             return _single(room, need, usable)
     return Why.TOGETHER
 
@@ -50,12 +54,19 @@ def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Why | None:
         return Why.NOT_WANTED
     if card.why_not:
         return Why.OUT_OF_ORDER
+    if not is_sold(need.claim, room.slices):
+        return Why.NOT_SOLD
     use = use_of(need.claim, card, room.slices)
     return _short_of(use, room.left[at], card.memory_mib)
 
 
-def _single(room: Room, need: Need, usable: list[int]) -> Why:
-    if need.claim.cards > 1 or mode_of(need.claim, room.slices) is not Mode.SHARED:
+def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Why:
+    mode = mode_of(need.claim, room.slices)
+    if not is_sold(need.claim, room.slices):
+        return Why.NOT_SOLD
+    if mode is Mode.SLICES:
+        return Why.TOO_FEW_SLICES
+    if need.claim.cards > 1 or mode is not Mode.SHARED:
         return Why.TOO_FEW
     reasons = [
         _short_of(use_of(need.claim, room.cards[at], room.slices), room.left[at], room.cards[at].memory_mib)
@@ -78,7 +89,9 @@ def _short_of(use: Use, left: Left, card_mib: int | None) -> Why | None:
         return None if left.mode is Mode.FREE else Why.TOO_FEW
     if left.mode not in (Mode.FREE, use.mode):
         return Why.LOCKED
-    if use.mode is not Mode.SHARED:
+    if use.mode is Mode.SLICES:
+        return None if left.mode is Mode.FREE or left.parts >= use.parts else Why.TOO_FEW_SLICES
+    if use.mode is Mode.HALVES:
         return None if left.mode is Mode.FREE or left.parts >= use.parts else Why.TOO_FEW
     return _short_of_amounts(use, left, card_mib)
 
@@ -101,6 +114,8 @@ def text(why: Why, demand: Demand) -> str:
     match why:
         case Why.TOO_FEW:
             return _too_few(claim)
+        case Why.TOO_FEW_SLICES:
+            return _fewer(claim.cards, "time slice is free", "time slices are free")
         case Why.CORES:
             return f"no card has {claim.cores_pct} % free"
         case Why.MEMORY:
@@ -111,15 +126,15 @@ def text(why: Why, demand: Demand) -> str:
 
 
 def _too_few(claim: Claim) -> str:
-    if claim.part is Part.SLICE:
-        one, several = "time slice is free", "time slices are free"
-    elif claim.part is Part.HALF:
-        one, several = "card has a half free", "cards have a half free"
-    elif claim.exclusive:
-        one, several = "card is wholly free", "cards are wholly free"
-    else:
-        one, several = f"card has {_amounts(claim)} free", f"cards have {_amounts(claim)} free"
-    return f"no {one}" if claim.cards == 1 else f"fewer than {claim.cards} {several}"
+    if claim.part is Part.HALF:
+        return _fewer(claim.cards, "card has a half free", "cards have a half free")
+    if claim.exclusive:
+        return _fewer(claim.cards, "card is wholly free", "cards are wholly free")
+    return _fewer(claim.cards, f"card has {_amounts(claim)} free", f"cards have {_amounts(claim)} free")
+
+
+def _fewer(wanted: int, one: str, several: str) -> str:
+    return f"no {one}" if wanted == 1 else f"fewer than {wanted} {several}"
 
 
 def _amounts(claim: Claim) -> str:

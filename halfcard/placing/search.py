@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
-from .demand import Demand, Need, tied_to
+from .demand import Demand, Need
 from .held import NOTHING_HELD, Held, added
 from .room import Room
+from .ties import tied_to
 from .uses import Left, Mode, mode_of, use_of
 
 Layout = tuple[tuple[int, ...], ...]
@@ -66,10 +67,10 @@ class Search:
         """Every way to lay the next need."""
         number = len(step.layout)
         need = self._demand.needs[number]
-        ties = {step.layout[other] for other in tied_to(self._demand.needs, number)}
-        if ties:
-            positions = ties.pop()
-            return self._onto(step, need, [] if ties or len(positions) != need.claim.cards else [positions])
+        tied = tied_to(self._demand.needs, number)
+        if tied is not None:
+            positions = step.layout[tied]
+            return self._onto(step, need, [positions] if len(positions) == need.claim.cards else [])
         if need.claim.cards == 1:
             return iter(self._rated(step, need))
         return self._onto(step, need, self._sets(step, need))

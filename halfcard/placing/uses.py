@@ -80,6 +80,11 @@ def mode_of(claim: Claim, slices: str) -> Mode:
     return Mode.SLICES if is_slice else Mode.EXCLUSIVE
 
 
+def is_sold(claim: Claim, slices: str) -> bool:
+    """Time slices that are asked for by their own name are found only where they are sold under it."""
+    return claim.part is not Part.SLICE or slices == names.NVIDIA_GPU_SHARED
+
+
 def use_of(claim: Claim, card: Card, slices: str, times: int = 1) -> Use:
     """What one card's worth of a claim takes of this card, or several slices; `slices` is how its node sells them."""
     mode = mode_of(claim, slices)

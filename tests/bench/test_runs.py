@@ -24,9 +24,10 @@ def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capf
     assert all(figure["value"] > 0 for part in parts for figure in part["figures"] if "growth" not in figure["name"])
 
 
-def test_the_fuzzer_finds_no_violation_in_a_few_hundred_requests(capfd: pytest.CaptureFixture[str]) -> None:
-    assert fuzz.main(["--count", "300", "--seed", "11"]) == 0
-    assert "300 malformed requests" in capfd.readouterr().out
+@pytest.mark.parametrize("of", ["webhook", "extender"])
+def test_the_fuzzer_finds_no_violation_in_a_few_hundred_requests(of: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.main(["--of", of, "--count", "300", "--seed", "11"]) == 0
+    assert f"300 malformed requests to the {of}" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(("status", "violations"), [(200, 0), (400, 0), (500, 1), (503, 1)])

@@ -1,141 +1,59 @@
-"""Halfcard's node agent on a real node, with the rights of its account there and stand-ins for driver and devices."""
+"""Halfcard's node agent on a real node, with stand-ins for driver and devices."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from halfcard import names
 from tests.nvml.stand_in import StandIn, StandInCard, stand_in_cards
 
-from . import objects
-from .errors import CannotStartError
+from .agent_process import AgentProcess
 from .node import Node
-from .processes import Component
-from .started import Started
-from .users import User
 
-_ROOT: Final = Path(__file__).parents[2]
-_RBAC: Final = _ROOT / "deploy" / "rbac"
-_ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _ALL_CARDS: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
-_HARMLESS: Final = os.makedev(1, 3)  # /dev/null by another name
-_READY_WITHIN_S: Final = 30.0
-_GET: Final = """
-import http.client, sys
-connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5)
-connection.request("GET", sys.argv[3])
-answer = connection.getresponse()
-print(answer.status, answer.read().decode(), sep="\\n", end="")
-"""
+_MEMORY: Final = 1
+_NULL: Final = 3
+_FIRST_CARD: Final = 0x80
 
 
-class Agent(Started):
-    """Ready on entering; `driver` is what NVIDIA's library says there, and may be changed at any time."""
+def card_device(minor: int) -> tuple[int, int]:
+    """Major and minor number of a card's device file: told apart from all others, and nobody can open it."""
+    return _MEMORY, _FIRST_CARD + minor
+
+
+class Agent(AgentProcess):
+    """`driver` is what NVIDIA's library says there, and may be changed at any time."""
 
     driver: StandIn
-    account: User
-    program: Component
 
     def __init__(
         self,
         node: Node,
         *,
         cards: Sequence[StandInCard] = (),
-        fake_gpus: str = "",
         settings: Mapping[str, Any] | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        """Of two T4 where `cards` are not given; `fake_gpus` is for cards that the agent makes up itself."""
-        self.node = node
+        """Of two T4 where `cards` are not given."""
+        super().__init__(node, settings=settings, arguments=arguments)
         self._cards = cards or stand_in_cards(2)
-        self._settings = settings or {}
-        self._arguments = [*(("--fake-gpus", fake_gpus) if fake_gpus else ()), *arguments]
-        self.folder = node.folder / "agent"
-        super().__init__()
+        self.devices = self.folder / "dev"
 
     def _start(self) -> None:
-        self.folder.mkdir()
+        self.devices.mkdir(parents=True)
         self.driver = StandIn(self.folder, self._cards)
-        self.devices = self.folder / "dev"
-        self.devices.mkdir()
-        for name in (*_ALL_CARDS, *(f"nvidia{card.minor}" for card in self._cards)):
-            self.add_device(name)
-        self.account = self._installed()
-        self.settings = self.folder / "halfcard.yaml"
-        self.configure(self._settings)
-        self.program = self.node.program(
-            "agent",
-            *(sys.executable, "-m", "deviceplugin", "--kubeconfig", str(self.account.kubeconfig)),
-            *("--node", self.node.name, "--settings", str(self.settings), "--device-root", str(self.devices)),
-            *("--log", "console", *self._arguments),
-            environment={"PYTHONPATH": str(_ROOT), **self.driver.environment},
-        )
-        self._stack.callback(self.program.kill)
-        self.wait_ready()
+        for name in _ALL_CARDS:
+            os.mknod(self.devices / name, stat.S_IFCHR | 0o666, os.makedev(_MEMORY, _NULL))
+        for card in self._cards:
+            self.add_device(card.minor)
+        self._arguments += ["--device-root", str(self.devices)]
+        self._environment = self.driver.environment
+        super()._start()
 
-    def _installed(self) -> User:
-        cluster = self.node.cluster
-        cluster.create_namespace(names.NAMESPACE)
-        done = cluster.kubectl("apply", "-f", str(_RBAC))
-        if done.code:
-            raise CannotStartError(f"the RBAC was refused: {done.stderr}")
-        return cluster.service_account(names.NAMESPACE, _ACCOUNT, node=self.node.name)
-
-    def add_device(self, name: str) -> None:
-        """A device file, as the driver makes one for each card."""
-        os.mknod(self.devices / name, stat.S_IFCHR | 0o666, _HARMLESS)
-
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Holds from the next start on."""
-        self.settings.write_text(json.dumps(settings))
-
-    # --- the process --------------------------------------------------------------------------------------------------
-
-    def kill(self) -> None:
-        self.program.kill()
-
-    def terminate(self) -> int:
-        """As a DaemonSet ends a pod; the exit status."""
-        return self.program.terminate()
-
-    def start(self) -> None:
-        self.program.start()
-        self.wait_ready()
-
-    def restart(self) -> None:
-        self.terminate()
-        self.start()
-
-    def wait_ready(self) -> None:
-        self.node.cluster.wait_until(self.ready, what=f"{self.program.name} to be ready", seconds=_READY_WITHIN_S)
-
-    def ready(self) -> bool:
-        if not self.program.running():
-            raise CannotStartError(f"{self.program.name} ended by itself:\n{self.program.log_tail()}")
-        return self.get(names.READY_PATH)[0] == 200
-
-    # --- what it says -------------------------------------------------------------------------------------------------
-
-    def get(self, path: str) -> tuple[int, str]:
-        """Asked from the node, by the node's address; 0 where nobody answers."""
-        address = (self.node.network.address, str(names.AGENT_PORT))
-        done = self.node.run(sys.executable, "-I", "-S", "-c", _GET, *address, path)
-        status, _, body = done.stdout.partition("\n")
-        return (int(status), body) if done.code == 0 else (0, "")
-
-    def offered(self, resource: str) -> int:
-        """How much of a resource pods may ask of the node, as the API server has it."""
-        stored: objects.Object = self.node.cluster.request("GET", f"/api/v1/nodes/{self.node.name}").must()
-        return int(stored["status"].get("allocatable", {}).get(resource, "0"))
-
-    def wait_offered(self, resource: str, amount: int) -> None:
-        self.node.cluster.wait_until(
-            lambda: self.offered(resource) == amount,
-            what=f"{self.node.name} to offer {amount} {resource}; it has {self.offered(resource)}",
-        )
+    def add_device(self, minor: int) -> None:
+        """A card's device file, as the driver makes it; there may be one."""
+        file = self.devices / f"nvidia{minor}"
+        if not file.exists():
+            os.mknod(file, stat.S_IFCHR | 0o666, os.makedev(*card_device(minor)))

@@ -96,13 +96,17 @@ _MACHINES: Final = (
     ("time-slices", 3),
     ("hami", 5),
 )
+_PODS_OF_ALL: Final = 600
+"""So many more than there is room for, some of which have to wait."""
+
 CARDS: Final = 4
 CARD_MIB: Final = 22016
 
 
-def machines(model: str) -> list[GpuNodes]:
-    """50 nodes; the system stands in the model's name, by which pods choose."""
-    return [GpuNodes(count, f"{model}-{system}", CARD_MIB, system, CARDS) for system, count in _MACHINES]
+def machines(model: str, pods: int) -> list[GpuNodes]:
+    """50 nodes for every 600 pods; the system stands in the model's name, by which pods choose."""
+    times = max(1, round(pods / _PODS_OF_ALL))
+    return [GpuNodes(times * count, f"{model}-{system}", CARD_MIB, system, CARDS) for system, count in _MACHINES]
 
 
 @dataclass(slots=True)

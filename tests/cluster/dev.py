@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import ssl
@@ -9,19 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from . import dev_context
-from .binaries import GROUPS
+from . import cgroups, dev_context, dev_node
+from .binaries import GROUPS, Group, price
 from .build import build, missing_programs
 from .dev_background import Say, end_other, start
 from .dev_loan import Borrowed
 from .dev_state import READY, Folder, FolderTakenError
 from .health import answers
 from .network import check_machine
+from .waiting import wait_until
 
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EXAMPLES: Final = _CHECKOUT / "deploy" / "examples"
-_NEEDED: Final = ("control-plane", "kwok")
+_ALWAYS: Final = ("control-plane", "kwok")
 _MEMORY_MB: Final = 750
+_NODE_MEMORY_MB: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,23 @@ def default_folder() -> Path:
 
 def plan() -> str:
     """What `up` is going to do, with its price."""
-    groups = [GROUPS[name] for name in _NEEDED if missing_programs(GROUPS[name])]
-    start = f"Starting takes about 20 seconds and {_MEMORY_MB} MB of memory."
+    groups = _to_build()
+    memory_mb = _MEMORY_MB if dev_node.why_not() else _MEMORY_MB + _NODE_MEMORY_MB
+    start = f"Starting takes about 20 seconds and {memory_mb} MB of memory."
     if not groups:
         return f"Everything is built already. {start}"
-    programs = ", ".join(program for group in groups for program in missing_programs(group))
-    minutes, gigabytes = sum(group.minutes for group in groups), sum(group.gigabytes for group in groups)
+    programs = ", ".join(program for group in groups.values() for program in missing_programs(group))
+    minutes, gigabytes = price([*groups.values()])
     return (
         f"Building {programs} from source, once: about {minutes} minutes on 2 cores and {gigabytes} GB of disk, "
         f"most of it Go's own caches. {start}"
     )
+
+
+def _to_build() -> dict[str, Group]:
+    """By name; those of a node only where the machine can have one."""
+    names = _ALWAYS if dev_node.why_not() else (*_ALWAYS, *dev_node.GROUPS)
+    return {name: GROUPS[name] for name in names if missing_programs(GROUPS[name])}
 
 
 def up(folder: Folder, say: Say, borrowed: Borrowed | None = None) -> bool:
@@ -90,14 +100,9 @@ def _check_same(folder: Folder, borrowed: Borrowed | None) -> None:
 
 def _up_own(folder: Folder, lock: int, say: Say) -> None:
     say(plan())
-    _build()
+    for name in _to_build():
+        build(name)
     start(folder, lock, "tests.cluster.dev_process", say)
-
-
-def _build() -> None:
-    for name in _NEEDED:
-        if missing_programs(GROUPS[name]):
-            build(name)
 
 
 def down(folder: Folder) -> bool:
@@ -110,6 +115,7 @@ def down(folder: Folder) -> bool:
         end_other(folder)
     with folder.claimed():
         folder.remove()
+    wait_until(cgroups.swept, what="the cgroups of nodes that were killed to be empty")
     return True
 
 
@@ -124,13 +130,14 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`phase` is empty where nothing lives."""
+    """`phase` is empty where nothing lives; `no_node` as in State."""
 
     folder: str
     phase: str = ""
     server: str = ""
     kubeconfig: str = ""
     parts: tuple[PartStatus, ...] = ()
+    no_node: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -146,12 +153,21 @@ def status(folder: Folder) -> Status:
         return Status(str(folder.path), "starting" if folder.lives() else "")
     if state.phase != READY:
         return Status(str(folder.path), state.phase)
-    tls = ssl.create_default_context(cafile=str(folder.authority))
+    tls = _tls(folder)
     parts = [PartStatus(each.name, answers(each.health_url, tls), each.pid, each.log) for each in state.parts]
     if folder.context():
         registered = dev_context.registered(folder)
         parts.append(PartStatus("registration", registered, 0, str(folder.log), "is gone from the cluster"))
-    return Status(str(folder.path), READY, state.server, str(folder.kubeconfig), tuple(parts))
+    return Status(str(folder.path), READY, state.server, str(folder.kubeconfig), tuple(parts), state.no_node)
+
+
+def _tls(folder: Folder) -> ssl.SSLContext:
+    """As the administrator where the cluster is our own: only he may ask it for what its nodes say."""
+    tls = ssl.create_default_context(cafile=str(folder.authority))
+    if not folder.context():
+        admin = json.loads(folder.kubeconfig.read_text())["users"][0]["user"]
+        tls.load_cert_chain(admin["client-certificate"], admin["client-key"])
+    return tls
 
 
 def exports(folder: Folder) -> list[str]:
@@ -190,6 +206,26 @@ def attempts(folder: Folder) -> list[Attempt]:
         wrong,
         Attempt(quota_shows, f"kubectl apply -f {quota} && kubectl describe quota"),
         *_placements(),
+        *(() if _without_node(folder) else _running()),
+    ]
+
+
+def _without_node(folder: Folder) -> bool:
+    state = folder.state()
+    return state is None or bool(state.no_node)
+
+
+def _running() -> list[Attempt]:
+    node, pod = dev_node.NODE, shlex.quote(str(dev_node.POD))
+    return [
+        Attempt(
+            f"A pod that really runs, on node {node}, and what it was given",
+            f"kubectl apply -f {pod} && kubectl wait --for=condition=Ready --timeout=60s pod/real && kubectl logs real",
+        ),
+        Attempt(
+            "That node: what it offers, what was given of it, and what is used",
+            f"kubectl describe node {node} && halfcard inspect {node} && halfcard top --node {node}",
+        ),
     ]
 
 

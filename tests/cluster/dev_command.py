@@ -17,6 +17,7 @@ from .dev_state import READY, Folder, FolderTakenError
 from .errors import CannotStartError, NotReadyError
 
 _INTERRUPTED: Final = 130
+_NO_NODE: Final = "No pod really runs, all nodes are kwok's: "
 
 
 def run(action: str, path: Path | None, output: str, borrowed: Borrowed | None = None) -> int:
@@ -50,6 +51,8 @@ def _up(folder: Folder, borrowed: Borrowed | None) -> int:
     if state is None or state.phase != READY:
         return _failed(f"another `up` is starting it; see `halfcard dev status --dir {folder.path}`", EXIT_CANNOT_START)
     _say("It is ready." if started else "It is running already.")
+    if state.no_node:
+        _say(f"{_NO_NODE}{state.no_node}")
     _introduce(folder)
     return EXIT_OK
 
@@ -88,4 +91,6 @@ def _print_status(found: dev.Status) -> None:
     for part in found.parts:
         word = screen.paint("healthy", Colour.GREEN) if part.healthy else screen.paint(part.trouble, Colour.RED)
         screen.line(f"  {part.name:<26}{word}" + ("" if part.healthy else f", see {part.log}"))
+    if found.no_node:
+        screen.line(f"  {_NO_NODE}{found.no_node}")
     screen.line(f"export KUBECONFIG={found.kubeconfig}")

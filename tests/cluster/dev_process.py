@@ -12,16 +12,18 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from halfcard import names
 
-from . import isolation
+from . import dev_node, isolation
 from .binaries import program_path
 from .cluster import Cluster
+from .dev_node import DevelopmentNode
 from .dev_state import FAILED, READY, Folder, Part, State
-from .errors import CannotStartError
+from .errors import CannotStartError, NotReadyError
 from .extension import Extension
 from .gpu_nodes import GpuNodes
 from .installation import Installation, Replica
@@ -53,21 +55,38 @@ class _Development:
             installation.add_replica()
             installation.register()
             self._tell("installing Halfcard: scheduler extender, and kube-scheduler anew, which asks it")
-            with Extension(cluster) as extension:
+            with Extension(cluster) as extension, ExitStack() as stack:
                 _schedule_by(extension)
-                self._publish(cluster, [*installation.replicas, *extension.replicas])
+                found = self._add_node(cluster, stack)
+                self._publish(cluster, [*installation.replicas, *extension.replicas], found)
                 signal.pause()
+
+    def _add_node(self, cluster: Cluster, stack: ExitStack) -> DevelopmentNode | str:
+        """Or why there is none: all else can be tried without it."""
+        if why := dev_node.why_not():
+            return why
+        self._tell(f"adding node {dev_node.NODE}, with kubelet, containerd and Halfcard's agent")
+        try:
+            return stack.enter_context(DevelopmentNode(cluster))
+        except (CannotStartError, NotReadyError) as error:
+            traceback.print_exc()
+            return f"{str(error).splitlines()[0]}; {self._folder.log} says more."
 
     def _tell(self, phase: str) -> None:
         self._folder.write(State(phase))
 
-    def _publish(self, cluster: Cluster, replicas: Sequence[Replica]) -> None:
+    def _publish(self, cluster: Cluster, replicas: Sequence[Replica], node: DevelopmentNode | str) -> None:
         shutil.copy(cluster.authority.certificate, self._folder.authority)
         shutil.copy(cluster.admin.kubeconfig, self._folder.kubeconfig)
         self._folder.programs.mkdir()
         (self._folder.programs / "kubectl").symlink_to(program_path("kubectl"))
         _write_halfcard(self._folder.programs / "halfcard")
-        self._folder.write(State(READY, server=cluster.url, parts=_parts(cluster, replicas)))
+        parts, no_node = _parts(cluster, replicas), ""
+        if isinstance(node, str):
+            no_node = node
+        else:
+            parts += node.parts()
+        self._folder.write(State(READY, server=cluster.url, parts=parts, no_node=no_node))
 
 
 def _schedule_by(extension: Extension) -> None:

@@ -34,12 +34,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`phase` is what happens now, READY, or FAILED, of which `why` tells more."""
+    """`phase` is what happens now, READY, or FAILED, of which `why` tells more.
+
+    Attributes:
+        no_node: why there is no node on which pods really run; empty where there is one, or where none was wanted.
+    """
 
     phase: str
     why: str = ""
     server: str = ""
     parts: tuple[Part, ...] = ()
+    no_node: str = ""
 
     @staticmethod
     def from_json(raw: dict[str, Any]) -> State:

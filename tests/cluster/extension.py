@@ -7,7 +7,7 @@ import json
 import shutil
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -78,9 +78,11 @@ class Extension:
     The scheduler reaches them at one address that leads to each of them in turn, as a Service does.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, settings: Mapping[str, Any] | None = None) -> None:
         self.cluster = cluster
         self.replicas: list[ExtenderReplica] = []
+        self._settings = cluster.folder / "extender-settings.yaml"
+        self._settings.write_text(json.dumps(settings or {}))
         self.service = Relay(cluster.network.host_address)
         cluster.create_namespace(names.NAMESPACE)
         done = cluster.kubectl("apply", "-f", str(_RBAC))
@@ -141,7 +143,7 @@ class Extension:
         return self.cluster.program(
             name,
             *(*enter, sys.executable, "-m", "extender", "--kubeconfig", str(kubeconfig)),
-            *(*arguments, "--instance", name, "--grace", "0.2"),
+            *(*arguments, "--settings", str(self._settings), "--instance", name, "--grace", "0.2"),
             environment={"PYTHONPATH": str(_ROOT)},
         )
 

@@ -76,7 +76,7 @@ class Installation:
     def __init__(
         self, cluster: Cluster, *, exempt: Sequence[str] = (), settings: Mapping[str, Any] | None = None
     ) -> None:
-        """The settings are the defaults but for one trusted user, exempt namespaces, nodes that offer MiB, and these."""
+        """The settings are the defaults but for a trusted user, nodes that offer MiB, and what is given here."""
         self.cluster = cluster
         self.replicas: list[Replica] = []
         cluster.create_namespace(names.NAMESPACE)

@@ -22,8 +22,8 @@ _SEPARATE = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _READY_WITHIN_S = 30.0
 
 
-def _child(pid: int) -> int:
-    """The only child of a process that runs another one in its place; 0 where there is none."""
+def only_child(pid: int) -> int:
+    """The process that runs in the place of another one, which waits for it; 0 where there is none."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else 0
 
@@ -33,7 +33,7 @@ class InsideComponent(Component):
     """A program inside a node: nsenter stays outside as its parent, so signals go past nsenter."""
 
     def _send(self, number: signal.Signals) -> None:
-        program = _child(self.pid)
+        program = only_child(self.pid)
         leads = program != 0 and os.getpgid(program) == program
         os.killpg(program if leads else self.pid, number)
         if number != signal.SIGSTOP:
@@ -64,14 +64,14 @@ def node_namespaces(launcher: Launcher, folder: Path, *, name: str, log: Path) -
         )
         if not holder.running():
             raise CannotStartError(f"no namespaces for {name}: run as root with CAP_SYS_ADMIN.\n{holder.log_tail()}")
-        yield Namespaces(_child(holder.pid))
+        yield Namespaces(only_child(holder.pid))
     finally:
         _end(holder)
 
 
 def _end(holder: Component) -> None:
     """The first process goes alone: its parent, unshare, ends after it, and so after all that ran in the node."""
-    if holder.running() and (first := _child(holder.pid)):
+    if holder.running() and (first := only_child(holder.pid)):
         os.kill(first, signal.SIGKILL)
         assert holder.process is not None
         holder.process.wait()

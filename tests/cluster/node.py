@@ -18,7 +18,7 @@ from .errors import CannotStartError
 from .images import write_images
 from .kubelet import Identity
 from .namespaces import InsideComponent, node_namespaces
-from .network import check_machine
+from .network import check_machine as check_programs
 from .node_network import NodeNetwork, node_network
 from .processes import Component
 from .started import Started
@@ -32,13 +32,12 @@ _NEEDED = {
 }
 
 
-def _check_machine() -> None:
+def check_machine() -> None:
+    """For all but what is built."""
     if os.geteuid() != 0:
-        raise CannotStartError("a node runs containers, which needs root: run the tests as root.")
-    check_machine(_NEEDED)
+        raise CannotStartError("a node runs containers, which needs root: run this as root.")
+    check_programs(_NEEDED)
     containerd.network_plugins()
-    program_path("kubelet")
-    program_path("containerd")
 
 
 class Node(Started):
@@ -55,7 +54,9 @@ class Node(Started):
         super().__init__()
 
     def _start(self) -> None:
-        _check_machine()
+        check_machine()
+        program_path("kubelet")
+        program_path("containerd")
         self.folder = self.cluster.folder / "nodes" / self.name
         self.folder.mkdir(parents=True)
         self._stack.callback(shutil.rmtree, self.folder)

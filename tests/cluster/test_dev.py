@@ -21,15 +21,21 @@ import pytest
 from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard import names
 
-from . import binaries, dev
+from . import binaries, dev, dev_node
+from .cgroups import node_cgroups
 from .client import Done
 from .dev_state import Folder
+from .namespaces import only_child
 from .supervisor import COMPONENTS
 from .test_harness import interfaces, processes_with
 from .waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
-PARTS = [*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-extender-1"]
+REAL = dev_node.NODE
+PARTS = [
+    *(*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-extender-1"),
+    *(f"kubelet of {REAL}", f"agent of {REAL}"),
+]
 
 
 def halfcard_dev(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
@@ -94,7 +100,7 @@ def test_up_says_the_price_first_and_the_exports_last(development: Development) 
 
 def test_the_things_to_try_work_as_printed(development: Development) -> None:
     commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
-    console, wrong, quota, together, apart = (development.shell(command) for command in commands)
+    console, wrong, quota, together, apart, real, node = (development.shell(command) for command in commands)
     assert console.code == 0, console.stderr
     amounts = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
     assert json.loads(console.stdout.splitlines()[-1]) == {"limits": amounts, "requests": amounts}
@@ -108,6 +114,23 @@ def test_the_things_to_try_work_as_printed(development: Development) -> None:
     assert apart.code == EXIT_REFUSED, apart.stderr
     assert "  1 node: no card has 14336 MiB free (gpushare-nvidia-a10-0000)\n" in apart.stdout
     assert len(re.findall(r"8192 MiB free +1 pod", apart.stdout)) == 2
+    assert real.code == 0, real.stderr
+    card = re.search(r"^card (GPU-\S+)$", real.stdout, re.MULTILINE)
+    assert card is not None
+    limits = json.loads(real.stdout[real.stdout.index("{") :])
+    assert [(each["uuid"], each["cores_pct"], each["memory_mib"]) for each in limits["cards"]] == [(card[1], 30, 5120)]
+    assert "HALFCARD_MEMORY_MIB=5120\n" in real.stdout
+    assert node.code == 0, node.stderr
+    assert re.search(rf"^ *{names.VCUDA_CORE}: +400$", node.stdout, re.MULTILINE)  # kubectl describe
+    assert re.search(rf"{card[1]}  shared  30/100 %  5120/15109 MiB\n    default/real ", node.stdout)  # inspect
+    assert re.search(r"^default/real/main +0 +0/30 +0/5120", node.stdout, re.MULTILINE)  # top
+
+
+def test_on_the_real_node_are_only_pods_that_want_it(development: Development) -> None:
+    """It pulls no images: elsewhere a pod with any image is shown as running."""
+    pods = development.shell("kubectl get pods -A -o json").stdout
+    there = [pod["metadata"]["name"] for pod in json.loads(pods)["items"] if pod["spec"].get("nodeName") == REAL]
+    assert there == ["real"]
 
 
 def test_pods_are_scheduled_and_run(development: Development) -> None:
@@ -143,6 +166,18 @@ def test_status_names_the_part_that_does_not_answer_and_its_log(development: Dev
     assert Path(kwok["log"]).is_file()
 
 
+def test_status_asks_the_agent_itself(development: Development) -> None:
+    agent = next(part for part in status(development.folder)["parts"] if part["name"] == f"agent of {REAL}")
+    program = only_child(agent["pid"])
+    os.kill(program, signal.SIGSTOP)
+    try:
+        shown = halfcard_dev("status", "--dir", str(development.folder))
+    finally:
+        os.kill(program, signal.SIGCONT)
+        os.kill(agent["pid"], signal.SIGCONT)  # nsenter stops with its child
+    assert re.search(rf"^  agent of {REAL} +does not answer", shown.stdout, re.MULTILINE)
+
+
 def test_a_second_up_says_that_it_runs_and_starts_nothing(development: Development) -> None:
     before = Folder(development.folder).pid()
     done = halfcard_dev("up", "--dir", str(development.folder))
@@ -154,16 +189,34 @@ def test_a_second_up_says_that_it_runs_and_starts_nothing(development: Developme
 # --- how it goes -----------------------------------------------------------------------------------------------------
 
 
-def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path) -> None:
+def mounts_with(text: str) -> list[str]:
+    return [line for line in Path("/proc/self/mounts").read_text().splitlines() if text in line]
+
+
+def cgroups_of(folder: Path) -> list[Path]:
+    clusters = {each.name for each in folder.glob("cluster/*/*")}
+    return [each for each in node_cgroups() if each.name.removeprefix("halfcard-").split(".")[0] in clusters]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path, *, killed: bool) -> None:
     folder = tmp_path / "dev"
-    assert halfcard_dev("up", "--dir", str(folder)).code == EXIT_OK
+    up = halfcard_dev("up", "--dir", str(folder))
+    assert up.code == EXIT_OK
+    pod = f"kubectl create -f {dev_node.POD} && kubectl wait --for=condition=Ready --timeout=60s pod/real"
+    assert Development(folder, up.stdout).shell(pod).code == 0
     interface = interface_of(status(folder)["server"])
-    assert interface in interfaces()
+    groups = cgroups_of(folder)
+    assert interface in interfaces() and groups
     assert len(processes_with(str(folder))) > len(PARTS)
+    if killed:
+        os.kill(Folder(folder).pid(), signal.SIGKILL)
     for _ in range(2):
         assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
-        assert processes_with(str(folder)) == []
-        assert not folder.exists() and interface not in interfaces()
+        wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
+        assert not folder.exists() and mounts_with(str(folder)) == []
+        assert not [group for group in groups if group.exists()]
+    wait_until(lambda: interface not in interfaces(), what="the interface to go with its namespace")
 
 
 def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
@@ -172,6 +225,9 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     folder = tmp_path / "dev"
     up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
     assert up.code == EXIT_OK, up
+    missing = "No pod really runs, all nodes are kwok's: busybox-static, iproute2, runc missing: run `apt-get install "
+    assert missing in up.stdout and "pod/real" not in up.stdout
+    assert missing in halfcard_dev("status", "--dir", str(folder)).stdout
     wrong = CHECKOUT / "deploy/examples/mistakes/manifests/amounts/05-150-per-cent.yaml"
     people = Development(folder, up.stdout)
     assert "[HC002]" in people.shell(f"kubectl create -f {wrong}").stderr
@@ -218,10 +274,10 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(tmp_path: Pa
 
 def test_a_part_that_ends_by_itself_is_told_and_nothing_is_left_running(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    for name in ("control-plane", "kwok"):
+    for name in ("control-plane", "kwok", *dev_node.GROUPS):
         built = binaries.build_folder(binaries.GROUPS[name].module)
         copy = cache / "halfcard" / "cluster-tools" / built.name
-        copy.mkdir(parents=True)
+        copy.mkdir(parents=True, exist_ok=True)
         for program in binaries.GROUPS[name].packages:
             (copy / program).symlink_to("/bin/false" if program == "etcd" else built / program)
     done = halfcard_dev("up", "--dir", str(tmp_path / "dev"), environment={"XDG_CACHE_HOME": str(cache)})
@@ -235,8 +291,26 @@ def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     said = dev.plan()
-    assert all(program in said for program in ("etcd", "kube-apiserver", "kubectl", "kwok"))
+    programs = ("etcd", "kube-apiserver", "kubectl", "kwok", "kubelet", "containerd")
+    assert all(program in said for program in programs)
     assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
+
+
+def test_where_no_pod_can_run_nothing_is_built_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_programs: dict[str, str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", few_programs["PATH"])
+    assert "kwok" in dev.plan()
+    assert "kubelet" not in dev.plan() and "containerd" not in dev.plan()
+
+
+def test_groups_that_share_packages_are_no_dearer_together() -> None:
+    first, second = binaries.GROUPS["control-plane"], binaries.GROUPS["node"]
+    assert binaries.price([first]) == (first.minutes, first.gigabytes)
+    minutes, gigabytes = binaries.price([first, second])
+    assert first.minutes < minutes < first.minutes + second.minutes
+    assert first.gigabytes < gigabytes < first.gigabytes + second.gigabytes
 
 
 def test_an_installed_halfcard_says_that_it_takes_a_checkout(tmp_path: Path) -> None:

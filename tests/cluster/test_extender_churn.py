@@ -32,7 +32,7 @@ class Churn:
 
     def __post_init__(self) -> None:
         self.crowd = Crowd(self.site.namespace, self.site.model, SEED)
-        self.site.cluster.add_gpu_nodes(machines(self.site.model))
+        self.site.cluster.add_gpu_nodes(machines(self.site.model, PODS))
 
     @property
     def extension(self) -> Extension:

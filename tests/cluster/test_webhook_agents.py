@@ -118,6 +118,25 @@ def test_it_changes_nothing_else_of_a_pod(agent: Agent) -> None:
     assert "this is note" in refused(agent.annotate(pod, {**RECORDS, "note": "x"}))
 
 
+def test_it_ties_no_object_to_another(agent: Agent) -> None:
+    pod = agent.pod_on(HERE)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "0d0e2a3c-5f7c-4d38-9a53-6a4f6d0a9f11"}
+    for tie in ({"finalizers": ["example.com/kept"]}, {"ownerReferences": [owner]}):
+        for path in (pod, f"/api/v1/nodes/{HERE}"):
+            assert "changes no finalizer and no owner" in refused(agent.patch(path, {"metadata": tie}))
+
+
+@pytest.mark.parametrize("path", [f"/api/v1/nodes/{HERE}", f"/api/v1/nodes/{HERE}/status"])
+def test_it_says_nothing_of_its_node_but_what_cards_there_are(agent: Agent, path: str) -> None:
+    """Labels draw pods: kubelet may not set these either."""
+    drawing = "node-restriction.kubernetes.io/secrets"
+    assert f"this is {drawing}" in refused(agent.patch(path, {"metadata": {"labels": {drawing: "x"}}}))
+    assert "this is note" in refused(agent.annotate(path, {"note": "x"}))
+    told = {names.NVIDIA_LABEL_COUNT: "2", names.MADE_UP_LABEL: "true"}
+    assert agent.patch(path, {"metadata": {"labels": told}}).ok
+    assert agent.patch(path, {"metadata": {"labels": dict.fromkeys(told)}}).ok
+
+
 def test_a_token_that_tells_no_node_may_write_about_every_node_but_no_more(unbound: Agent) -> None:
     pod = unbound.pod_on(THERE)
     assert unbound.annotate(pod, RECORDS).ok

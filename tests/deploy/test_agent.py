@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 import deviceplugin
+from deviceplugin.announcement import announcement
 from deviceplugin.arguments import add_arguments
 from halfcard import names
+from halfcard.cards import Card
 from halfcard.owned import is_owned
 from settings.installation import read_settings
 
@@ -33,6 +35,7 @@ def shipped(kind: str) -> Any:
     return item
 
 
+WRITTEN: Final = announcement([Card(0, "Tesla T4", 15109, "GPU-0", replicas=2)], {}).labels or {}
 POD: Final = shipped("DaemonSet")["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
@@ -126,6 +129,13 @@ def test_the_policy_allows_every_record_that_the_code_writes(key: str) -> None:
     parts = re.findall(r"contains\('([^']+)'\)", text)
     assert key.startswith(tuple(prefixes)) or any(part in key for part in parts)
     assert all(is_owned(f"{each}x") for each in prefixes) and all(is_owned(f"a.example{part}") for part in parts)
+
+
+@pytest.mark.parametrize("key", [*WRITTEN, names.MADE_UP_LABEL, names.INVENTORY, names.ANNOUNCED])
+def test_the_policy_allows_what_the_code_says_of_a_node(key: str) -> None:
+    variables = shipped("ValidatingAdmissionPolicy")["spec"]["variables"]
+    (text,) = (each["expression"] for each in variables if each["name"] == "foreignOnNode")
+    assert key.startswith(tuple(re.findall(r"startsWith\('([^']+)'\)", text)))
 
 
 def arguments(given: Iterable[str] = ()) -> argparse.Namespace:

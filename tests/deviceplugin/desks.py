@@ -45,6 +45,7 @@ class World:
 
     Attributes:
         living: pods with processes.
+        looked_for: pods whose processes were looked for.
         watched: whether the watch sees what is stored.
         owners: what kubelet's checkpoint says.
     """
@@ -54,6 +55,7 @@ class World:
     node: Node = field(default_factory=lambda: node(2))
     manager: DeviceManager = field(default_factory=lambda: DeviceManager(0, RESOURCES))
     living: set[str] = field(default_factory=set)
+    looked_for: set[str] = field(default_factory=set)
     watched: bool = True
     single: frozenset[str] = frozenset()
     owners: dict[frozenset[str], str] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class World:
         return [read_facts(pod, AGREED.dialects) for pod in self.server.listed()] if self.watched else []
 
     def alive(self, uids: Collection[str]) -> Collection[str]:
+        self.looked_for |= set(uids)
         return self.living & set(uids)
 
     def now_ns(self) -> int:
@@ -120,7 +123,7 @@ class World:
             self.desk.allocate(resource, sorted(ids))
 
     async def start(self, name: str, container: str = "containers-0") -> None:
-        self.living.add(self.stored(name).meta.uid)
+        self.living.add(self.stored(name).kubelet_uid)
         for resource, ids in self.ids(name, container):
             await self.desk.prestart(resource, ids)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, count
 
 from deviceplugin.identity import asks_of
 from deviceplugin.kubelet.pod_resources import Held
@@ -24,15 +25,14 @@ class DeviceManager:
         """Gives a pod its ids, init containers first; each takes first what plain init containers before it had."""
         given: Given = {}
         for resource in sorted(self._resources):
-            pool: set[str] = set()
-            free = self._free(resource)
-            for ask in asks_of(pod, resource):
-                reused = self._random.sample(sorted(pool), min(ask.amount, len(pool)))
-                ids = frozenset(reused) | frozenset(next(free) for _ in range(ask.amount - len(reused)))
-                pool = pool | ids if ask.stage is Stage.INIT else pool - ids
-                given[ask.container, resource] = ids
+            asks, free = asks_of(pod, resource), self._free(resource)
+            (ids,) = _ways([(ask.stage, ask.amount) for ask in asks], free, self._any)
+            given |= {(ask.container, resource): each for ask, each in zip(asks, ids, strict=True)}
         self._pods[pod.meta.uid] = pod, given
         return given
+
+    def _any(self, pool: Sequence[str], wanted: int) -> list[list[str]]:
+        return [self._random.sample(pool, wanted)]
 
     def forget(self, uid: str) -> None:
         """As it does with a pod that is no longer in the API, be its containers gone or not."""
@@ -56,3 +56,25 @@ class DeviceManager:
             for device in ids
         }
         return (device for number in range(100_000) if (device := f"hc-{number}") not in taken)
+
+
+def every_way(asks: Sequence[tuple[Stage, int]]) -> Iterator[tuple[frozenset[str], ...]]:
+    """All ids that one pod's containers may be given of one resource, in its order."""
+    return _ways(asks, (f"hc-{number}" for number in count()), combinations)
+
+
+def _ways(
+    asks: Sequence[tuple[Stage, int]],
+    free: Iterator[str],
+    reused: Callable[[Sequence[str], int], Iterable[Iterable[str]]],
+    given: tuple[frozenset[str], ...] = (),
+    pool: frozenset[str] = frozenset(),
+) -> Iterator[tuple[frozenset[str], ...]]:
+    if len(given) == len(asks):
+        yield given
+        return
+    stage, amount = asks[len(given)]
+    fresh = frozenset(next(free) for _ in range(amount - len(pool)))
+    for again in reused(sorted(pool), min(amount, len(pool))):
+        ids = fresh | frozenset(again)
+        yield from _ways(asks, free, reused, (*given, ids), pool | ids if stage is Stage.INIT else pool - ids)

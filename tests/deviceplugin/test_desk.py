@@ -245,6 +245,34 @@ def test_a_neighbour_that_was_deleted_by_force_keeps_its_share_until_it_has_ende
     tell(story)
 
 
+STATIC: Final = LARGE.annotated({names.MIRROR_POD: "5f0c" * 8})
+"""As the API server has it: with a uid that kubelet and the kernel do not know."""
+
+
+def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_ended() -> None:
+    async def story(world: World) -> None:
+        await world.run("static", STATIC, CARD0)
+        assert world.living == {"5f0c" * 8} and await world.desk.sweep() == ()
+        world.delete("static", by_force=True)
+        with pytest.raises(RefusedError, match="held by containers of team/static, which still run"):
+            await world.run("new", LARGE, CARD0)
+        world.living.clear()
+        await world.start("new")
+        assert world.cards("new") == {"GPU-0"}
+
+    tell(story)
+
+
+def test_a_pod_from_a_file_of_kubelets_starts_again_when_somebody_has_deleted_its_copy() -> None:
+    async def story(world: World) -> None:
+        await world.run("static", STATIC, CARD0)
+        world.bind("static", STATIC, CARD0, uid="another")
+        await world.start("static")
+        assert world.cards("static") == {"GPU-0"} and len(world.slots.uids()) == 1
+
+    tell(story)
+
+
 def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on() -> None:
     async def story(world: World) -> None:
         await world.run("old", WHOLE, CARD0)
@@ -280,6 +308,19 @@ def test_a_sweep_frees_what_has_ended_and_nothing_else() -> None:
         world.delete("old")
         assert {slot.pod for slot in await world.desk.sweep()} == {"old"}
         assert world.cards("new") == {"GPU-0"}
+
+    tell(story)
+
+
+def test_a_sweep_looks_for_the_processes_of_those_alone_that_kubelet_no_longer_lists() -> None:
+    async def story(world: World) -> None:
+        for name in ("old", "new"):
+            await world.run(name, SHARE, CARD0)
+        await world.desk.sweep()
+        assert world.looked_for == set()
+        world.delete("old")
+        await world.desk.sweep()
+        assert world.looked_for == {"uid-old"}
 
     tell(story)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.identity import Ask, Starting, UnservedError, asks_of, candidates, may_be_handed_on, starting
+from deviceplugin.identity import Ask, Starting, UnservedError, asks_of, candidates, starting
 from deviceplugin.kubelet.pod_resources import Held
 from halfcard import names
 from halfcard.placing.demand import Stage
+from halfcard.placing.ties import tied_to
 from tests.builders import pod
-from tests.halfcard.placing.examples import stored
+from tests.halfcard.placing.examples import HAMI, WRITTEN, Written, facts, stored
 
 from .device_manager import DeviceManager
 
@@ -60,35 +61,37 @@ def test_asks_are_in_the_order_in_which_kubelet_gives() -> None:
     )
 
 
-CANDIDATES: Final[dict[str, tuple[list[tuple[Stage, int]], str, int, tuple[str, ...]]]] = {
-    "one app": ([(APP, 1)], "0", 1, ("0",)),
-    "an init hands on": ([(INIT, 1), (APP, 1)], "1", 1, ("0", "1")),
-    "to the first that asks for as many": ([(INIT, 1), (APP, 1), (APP, 1)], "2", 1, ("2",)),
-    "an init that asked for more": ([(INIT, 2), (APP, 1)], "1", 1, ("1",)),
-    "and starts itself": ([(INIT, 2), (APP, 1)], "", 2, ("0",)),
-    "somebody between took some": ([(INIT, 2), (APP, 1), (APP, 2)], "2", 2, ("2",)),
-    "a sidecar before": ([(SIDECAR, 1), (INIT, 1), (APP, 1)], "0", 1, ("0",)),
-    "a larger pool may leave them": ([(INIT, 2), (INIT, 1), (APP, 1), (APP, 1)], "3", 1, ("1", "3")),
-    "two inits": ([(INIT, 1), (INIT, 1)], "", 1, ("0", "1")),
-}
+def test_containers_go_by_name_and_what_kubelet_lists_is_believed() -> None:
+    asks = [Ask("fetch", INIT, 2), Ask("web", APP, 2), Ask("log", APP, 1)]
+    assert candidates(asks, "web", 2) == ("fetch", "web")
+    assert candidates(asks, "log", 1) == ("log",)
+    assert candidates(asks, "unheard of", 2) == ("unheard of",)
 
 
-@pytest.mark.parametrize(("written", "listed", "amount", "wanted"), CANDIDATES.values(), ids=CANDIDATES)
-def test_containers_that_may_hold_exactly_these_ids(
-    written: list[tuple[Stage, int]], listed: str, amount: int, wanted: tuple[str, ...]
+CONTAINERS: Final = st.tuples(st.sampled_from(["init", "init", "sidecar", "asks"]), st.one_of(WRITTEN, HAMI))
+
+
+@settings(max_examples=200)
+@given(st.lists(CONTAINERS, min_size=1, max_size=6), st.data())
+def test_containers_that_have_their_ties_cards_are_never_refused(
+    containers: list[tuple[str, Written]], data: st.DataObject
 ) -> None:
-    asks = [Ask(str(number), stage, count) for number, (stage, count) in enumerate(written)]
-    assert candidates(asks, listed, amount) == wanted
-
-
-@given(st.lists(st.tuples(st.sampled_from(["init", "sidecar", "asks"]), st.integers(1, 3)), max_size=5), st.integers())
-def test_whatever_kubelet_hands_on_was_expected(words: list[tuple[str, int]], seed: int) -> None:
+    """Whatever ids kubelet hands on, all whom they may belong to have the same cards."""
+    again = st.sampled_from([written for _, written in containers])  # containers of a pod often ask for the same
     asking = pod()
-    for word, amount in words:
-        asking = getattr(asking, word)(gpu=amount)
-    asks = asks_of(stored(asking), GPU)
-    given_ids = DeviceManager(seed, frozenset({GPU})).admit(stored(asking))
-    for first, one in enumerate(asks):
-        for last, other in enumerate(asks[first + 1 :], first + 1):
-            same = given_ids[one.container, GPU] == given_ids[other.container, GPU]
-            assert not same or (one.stage is INIT and may_be_handed_on(asks, first, last))
+    for word, _ in containers:
+        asking = getattr(asking, word)(**dict(data.draw(again).amounts))
+    kept, seen = stored(asking), facts(asking)
+    needs = seen.demand.needs
+    cards: list[int] = []
+    for number in range(len(needs)):
+        tied = tied_to(needs, number)
+        cards.append(number if tied is None else cards[tied])
+    cards_of = dict(zip(seen.containers, cards, strict=True))
+    kubelet = DeviceManager(data.draw(st.integers()), frozenset(resource for need in needs for resource, _ in need.ids))
+    given_ids = kubelet.admit(kept)
+    for (container, resource), ids in given_ids.items():
+        who = starting(kubelet.held(), resource, ids)
+        named = candidates(asks_of(kept, resource), who.listed if who else "", len(ids))
+        assert container in named
+        assert len({cards_of[each] for each in named}) == 1

@@ -26,7 +26,7 @@ from halfcard.problems import RULES
 
 from .pages import PAGES, ROOT, anchors, inline_code, links, prose
 
-LOGGING: Final = ("admission", "certs", "extender", "kube", "serving")
+LOGGING: Final = ("admission", "certs", "deviceplugin", "extender", "kube", "serving")
 _TOP: Final = frozenset(path.name for path in ROOT.iterdir())
 _RECORD: Final = re.compile(r"halfcard\.dev/[a-z-]+")
 _EVENT: Final = re.compile(r"`([^`]+)`")

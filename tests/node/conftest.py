@@ -43,6 +43,7 @@ _numbers = count(1)
 
 
 @pytest.fixture
-def space(gpus: GpuCluster) -> str:
-    """A namespace for one test."""
-    return gpus.cluster.create_namespace(f"space-{next(_numbers)}")
+def space(gpus: GpuCluster) -> Iterator[str]:
+    """A namespace for one test, whose cards are free again afterwards."""
+    with gpus.space(f"space-{next(_numbers)}") as name:
+        yield name

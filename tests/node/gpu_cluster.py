@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tests.builders import PodBuilder
 from tests.cluster.agent import Agent
+from tests.cluster.client import Done
 from tests.cluster.cluster import Cluster
 from tests.cluster.extension import Extension
 from tests.cluster.installation import Installation
@@ -16,13 +17,14 @@ from tests.cluster.load import UNHURRIED
 from tests.cluster.node import Node
 from tests.cluster.objects import Object
 from tests.cluster.pods import create_pod, wait_for_phase
+from tests.nvml.stand_in import StandInCard
 
 from .told import Told, ask, telling
 
 
 @dataclass(frozen=True, slots=True)
 class GpuCluster:
-    """One node; its agent has two cards of its stand-in driver."""
+    """One node; its agent has two cards of its stand-in driver where nothing else is said."""
 
     webhook: Installation
     extension: Extension
@@ -47,19 +49,68 @@ class GpuCluster:
         metadata = pod["metadata"]
         return ask(self.cluster, metadata["namespace"], metadata["name"], container)
 
+    def execute(self, pod: Object, script: str) -> Done:
+        """In its first container."""
+        metadata = pod["metadata"]
+        names = (metadata["name"], f"--namespace={metadata['namespace']}")
+        return self.cluster.kubectl("exec", *names, "--", "sh", "-c", script)
+
+    def device(self, pod: Object, minor: int) -> tuple[int, int]:
+        """Major and minor number of what stands in its first container for a card's device file."""
+        major, _, number = self.execute(pod, f"stat -c %t:%T /dev/nvidia{minor}").stdout.partition(":")
+        return int(major, 16), int(number, 16)
+
+    @contextmanager
+    def equipped(
+        self, cards: Sequence[StandInCard], settings: Mapping[str, Any] | None = None, *arguments: str
+    ) -> Iterator[Agent]:
+        """The agent with other cards, settings and further arguments for a while; the node has no pods then."""
+        before, command = self.agent.driver.cards, self.agent.program.command
+        self._equip(cards, settings or {}, [*command, *arguments])
+        try:
+            yield self.agent
+        finally:
+            self._equip(before, {}, command)
+
+    def _equip(self, cards: Sequence[StandInCard], settings: Mapping[str, Any], command: Sequence[str]) -> None:
+        agent = self.agent
+        agent.terminate()
+        agent.driver.cards = [*cards]
+        for card in cards:
+            agent.add_device(card.minor)
+        agent.configure(settings)
+        agent.program.command = command
+        agent.start()
+
+    @contextmanager
+    def space(self, name: str) -> Iterator[str]:
+        """A namespace; its pods are gone afterwards, and their cards free."""
+        try:
+            yield self.cluster.create_namespace(name)
+        finally:
+            done = self.cluster.kubectl("delete", "pods", "--all", f"--namespace={name}")
+            assert done.code == 0, done.stderr
+
 
 @contextmanager
-def gpu_cluster() -> Iterator[GpuCluster]:
-    """The webhook is registered last: nothing is asked of it while the others are made."""
+def gpu_cluster(
+    *, cards: Sequence[StandInCard] = (), settings: Mapping[str, Any] | None = None, words: Sequence[str] = ()
+) -> Iterator[GpuCluster]:
+    """The settings are those of all processes, `words` further resources of which the scheduler asks the extender.
+
+    The webhook is registered last: nothing is asked of it while the others are made.
+    """
     with (
         Cluster(flags=UNHURRIED) as cluster,
-        Extension(cluster) as extension,
+        Extension(cluster, settings=settings) as extension,
         Node(cluster, "gpu-a") as node,
-        Agent(node) as agent,
+        Agent(node, cards=cards, settings=settings) as agent,
     ):
         extension.add_replica()
-        extension.schedule_by(extension.recommended())
-        webhook = Installation(cluster)
+        configuration = extension.recommended()
+        configuration["extenders"][0]["managedResources"] += [{"name": word} for word in words]
+        extension.schedule_by(configuration)
+        webhook = Installation(cluster, settings=settings)
         webhook.add_replica()
         webhook.register()
         yield GpuCluster(webhook, extension, node, agent)

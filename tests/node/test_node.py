@@ -209,7 +209,7 @@ def test_what_the_machine_lacks_is_said_in_one_sentence(
     with pytest.raises(CannotStartError, match="apt-get install busybox-static iproute2 runc util-linux"):
         Node(cluster, "node-e").__enter__()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(CannotStartError, match="run the tests as root"):
+    with pytest.raises(CannotStartError, match="run this as root"):
         Node(cluster, "node-e").__enter__()
 
 

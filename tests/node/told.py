@@ -63,7 +63,8 @@ def telling(built: PodBuilder) -> PodBuilder:
 
 
 def _container(container: Mapping[str, Any], script: str) -> Object:
-    return {**container, "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", script]}
+    image = {"image": BUSYBOX, "imagePullPolicy": "Never"}
+    return {**container, **image, "name": container["name"].lower(), "command": ["sh", "-c", script]}
 
 
 def ask(cluster: Cluster, namespace: str, pod: str, container: str) -> Told:

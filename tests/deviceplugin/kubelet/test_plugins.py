@@ -30,7 +30,8 @@ class Agent:
     def __init__(self, at: Kubelet) -> None:
         self.desk = Desk()
         self.pod_resources = PodResources(at.pod_resources)
-        self.plugins = Plugins(self.desk, at.plugin_folder, self.pod_resources)
+        self.registered: list[str] = []
+        self.plugins = Plugins(self.desk, at.plugin_folder, self.pod_resources, self.registered.append)
         self.running = asyncio.create_task(self.plugins.run())
 
     async def end(self) -> float:
@@ -74,6 +75,17 @@ def test_what_is_offered_is_registered_with_all_its_devices_and_prestart(folder:
         assert len(node.registered) == 2
         assert len({client.request.endpoint for client in node.registered}) == 2
         assert one.plugins.problems() == ()
+
+    tell(folder, story)
+
+
+def test_each_registration_is_told_of(folder: Path) -> None:
+    async def story(node: Kubelet, one: Agent) -> None:
+        one.plugins.offer({CORE: devices(1)})
+        await until(lambda: one.registered == [CORE])
+        await node.stop()
+        await node.start()
+        await until(lambda: one.registered == [CORE, CORE])
 
     tell(folder, story)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement, product
 
+from halfcard import names
+from halfcard.claims import Part
 from halfcard.placing.demand import Need, Stage
 from halfcard.placing.layouts import Layout
 from halfcard.placing.room import Room
+from halfcard.placing.ties import tied_to
 from halfcard.placing.uses import Left, Mode, Use, use_of
 
 from .examples import Asking
@@ -26,7 +29,10 @@ def _choices(room: Room, need: Need, asking: Asking) -> list[tuple[int, ...]]:
 
 
 def is_way(room: Room, asking: Asking, layout: Layout) -> bool:
-    return _fits(room, asking.demand.needs, layout) and _is_told_apart(asking, layout)
+    asks_for_slices = any(need.claim.part is Part.SLICE for need in asking.demand.needs)
+    if asks_for_slices and room.slices != names.NVIDIA_GPU_SHARED:
+        return False
+    return _fits(room, asking.demand.needs, layout) and _is_told_apart(asking.demand.needs, layout)
 
 
 def _fits(room: Room, needs: tuple[Need, ...], layout: Layout) -> bool:
@@ -78,20 +84,6 @@ def _parts(left: Left, mode: Mode, replicas: int) -> int:
     return 2 if mode is Mode.HALVES else replicas
 
 
-def _is_told_apart(asking: Asking, layout: Layout) -> bool:
-    """Kubelet gives an init container's device ids to the next container that asks for as many of the resource."""
-    needs = asking.demand.needs
-    init = [number for number, need in enumerate(needs) if need.stage is Stage.INIT]
-    for number in init:
-        for resource, amount in asking.written[number].amounts:
-            same = [other for other in range(len(needs)) if (resource, amount) in asking.written[other].amounts]
-            later = sorted(
-                (needs[other].stage is Stage.APP, needs[other].order, other)
-                for other in same
-                if needs[other].stage is Stage.APP
-                or (needs[other].stage is Stage.SIDECAR and needs[other].order > needs[number].order)
-            )
-            partners = [other for other in same if other in init] + [other for *_, other in later[:1]]
-            if any(layout[other] != layout[number] for other in partners):
-                return False
-    return True
+def _is_told_apart(needs: tuple[Need, ...], layout: Layout) -> bool:
+    ties = [(number, tied_to(needs, number)) for number in range(len(needs))]
+    return all(tied is None or layout[number] == layout[tied] for number, tied in ties)

@@ -89,15 +89,16 @@ def unrecorded(asked: Demand, uid: str = "u") -> Bound:
 
 
 class Written(NamedTuple):
-    """What a container asks of kubelet, by resource, and the claim that it is."""
+    """What a container asks for, by resource, the claim that it is, and the device ids that kubelet gives for it."""
 
     amounts: tuple[tuple[str, int], ...]
     claim: Claim
+    ids: tuple[tuple[str, int], ...]
 
 
 def _written(**words: int) -> Written:
     (need,) = demand(**words).needs
-    return Written(tuple((WORDS[word], amount) for word, amount in words.items()), need.claim)
+    return Written(tuple((WORDS[word], amount) for word, amount in words.items()), need.claim, need.ids)
 
 
 CORES: Final = st.sampled_from([10, 40, 50, 60, 99])
@@ -177,8 +178,8 @@ def askings(draw: st.DrawFn, most: int = 2, least: int = 1) -> Asking:
     ]
     apps = [written for stage, written in found if stage is Stage.APP]
     init = [(stage, written) for stage, written in found if stage is not Stage.APP]
-    needs = [(Need(Stage.APP, number, written.claim), written) for number, written in enumerate(apps)]
-    needs += [(Need(stage, order, written.claim), written) for order, (stage, written) in enumerate(init)]
+    needs = [(Need(Stage.APP, number, written.claim, written.ids), written) for number, written in enumerate(apps)]
+    needs += [(Need(stage, order, written.claim, written.ids), written) for order, (stage, written) in enumerate(init)]
     needs.sort(key=lambda item: item[0].stage is Stage.INIT)
     return Asking(Demand(tuple(need for need, _ in needs), draw(WANTED)), tuple(written for _, written in needs))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import Layout, best, peaks, possible
+from halfcard.placing.layouts import Layout, best, peaks, possible, possible_where
 from halfcard.placing.room import Room, empty_room
 from halfcard.placing.uses import Left, Mode
 from halfcard.wanted import Wanted
@@ -129,17 +129,17 @@ SEVERAL: Final[dict[str, tuple[Room, PodBuilder, Layout | None]]] = {
     ),
     "an init container that asks for as much as an app container has its card": (
         TWO,
-        pod().init(**SHARE).asks(core=80, memory=21).asks(**SHARE),
-        ((0,), (1,), (1,)),
+        pod().init(**SHARE).asks(**SHARE).asks(core=80, memory=21),
+        ((0,), (1,), (0,)),
     ),
     "as many of one resource are enough": (
         TWO,
-        pod().init(core=30, memory=60).asks(core=80, memory=20).asks(core=30, memory=20),
-        ((0,), (1,), (1,)),
+        pod().init(core=30, memory=60).asks(core=30, memory=20).asks(core=80, memory=20),
+        ((0,), (1,), (0,)),
     ),
     "an init container cannot have the cards of two": (
         TWO,
-        pod().init(**SHARE).sidecar(core=80, memory=20).asks(core=60, memory=20).asks(**SHARE),
+        pod().init(core=100, memory=20).asks(core=100).asks(core=60, memory=20),
         None,
     ),
     "a sidecar that runs already is nobody's successor": (
@@ -245,6 +245,12 @@ def test_a_way_is_found_exactly_where_there_is_one(found: Room, asking: Asking) 
     assert possible(found, asking.demand) is there_is_one
     for rate in (fullest, emptiest):
         assert (best(found, asking.demand, rate) is not None) is there_is_one
+
+
+@settings(max_examples=250)
+@given(rooms(), askings(most=3))
+def test_what_is_decided_once_for_many_rooms_is_decided_alike(found: Room, asking: Asking) -> None:
+    assert possible_where(asking.demand, found.slices)(found) is possible(found, asking.demand)
 
 
 @settings(max_examples=150)

@@ -12,7 +12,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
 from halfcard.placing.refusals import Why, text, why_not, why_not_card
 from halfcard.placing.room import Room, empty_room
-from halfcard.placing.uses import take, use_of
+from halfcard.placing.uses import is_sold, take, use_of
 from halfcard.wanted import NOTHING_WANTED, Wanted, read_wanted
 from tests.builders import pod
 
@@ -70,8 +70,26 @@ REASONS: Final[dict[str, tuple[Room, Demand, Why, str]]] = {
     "slices": (
         room(1, CARD_MIB, slices=names.NVIDIA_GPU_SHARED, replicas=4),
         demand(gpu_shared=5),
-        Why.TOO_FEW,
+        Why.TOO_FEW_SLICES,
         "fewer than 5 time slices are free",
+    ),
+    "slices that look like cards": (
+        room(1, CARD_MIB, FULL, slices=names.NVIDIA_GPU, replicas=4),
+        demand(gpu=4),
+        Why.TOO_FEW_SLICES,
+        "fewer than 4 time slices are free",
+    ),
+    "slices where none are sold": (
+        room(2),
+        demand(gpu_shared=1),
+        Why.NOT_SOLD,
+        "no card is sold in time slices of that name",
+    ),
+    "slices where they are sold under the cards' own name": (
+        room(2, CARD_MIB, slices=names.NVIDIA_GPU, replicas=4),
+        Demand(demand(gpu_shared=1).needs, Wanted(models=("a10",), uuids=("GPU-0",))),
+        Why.NOT_SOLD,
+        "no card is sold in time slices of that name",
     ),
     "shares of several cards": (
         room(1),
@@ -101,9 +119,9 @@ def test_a_node_that_cannot_take_a_pod_has_one_reason(found: Room, asked: Demand
     assert text(why, asked) == sentence
 
 
-def test_there_are_ten_reasons() -> None:
+def test_there_are_twelve_reasons() -> None:
     """kube-scheduler writes each into the pod."""
-    assert len(Why) == 10
+    assert len(Why) == 12
 
 
 CARD_REASONS: Final[dict[str, tuple[int, dict[str, Any], Wanted, Why | None]]] = {
@@ -151,5 +169,6 @@ def test_a_card_has_a_reason_exactly_where_it_would_not_do(found: Room, asking: 
     (need,) = asking.demand.needs
     for at, card in enumerate(found.cards):
         fits = take(card, found.left[at], use_of(need.claim, card, found.slices)) is not None
+        fits = fits and is_sold(need.claim, found.slices)
         would_do = fits and not card.why_not and asking.demand.wanted.allows(card)
         assert (why_not_card(found, at, need, asking.demand) is None) is would_do

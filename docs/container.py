@@ -1,0 +1,71 @@
+"""What a container finds that has a share of a card: made by the code that gives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from deviceplugin.card_files import CardFiles
+from deviceplugin.cdi import own_edits
+from deviceplugin.gift import Gift, Laid, gift
+from deviceplugin.identity import Starting
+from deviceplugin.limits import as_file
+from deviceplugin.place import Agreed
+from halfcard import names
+from halfcard.capacity import Dealings
+from halfcard.cards import Card, Node
+from halfcard.dialects import Dialects
+from halfcard.placing.facts import read_facts
+from halfcard.stored import StoredPod
+
+_CORES: Final = "30"
+_UNITS: Final = "20"
+_CEILING: Final = "50"
+_NODE: Final = Node("gpu1", (Card(2, "Tesla T4", 15109, "GPU-8f3b2c1d-5a47-4e0e-9c7e-2f5d1b6a9e31"),))
+_POD: Final = {
+    "metadata": {
+        "name": "train-0",
+        "namespace": "team-a",
+        "uid": "0d0e2a3c-5f7c-4d38-9a53-6a4f6d0a9f11",
+        "annotations": {names.TENCENT + names.CORE_LIMIT_SUFFIX: _CEILING},
+    },
+    "spec": {
+        "nodeName": _NODE.name,
+        "containers": [
+            {"name": "main", "resources": {"limits": {names.VCUDA_CORE: _CORES, names.VCUDA_MEMORY: _UNITS}}}
+        ],
+    },
+}
+
+
+def container() -> str:
+    """Its variables, device files and limits, as it would print them."""
+    given = _given()
+    files = own_edits(Path("/dev"), [card.index for card in given.cards], exists=lambda _: True)["deviceNodes"]
+    lines = [
+        f"# {names.VCUDA_CORE}: {_CORES}, {names.VCUDA_MEMORY}: {_UNITS}, and the annotation "
+        f"{names.TENCENT}{names.CORE_LIMIT_SUFFIX}: {_CEILING}",
+        "$ env | grep -E '^(NVIDIA|HALFCARD|CUDA)_' | sort",
+        *sorted(f"{name}={value}" for name, value in given.variables.items()),
+        "$ ls /dev/nvidia*",
+        *sorted(each["path"] for each in files),
+        f"$ cat {names.LIMITS_FILE}",
+        as_file(given.limits).decode().rstrip(),
+    ]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def _given() -> Gift:
+    pod = msgspec.convert(_POD, StoredPod)
+    facts = read_facts(pod, Dialects())
+    who = Starting(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
+    return gift(Laid(pod, facts, _NODE, ((0,),)), who, Agreed(Dialects(), Dealings(), {}, ()), _FILES)
+
+
+def _ids() -> frozenset[str]:
+    return frozenset(f"hc-{number}" for number in range(int(_CORES)))
+
+
+_FILES: Final = CardFiles(Path("/dev"), list, are_made_up=True)

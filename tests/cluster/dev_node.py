@@ -1,0 +1,64 @@
+"""The one node of a development cluster on which pods really run, with cards that are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from halfcard.claims import WHOLE_CARD
+
+from . import isolation
+from .agent_process import AgentProcess
+from .cluster import Cluster
+from .dev_state import Part
+from .errors import CannotStartError
+from .node import Node, check_machine
+from .started import Started
+
+NODE: Final = "real-t4"
+GROUPS: Final = ("node", "containerd")
+POD: Final = Path(__file__).with_name("dev_pod.yaml")
+_CARDS: Final = 4
+_TAINT: Final = "halfcard.test/no-registry:NoSchedule"
+"""Its containerd pulls nothing: pods with other images are for the nodes of kwok, which starts none of them."""
+
+
+def why_not() -> str:
+    """What the machine lacks that cannot be built; empty where it lacks nothing."""
+    try:
+        check_machine()
+    except CannotStartError as error:
+        return str(error)
+    if not isolation.possible():
+        return "a node needs network namespaces and veth pairs: run with CAP_SYS_ADMIN and CAP_NET_ADMIN."
+    return ""
+
+
+class DevelopmentNode(Started):
+    """Its pods can run on entering."""
+
+    node: Node
+    agent: AgentProcess
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        super().__init__()
+
+    def _start(self) -> None:
+        self.node = self._stack.enter_context(Node(self._cluster, NODE))
+        done = self._cluster.kubectl("taint", "node", NODE, _TAINT)
+        if done.code:
+            raise CannotStartError(f"node {NODE} took no taint: {done.stderr}")
+        process = AgentProcess(self.node, arguments=("--fake-gpus", f"{_CARDS}xT4"))
+        self.agent = self._stack.enter_context(process)
+        self.agent.wait_offered(names.VCUDA_CORE, _CARDS * WHOLE_CARD)
+
+    def parts(self) -> tuple[Part, ...]:
+        """Asked through the API server: the machine itself has no way to a node."""
+        at = f"{self._cluster.url}/api/v1/nodes/{NODE}"
+        kubelet, agent = self.node.kubelet, self.agent.program
+        return (
+            Part(kubelet.name, kubelet.pid, f"{at}/proxy/healthz", str(kubelet.log)),
+            Part(agent.name, agent.pid, f"{at}:{names.AGENT_PORT}/proxy{names.READY_PATH}", str(agent.log)),
+        )

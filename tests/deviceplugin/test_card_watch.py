@@ -1,0 +1,119 @@
+"""The cards over time, and over restarts of the agent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from deviceplugin.card_watch import CardWatch
+from deviceplugin.gpus.port import Gpu, GpusError, Incident, Load
+from deviceplugin.health_file import HealthFile
+
+A, B = Gpu(0, "GPU-a", "Tesla T4", 15109), Gpu(1, "GPU-b", "Tesla T4", 15109)
+SICK = {"GPU-a": "Xid 79, it fell off the bus: reset the card", "GPU-b": ""}
+WELL = {"GPU-a": "", "GPU-b": ""}
+
+
+class Driver:
+    """`gpus` is None while it does not answer."""
+
+    is_made_up = False
+
+    def __init__(self) -> None:
+        self.gpus: tuple[Gpu, ...] | None = (A, B)
+        self.incidents: list[Incident] = []
+
+    def read(self) -> tuple[Gpu, ...]:
+        if self.gpus is None:
+            raise GpusError("no driver")
+        return self.gpus
+
+    def load(self, uuid: str) -> Load:
+        return Load(0, 0, ())
+
+    def wait(self, timeout_s: float) -> tuple[Incident, ...]:
+        found, self.incidents = tuple(self.incidents), []
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+class Machine:
+    def __init__(self, folder: Path) -> None:
+        self.driver = Driver()
+        self.folder = folder
+        self.boot = folder / "boot_id"
+        self.boots("one")
+
+    def boots(self, name: str) -> None:
+        self.boot.write_text(name + "\n")
+        self.restart()
+
+    def restart(self) -> None:
+        """The agent alone."""
+        self.file = HealthFile(self.folder / "state", self.boot)
+        self.watch = CardWatch(self.driver, lambda: None, lambda: 1.0, self.file)
+
+    def look(self) -> dict[str, str]:
+        asyncio.run(self.watch.look())
+        return {card.uuid: card.why_not for card in self.watch.cards()}
+
+    def falls_off_the_bus(self) -> None:
+        self.driver.incidents.append(Incident(A.uuid, 79))
+
+        async def until_it_is_known() -> None:
+            running = asyncio.ensure_future(self.watch.run())
+            while not any(card.why_not for card in self.watch.cards()):  # noqa: ASYNC110 - the test's own deadline
+                await asyncio.sleep(0.001)
+            running.cancel()
+
+        asyncio.run(asyncio.wait_for(until_it_is_known(), 5))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_card_that_fell_off_the_bus_does_not_come_back_by_a_restart_of_the_agent(machine: Machine) -> None:
+    assert machine.look() == WELL
+    machine.falls_off_the_bus()
+    machine.restart()
+    assert machine.look() == SICK
+    machine.boots("two")
+    assert machine.look() == WELL
+
+
+def test_before_the_driver_has_answered_no_card_is_known(machine: Machine) -> None:
+    machine.falls_off_the_bus()
+    machine.restart()
+    assert machine.watch.cards() == ()
+    machine.driver.gpus = None
+    assert machine.look() == {} and machine.watch.trouble == "no driver"
+
+
+def test_a_card_that_is_away_during_a_restart_stays_in_the_table_and_comes_back_well(machine: Machine) -> None:
+    machine.falls_off_the_bus()
+    machine.driver.gpus = (B,)
+    machine.look()
+    machine.restart()
+    assert machine.look().keys() == {A.uuid, B.uuid}
+    machine.driver.gpus = (A, B)
+    assert machine.look() == WELL
+    machine.restart()
+    assert machine.look() == WELL
+
+
+def test_what_cannot_be_written_is_told_and_written_later(machine: Machine) -> None:
+    state = machine.folder / "state"
+    state.write_text("in the way")
+    machine.falls_off_the_bus()
+    assert "so a restart of the agent makes ill cards well" in machine.file.trouble
+    state.unlink()
+    machine.look()
+    assert machine.file.trouble == ""
+    machine.restart()
+    assert machine.look() == SICK

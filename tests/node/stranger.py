@@ -1,0 +1,64 @@
+"""Another device plugin on the node, as small as one can be: it offers ids of its own, and nobody is given one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any, Final
+
+import grpc
+
+from deviceplugin.kubelet import device_plugin_pb2 as wire
+from tests.cluster.node import Node
+from tests.cluster.started import Started
+
+_SOCKET: Final = "stranger.sock"
+
+
+class Stranger(Started):
+    """Registered on entering."""
+
+    def __init__(self, node: Node, resource: str, *ids: str) -> None:
+        self._folder = node.device_plugins
+        self._resource = resource
+        self._ids = ids
+        self._ended = Event()
+        super().__init__()
+
+    def _start(self) -> None:
+        server = grpc.server(ThreadPoolExecutor(max_workers=4))
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", self._calls()),))
+        server.add_insecure_port(f"unix:{self._folder / _SOCKET}")
+        server.start()
+        self._stack.callback(lambda: server.stop(None).wait())
+        self._stack.callback(self._ended.set)
+        self._register()
+
+    def _calls(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        def as_bytes(message: Any) -> bytes:
+            serialized: bytes = message.SerializeToString()
+            return serialized
+
+        return {
+            "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(
+                lambda _request, _context: wire.DevicePluginOptions(), wire.Empty.FromString, as_bytes
+            ),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                lambda _request, _context: self._list(), wire.Empty.FromString, as_bytes
+            ),
+        }
+
+    def _list(self) -> Iterator[wire.ListAndWatchResponse]:
+        yield wire.ListAndWatchResponse(devices=[wire.Device(ID=each, health="Healthy") for each in self._ids])
+        self._ended.wait()
+
+    def _register(self) -> None:
+        request = wire.RegisterRequest(version="v1beta1", endpoint=_SOCKET, resource_name=self._resource)
+        with grpc.insecure_channel(f"unix:{self._folder / 'kubelet.sock'}") as channel:
+            call = channel.unary_unary(
+                "/v1beta1.Registration/Register",
+                request_serializer=wire.RegisterRequest.SerializeToString,
+                response_deserializer=wire.Empty.FromString,
+            )
+            call(request, timeout=20)

@@ -1,0 +1,109 @@
+"""Who uses what on a real node: gpu-manager's four gauges, and `halfcard top` through the API server's proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from cli.__main__ import main as halfcard
+from halfcard import names
+from tests.builders import pod
+from tests.cluster.objects import Object
+from tests.nvml.stand_in import StandInProcess, stand_in_cards
+
+from .gpu_cluster import GpuCluster
+
+SPACE: Final = "default"
+GAUGES: Final = """\
+# HELP container_gpu_memory_total gpu memory usage in MiB
+# TYPE container_gpu_memory_total gauge
+container_gpu_memory_total{container_name="tensorflow",gpu_memory="gpu0",namespace="default",node="gpu-a",pod_name="vcuda"} MEMORY
+container_gpu_memory_total{container_name="tensorflow",gpu_memory="total",namespace="default",node="gpu-a",pod_name="vcuda"} MEMORY
+# HELP container_gpu_utilization gpu utilization
+# TYPE container_gpu_utilization gauge
+container_gpu_utilization{container_name="tensorflow",gpu="gpu0",namespace="default",node="gpu-a",pod_name="vcuda"} CORES
+container_gpu_utilization{container_name="tensorflow",gpu="total",namespace="default",node="gpu-a",pod_name="vcuda"} CORES
+# HELP container_request_gpu_memory request of gpu memory in MiB
+# TYPE container_request_gpu_memory gauge
+container_request_gpu_memory{container_name="tensorflow",namespace="default",node="gpu-a",pod_name="vcuda",req_of_gpu_memory="total"} 1024
+# HELP container_request_gpu_utilization request of gpu utilization
+# TYPE container_request_gpu_utilization gauge
+container_request_gpu_utilization{container_name="tensorflow",namespace="default",node="gpu-a",pod_name="vcuda",req_of_gpu="total"} 0.10000000149011612
+"""  # noqa: E501 - as gpu-manager writes it
+
+
+@pytest.fixture(scope="module")
+def vcuda(gpus: GpuCluster) -> Iterator[Object]:
+    """A tenth of the node's one card."""
+    limits = {names.VCUDA_CORE: 10, names.VCUDA_MEMORY: 4}
+    with gpus.equipped(stand_in_cards(1)) as agent, gpus.space(SPACE) as space:
+        agent.wait_offered(names.VCUDA_CORE, 100)
+        yield gpus.run(space, pod("vcuda").container(name="tensorflow", limits=limits))
+
+
+@pytest.fixture
+def process(gpus: GpuCluster, vcuda: Object) -> Iterator[int]:
+    """The container's, on the card; its number on the node."""
+    (card,) = gpus.agent.driver.cards
+    pid = _first_process(gpus, vcuda)
+    gpus.agent.driver.processes(card.uuid, StandInProcess(pid, memory_mib=300, cores_pct=5))
+    gpus.agent.driver.change(card.uuid, used_mib=310, cores_pct=6)
+    yield pid
+    gpus.agent.driver.processes(card.uuid)
+
+
+def _first_process(gpus: GpuCluster, running: Object) -> int:
+    _, _, container = running["status"]["containerStatuses"][0]["containerID"].rpartition("/")
+    done = gpus.node.run("sh", "-c", f"grep -ls {container} /proc/[0-9]*/cgroup")
+    return min(int(path.split("/")[2]) for path in done.stdout.split())
+
+
+def gauges(gpus: GpuCluster) -> str:
+    """All but our own."""
+    status, text = gpus.agent.get(names.GPU_MANAGER_METRICS_PATH)
+    assert status == 200
+    return text[: text.index("# HELP halfcard_")]
+
+
+@pytest.mark.usefixtures("vcuda")
+def test_a_container_that_does_nothing_has_the_lines_of_gpu_manager(gpus: GpuCluster) -> None:
+    expected = GAUGES.replace("MEMORY", "0").replace("CORES", "0")
+    gpus.cluster.wait_until(lambda: gauges(gpus) == expected, what="the four gauges")
+
+
+def test_a_process_on_the_card_counts_for_the_container_it_lives_in(gpus: GpuCluster, process: int) -> None:
+    expected = GAUGES.replace("MEMORY", "300").replace("CORES", "5")
+    gpus.cluster.wait_until(lambda: gauges(gpus) == expected, what=f"process {process} to be counted")
+
+
+def top(gpus: GpuCluster, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What an admin sees."""
+    assert halfcard(["top", *arguments, "--kubeconfig", str(gpus.cluster.admin.kubeconfig)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+@pytest.mark.usefixtures("process")
+def test_top_shows_nodes_through_the_api_server(gpus: GpuCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    _, row, _ = top(gpus, capsys, "nodes").splitlines()
+    assert row.split() == ["gpu-a", "1:", "1", "shared", "6/10/100", "310/1024/15109", "1"]
+
+
+def test_top_shows_containers_with_their_processes(
+    gpus: GpuCluster, process: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, row = top(gpus, capsys, "pods").splitlines()
+    assert row.split() == ["default/vcuda/tensorflow@gpu-a", "0", "5/10", "300/1024", str(process)]
+
+
+@pytest.mark.usefixtures("vcuda")
+def test_a_process_of_the_node_itself_is_a_stranger(gpus: GpuCluster) -> None:
+    (card,) = gpus.agent.driver.cards
+    gpus.agent.driver.processes(card.uuid, StandInProcess(1, memory_mib=200))
+    status, text = gpus.agent.get(names.USAGE_PATH)
+    gpus.agent.driver.processes(card.uuid)
+    assert status == 200
+    assert "process 1 uses 200 MiB: it is of no pod" in " ".join(text.split())
