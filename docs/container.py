@@ -45,8 +45,10 @@ def container() -> str:
     given = _given()
     files = own_edits(Path("/dev"), [card.index for card in given.cards], exists=lambda _: True)["deviceNodes"]
     lines = [
-        f"# {names.VCUDA_CORE}: {_CORES}, {names.VCUDA_MEMORY}: {_UNITS}, and the annotation "
-        f"{names.TENCENT}{names.CORE_LIMIT_SUFFIX}: {_CEILING}",
+        (
+            f"# {names.VCUDA_CORE}: {_CORES}, {names.VCUDA_MEMORY}: {_UNITS}, and the annotation "
+            f"{names.TENCENT}{names.CORE_LIMIT_SUFFIX}: {_CEILING}"
+        ),
         "$ env | grep -E '^(NVIDIA|HALFCARD|CUDA)_' | sort",
         *sorted(f"{name}={value}" for name, value in given.variables.items()),
         "$ ls /dev/nvidia*",
