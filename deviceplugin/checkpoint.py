@@ -1,11 +1,14 @@
-"""Who holds ids that kubelet's socket does not list: the plain init containers of pods that ask for no more later.
+"""Who holds ids that kubelet's socket does not list.
 
-Kubelet's own checkpoint names them, with the pod's uid. It is nobody's interface, so it is asked last, and what it
-says is believed only where it is clear.
+Those are plain init containers of pods that ask for no more later, and all pods of which a kubelet that has just begun
+has not heard again. Kubelet's own checkpoint names them, with the pod's uid. It is nobody's interface, so it is asked
+last, and of whom ids are is believed only where it is clear.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -34,12 +37,25 @@ _CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
 
 def holder(content: bytes, resource: str, ids: frozenset[str]) -> str:
     """The uid of the one pod of which a container holds exactly these ids; empty for none."""
-    try:
-        entries = _CHECKPOINT.decode(content).data.pod_device_entries or ()
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ""
+    entries = _entries(content)
     pods = {each.pod_uid for each in entries if each.resource_name == resource and _ids(each) == ids}
     return pods.pop() if len(pods) == 1 else ""
+
+
+def held(content: bytes, uids: Container[str]) -> Mapping[str, set[str]]:
+    """The ids that these pods hold, by resource."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in _entries(content):
+        if each.pod_uid in uids:
+            found[each.resource_name] |= _ids(each)
+    return found
+
+
+def _entries(content: bytes) -> list[_Entry]:
+    try:
+        return _CHECKPOINT.decode(content).data.pod_device_entries or []
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return []
 
 
 def _ids(entry: _Entry) -> frozenset[str]:
@@ -54,7 +70,13 @@ class Checkpoint:
         self._path = plugins / _FILE
 
     def holder(self, resource: str, ids: frozenset[str]) -> str:
+        return holder(self._content(), resource, ids)
+
+    def held(self, uids: Container[str]) -> Mapping[str, set[str]]:
+        return held(self._content(), uids)
+
+    def _content(self) -> bytes:
         try:
-            return holder(self._path.read_bytes(), resource, ids)
+            return self._path.read_bytes()
         except OSError:
-            return ""
+            return b""

@@ -15,7 +15,7 @@ from .announcement import announcement
 from .announcing import Announcing
 from .books import Books
 from .card_watch import CardWatch
-from .ids import is_ours, published
+from .ids import Listed, is_ours
 from .kubelet.channel import KubeletError
 from .kubelet.plugin import Device
 from .kubelet.plugins import Plugins
@@ -30,7 +30,10 @@ _AGAIN_S: Final = 1.0
 
 
 class Offering:
-    """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once."""
+    """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once.
+
+    `held` is what kubelet lists, `unlisted` what live pods hold by its checkpoint.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Offering:
         announcing: Announcing,
         *,
         held: Callable[[], Awaitable[tuple[Held, ...]]],
+        unlisted: Callable[[], Mapping[str, set[str]]],
         known: Callable[[], Awaitable[object]],
         stale: asyncio.Event,
         is_made_up: bool,
@@ -49,10 +53,13 @@ class Offering:
         self._plugins = plugins
         self._announcing = announcing
         self._ask_held = held
+        self._unlisted = unlisted
         self._known = known
         self._stale = stale
         self._is_made_up = is_made_up
         self._held: Mapping[str, set[str]] = {}
+        self._listed: dict[str, Listed] = {}
+        self._later: asyncio.TimerHandle | None = None
         self.is_known = False
 
     async def run(self) -> None:
@@ -80,20 +87,28 @@ class Offering:
         self._announce(found)
 
     async def _look_who_holds(self) -> None:
-        """While kubelet is away, what it said last."""
+        """While kubelet is away, what it said last; one that has just begun lists nobody, and would fail who waits."""
         try:
-            self._held = ids_by_resource(await self._ask_held())
+            self._held = ids_by_resource(await self._ask_held(), self._unlisted())
         except KubeletError:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._stale.set)
 
     def _tell_kubelet(self, totals: Mapping[str, int]) -> None:
-        held = self._held
-        self._plugins.offer(
-            {
-                resource: [Device(each) for each in published(held.get(resource, ()), total)]
-                for resource, total in totals.items()
-            }
+        now = asyncio.get_running_loop().time()
+        for resource in totals.keys() | self._listed.keys():
+            held = self._held.get(resource, ()) if resource in totals else ()
+            self._listed[resource] = self._listed.get(resource, Listed()).next(held, totals.get(resource, 0), now)
+        for resource in [each for each, listed in self._listed.items() if each not in totals and not any(listed)]:
+            del self._listed[resource]
+        self._plugins.offer({resource: _devices(listed) for resource, listed in self._listed.items()})
+        self._look_again_at(
+            min([until for each in self._listed.values() for until in each.leaving.values()], default=None)
         )
+
+    def _look_again_at(self, time: float | None) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = None if time is None else asyncio.get_running_loop().call_at(time, self._stale.set)
 
     def _announce(self, found: Supply) -> None:
         node = self._books.node()
@@ -103,10 +118,15 @@ class Offering:
         self._announcing.say(said, (*found.problems, *self._books.told, *self._plugins.problems()))
 
 
-def ids_by_resource(held: Iterable[Held]) -> dict[str, set[str]]:
+def _devices(listed: Listed) -> list[Device]:
+    leaving = [Device(each, healthy=False) for each in listed.leaving]
+    return [*map(Device, listed.offered), *leaving]
+
+
+def ids_by_resource(held: Iterable[Held], unlisted: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
     """Ours alone."""
     found: dict[str, set[str]] = defaultdict(set)
-    for each in held:
-        if ours := {device for device in each.ids if is_ours(device)}:
-            found[each.resource] |= ours
+    for resource, ids in (*((each.resource, each.ids) for each in held), *unlisted.items()):
+        if ours := {device for device in ids if is_ours(device)}:
+            found[resource] |= ours
     return dict(found)

@@ -74,6 +74,7 @@ class Agent:
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(place.pod_resources)
+        self._checkpoint = Checkpoint(place.plugins)
         self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
         self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
         metered = MeteredDesk(self._desk, self._metrics, log)
@@ -84,6 +85,7 @@ class Agent:
             self._plugins,
             self._announcing,
             held=self._pod_resources.held,
+            unlisted=lambda: self._checkpoint.held(self._pods.living()),
             known=self._all_seen,
             stale=self._stale,
             is_made_up=gpus.is_made_up,
@@ -99,7 +101,7 @@ class Agent:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return Around(
             held=self._pod_resources.held,
-            unlisted=Checkpoint(self._place.plugins).holder,
+            unlisted=self._checkpoint.holder,
             calls=self._calls,
             node=self._books.node,
             pods=lambda: [facts for _, facts in self._pods],

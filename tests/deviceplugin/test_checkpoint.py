@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from deviceplugin.checkpoint import Checkpoint, holder
+from deviceplugin.checkpoint import Checkpoint, held, holder
 from halfcard import names
 
 IDS: Final = frozenset({"hc-0", "hc-1"})
@@ -47,3 +47,14 @@ def test_it_is_in_kubelets_folder_and_may_be_missing(tmp_path: Path) -> None:
     assert checkpoint.holder(GPU, IDS) == ""
     (tmp_path / "kubelet_internal_checkpoint").write_bytes(written(("a", GPU, ["hc-1", "hc-0"])))
     assert checkpoint.holder(GPU, IDS) == "a"
+
+
+def test_what_living_pods_hold_is_found_by_resource() -> None:
+    content = written(
+        ("a", GPU, {"0": ["hc-0"], "1": ["hc-1"]}),
+        ("b", GPU, ["hc-2"]),
+        ("b", names.VCUDA_CORE, ["hc-0"]),
+        ("gone", GPU, ["hc-7"]),
+    )
+    assert held(content, {"a", "b"}) == {GPU: {"hc-0", "hc-1", "hc-2"}, names.VCUDA_CORE: {"hc-0"}}
+    assert held(b"\xff", {"a"}) == {}

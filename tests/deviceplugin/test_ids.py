@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.ids import is_ours, published
+from deviceplugin.ids import LINGERS_S, Listed, is_ours, published
 
 counts = st.integers(0, 60)
 our_ids = st.integers(0, 80).map("hc-{}".format)
@@ -72,3 +72,27 @@ def test_nothing_changes_for_kubelet_when_a_pod_takes_ids_that_are_offered(
 @given(held_ids, counts, counts)
 def test_a_larger_total_only_adds(held: frozenset[str], total: int, more: int) -> None:
     assert set(published(held, total)) <= set(published(held, total + more))
+
+
+looks = st.lists(st.tuples(held_ids, counts, st.floats(0, LINGERS_S)), min_size=1, max_size=12)
+
+
+@given(looks)
+def test_what_is_offered_no_longer_is_listed_until_kubelet_has_surely_handed_it_out(
+    series: list[tuple[frozenset[str], int, float]],
+) -> None:
+    listed, now, last_offered = Listed(), 0.0, dict[str, float]()
+    for held, total, passed in series:
+        now += passed
+        last_offered |= dict.fromkeys(listed.offered, now)
+        listed = listed.next(held, total, now)
+        assert listed.offered == published(held, total)
+        expected = {each for each, at in last_offered.items() if now < at + LINGERS_S} - set(listed.offered)
+        assert set(listed.leaving) == expected
+
+
+def test_an_id_that_leaves_is_gone_after_its_time_and_comes_back_at_once() -> None:
+    less = Listed().next((), 3, 0.0).next((), 1, 100.0)
+    assert less == Listed(("hc-0",), {"hc-1": 100.0 + LINGERS_S, "hc-2": 100.0 + LINGERS_S})
+    assert less.next((), 2, 101.0) == Listed(("hc-0", "hc-1"), {"hc-2": 100.0 + LINGERS_S})
+    assert less.next((), 1, 100.0 + LINGERS_S) == Listed(("hc-0",), {})
