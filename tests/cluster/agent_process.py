@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from halfcard import names
+from halfcard.quantity import Quantity
 
 from . import objects
 from .errors import CannotStartError
@@ -114,10 +115,13 @@ class AgentProcess(Started):
     def offered(self, resource: str) -> int:
         """How much of a resource pods may ask of the node, as the API server has it."""
         stored: objects.Object = self.node.cluster.request("GET", f"/api/v1/nodes/{self.node.name}").must()
-        return int(stored["status"].get("allocatable", {}).get(resource, "0"))
+        amount = Quantity.parse(stored["status"].get("allocatable", {}).get(resource, "0")).as_int()
+        assert amount is not None, stored["status"]
+        return amount
 
     def wait_offered(self, resource: str, amount: int) -> None:
         self.node.cluster.wait_until(
             lambda: self.offered(resource) == amount,
-            what=f"{self.node.name} to offer {amount} {resource}; it has {self.offered(resource)}",
+            what=f"{self.node.name} to offer {amount} {resource}",
+            details=lambda: f"it has {self.offered(resource)}",
         )

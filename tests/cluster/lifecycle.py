@@ -85,8 +85,21 @@ class Lifecycle(Started):
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         self.wait_until(lambda: self.request("GET", path).ok, what=f"the default service account of {namespace}")
 
-    def wait_until(self, condition: Callable[[], bool], *, what: str, seconds: float = 30.0) -> None:
-        wait_until(condition, what=what, seconds=seconds, details=self.components.log_tails)
+    def wait_until(
+        self,
+        condition: Callable[[], bool],
+        *,
+        what: str,
+        seconds: float = 30.0,
+        details: Callable[[], str] = lambda: "",
+    ) -> None:
+        """With the components' logs beside the details where it was in vain."""
+        wait_until(
+            condition,
+            what=what,
+            seconds=seconds,
+            details=lambda: f"{details()}\n{self.components.log_tails()}",
+        )
 
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:
         """Starts a program of the test's own, such as a webhook; it ends with the cluster."""

@@ -117,11 +117,15 @@ class Crowd:
             self._alive.append(name)
 
     def go(self, count: int) -> None:
-        """Those that kubelet failed stay: they are counted in the end."""
-        failed = {name_of(each) for each in self.pods() if has_failed(each)}
-        there = [name for name in self._alive if name not in failed]
-        for name in self.random.sample(there, min(count, len(there))):
+        for name in self.random.sample(self._alive, count):
             self._delete(name)
+
+    def replace_failed(self) -> None:
+        """As their controllers would: kubelet never takes up again who came while no agent was there."""
+        failed = [name_of(each) for each in self.pods() if has_failed(each) and not is_leaving(each)]
+        for name in failed:
+            self._delete(name)
+        self.come(len(failed))
 
     def go_all(self) -> None:
         for name in [*self._alive]:

@@ -72,6 +72,7 @@ def test_pods_come_and_go_while_kubelet_agent_and_containerd_are_killed(crowd: C
     crowd.come(PODS)
     assert crowd.wrong(crowd.settled()) == []
     for fault in FAULTS:
+        crowd.replace_failed()
         before = crowd.running()
         crowd.go(PODS // 3)
         crowd.come(PODS // 3)

@@ -29,6 +29,12 @@ def test_running_shares_outlive_the_agent_and_new_ones_start_after_it_is_back(gp
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
     after = gpus.run(space, pod("after").asks(core=20, memory=4))
     assert differences(gpus.cluster, after) == []
-    kept = get_pod(gpus.cluster, space, "before")["status"]
-    assert kept["containerStatuses"] == before["status"]["containerStatuses"]
+    gpus.cluster.wait_until(  # kubelet also tells there whether it takes the card's ids for healthy
+        lambda: (
+            get_pod(gpus.cluster, space, "before")["status"]["containerStatuses"]
+            == before["status"]["containerStatuses"]
+        ),
+        what="the share to be as before",
+        details=lambda: str(get_pod(gpus.cluster, space, "before")["status"]["containerStatuses"]),
+    )
     assert len(cards_of(after)) == 1
