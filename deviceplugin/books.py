@@ -60,9 +60,8 @@ class Books:
 
     def _serving(self) -> Serving:
         agreed = self._agreed
-        return Serving(
-            agreed.resources, tuple(agreed.prefixes.values()), agreed.dealings.aliyun_unit_mib, agreed.hami_split
-        )
+        prefixes, unit_mib = tuple(agreed.prefixes.values()), agreed.dealings.aliyun_unit_mib
+        return Serving(agreed.resources, prefixes, unit_mib, agreed.hami_split, agreed.dialects.companions)
 
     def look_at_slicing(self) -> None:
         """As the ConfigMap and the node's label say now; what cannot be used changes nothing."""

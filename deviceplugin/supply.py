@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from halfcard import names
@@ -33,12 +33,14 @@ class Serving:
         resources: that are offered.
         prefixes: domains under which gpu-manager's resources are known.
         hami_split: how many containers a card is offered to under nvidia.com/gpu.
+        companions: by resource another one that its containers always ask for too, whose ids tell who is starting.
     """
 
     resources: tuple[str, ...]
     prefixes: tuple[str, ...]
     aliyun_unit_mib: int
     hami_split: int = 1
+    companions: Mapping[str, str] = field(default_factory=dict)
 
 
 class Supply(NamedTuple):
@@ -69,7 +71,10 @@ def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: Serving) -> S
         offered[names.SLOT] = SLOTS
     most = _offered(_empty(room), Counter(), serving)
     left_out = _too_many({resource: most.get(resource, SLOTS) for resource in offered})
-    ids = {resource: total for resource, total in offered.items() if resource not in left_out}
+    for resource in [each for each in left_out if serving.companions.get(each) in offered.keys() - left_out.keys()]:
+        status[resource] = offered[resource]
+        del left_out[resource]
+    ids = {resource: total for resource, total in offered.items() if resource not in left_out.keys() | status.keys()}
     still_held = {resource: held[resource] for resource in left_out if held[resource]}
     return Supply(ids | still_held, status, (*left_out.values(), *_contradictions(room, serving)))
 

@@ -56,6 +56,11 @@ class Dialects:
         """Who reads a resource's amounts; where two know a name they read it the same way."""
         return {resource: dialect for dialect in reversed(self.table) for resource in dialect.resources}
 
+    @cached_property
+    def companions(self) -> Mapping[str, str]:
+        """Resources that nobody may ask for alone, each with the one that has to come with it."""
+        return {each.memory: each.core for each in self.table if isinstance(each, Vcuda) and not each.memory_alone}
+
     def speakers(self, asked: Collection[str]) -> tuple[Dialect, ...]:
         """Whose words these resources are; more than one means that they were mixed."""
         return tuple(dialect for dialect in self.table if dialect.speaks(asked))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from deviceplugin.supply import MOST_IDS, SLOTS, Serving, Supply, supply
 from halfcard import names
 from halfcard.cards import Card, Node
+from halfcard.dialects import Dialects
 from halfcard.dialects.hami import HAMI_WORDS
 from halfcard.placing.holding import Bound, hold
 from halfcard.placing.layouts import best
@@ -207,6 +208,16 @@ def test_what_kubelet_could_not_keep_is_left_out_and_the_reason_told() -> None:
     (told,) = found.problems
     assert "tencent.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in told
     assert "at most 4000" in told and "name fewer resources" in told
+
+
+def test_units_that_nobody_may_ask_for_without_cores_need_no_ids_on_a_node_of_large_cards() -> None:
+    known = replace(serving(names.VCUDA_CORE, names.VCUDA_MEMORY), companions=Dialects().companions)
+    expected = Supply({names.VCUDA_CORE: 800}, {names.VCUDA_MEMORY: 8 * (143771 // 256)}, ())
+    assert supply(empty_room(eight(143771)), (), known) == expected
+    small = supply(empty_room(eight(81920)), (), known)
+    assert small == Supply({names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 8 * (81920 // 256)}, {}, ())
+    alone = replace(known, resources=(names.VCUDA_MEMORY,))
+    assert supply(empty_room(eight(143771)), (), alone).status == {}
 
 
 def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> None:
