@@ -225,7 +225,9 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     folder = tmp_path / "dev"
     up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
     assert up.code == EXIT_OK, up
-    missing = "No pod really runs, all nodes are kwok's: busybox-static, iproute2, runc missing: run `apt-get install "
+    missing = (
+        "No pod really runs, all nodes are kwok's: busybox-static, iproute2, runc, util-linux missing: run `apt-get"
+    )
     assert missing in up.stdout and "pod/real" not in up.stdout
     assert missing in halfcard_dev("status", "--dir", str(folder)).stdout
     wrong = CHECKOUT / "deploy/examples/mistakes/manifests/amounts/05-150-per-cent.yaml"

@@ -14,7 +14,8 @@ from tests.cluster.site import cards_of
 from tests.nvml.stand_in import stand_in_cards
 
 from .described import Listing
-from .gpu_cluster import GpuCluster
+from .gpu_cluster import GpuCluster, gpu_cluster
+from .told import differences
 
 TENCENT: Final = (names.VCUDA_CORE, names.VCUDA_MEMORY)
 TUYA: Final = (names.NVIDIA_GPU, names.TUYA_SGPU, names.TUYA + names.VCUDA_MEMORY_SUFFIX)
@@ -69,6 +70,17 @@ def why(gpus: GpuCluster, space: str, name: str) -> str:
 def test_one_card_is_100_and_59(gpus: GpuCluster) -> None:
     with gpus.equipped(stand_in_cards(1)):
         Listing(gpus, *TENCENT).shows(100, 59)
+
+
+def test_eight_cards_of_141_gb_have_more_units_than_ids_and_serve_shares_all_the_same() -> None:
+    """On a node of its own: for five minutes kubelet says of what had ids once that there is nothing of it."""
+    cards = stand_in_cards(8, model="NVIDIA H200", memory_mib=143771)
+    with gpu_cluster(cards=cards) as gpus, gpus.space("large") as space:
+        listing = Listing(gpus, *TENCENT)
+        listing.shows(800, 4488)
+        share = gpus.run(space, pod("share").init(core=30, memory=40).asks(core=30, memory=20))
+        listing.shows(800, 4488, used=(30, 40))
+        assert differences(gpus.cluster, share) == []
 
 
 def test_halves_memory_and_whole_cards_lock_cards_and_free_them_again(gpus: GpuCluster) -> None:
