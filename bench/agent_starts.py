@@ -33,7 +33,7 @@ _MOST_MB: Final = 80.0
 _MOST_IDLE: Final = 0.5
 _CARDS: Final = 2
 _CORES, _UNITS = 5, 2
-_WITHIN_S: Final = 300.0
+_WITHIN_S: Final = 120.0
 _RETRIED: Final = "unresolvable CDI devices"
 _SECONDS: Final = re.compile(r'^halfcard_agent_answer_seconds_(sum|count)\{call="(\w+)"\} (\S+)$', re.MULTILINE)
 WITH, WITHOUT = "with", "without"
@@ -88,16 +88,21 @@ def _start(agent: Agent, namespace: str, pods: int) -> float:
     requests = [Request("POST", path, _pod(number, node, shares=namespace == WITH)) for number in range(pods)]
     began = time.perf_counter()
     Load(cluster).send(requests, what="pods", total=pods)
-    cluster.wait_until(lambda: _running(cluster, path) == pods, what=f"{pods} pods to run", seconds=_WITHIN_S)
+    _wait_running(cluster, path, pods)
     taken = time.perf_counter() - began
     cluster.request("DELETE", path).must()
     cluster.wait_until(lambda: not cluster.request("GET", path).must()["items"], what="all to end", seconds=_WITHIN_S)
     return taken
 
 
-def _running(cluster: Cluster, path: str) -> int:
-    items: list[Any] = cluster.request("GET", f"{path}?fieldSelector=status.phase%3DRunning").must()["items"]
-    return len(items)
+def _wait_running(cluster: Cluster, path: str, pods: int) -> None:
+    running, others = (f"{path}?fieldSelector=status.phase{is_}Running" for is_ in ("%3D", "%21%3D"))
+    cluster.wait_until(
+        lambda: len(cluster.request("GET", running).must()["items"]) == pods,
+        what=f"{pods} pods to run",
+        seconds=_WITHIN_S,
+        details=lambda: json.dumps([each["status"] for each in cluster.request("GET", others).must()["items"]]),
+    )
 
 
 def _pod(number: int, node: str, *, shares: bool) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def _beside(agent: Agent, arguments: argparse.Namespace) -> Part:
     cluster, path, pods = agent.node.cluster, f"/api/v1/namespaces/{WITH}/pods", arguments.pods
     requests = [Request("POST", path, _pod(number, agent.node.name, shares=True)) for number in range(pods)]
     Load(cluster).send(requests, what="pods", total=pods)
-    cluster.wait_until(lambda: _running(cluster, path) == pods, what=f"{pods} pods to run", seconds=_WITHIN_S)
+    _wait_running(cluster, path, pods)
     pid = agent.pid
     began = cpu_s(pid)
     time.sleep(arguments.idle)
