@@ -36,12 +36,15 @@ class Unplaceable(Exception):
 
 
 def asking_facts(state: State, question: wire.Question) -> Facts:
-    """What the pod of a question asks for.
+    """What the pod of a question asks for; a version that the watch has shown is not read again.
 
     Raises:
         Unplaceable: nobody can tell, or it carries what would become a record.
     """
-    facts = read_facts(question.pod, state.dialects)
+    meta = question.pod.meta
+    facts = state.pod(meta.uid)
+    if facts is None or facts.node or facts.version != meta.resource_version:
+        facts = read_facts(question.pod, state.dialects)
     if facts.trouble:
         raise Unplaceable(facts.trouble)
     if facts.demand.needs:

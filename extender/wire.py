@@ -21,6 +21,9 @@ MAX_BODY_BYTES: Final = 256 * 2**20
 
 _LONGEST_ERROR: Final = 900
 _MANY: Final = 500
+_LOW: Final = range(4)
+_LESS: Final = [bytes([max(0, score - crowd) for score in range(256)]) for crowd in _LOW]
+_ARE_ABOVE: Final = [bytes([score > crowd for score in range(256)]) for crowd in _LOW]
 _PER_CENT: Final = re.compile(r" ?%")
 
 
@@ -182,9 +185,15 @@ def filter_failed(why: str) -> bytes:
 
 
 def prioritized(names: Iterable[str], scores: bytes) -> bytes:
-    """Many that have 0 are left out: the scheduler counts them so, and reading thousands takes it milliseconds."""
-    if scores.count(0) > _MANY:
-        names, scores = compress(names, scores), scores.replace(b"\0", b"")
+    """Many that have 0 are left out: the scheduler counts them so, and reading thousands takes it milliseconds.
+
+    It only compares. So where many have the same low score, all scores are told from there on; the few that are worse
+    yet are told as the many are.
+    """
+    crowd = max(_LOW, key=scores.count)
+    if scores.count(crowd) > _MANY:
+        names = compress(names, scores.translate(_ARE_ABOVE[crowd]))
+        scores = scores.translate(_LESS[crowd]).replace(b"\0", b"")
     return _encode([*map(_Score, names, scores)])
 
 

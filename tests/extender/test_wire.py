@@ -53,3 +53,11 @@ def test_every_node_of_a_short_list_has_its_score() -> None:
 def test_thousands_of_nodes_that_have_none_are_left_out() -> None:
     """kube-scheduler adds what it is told to what it has; a node that is not named has 0."""
     assert scored([0] * 2000 + [10, 3] + [0] * 2000) == {"n2000": 10, "n2001": 3}
+
+
+@pytest.mark.parametrize(("crowd", "told"), [(1, {"n2000": 9, "n2001": 2}), (3, {"n2000": 7}), (4, None)])
+def test_thousands_with_the_same_low_score_are_left_out_and_the_better_ones_as_far_ahead_as_they_are(
+    crowd: int, told: dict[str, int] | None
+) -> None:
+    found = scored([crowd] * 2000 + [10, 3, 0])
+    assert found == told if told else len(found) == 2003
