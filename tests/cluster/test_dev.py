@@ -219,10 +219,17 @@ def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path, *, killed: bo
     wait_until(lambda: interface not in interfaces(), what="the interface to go with its namespace")
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster that ends with the test, however that ends."""
+    yield (found := tmp_path / "dev")
+    if found.exists():
+        halfcard_dev("down", "--dir", str(found))
+
+
 def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
-    tmp_path: Path, few_programs: dict[str, str]
+    folder: Path, few_programs: dict[str, str]
 ) -> None:
-    folder = tmp_path / "dev"
     up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
     assert up.code == EXIT_OK, up
     missing = (
