@@ -10,6 +10,7 @@ slot        what carries a container's identity to the node where its amounts ca
 share       a claim on part of a card; the opposite of exclusive
 problem     a rule broken in one place: where, got, rule, fix (`problems.py`)
 cost        what a pod is charged for in a quota (`cost.py`)
+ledger      what pods hold of a budget and what they were promised (`ledger.py`, `promises.py`)
 patch       the changes made to an object, as JSON Patch (`patches.py`)
 cluster     what is known of nodes, cards and quotas right now (`cluster.py`)
 names       every name the outside world also spells (`names.py`)

@@ -1,0 +1,210 @@
+"""A cluster around one ledger: replicas that read late, leaders that come and go, lost answers, and time.
+
+All that happens to it is in the names of its methods; whether all is well is said by `wrong`. The rules of the ledger
+are given to it, so that broken ones can be, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from halfcard import ledger as rules
+from halfcard.ledger import Amounts, Busy, Deposed, Entry, Full, Ledger
+from halfcard.promises import Promises
+
+CREATE_S: Final = 34.0
+"""So long a create may take of the API server's time."""
+
+CORES: Final = "cores"
+HARD: Final = 10
+
+
+@dataclass(frozen=True)
+class Rules:
+    """As they are; a test breaks one at a time."""
+
+    reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
+    cancel: Callable[[Ledger, str], Ledger] = rules.cancel
+    take_over: Callable[[Ledger], Ledger] = rules.take_over
+    fold: Callable[[Ledger, int, Mapping[str, Entry], Collection[str]], Ledger] = rules.fold
+    read: Callable[[Promises, float, Collection[str], Collection[str]], Promises] = Promises.read
+    void: Callable[[Promises], frozenset[str]] = Promises.void
+    compares: bool = True
+    lists_after_epoch: bool = True
+
+
+@dataclass
+class Leader:
+    """What one that leads, or thinks so, keeps in memory; one that stands has no epoch or no pods yet."""
+
+    epoch: int | None
+    live: dict[str, Entry] | None
+    promises: Promises = field(default_factory=Promises)
+
+
+@dataclass
+class World:
+    rules: Rules = field(default_factory=Rules)
+    ledger: Ledger = field(default_factory=lambda: Ledger({CORES: HARD}))
+    version: int = 0
+    clock: float = 0.0
+    worked: float = 0.0
+    """Seconds in which the API server could store something."""
+
+    coming: dict[str, tuple[Entry, float]] = field(default_factory=dict)
+    """Creates that were allowed, and when they end."""
+
+    stored: dict[str, Entry] = field(default_factory=dict)
+    seen: list[tuple[Ledger, int]] = field(default_factory=list)
+    leaders: list[Leader] = field(default_factory=list)
+    _uids: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.seen = [(self.ledger, self.version)] * 3
+
+    # --- the API server -----------------------------------------------------------------------------------------------
+
+    def write(self, found: Ledger, version: int) -> bool:
+        """Only over the version that was read."""
+        if self.rules.compares and version != self.version:
+            return False
+        self.ledger, self.version = found, self.version + 1
+        return True
+
+    def works(self, seconds: float) -> None:
+        self.clock += seconds
+        self.worked += seconds
+        self.coming = {uid: (entry, end) for uid, (entry, end) in self.coming.items() if end > self.worked}
+
+    def hangs(self, seconds: float) -> None:
+        """Whatever is under way is done when it goes on."""
+        self.clock += seconds
+        for leader in self.leaders:
+            leader.promises = leader.promises.failed()
+
+    def store(self, uid: str) -> None:
+        self.stored[uid] = self.coming.pop(uid)[0]
+
+    def end(self, uid: str) -> None:
+        del self.stored[uid]
+
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    def look(self, replica: int) -> None:
+        self.seen[replica] = self.ledger, self.version
+
+    def create(self, replica: int, namespace: str, cores: int, *, answer: str = "arrives") -> str:
+        """`answer`: "arrives", "lost" to the replica that wrote, or the replica "dies" before it allows the pod."""
+        uid = f"u{next(self._uids)}"
+        entry = Entry(namespace, uid, {CORES: cores})
+        for _ in range(3):
+            found, version = self.seen[replica]
+            try:
+                wanted = self.rules.reserve(found, uid, entry)
+            except (Full, Busy):
+                if version == self.version:
+                    return "refused"
+                self.look(replica)
+                continue
+            if wanted is not found and not self.write(wanted, version):
+                self.look(replica)
+                continue
+            if answer == "lost":
+                self.look(replica)
+                answer = "arrives"
+                continue
+            self.seen[replica] = self.ledger, self.version
+            if answer == "arrives":
+                self.coming[uid] = entry, self.worked + CREATE_S
+            return answer
+        return "busy"
+
+    def refused_after(self, replica: int) -> None:
+        """Another ledger had no room: what was promised in this call is given back."""
+        self.look(replica)
+        uid = f"u{next(self._uids)}"
+        try:
+            wanted = self.rules.reserve(self.ledger, uid, Entry("a", uid, {CORES: 1}))
+        except (Full, Busy):
+            return
+        self.write(wanted, self.version)
+        self.write(self.rules.cancel(self.ledger, uid), self.version)
+        self.look(replica)
+
+    # --- leaders ------------------------------------------------------------------------------------------------------
+
+    def stands(self) -> None:
+        """The first half of coming to lead."""
+        self.leaders.append(Leader(None, {**self.stored}))
+        if self.rules.lists_after_epoch:
+            self.leaders[-1] = Leader(self._new_epoch(), None)
+
+    def begins(self, leader: int) -> None:
+        """The second half."""
+        mine = self.leaders[leader]
+        mine.live = {**self.stored} if mine.live is None else mine.live
+        mine.epoch = self._new_epoch() if mine.epoch is None else mine.epoch
+
+    def _new_epoch(self) -> int:
+        self.write(self.rules.take_over(self.ledger), self.version)
+        return self.ledger.epoch
+
+    def hears(self, leader: int) -> None:
+        """All that was stored or has ended since it has listed."""
+        mine = self.leaders[leader]
+        mine.live = mine.live if mine.live is None else {**self.stored}
+
+    def folds(self, leader: int) -> bool:
+        """With what it heard last, which may be long ago."""
+        mine = self.leaders[leader]
+        if mine.epoch is None or mine.live is None:
+            return False
+        try:
+            wanted = self.rules.fold(self.ledger, mine.epoch, mine.live, mine.live.keys() - self.ledger.open.keys())
+        except Deposed:
+            return False
+        return self.write(wanted, self.version)
+
+    def reads(self, leader: int) -> None:
+        """All pods, by a quorum; and takes back what is void."""
+        mine = self.leaders[leader]
+        mine.promises = self.rules.read(mine.promises, self.clock, self.ledger.open.keys(), self.stored.keys())
+        if self.ledger.epoch == mine.epoch and (void := self.rules.void(mine.promises) & self.ledger.open.keys()):
+            self.write(rules.without(self.ledger, void), self.version)
+
+    # --- is all well? -------------------------------------------------------------------------------------------------
+
+    def wrong(self) -> list[str]:
+        """What must never be, by sums of our own."""
+        promised = sum(each.get(CORES, 0) for each in self.ledger.committed.values())
+        promised += sum(entry.cost[CORES] for entry in self.ledger.open.values())
+        held = sum(entry.cost[CORES] for entry in self.stored.values())
+        coming = sum(entry.cost[CORES] for entry, _ in self.coming.values())
+        found = []
+        if promised > HARD:
+            found.append(f"{promised} of {HARD} are promised")
+        if held + coming > HARD:
+            found.append(f"{held + coming} are stored or may be, of {HARD}")
+        return found
+
+    def settle(self) -> None:
+        """Nobody asks any more, and whoever leads has time."""
+        self.stands()
+        last = len(self.leaders) - 1
+        self.begins(last)
+        for _ in range(40):
+            self.works(5.0)
+            self.reads(last)
+            self.hears(last)
+            self.folds(last)
+
+    def leaked(self) -> Amounts:
+        """What is counted and nobody has."""
+        held = Counter[str]()
+        for entry in self.stored.values():
+            held.update(entry.cost)
+        return +Counter({key: amount - held[key] for key, amount in rules.used(self.ledger).items()})

@@ -1,0 +1,209 @@
+"""The ledger under everything that can happen, in any order; and that these tests would notice each rule's breaking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from halfcard import ledger as rules
+from halfcard.ledger import Entry, Ledger
+from halfcard.promises import Promises
+
+from .ledger_world import Rules, World
+
+REPLICAS: Final = st.integers(0, 2)
+ANY: Final = st.integers(0, 10**6)
+
+
+class Life(RuleBasedStateMachine):
+    obeyed = Rules()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(self.obeyed)
+        self.world.stands()
+        self.world.begins(0)
+        self.world.folds(0)
+
+    @rule(replica=REPLICAS, namespace=st.sampled_from("abc"), cores=st.integers(1, 6))
+    def creates(self, replica: int, namespace: str, cores: int) -> None:
+        self.world.create(replica, namespace, cores)
+
+    @rule(replica=REPLICAS, answer=st.sampled_from(["lost", "dies"]))
+    def creates_and_something_breaks(self, replica: int, answer: str) -> None:
+        self.world.create(replica, "a", 4, answer=answer)
+
+    @rule(replica=REPLICAS)
+    def is_refused_by_another_ledger(self, replica: int) -> None:
+        self.world.refused_after(replica)
+
+    @rule(replica=REPLICAS)
+    def looks(self, replica: int) -> None:
+        self.world.look(replica)
+
+    @precondition(lambda self: self.world.coming)
+    @rule(which=ANY)
+    def is_stored(self, which: int) -> None:
+        self.world.store([*self.world.coming][which % len(self.world.coming)])
+
+    @precondition(lambda self: self.world.stored)
+    @rule(which=ANY)
+    def ends(self, which: int) -> None:
+        self.world.end([*self.world.stored][which % len(self.world.stored)])
+
+    @rule(seconds=st.sampled_from([1.0, 4.0, 20.0, 60.0]))
+    def the_api_server_works(self, seconds: float) -> None:
+        self.world.works(seconds)
+
+    @rule(seconds=st.sampled_from([20.0, 70.0, 3600.0]))
+    def the_api_server_hangs(self, seconds: float) -> None:
+        self.world.hangs(seconds)
+
+    @rule()
+    def somebody_stands(self) -> None:
+        self.world.stands()
+
+    @rule(which=ANY)
+    def somebody_begins_to_lead(self, which: int) -> None:
+        self.world.begins(which % len(self.world.leaders))
+
+    @rule(which=ANY, hears=st.booleans())
+    def a_leader_folds(self, which: int, hears: bool) -> None:  # noqa: FBT001
+        leader = which % len(self.world.leaders)
+        if hears:
+            self.world.hears(leader)
+        self.world.folds(leader)
+
+    @rule(which=ANY, times=st.integers(1, 16), apart=st.sampled_from([1.0, 4.0]))
+    def a_leader_reads(self, which: int, times: int, apart: float) -> None:
+        for _ in range(times):
+            self.world.works(apart)
+            self.world.reads(which % len(self.world.leaders))
+
+    @invariant()
+    def nothing_is_promised_twice(self) -> None:
+        assert self.world.wrong() == []
+
+    def teardown(self) -> None:
+        self.world.settle()
+        assert self.world.wrong() == []
+        assert self.world.leaked() == {}
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+# --- broken rules -----------------------------------------------------------------------------------------------------
+
+
+def blind_to_promises(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
+    return rules.reserve(ledger._replace(open={}), uid, entry)._replace(open={**ledger.open, uid: entry})
+
+
+def adding(ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str]) -> Ledger:
+    found = rules.fold(ledger, epoch, live, strangers)
+    both = {
+        name: {"cores": ledger.committed.get(name, {}).get("cores", 0) + sums["cores"]}
+        for name, sums in found.committed.items()
+    }
+    return found._replace(committed=both)
+
+
+def in_any_epoch(ledger: Ledger, _epoch: int, live: Mapping[str, Entry], strangers: Collection[str]) -> Ledger:
+    return rules.fold(ledger, ledger.epoch, live, strangers)
+
+
+def forgetting(ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str]) -> Ledger:
+    return rules.fold(ledger, epoch, live, strangers)._replace(open={})
+
+
+def keeping(ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str]) -> Ledger:
+    return rules.fold(ledger, epoch, live, strangers)._replace(open=ledger.open)
+
+
+def by_the_clock(promises: Promises, began: float, uids: Collection[str], stored: Collection[str]) -> Promises:
+    return Promises.read(promises._replace(now=began, read_at=None), began, uids, stored)
+
+
+def young(promises: Promises) -> frozenset[str]:
+    return frozenset(uid for uid, first in promises.since.items() if promises.now - first >= 20)
+
+
+BROKEN: Final = {
+    "a promise is not counted": Rules(reserve=blind_to_promises),
+    "a ledger is written over any version": Rules(compares=False),
+    "a fold adds to what was folded": Rules(fold=adding),
+    "a fold in another one's epoch": Rules(fold=in_any_epoch),
+    "a fold that forgets who has not come yet": Rules(fold=forgetting),
+    "a fold that keeps the promise of who has come": Rules(fold=keeping),
+    "an epoch that stays": Rules(take_over=lambda ledger: ledger),
+    "a promise is void when it may still be kept": Rules(void=young),
+    "a promise is void at once": Rules(void=lambda promises: frozenset(promises.since)),
+    "a promise is never void": Rules(void=lambda _: frozenset()),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_each_rule_is_needed(broken: Rules) -> None:
+    class Broken(Life):
+        obeyed = broken
+
+    once = settings(
+        max_examples=600,
+        stateful_step_count=50,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
+        derandomize=True,
+        database=None,
+        print_blob=False,
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Broken, settings=once)
+
+
+def a_pod_is_folded_while_somebody_stands(world: World) -> None:
+    world.create(0, "a", 6)
+    world.stands()
+    world.store("u0")
+    world.hears(0)
+    world.folds(0)
+    world.begins(1)
+    world.folds(1)
+
+
+def the_api_server_hangs_before_it_stores(world: World) -> None:
+    world.create(0, "a", 6)
+    for hangs_s in (0.0, 70.0, 20.0):
+        world.hangs(hangs_s)
+        world.reads(0)
+
+
+@pytest.mark.parametrize(
+    ("history", "broken"),
+    [
+        (a_pod_is_folded_while_somebody_stands, Rules(lists_after_epoch=False)),
+        (the_api_server_hangs_before_it_stores, Rules(read=by_the_clock)),
+    ],
+)
+def test_histories_that_chance_does_not_find(history: Callable[[World], None], broken: Rules) -> None:
+    assert after(history, Rules()) == []
+    assert after(history, broken) == ["12 are stored or may be, of 10"]
+
+
+def after(history: Callable[[World], None], obeyed: Rules) -> list[str]:
+    """What is wrong when somebody else asks for as much then."""
+    world = World(obeyed)
+    world.stands()
+    world.begins(0)
+    world.folds(0)
+    history(world)
+    world.look(0)
+    world.create(0, "b", 6)
+    return world.wrong()
