@@ -89,8 +89,9 @@ OFFERED: Final = (
     names.ALIYUN_GPU_MEM,
     names.VOLCANO_GPU_MEMORY,
 )
-_SETTLED_WITHIN_S: Final = 90.0
-_GONE_WITHIN_S: Final = 120.0
+_WITHIN_S: Final = 90.0
+_A_POD_S: Final = 2.0
+"""Of this machine's containerd, when it is busy."""
 
 
 @dataclass(slots=True)
@@ -131,7 +132,7 @@ class Crowd:
         for name in [*self._alive]:
             self._delete(name)
         self.gpus.cluster.wait_until(
-            lambda: not self.pods(), what=f"all pods of {self.namespace} to go", seconds=_GONE_WITHIN_S
+            lambda: not self.pods(), what=f"all pods of {self.namespace} to go", seconds=self._patience_s()
         )
 
     def _delete(self, name: str) -> None:
@@ -167,10 +168,13 @@ class Crowd:
         wait_until(
             settled,
             what=f"the pods of {self.namespace} to run",
-            seconds=_SETTLED_WITHIN_S,
+            seconds=self._patience_s(),
             details=lambda: self._told_of(starting()),
         )
         return seen
+
+    def _patience_s(self) -> float:
+        return _WITHIN_S + _A_POD_S * self._made
 
     def _told_of(self, waiting: Sequence[str]) -> str:
         described = [self.gpus.cluster.kubectl("-n", self.namespace, "describe", "pod", each) for each in waiting[:2]]
