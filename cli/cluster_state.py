@@ -140,18 +140,18 @@ def _with_names(metadata: Any) -> Any:
 
 def find_access(arguments: argparse.Namespace) -> Access:
     """Raises AccessError where no kubeconfig says how."""
-    file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""))
+    instead = ", or a dump with --state" if "state" in arguments else ""
+    file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""), instead)
     return from_kubeconfig(file, arguments.context)
 
 
-def _as_kubectl_finds_it(listed: str) -> Path:
+def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
     """The first of several that is there: unlike kubectl, we do not merge them."""
     files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
     found = next((file for file in files if file.exists()), None)
     if found is None:
-        raise AccessError(
-            f"{', '.join(map(str, files))}: no kubeconfig is there; name one with --kubeconfig, or a dump with --state"
-        )
+        looked = ", ".join(map(str, files))
+        raise AccessError(f"{looked}: no kubeconfig is there; name one with --kubeconfig{instead}")
     return found
 
 

@@ -266,10 +266,13 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
     assert "Warning: pod ns/odd is left out" in said.err
 
 
-def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path) -> None:
-    done = halfcard("inspect", environment={"HOME": str(tmp_path), "KUBECONFIG": ""})
+@pytest.mark.parametrize(
+    ("command", "fix"), [("inspect", "--kubeconfig, or a dump with --state"), ("top", "--kubeconfig")]
+)
+def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path, command: str, fix: str) -> None:
+    done = halfcard(command, environment={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert done.code == 2
-    assert f"{tmp_path}/.kube/config: no kubeconfig is there" in done.err
+    assert done.err.endswith(f"{tmp_path}/.kube/config: no kubeconfig is there; name one with {fix}\n")
 
 
 def test_what_the_server_refuses_is_told_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
