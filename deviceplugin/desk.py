@@ -98,9 +98,8 @@ class CardDesk:
             what = f"maximum request size for shared resources is 1; found {len(ids)}"
             fix = "more slices are no more compute: ask for 1, or set failRequestsGreaterThanOne: false"
             raise RefusedError(_invalid(resource, f"{what}; {fix}"))
-        slot = slot_name(resource, ids)
-        self.slots.leave(slot)
-        return self.way.granted(slot)
+        self.slots.leave(resource, ids)
+        return self.way.granted(slot_name(resource, ids))
 
     # --- kubelet creates a container ----------------------------------------------------------------------------------
 

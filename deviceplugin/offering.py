@@ -69,6 +69,7 @@ class Offering:
             self._stale.clear()
             await self._offer()
             await self._stale.wait()
+            self._grow()
             await asyncio.sleep(_TOGETHER_S)
 
     async def _see(self) -> None:
@@ -85,6 +86,14 @@ class Offering:
         found = self._books.supply()
         self._tell_kubelet(found.ids)
         self._announce(found)
+
+    def _grow(self) -> None:
+        """At once: who has just been bound to what became free is failed by kubelet where it comes there first."""
+        if not self.is_known:
+            return
+        totals = self._books.supply().ids
+        at_least = {each: max(len(listed.offered), totals.get(each, 0)) for each, listed in self._listed.items()}
+        self._tell_kubelet(at_least)
 
     async def _look_who_holds(self) -> None:
         """While kubelet is away, what it said last; one that has just begun lists nobody, and would fail who waits."""

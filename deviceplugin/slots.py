@@ -155,12 +155,15 @@ class Slots:
         self._shown.pop(name, None)
         self._file(name).unlink(missing_ok=True)
 
-    def leave(self, name: str) -> None:
-        """Its ids are somebody else's now, who may not start with what it had; its containers may still run."""
-        slot = self._slots.pop(name, None)
-        if slot is None:
-            return
-        self._hide(name)
+    def leave(self, resource: str, ids: Iterable[str]) -> None:
+        """These ids are somebody else's now. Who had one of them may not start with it again, and may still run."""
+        taken = frozenset(ids)
+        for slot in [each for each in self if each.resource == resource and not taken.isdisjoint(each.ids)]:
+            self._leave(slot)
+
+    def _leave(self, slot: Slot) -> None:
+        del self._slots[slot.name]
+        self._hide(slot.name)
         record = self._record(slot)
         left = record.with_name(record.name + _LEFT)
         self._left[left] = slot

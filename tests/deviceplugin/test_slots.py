@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -76,7 +76,7 @@ def test_ids_that_go_to_another_pod_leave_no_description_but_their_cards_stay_us
     """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
     slots = loaded(tmp_path)
     put(slots, slot())
-    slots.leave(NAME)
+    slots.leave(names.VCUDA_CORE, IDS)
     assert descriptions(tmp_path) == [] and slots.get(NAME) is None
     for each in (slots, loaded(tmp_path)):
         assert each.tenants("u2") == [Tenant("team/a", USE)]
@@ -217,6 +217,17 @@ def test_of_two_pods_of_one_name_kubelet_means_the_later(tmp_path: Path) -> None
     assert list(slots) == [later]
 
 
+def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot(tmp_path: Path) -> None:
+    """Deleted by force, and its ids are free again at once: the new one of the same name may hold some of them."""
+    slots = loaded(tmp_path)
+    put(slots, slot(ids=["hc-1", "hc-2"]))
+    slots.leave(names.VCUDA_CORE, ["hc-2", "hc-3"])
+    waiting = held(ids=["hc-2", "hc-3"])
+    assert slots.unlisted([waiting]) == {"u1"}
+    assert slots.free(9, [waiting], {"u1"}) == () and slots.tenants("u2") == [Tenant("team/a", USE)]
+    assert slots.free(9, [waiting], ()) and slots.tenants("u2") == []
+
+
 class Node(RuleBasedStateMachine):
     """Pods come, restart, end, and are deleted by force; the agent dies and comes back; now and then it sweeps."""
 
@@ -231,16 +242,22 @@ class Node(RuleBasedStateMachine):
     def teardown(self) -> None:
         self._scratch.cleanup()
 
-    @rule(name=st.sampled_from("ab"), ids=st.frozensets(st.sampled_from(["hc-0", "hc-1", "hc-2"]), min_size=1))
-    def start(self, name: str, ids: frozenset[str]) -> None:
+    @rule(
+        name=st.sampled_from("ab"),
+        ids=st.frozensets(st.sampled_from(["hc-0", "hc-1", "hc-2"]), min_size=1),
+        starts=st.booleans(),
+    )
+    def come(self, name: str, ids: frozenset[str], starts: bool) -> None:  # noqa: FBT001
+        """Where it does not start, the agent has refused it: who has its card still runs."""
         if any(pod.is_listed and (pod.name == name or pod.ids & ids) for pod in self.pods.values()):
             return  # kubelet gives ids to one pod at a time
         self.clock += 1
         uid = f"u{self.clock}"
-        self.slots.leave(slot_name(names.VCUDA_CORE, ids))
-        put(self.slots, slot(name, uid, sorted(ids), self.clock))
-        assert shown(self.folder, slot_name(names.VCUDA_CORE, ids)).exists()
-        self.pods[uid] = Pod(name, ids)
+        self.slots.leave(names.VCUDA_CORE, ids)
+        if starts:
+            put(self.slots, slot(name, uid, sorted(ids), self.clock))
+            assert shown(self.folder, slot_name(names.VCUDA_CORE, ids)).exists()
+        self.pods[uid] = Pod(name, ids, has_slot=starts, lives=starts)
 
     @rule()
     def containers_have_been_created(self) -> None:
@@ -262,12 +279,14 @@ class Node(RuleBasedStateMachine):
         listed = [held(pod.name, pod.ids) for pod in self.pods.values() if pod.is_listed]
         self.slots.free(self.clock, listed, {uid for uid, pod in self.pods.items() if pod.lives})
         self.pods = {uid: pod for uid, pod in self.pods.items() if pod.lives or pod.is_listed}
-        assert self.slots.uids() == set(self.pods)
-        assert len(list((self.folder / "state" / "slots").iterdir())) == len({pod.ids for pod in self.pods.values()})
+        with_slots = {uid: pod for uid, pod in self.pods.items() if pod.has_slot}
+        assert self.slots.uids() == set(with_slots)
+        assert len(list((self.folder / "state" / "slots").iterdir())) == len({pod.ids for pod in with_slots.values()})
 
     @invariant()
     def nobody_who_may_run_is_forgotten(self) -> None:
-        assert {uid for uid, pod in self.pods.items() if pod.lives or pod.is_listed} <= self.slots.uids()
+        running = {uid for uid, pod in self.pods.items() if pod.has_slot and (pod.lives or pod.is_listed)}
+        assert running <= self.slots.uids()
 
     @invariant()
     def a_runtime_finds_nothing_but_what_was_given_last(self) -> None:
@@ -279,8 +298,9 @@ class Node(RuleBasedStateMachine):
 class Pod:
     name: str
     ids: frozenset[str]
-    is_listed: bool = field(default=True)
-    lives: bool = field(default=True)
+    has_slot: bool
+    lives: bool
+    is_listed: bool = True
 
 
 TestNode = Node.TestCase
