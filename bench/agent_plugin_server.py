@@ -61,9 +61,8 @@ class SlotDesk:
         self.plugins: dict[str, Plugin] = {}
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
-        slot = slot_name(resource, ids)
-        self._slots.leave(slot)
-        return self._way.granted(slot)
+        self._slots.leave(resource, ids)
+        return self._way.granted(slot_name(resource, ids))
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
         if ids[0] in {NEW, SICK}:
