@@ -45,6 +45,7 @@ def crowd(gpus: GpuCluster, space: str) -> Iterator[Crowd]:
     """On a node of many cards, offered in many ways."""
     with gpus.equipped(stand_in_cards(CARDS, memory_mib=CARD_MIB), {"node_resources": OFFERED}):
         gpus.agent.wait_offered(OFFERED[0], 100 * CARDS)
+        gpus.cluster.wait_until(lambda: all(totals(gpus).values()), what="all resources to be offered")
         yield Crowd(gpus, space, SEED)
 
 
