@@ -32,7 +32,7 @@ from .told import differences
 
 PODS: Final = int(os.environ.get("HALFCARD_NODE_PODS", "30"))
 SEED: Final = int(os.environ.get("HALFCARD_NODE_SEED", "1"))
-CARDS: Final = max(5, PODS // 8)
+CARDS: Final = min(max(5, PODS // 8), 16)  # of 16 all ids together are just fewer than a node may have
 TOTALS_WITHIN_S: Final = 60.0
 
 say: Final = print
