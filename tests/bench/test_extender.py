@@ -11,18 +11,15 @@ import pytest
 from bench import extender
 from bench import extender_cluster as cluster
 from bench.extender_cluster import Size
-from bench.figures import WIDTH
 from extender.state import State
 from halfcard.capacity import Dealings
 from halfcard.dialects import Dialects
 
+from .printed import parts_of
+
 
 def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "extender.json"
-    assert extender.main(["--quick", "--nodes", "40", "--json", str(file)]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    assert max(len(line) for line in lines) <= WIDTH
-    parts = json.loads(file.read_text())["parts"]
+    parts = parts_of(extender.main, "--quick", "--nodes", "40", folder=tmp_path, capfd=capfd)
     assert len(parts) == 9
     figures = [figure for part in parts for figure in part["figures"]]
     assert all(figure["name"] and math.isfinite(figure["value"]) for figure in figures)

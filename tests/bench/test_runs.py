@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,13 @@ import pytest
 from bench import __main__ as bench
 from bench import fuzz
 from bench.connection import Answer
-from bench.figures import WIDTH
 from bench.malformed import case
+
+from .printed import parts_of
 
 
 def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "bench.json"
-    assert bench.main(["--quick", "--json", str(file)]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    assert max(len(line) for line in lines) <= WIDTH
-    parts = json.loads(file.read_text())["parts"]
+    parts = parts_of(bench.main, "--quick", folder=tmp_path, capfd=capfd)
     assert len(parts) == 5
     assert all(figure["value"] > 0 for part in parts for figure in part["figures"] if "growth" not in figure["name"])
 
