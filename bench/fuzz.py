@@ -125,7 +125,8 @@ async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Ta
 async def _send_one(connection: Connection, plan: Plan, number: int, *, tally: Tally) -> None:
     sent = plan.case(number)
     try:
-        answer = await asyncio.wait_for(connection.ask(sent.request()), MOST_WAIT_S)
+        async with asyncio.timeout(MOST_WAIT_S):
+            answer = await connection.ask(sent.request())
     except TimeoutError:
         tally.violations.append(_violation(f"no answer in {MOST_WAIT_S:g} s", plan, number, case=sent))
     except (Dropped, OSError) as error:

@@ -128,7 +128,8 @@ class Plugin:
         self._tell()
         if self._listeners:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nobody_listens.wait(), _GOODBYE_S)
+                async with asyncio.timeout(_GOODBYE_S):
+                    await self._nobody_listens.wait()
         await self.stop()
 
     async def stop(self) -> None:

@@ -144,7 +144,8 @@ class Presence:
             else:
                 plugin.publish(devices)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stir(), _LOOKS_EVERY_S)
+                async with asyncio.timeout(_LOOKS_EVERY_S):
+                    await self._stir()
 
     async def _stir(self) -> None:
         """Returns when something is offered, or kubelet begins or ceases to listen; also if that was before."""

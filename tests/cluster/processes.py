@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .errors import NotReadyError
+
 _DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -69,7 +71,7 @@ class Component:
         if self.running():
             raise RuntimeError(f"{self.name} is running already (pid {self.pid}): kill it before starting it again")
         # Nothing else of the test run's environment: it may name proxies, or another cluster.
-        own = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.log.parent)}
+        own = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.log.parent), "PYTHONFAULTHANDLER": "1"}
         self.process = self.launcher.start(self.command, log=self.log, environment=own | dict(self.environment))
 
     def kill(self) -> None:
@@ -79,10 +81,16 @@ class Component:
             self.process.wait()
 
     def terminate(self, *, within_s: float = 30.0) -> int:
-        """SIGTERM, as Kubernetes ends a container; the exit status."""
+        """SIGTERM, as Kubernetes ends a container; the exit status. One that does not end says where it hangs."""
         self._signal(signal.SIGTERM)
         assert self.process is not None
-        return self.process.wait(timeout=within_s)
+        try:
+            return self.process.wait(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            self._send(signal.SIGABRT)
+            self.process.wait(timeout=30)
+            said = self.log_tail(100)
+            raise NotReadyError(f"{self.name} did not end within {within_s:g} s of SIGTERM; it said:\n{said}") from None
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)

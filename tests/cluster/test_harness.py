@@ -15,7 +15,7 @@ import pytest
 
 from . import binaries, network
 from .cluster import Cluster
-from .errors import CannotStartError
+from .errors import CannotStartError, NotReadyError
 from .objects import Object
 from .scratch import scratch_folder
 from .supervisor import COMPONENTS
@@ -183,6 +183,17 @@ def test_a_program_of_the_test_ends_when_asked_and_shows_its_log(cluster: Cluste
     program = cluster.program("own", "sh", "-c", "echo it says $WORD; exec sleep 1000", environment={"WORD": "hello"})
     cluster.wait_until(lambda: "it says hello" in cluster.components.log_tails(), what="its log")
     assert program.terminate() == -signal.SIGTERM
+    assert not program.running()
+
+
+def test_a_program_that_does_not_end_when_asked_shows_where_it_hangs(cluster: Cluster) -> None:
+    script = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(1e3)"
+    )
+    program = cluster.program("deaf", sys.executable, "-c", script)
+    cluster.wait_until(lambda: "deaf" in program.log_tail(), what="its log")
+    with pytest.raises(NotReadyError, match=r"deaf did not end within 0\.1 s of SIGTERM(?s:.*)line 1 in <module>"):
+        program.terminate(within_s=0.1)
     assert not program.running()
 
 

@@ -66,11 +66,12 @@ class Machine:
 
         async def until_it_is_known() -> None:
             running = asyncio.ensure_future(self.watch.run())
-            while not any(card.why_not for card in self.watch.cards()):  # noqa: ASYNC110 - the test's own deadline
-                await asyncio.sleep(0.001)
+            async with asyncio.timeout(5):
+                while not any(card.why_not for card in self.watch.cards()):  # noqa: ASYNC110 - cards are looked at
+                    await asyncio.sleep(0.001)
             running.cancel()
 
-        asyncio.run(asyncio.wait_for(until_it_is_known(), 5))
+        asyncio.run(until_it_is_known())
 
 
 @pytest.fixture

@@ -204,7 +204,8 @@ def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
         assert seen.story == ["listed a0"]
         for beat in range(1, 4):
             server.put(node("a", 4, heartbeat=beat))
-            await asyncio.wait_for(one.refresh(), 5)
+            async with asyncio.timeout(5):
+                await one.refresh()
             assert seen.story[-1] == f"listed a{beat}"
         assert one.trouble is None
 
@@ -218,7 +219,8 @@ def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
         await until(lambda: one.trouble is not None)
         assert not refreshing.done()
         server.refusal = None
-        await asyncio.wait_for(refreshing, 5)
+        async with asyncio.timeout(5):
+            await refreshing
         assert seen.story == ["listed a0", "listed a0"]
 
     tell(story, "a")
@@ -237,7 +239,8 @@ def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_o
             )
             running = asyncio.create_task(one.run())
             await until(lambda: bool(waiting))
-            await asyncio.wait_for(waiting[0], 5)
+            async with asyncio.timeout(5):
+                await waiting[0]
             running.cancel()
             await asyncio.wait((running,))
 

@@ -13,10 +13,14 @@ P = ParamSpec("P")
 
 
 def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    async def in_time(*args: P.args, **kwargs: P.kwargs) -> None:
+        async with asyncio.timeout(20):
+            await test(*args, **kwargs)
+
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(asyncio.wait_for(test(*args, **kwargs), 20))
+            runner.run(in_time(*args, **kwargs))
 
     return run
 

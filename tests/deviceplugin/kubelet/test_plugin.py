@@ -173,7 +173,8 @@ def test_a_withdrawal_does_not_wait_for_who_does_not_read(folder: Path) -> None:
         plugin.publish(many("first"))
         call = client.call()
         await until(lambda: plugin.is_heard)
-        await asyncio.wait_for(plugin.withdraw(), 3)
+        async with asyncio.timeout(3):
+            await plugin.withdraw()
         call.cancel()
 
     tell(folder, story)

@@ -102,6 +102,22 @@ def test_calls_reach_the_desk_with_the_resource_that_they_are_about(folder: Path
     tell(folder, story)
 
 
+@pytest.mark.parametrize("turns", range(4))
+def test_an_agent_that_is_ended_while_it_is_told_of_a_change_ends(folder: Path, turns: int) -> None:
+    async def run() -> None:
+        async with kubelet(folder) as node:
+            one = Agent(node)
+            one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+            await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+            one.plugins.offer({CORE: devices(3), MEMORY: devices(3)})
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                await one.end()
+
+    asyncio.run(run())
+
+
 def test_each_change_is_told_as_a_whole_and_to_who_it_concerns(folder: Path) -> None:
     async def story(node: Kubelet, one: Agent) -> None:
         one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
