@@ -21,7 +21,7 @@ from kube.calls import ApiCalls
 
 from .decision import check_fits, chosen, recorded, uses_of
 from .gift import Gift, Laid, gift
-from .identity import Starting, UnservedError, named, starting
+from .identity import Starting, UnservedError, nobody_knows, starting
 from .ids import is_ours
 from .kubelet.channel import KubeletError
 from .kubelet.plugin import Granted, RefusedError
@@ -126,13 +126,14 @@ class CardDesk:
 
     async def _who(self, resource: str, ids: frozenset[str]) -> Starting:
         found = starting(await self.around.held(), resource, ids)
-        if found is not None:
-            return found
+        if len(found) == 1:
+            return found[0]
         uid = self.around.unlisted(resource, ids)
         pod = next((each for each in self.around.pods() if each.uid == uid), None)
         if pod is None:
-            raise UnservedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
-        return Starting(pod.namespace, pod.name, resource, ids, uid=uid)
+            raise nobody_knows(found, resource, ids)
+        listed = next((each.listed for each in found if (each.namespace, each.pod) == (pod.namespace, pod.name)), "")
+        return Starting(pod.namespace, pod.name, resource, ids, listed, uid)
 
     async def _serve(self, pod: StoredPod, who: Starting) -> bool:
         """False where the pod has changed since it was read. All that can be refused is, before a thing is written."""

@@ -54,20 +54,28 @@ class Ask(NamedTuple):
     amount: int
 
 
-def starting(held: Iterable[Held], resource: str, ids: frozenset[str]) -> Starting | None:
-    """The pod that holds these ids, some of them perhaps no longer; None where it is not listed.
+def starting(held: Iterable[Held], resource: str, ids: frozenset[str]) -> tuple[Starting, ...]:
+    """The pods that hold these ids, some of them perhaps no longer; none where none is listed.
 
-    An init container may hold more than the containers after it, and then only those are listed.
+    An init container may hold more than the containers after it, and then only those are listed. They are several
+    where kubelet has given an id away twice, as it does up to 1.36 where it is asked who holds what while it gives.
     """
-    holders = [each for each in held if each.resource == resource and not ids.isdisjoint(each.ids)]
-    pods = sorted({(each.namespace, each.pod) for each in holders})
-    if not pods:
-        return None
-    if len(pods) > 1:
-        several = ", ".join("/".join(pod) for pod in pods)
-        raise UnservedError(f"kubelet says that {several} all hold {named(resource, ids)}; it tries again")
-    listed = next((each.container for each in holders if each.ids == ids), "")
-    return Starting(*pods[0], resource, ids, listed)
+    found: dict[tuple[str, str], Starting] = {}
+    for each in held:
+        if each.resource == resource and not ids.isdisjoint(each.ids):
+            listed = each.container if each.ids == ids else ""
+            before = found.get((each.namespace, each.pod))
+            if before is None or listed:
+                found[each.namespace, each.pod] = Starting(each.namespace, each.pod, resource, ids, listed)
+    return tuple(found.values())
+
+
+def nobody_knows(found: Sequence[Starting], resource: str, ids: frozenset[str]) -> UnservedError:
+    """Where these hold the ids, and no other way was left to tell them apart."""
+    if not found:
+        return UnservedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
+    both = " and ".join(each.title for each in found[:2])
+    return UnservedError(f"kubelet gave {named(resource, ids)} to both {both}; delete the one that does not run yet")
 
 
 def named(resource: str, ids: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ class DeviceManager:
         self._random = random.Random(seed)  # kubelet takes ids in no order
         self._resources = resources
         self._pods: dict[str, tuple[StoredPod, Given]] = {}
+        self._lost: set[str] = set()
 
     def admit(self, pod: StoredPod) -> Given:
         """Gives a pod its ids, init containers first; each takes first what plain init containers before it had."""
@@ -38,6 +39,10 @@ class DeviceManager:
         """As it does with a pod that is no longer in the API, be its containers gone or not."""
         del self._pods[uid]
 
+    def lose_track_of(self, uid: str) -> None:
+        """As where somebody asked who holds what while the pod was being given its ids: others are given them, too."""
+        self._lost.add(uid)
+
     def held(self) -> tuple[Held, ...]:
         """Plain init containers are not listed."""
         return tuple(
@@ -50,9 +55,9 @@ class DeviceManager:
     def _free(self, resource: str) -> Iterator[str]:
         taken = {
             device
-            for _, given in self._pods.values()
+            for uid, (_, given) in self._pods.items()
             for (_, other), ids in given.items()
-            if other == resource
+            if other == resource and uid not in self._lost
             for device in ids
         }
         return (device for number in range(100_000) if (device := f"hc-{number}") not in taken)

@@ -130,6 +130,38 @@ def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_checkp
     tell(story)
 
 
+def test_pods_to_whom_kubelet_gave_some_of_the_same_ids_have_their_own_cards() -> None:
+    async def story(world: World) -> None:
+        world.bind("a", SHARE, CARD1)
+        world.admit("a")
+        world.manager.lose_track_of("uid-a")
+        world.bind("b", pod().asks(core=45, memory=35), CARD0)
+        world.admit("b")
+        world.owners = {frozenset(ids): f"uid-{name}" for name in "ab" for _, ids in world.ids(name, "containers-0")}
+        for name, card in (("a", "GPU-1"), ("b", "GPU-0"), ("a", "GPU-1")):
+            await world.start(name)
+            assert world.cards(name) == {card}
+
+    tell(story)
+
+
+def test_of_pods_to_whom_kubelet_gave_the_very_same_ids_none_starts_until_one_is_deleted() -> None:
+    async def story(world: World) -> None:
+        world.bind("a", SHARE, CARD1)
+        world.admit("a")
+        world.manager.lose_track_of("uid-a")
+        world.bind("b", SHARE, CARD0)
+        world.admit("b")
+        for name in "ab":
+            with pytest.raises(RefusedError, match=r"to both team/a and team/b; delete the one that does not run yet"):
+                await world.start(name)
+        world.delete("a")
+        await world.start("b")
+        assert world.cards("b") == {"GPU-0"}
+
+    tell(story)
+
+
 def test_a_restart_of_a_container_changes_nothing() -> None:
     async def story(world: World) -> None:
         await world.run("p", SHARE, CARD1)

@@ -37,7 +37,7 @@ def laid(asks: PodBuilder, layout: Layout, on: Node) -> Laid:
 
 
 def gift_of(case: Laid, resource: str, ids: frozenset[str], manager: DeviceManager) -> Gift:
-    who = starting(manager.held(), resource, ids) or Starting("team", "p", resource, ids)
+    (who,) = starting(manager.held(), resource, ids) or (Starting("team", "p", resource, ids),)
     return gift(case, who, AGREED, FILES)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.identity import Ask, Starting, UnservedError, asks_of, candidates, starting
+from deviceplugin.identity import Ask, Starting, asks_of, candidates, nobody_knows, starting
 from deviceplugin.kubelet.pod_resources import Held
 from halfcard import names
 from halfcard.placing.demand import Stage
@@ -29,27 +28,33 @@ def held(name: str, container: str, *ids: str, resource: str = GPU) -> Held:
 def test_the_pod_is_the_one_that_holds_the_ids_and_the_container_the_one_with_exactly_these() -> None:
     everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "main", "hc-2"), held("b", "side", "hc-3")]
     ids = frozenset({"hc-3"})
-    assert starting(everybody, GPU, ids) == Starting("team", "b", GPU, ids, "side")
+    assert starting(everybody, GPU, ids) == (Starting("team", "b", GPU, ids, "side"),)
 
 
 def test_an_init_container_may_hold_more_than_the_containers_after_it() -> None:
     ids = frozenset({"hc-0", "hc-1", "hc-2"})
-    assert starting([held("a", "main", "hc-1")], GPU, ids) == Starting("team", "a", GPU, ids)
+    assert starting([held("a", "main", "hc-1")], GPU, ids) == (Starting("team", "a", GPU, ids),)
 
 
 def test_the_same_ids_of_another_resource_are_somebody_elses() -> None:
     everybody = [held("a", "main", "hc-0", resource=names.VCUDA_CORE), held("b", "main", "hc-0")]
-    found = starting(everybody, GPU, frozenset({"hc-0"}))
-    assert found is not None and found.pod == "b"
+    assert [each.pod for each in starting(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
 
 
 def test_ids_that_nobody_holds_are_nobodys() -> None:
-    assert starting([held("a", "main", "hc-0")], GPU, frozenset({"hc-7"})) is None
+    ids = frozenset({"hc-7"})
+    assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
+    assert str(nobody_knows((), GPU, ids)).startswith("kubelet does not say which pod holds 1 of nvidia.com/gpu (hc-7)")
 
 
-def test_ids_that_two_pods_hold_are_a_sentence() -> None:
-    with pytest.raises(UnservedError, match=r"team/a, team/b all hold 1 of nvidia.com/gpu \(hc-0\); it tries again"):
-        starting([held("a", "main", "hc-0"), held("b", "main", "hc-0")], GPU, frozenset({"hc-0"}))
+def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
+    everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "side", "hc-1"), held("b", "main", "hc-2")]
+    ids = frozenset({"hc-1"})
+    both = starting(everybody, GPU, ids)
+    assert both == (Starting("team", "a", GPU, ids), Starting("team", "b", GPU, ids, "side"))
+    assert str(nobody_knows(both, GPU, ids)) == (
+        "kubelet gave 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
+    )
 
 
 def test_asks_are_in_the_order_in_which_kubelet_gives() -> None:
@@ -91,7 +96,7 @@ def test_containers_that_have_their_ties_cards_are_never_refused(
     kubelet = DeviceManager(data.draw(st.integers()), frozenset(resource for need in needs for resource, _ in need.ids))
     given_ids = kubelet.admit(kept)
     for (container, resource), ids in given_ids.items():
-        who = starting(kubelet.held(), resource, ids)
-        named = candidates(asks_of(kept, resource), who.listed if who else "", len(ids))
+        listed = "".join(each.listed for each in starting(kubelet.held(), resource, ids))
+        named = candidates(asks_of(kept, resource), listed, len(ids))
         assert container in named
         assert len({cards_of[each] for each in named}) == 1
