@@ -1,8 +1,8 @@
-"""Who holds ids that kubelet's socket does not list.
+"""Who holds which ids, also those that kubelet's socket does not list.
 
 Those are plain init containers of pods that ask for no more later, and all pods of which a kubelet that has just begun
-has not heard again. Kubelet's own checkpoint names them, with the pod's uid. It is nobody's interface, so it is asked
-last, and of whom ids are is believed only where it is clear.
+has not heard again. Kubelet's own checkpoint names them all, each with the pod's uid, and is written before a container
+starts. It is nobody's interface: where it cannot be read, the socket alone has to do.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ class _Checkpoint(msgspec.Struct, rename="pascal"):
 _CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
 
 
-def holder(content: bytes, resource: str, ids: frozenset[str]) -> str:
-    """The uid of the one pod of which a container holds exactly these ids; empty for none."""
+def holders(content: bytes, resource: str, ids: frozenset[str]) -> frozenset[str]:
+    """The pods, by uid, of which a container holds exactly these ids: several where kubelet gave them away twice."""
     entries = _entries(content)
-    pods = {each.pod_uid for each in entries if each.resource_name == resource and _ids(each) == ids}
-    return pods.pop() if len(pods) == 1 else ""
+    return frozenset(each.pod_uid for each in entries if each.resource_name == resource and _ids(each) == ids)
 
 
 def held(content: bytes, uids: Container[str]) -> Mapping[str, set[str]]:
@@ -69,8 +68,8 @@ class Checkpoint:
     def __init__(self, plugins: Path) -> None:
         self._path = plugins / _FILE
 
-    def holder(self, resource: str, ids: frozenset[str]) -> str:
-        return holder(self._content(), resource, ids)
+    def holders(self, resource: str, ids: frozenset[str]) -> frozenset[str]:
+        return holders(self._content(), resource, ids)
 
     def held(self, uids: Container[str]) -> Mapping[str, set[str]]:
         return held(self._content(), uids)

@@ -54,7 +54,7 @@ class Around:
 
     Attributes:
         held: which container holds which ids, as kubelet lists it.
-        unlisted: the uid of the pod that holds ids which kubelet does not list; empty for none.
+        holders: of exactly these ids by kubelet's checkpoint: pods by uid.
         node: its cards as they are now; one with a `why_not` starts nobody.
         pods: of this node, as the watch has them.
         living: of pods, by uid, those of which a process lives; asked in a thread.
@@ -63,7 +63,7 @@ class Around:
     """
 
     held: Callable[[], Awaitable[tuple[Held, ...]]]
-    unlisted: Callable[[str, frozenset[str]], str]
+    holders: Callable[[str, frozenset[str]], frozenset[str]]
     calls: ApiCalls
     node: Callable[[], Node]
     pods: Callable[[], Iterable[Facts]]
@@ -125,15 +125,19 @@ class CardDesk:
         raise UnservedError(f"pod {who.title} changes faster than its cards can be recorded; kubelet tries again")
 
     async def _who(self, resource: str, ids: frozenset[str]) -> Starting:
+        """Kubelet may have given an id away twice: who holds some of these is not yet who holds exactly these."""
         found = starting(await self.around.held(), resource, ids)
-        if len(found) == 1:
-            return found[0]
-        uid = self.around.unlisted(resource, ids)
-        pod = next((each for each in self.around.pods() if each.uid == uid), None)
-        if pod is None:
-            raise nobody_knows(found, resource, ids)
-        listed = next((each.listed for each in found if (each.namespace, each.pod) == (pod.namespace, pod.name)), "")
-        return Starting(pod.namespace, pod.name, resource, ids, listed, uid)
+        uids = self.around.holders(resource, ids)
+        exact = [Starting(each.namespace, each.name, resource, ids, uid=each.uid) for each in self._known(uids)]
+        if len(exact) == len(uids) == 1:
+            same = (each.listed for each in found if each.title == exact[0].title)
+            return exact[0]._replace(listed=next(same, ""))
+        if len(found) == 1 and len(uids) < 2:
+            return found[0]._replace(uid="".join(uids))
+        raise nobody_knows(exact or found, resource, ids)
+
+    def _known(self, uids: Collection[str]) -> list[Facts]:
+        return [each for each in self.around.pods() if each.uid in uids]
 
     async def _serve(self, pod: StoredPod, who: Starting) -> bool:
         """False where the pod has changed since it was read. All that can be refused is, before a thing is written."""

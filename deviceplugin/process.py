@@ -101,7 +101,7 @@ class Agent:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return Around(
             held=self._pod_resources.held,
-            unlisted=self._checkpoint.holder,
+            holders=self._checkpoint.holders,
             calls=self._calls,
             node=self._books.node,
             pods=lambda: [facts for _, facts in self._pods],

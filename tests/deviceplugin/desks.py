@@ -47,7 +47,7 @@ class World:
         living: pods with processes.
         looked_for: pods whose processes were looked for.
         watched: whether the watch sees what is stored.
-        owners: what kubelet's checkpoint says.
+        has_checkpoint: whether kubelet's can be read.
     """
 
     server: PodServer
@@ -58,7 +58,7 @@ class World:
     looked_for: set[str] = field(default_factory=set)
     watched: bool = True
     single: frozenset[str] = frozenset()
-    owners: dict[frozenset[str], str] = field(default_factory=dict)
+    has_checkpoint: bool = True
     given: dict[str, Given] = field(default_factory=dict)
     clock: int = 0
 
@@ -77,7 +77,7 @@ class World:
     def around(self) -> Around:
         return Around(
             held=self.held,
-            unlisted=lambda _, ids: self.owners.get(ids, ""),
+            holders=lambda resource, ids: self.manager.holders(resource, ids) if self.has_checkpoint else frozenset(),
             calls=self.calls,
             node=lambda: self.node,
             pods=self.pods,

@@ -52,6 +52,15 @@ class DeviceManager:
             if any(ask.container == container and ask.stage is not Stage.INIT for ask in asks_of(pod, resource))
         )
 
+    def holders(self, resource: str, ids: frozenset[str]) -> frozenset[str]:
+        """By its checkpoint, which names all containers."""
+        return frozenset(
+            pod.kubelet_uid
+            for pod, given in self._pods.values()
+            for (_, other), held in given.items()
+            if other == resource and held == ids
+        )
+
     def _free(self, resource: str) -> Iterator[str]:
         taken = {
             device

@@ -118,11 +118,10 @@ def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_checkp
         for name, card in (("a", "GPU-0"), ("b", "GPU-1")):
             world.bind(name, pod().init(gpu=1).asks(), {"initContainers-0": [card]})
             world.admit(name)
+        world.has_checkpoint = False
         with pytest.raises(RefusedError, match=r"kubelet does not say which pod holds 1 of nvidia.com/gpu \(hc-0\)"):
             await world.start("a", "initContainers-0")
-        world.owners = {
-            frozenset(ids): f"uid-{name}" for name in "ab" for _, ids in world.ids(name, "initContainers-0")
-        }
+        world.has_checkpoint = True
         for name, card in (("b", "GPU-1"), ("a", "GPU-0")):
             await world.start(name, "initContainers-0")
             assert world.cards(name, "initContainers-0") == {card}
@@ -137,10 +136,22 @@ def test_pods_to_whom_kubelet_gave_some_of_the_same_ids_have_their_own_cards() -
         world.manager.lose_track_of("uid-a")
         world.bind("b", pod().asks(core=45, memory=35), CARD0)
         world.admit("b")
-        world.owners = {frozenset(ids): f"uid-{name}" for name in "ab" for _, ids in world.ids(name, "containers-0")}
         for name, card in (("a", "GPU-1"), ("b", "GPU-0"), ("a", "GPU-1")):
             await world.start(name)
             assert world.cards(name) == {card}
+
+    tell(story)
+
+
+def test_an_init_container_that_is_not_listed_is_not_taken_for_a_pod_with_some_of_its_ids() -> None:
+    async def story(world: World) -> None:
+        world.bind("a", pod().init(core=30, memory=20).asks(), {"initContainers-0": ["GPU-1"]})
+        world.admit("a")
+        world.manager.lose_track_of("uid-a")
+        world.bind("b", pod().asks(core=45, memory=35), CARD0)
+        world.admit("b")
+        await world.start("a", "initContainers-0")
+        assert world.cards("a", "initContainers-0") == {"GPU-1"}
 
     tell(story)
 
