@@ -1,16 +1,13 @@
-"""Who holds which ids, also those that kubelet's socket does not list.
+"""Which container holds which ids, by kubelet's own checkpoint.
 
-Those are plain init containers of pods that ask for no more later, and all pods of which a kubelet that has just begun
-has not heard again. Kubelet's own checkpoint names them all, each with the pod's uid, and is written before a container
-starts. It is nobody's interface: where it cannot be read, the socket alone has to do.
+It names every container, with the pod's uid, and is written before a container starts. It is nobody's interface: where
+it cannot be read, that is said, and others have to be asked.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +15,7 @@ _FILE: Final = "kubelet_internal_checkpoint"
 
 
 class _Entry(msgspec.Struct, rename="pascal"):
+    container_name: str
     resource_name: str
     pod_uid: str = msgspec.field(name="PodUID")
     device_ids: dict[str, list[str]] | list[str] | None = msgspec.field(name="DeviceIDs")
@@ -35,26 +33,22 @@ class _Checkpoint(msgspec.Struct, rename="pascal"):
 _CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
 
 
-def holders(content: bytes, resource: str, ids: frozenset[str]) -> frozenset[str]:
-    """The pods, by uid, of which a container holds exactly these ids: several where kubelet gave them away twice."""
-    entries = _entries(content)
-    return frozenset(each.pod_uid for each in entries if each.resource_name == resource and _ids(each) == ids)
+class Given(NamedTuple):
+    """All ids of one resource that one container was given; its pod may be over by now."""
+
+    uid: str
+    container: str
+    resource: str
+    ids: frozenset[str]
 
 
-def held(content: bytes, uids: Container[str]) -> Mapping[str, set[str]]:
-    """The ids that these pods hold, by resource."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for each in _entries(content):
-        if each.pod_uid in uids:
-            found[each.resource_name] |= _ids(each)
-    return found
-
-
-def _entries(content: bytes) -> list[_Entry]:
+def read(content: bytes) -> tuple[Given, ...] | None:
+    """None for what is no checkpoint that we know."""
     try:
-        return _CHECKPOINT.decode(content).data.pod_device_entries or []
+        entries = _CHECKPOINT.decode(content).data.pod_device_entries or []
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return []
+        return None
+    return tuple([Given(each.pod_uid, each.container_name, each.resource_name, _ids(each)) for each in entries])
 
 
 def _ids(entry: _Entry) -> frozenset[str]:
@@ -63,19 +57,20 @@ def _ids(entry: _Entry) -> frozenset[str]:
 
 
 class Checkpoint:
-    """In kubelet's folder of device plugins."""
+    """In kubelet's folder of device plugins; read again when it has changed."""
 
     def __init__(self, plugins: Path) -> None:
         self._path = plugins / _FILE
+        self._version: tuple[int, int, int] | None = None
+        self._given: tuple[Given, ...] | None = None
 
-    def holders(self, resource: str, ids: frozenset[str]) -> frozenset[str]:
-        return holders(self._content(), resource, ids)
-
-    def held(self, uids: Container[str]) -> Mapping[str, set[str]]:
-        return held(self._content(), uids)
-
-    def _content(self) -> bytes:
+    def given(self) -> tuple[Given, ...] | None:
+        """None where it is missing, or cannot be read."""
         try:
-            return self._path.read_bytes()
+            found = self._path.stat()
+            version = found.st_ino, found.st_mtime_ns, found.st_size
+            if version != self._version:
+                self._version, self._given = version, read(self._path.read_bytes())
         except OSError:
-            return b""
+            return None
+        return self._given

@@ -33,6 +33,8 @@ from .pod_calls import SilentError, record, stored_pod
 from .slots import Slot, Slots, slot_name
 
 _TRIES: Final = 4
+_LOOKS: Final = 10
+_LOOK_S: Final = 0.05
 _ID_CHARS: Final = 40
 _CREATED_NS: Final = 30 * 10**9
 """The runtime reads a description when it creates the container, a moment after we have written it."""
@@ -53,8 +55,8 @@ class Around:
     """What the desk knows of the node, and whom it asks.
 
     Attributes:
-        held: which container holds which ids, as kubelet lists it.
-        holders: of exactly these ids by kubelet's checkpoint: pods by uid.
+        held: which container holds which ids, as pod-resources lists it.
+        exactly: the pods, by kubelet's uid, of which a container holds these ids and no others; None for one not seen.
         node: its cards as they are now; one with a `why_not` starts nobody.
         pods: of this node, as the watch has them.
         living: of pods, by uid, those of which a process lives; asked in a thread.
@@ -63,7 +65,7 @@ class Around:
     """
 
     held: Callable[[], Awaitable[tuple[Held, ...]]]
-    holders: Callable[[str, frozenset[str]], frozenset[str]]
+    exactly: Callable[[str, frozenset[str]], Mapping[str, Facts | None]]
     calls: ApiCalls
     node: Callable[[], Node]
     pods: Callable[[], Iterable[Facts]]
@@ -126,18 +128,24 @@ class CardDesk:
 
     async def _who(self, resource: str, ids: frozenset[str]) -> Starting:
         """Kubelet may have given an id away twice: who holds some of these is not yet who holds exactly these."""
+        exactly = await self._exactly(resource, ids)
+        exact = [Starting(each.namespace, each.name, resource, ids, "", uid) for uid, each in exactly.items() if each]
         found = starting(await self.around.held(), resource, ids)
-        uids = self.around.holders(resource, ids)
-        exact = [Starting(each.namespace, each.name, resource, ids, uid=each.uid) for each in self._known(uids)]
-        if len(exact) == len(uids) == 1:
-            same = (each.listed for each in found if each.title == exact[0].title)
-            return exact[0]._replace(listed=next(same, ""))
-        if len(found) == 1 and len(uids) < 2:
-            return found[0]._replace(uid="".join(uids))
+        if len(exact) == len(exactly) == 1:
+            listed = (each.listed for each in found if each.title == exact[0].title)
+            return exact[0]._replace(listed=next(listed, ""))
+        if len(found) == 1 and len(exactly) < 2:
+            return found[0]._replace(uid="".join(exactly))
         raise nobody_knows(exact or found, resource, ids)
 
-    def _known(self, uids: Collection[str]) -> list[Facts]:
-        return [each for each in self.around.pods() if each.uid in uids]
+    async def _exactly(self, resource: str, ids: frozenset[str]) -> Mapping[str, Facts | None]:
+        """A pod that has just been bound is seen in a moment."""
+        for _ in range(_LOOKS):
+            found = self.around.exactly(resource, ids)
+            if None not in found.values():
+                return found
+            await asyncio.sleep(_LOOK_S)
+        return found
 
     async def _serve(self, pod: StoredPod, who: Starting) -> bool:
         """False where the pod has changed since it was read. All that can be refused is, before a thing is written."""

@@ -74,7 +74,7 @@ def nobody_knows(found: Sequence[Starting], resource: str, ids: frozenset[str]) 
     """Where these hold the ids, and no other way was left to tell them apart."""
     if not found:
         return UnservedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
-    both = " and ".join(each.title for each in found[:2])
+    both = " and ".join(sorted(each.title for each in found)[:2])
     return UnservedError(f"kubelet gave {named(resource, ids)} to both {both}; delete the one that does not run yet")
 
 

@@ -7,19 +7,17 @@ promised anything by mistake and nobody who runs loses what he has.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from .announcement import announcement
 from .announcing import Announcing
 from .books import Books
 from .card_watch import CardWatch
-from .ids import Listed, is_ours
+from .ids import Listed
 from .kubelet.channel import KubeletError
 from .kubelet.plugin import Device
 from .kubelet.plugins import Plugins
-from .kubelet.pod_resources import Held
 from .supply import Supply
 
 _TOGETHER_S: Final = 0.03
@@ -32,7 +30,7 @@ _AGAIN_S: Final = 1.0
 class Offering:
     """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once.
 
-    `held` is what kubelet lists, `unlisted` what live pods hold by its checkpoint.
+    `held` says which of our ids live pods hold, by resource.
     """
 
     def __init__(
@@ -42,8 +40,7 @@ class Offering:
         plugins: Plugins,
         announcing: Announcing,
         *,
-        held: Callable[[], Awaitable[tuple[Held, ...]]],
-        unlisted: Callable[[], Mapping[str, set[str]]],
+        held: Callable[[], Awaitable[Mapping[str, set[str]]]],
         known: Callable[[], Awaitable[object]],
         stale: asyncio.Event,
         is_made_up: bool,
@@ -53,7 +50,6 @@ class Offering:
         self._plugins = plugins
         self._announcing = announcing
         self._ask_held = held
-        self._unlisted = unlisted
         self._known = known
         self._stale = stale
         self._is_made_up = is_made_up
@@ -96,9 +92,9 @@ class Offering:
         self._tell_kubelet(at_least)
 
     async def _look_who_holds(self) -> None:
-        """While kubelet is away, what it said last; one that has just begun lists nobody, and would fail who waits."""
+        """While nobody can say, as it was last."""
         try:
-            self._held = ids_by_resource(await self._ask_held(), self._unlisted())
+            self._held = await self._ask_held()
         except KubeletError:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._stale.set)
 
@@ -130,12 +126,3 @@ class Offering:
 def _devices(listed: Listed) -> list[Device]:
     leaving = [Device(each, healthy=False) for each in listed.leaving]
     return [*map(Device, listed.offered), *leaving]
-
-
-def ids_by_resource(held: Iterable[Held], unlisted: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Ours alone."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for resource, ids in (*((each.resource, each.ids) for each in held), *unlisted.items()):
-        if ours := {device for device in ids if is_ours(device)}:
-            found[resource] |= ours
-    return dict(found)

@@ -62,9 +62,11 @@ class NodePods:
         """Pods that are not over and ask for cards."""
         return [(pod, facts) for pod, facts in self if not facts.is_over and facts.asks_for_cards]
 
-    def living(self) -> set[str]:
-        """The uids under which kubelet runs the pods that are not over."""
-        return {pod.kubelet_uid for pod, facts in self if not facts.is_over}
+    def living(self) -> dict[str, Facts] | None:
+        """Those that are not over, by the uid under which kubelet runs them; None before all were seen."""
+        if not self.following.ready:
+            return None
+        return {pod.kubelet_uid: facts for pod, facts in self if not facts.is_over}
 
     def holding(self, node: Node) -> Holding:
         """What is held of the node's cards; worked out once for a state of pods and cards."""

@@ -33,6 +33,7 @@ from .checkpoint import Checkpoint
 from .desk import Around, CardDesk, Way
 from .gpus.port import Gpus
 from .health_file import HealthFile
+from .holders import Holders
 from .kubelet.channel import KubeletError
 from .kubelet.plugins import Plugins
 from .kubelet.pod_resources import PodResources
@@ -74,7 +75,7 @@ class Agent:
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(place.pod_resources)
-        self._checkpoint = Checkpoint(place.plugins)
+        self._holders = Holders(Checkpoint(place.plugins).given, self._pod_resources.held, self._pods.living)
         self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
         self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
         metered = MeteredDesk(self._desk, self._metrics, log)
@@ -84,8 +85,7 @@ class Agent:
             self._cards,
             self._plugins,
             self._announcing,
-            held=self._pod_resources.held,
-            unlisted=lambda: self._checkpoint.held(self._pods.living()),
+            held=self._holders.ids,
             known=self._all_seen,
             stale=self._stale,
             is_made_up=gpus.is_made_up,
@@ -100,8 +100,8 @@ class Agent:
     def _around(self) -> Around:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return Around(
-            held=self._pod_resources.held,
-            holders=self._checkpoint.holders,
+            held=self._holders.held,
+            exactly=self._holders.exactly,
             calls=self._calls,
             node=self._books.node,
             pods=lambda: [facts for _, facts in self._pods],

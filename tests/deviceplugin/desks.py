@@ -77,7 +77,7 @@ class World:
     def around(self) -> Around:
         return Around(
             held=self.held,
-            holders=lambda resource, ids: self.manager.holders(resource, ids) if self.has_checkpoint else frozenset(),
+            exactly=self.exactly,
             calls=self.calls,
             node=lambda: self.node,
             pods=self.pods,
@@ -90,6 +90,12 @@ class World:
     async def held(self) -> tuple[Held, ...]:
         await asyncio.sleep(0)
         return self.manager.held()
+
+    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, Facts | None]:
+        if not (self.has_checkpoint and self.watched):
+            return {}
+        seen = {pod.kubelet_uid: read_facts(pod, AGREED.dialects) for pod in self.server.listed()}
+        return {uid: seen.get(uid) for uid in self.manager.holders(resource, ids)}
 
     def pods(self) -> list[Facts]:
         return [read_facts(pod, AGREED.dialects) for pod in self.server.listed()] if self.watched else []
