@@ -14,6 +14,9 @@ from typing import Final
 from halfcard import names
 from kube.access import AccessError, from_kubeconfig, from_service_account
 from kube.api import ApiSource
+from kube.budget_source import BudgetSource
+from kube.calls import ApiCalls
+from kube.ledgers import Ledgers
 from serving.errors import CannotServeError
 from serving.lifecycle import run
 from serving.listener import Stopping
@@ -23,7 +26,7 @@ from settings.file import settings_from
 from settings.installation import SettingsError
 
 from .arguments import add_common
-from .process import Addresses, Webhook
+from .process import Addresses, Budgets, Webhook
 from .settings import policy_of
 
 BAD_ARGUMENTS: Final = 2
@@ -54,6 +57,7 @@ def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
         Addresses(arguments.admission, arguments.status),
         Stopping(grace_s=arguments.grace),
         log,
+        Budgets(BudgetSource(access), Ledgers(ApiCalls(access), arguments.namespace)),
     )
 
 
@@ -63,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tls-dir", type=Path, required=True, metavar="DIR", help="holds tls.crt and tls.key; followed as they change"
     )
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    parser.add_argument(
+        "--namespace", default=names.NAMESPACE, metavar="NAME", help="where the ledgers are (default %(default)s)"
+    )
     add_common(parser, admission=f":{names.ADMISSION_PORT}", status=f":{names.STATUS_PORT}")
     return parser
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
@@ -12,11 +12,19 @@ from serving.direct import Direct
 from serving.log import Log
 
 from .dispatch import DECISIONS
-from .endpoint import Endpoint
+from .endpoint import Endpoint, Gate
 from .metrics import Metrics
 from .policy import Policy
 
 
-def admission_app(*, policy: Policy, cluster: Callable[[], ClusterView], metrics: Metrics, log: Log) -> ASGIApp:
+def admission_app(
+    *,
+    policy: Policy,
+    cluster: Callable[[], ClusterView],
+    metrics: Metrics,
+    log: Log,
+    gates: Mapping[str, Gate] = {},
+) -> ASGIApp:
+    """`gates` are by path."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    return Direct(app, {path: Endpoint(path, policy, cluster, metrics, log) for path in DECISIONS})
+    return Direct(app, {path: Endpoint(path, policy, cluster, metrics, log, gates.get(path)) for path in DECISIONS})

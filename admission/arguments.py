@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from serving.address import argument
-from serving.arguments import add_process_arguments
+from serving.arguments import add_grace, add_process_arguments
 
 
 def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) -> None:
@@ -18,3 +18,4 @@ def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) 
         help="where the webhook listens, over TLS (default %(default)s; port 0: any free one)",
     )
     add_process_arguments(parser, status=status)
+    add_grace(parser)

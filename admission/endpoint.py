@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,10 @@ _LONGEST_SENTENCE: Final = 400
 _LONGEST_NAME: Final = 253
 
 
+Gate = Callable[[wire.Request, Verdict], Awaitable[Verdict]]
+"""What an object that is in order has to pass besides, and may have to wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     path: str
@@ -39,6 +43,7 @@ class Endpoint:
     cluster: Callable[[], ClusterView]
     metrics: Metrics
     log: Log
+    gate: Gate | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.metrics.in_flight += 1
@@ -52,7 +57,7 @@ class Endpoint:
         try:
             check_head(scope, wire.MAX_BODY_BYTES)
             body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
-            return 200, JSON, self._judge(body)
+            return 200, JSON, await self._judge(body)
         except Refused as refused:
             return self._failed(refused.status, str(refused))
         except wire.Malformed as malformed:
@@ -60,10 +65,12 @@ class Endpoint:
         except Exception:  # noqa: BLE001 - whatever our bug is, the caller gets an answer
             return self._bug()
 
-    def _judge(self, body: bytes) -> bytes:
+    async def _judge(self, body: bytes) -> bytes:
         start = time.perf_counter()
         review = wire.read(body)
         verdict = decide(self.path, review, self.policy, self.cluster())
+        if self.gate is not None and verdict.allowed:
+            verdict = await self.gate(review.request, verdict)
         answer = wire.answer(review, verdict)
         seconds = time.perf_counter() - start
         self.metrics.decided(self.path, verdict, seconds)
@@ -80,7 +87,7 @@ class Endpoint:
             namespace=_short(request.namespace),
             name=_short(request.name),
             allowed=verdict.allowed,
-            codes=[problem.code for problem in verdict.problems],
+            codes=verdict.codes,
             changes=len(verdict.changes),
             ms=round(seconds * 1000, 3),
         )

@@ -21,7 +21,7 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         decisions = Counter(
             "halfcard_admission_decisions",
-            "Objects judged, by webhook, verdict and code of the first problem (empty where allowed).",
+            "Objects judged, by webhook, verdict and code (of the first problem, `quota`, `busy`, or empty).",
             ["webhook", "verdict", "code"],
             registry=registry,
         )
@@ -48,8 +48,8 @@ class Metrics:
         build.labels(halfcard.__version__).set(1)
 
     def decided(self, webhook: str, verdict: Verdict, seconds: float) -> None:
-        if verdict.problems:
-            self._decisions_of(webhook, "denied", verdict.problems[0].code).inc()
+        if not verdict.allowed:
+            self._decisions_of(webhook, "denied", verdict.codes[0]).inc()
         else:
             self._decisions_of(webhook, "patched" if verdict.changes else "allowed", "").inc()
         self._seconds_of(webhook).observe(seconds)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from halfcard import names
+from kube.budget_source import BudgetSource
+from kube.ledgers import Ledgers
 from kube.source import ClusterSource
 from serving.address import Address
 from serving.health import health_app
@@ -19,6 +22,8 @@ from serving.log import Log
 from serving.tls import ReloadingContext
 
 from .app import admission_app
+from .budget_gate import BudgetGate
+from .endpoint import Gate
 from .metrics import Metrics
 from .policy import Policy
 
@@ -32,9 +37,16 @@ class Addresses:
     status: Address
 
 
+class Budgets(NamedTuple):
+    """GpuQuotas, and where what they promise is written."""
+
+    source: BudgetSource
+    ledgers: Ledgers
+
+
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """All that a running webhook is made of."""
+    """All that a running webhook is made of; without `budgets` it holds nobody to any."""
 
     policy: Policy
     source: ClusterSource
@@ -42,6 +54,7 @@ class Webhook:
     addresses: Addresses
     stopping: Stopping
     log: Log
+    budgets: Budgets | None = None
 
     async def run(
         self,
@@ -51,7 +64,8 @@ class Webhook:
         jobs: Sequence[Job] = (),
     ) -> None:
         """Serves until the process is told to stop; `jobs` run beside it."""
-        async with beside((self.source.watch(), report(self.source.problems, self.log), *jobs), self.log):
+        budgets = self.budgets.source.jobs() if self.budgets is not None else ()
+        async with beside((self.source.watch(), *budgets, report(self._problems, self.log), *jobs), self.log):
             await serve(
                 self._listeners(lifecycle),
                 lifecycle=lifecycle,
@@ -60,12 +74,27 @@ class Webhook:
                 on_ready=on_ready,
             )
 
+    def _problems(self) -> tuple[str, ...]:
+        budgets = self.budgets.source.problems() if self.budgets is not None else ()
+        return (*self.source.problems(), *budgets)
+
+    def _gates(self) -> Mapping[str, Gate]:
+        if self.budgets is None:
+            return {}
+        return {names.VALIDATE_PODS_PATH: BudgetGate(self.budgets.source, self.budgets.ledgers, self.policy)}
+
+    def _unready(self) -> str | None:
+        unseen = self.budgets is not None and not self.budgets.source.ready
+        return "GpuQuotas have not all been seen" if unseen else None
+
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
-        """Readiness does not wait for the cluster's state: what is not known is not checked, and judging goes on."""
+        """Readiness does not wait for the nodes: cards that are not known are not checked, and judging goes on."""
         registry = CollectorRegistry()
         metrics = Metrics(registry)
-        app = admission_app(policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log)
-        health = health_app(checks={}, lifecycle=lifecycle, registry=registry)
+        app = admission_app(
+            policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log, gates=self._gates()
+        )
+        health = health_app(checks={"quotas": self._unready}, lifecycle=lifecycle, registry=registry)
         gc.freeze()  # what start-up made lives as long as the process: no collection needs to look at it again
         where = self.addresses
         return (

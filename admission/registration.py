@@ -42,15 +42,11 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
     for each in mutating:
         each["reinvocationPolicy"] = "IfNeeded"
     validating = [
-        client.webhook(
-            names.VALIDATE_PODS_PATH,
-            [pods, added, resized],
-            concerned,
-            fails="Fail",
-        ),
+        client.webhook(names.VALIDATE_PODS_PATH, [pods, added, resized], concerned, fails="Fail"),
         client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails="Fail"),
         client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
     ]
+    validating[0]["sideEffects"] = "NoneOnDryRun"  # a pod that is to be stored is promised its part of a GpuQuota
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
 
 

@@ -40,6 +40,22 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
+class NoRoom(NamedTuple):
+    """A sound object for which there is no room in a budget.
+
+    Attributes:
+        again_s: after so many seconds the same may be asked again; 0 where that would change nothing.
+    """
+
+    message: str
+    again_s: int = 0
+
+    @property
+    def code(self) -> str:
+        """For metrics and logs."""
+        return "busy" if self.again_s else "quota"
+
+
 class Verdict(NamedTuple):
     """What the API server is told.
 
@@ -47,19 +63,26 @@ class Verdict(NamedTuple):
         problems: why the object is refused; empty where it is allowed.
         warnings: lines for people, each at most 120 characters.
         changes: the patch; empty where the object is refused.
+        no_room: why an object without problems is refused.
     """
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    no_room: NoRoom | None = None
 
     @property
     def allowed(self) -> bool:
-        return not self.problems
+        return not self.problems and self.no_room is None
 
     @property
     def message(self) -> str:
-        return message(self.problems)
+        return self.no_room.message if self.no_room is not None else message(self.problems)
+
+    @property
+    def codes(self) -> list[str]:
+        own = [] if self.no_room is None else [self.no_room.code]
+        return [problem.code for problem in self.problems] + own
 
 
 ALLOWED: Final = Verdict()

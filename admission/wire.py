@@ -46,6 +46,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     user_info: UserInfo = UserInfo()
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
+    dry_run: bool | None = None
 
 
 class Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,9 +115,22 @@ def answer(review: Review, verdict: Verdict) -> bytes:
         verdict.warnings,
         patch_type="JSONPatch" if verdict.changes else None,
         patch=_encode(as_json(verdict.changes)) if verdict.changes else None,
-        status=None if verdict.allowed else _status(verdict),
+        status=None if verdict.allowed else _busy(verdict) or _status(verdict),
     )
     return _encode(_Answer(review.api_version, response))
+
+
+def _busy(verdict: Verdict) -> dict[str, Any] | None:
+    """Clients that read it try again by themselves."""
+    if verdict.no_room is None or not verdict.no_room.again_s:
+        return None
+    return {
+        "status": "Failure",
+        "message": verdict.message,
+        "reason": "TooManyRequests",
+        "code": 429,
+        "details": {"retryAfterSeconds": verdict.no_room.again_s},
+    }
 
 
 def _status(verdict: Verdict) -> dict[str, Any]:

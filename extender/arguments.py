@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from halfcard import names
 from serving.address import argument
-from serving.arguments import add_process_arguments
+from serving.arguments import add_grace, add_process_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         help="how other replicas reach this one (default: by the address it listens on)",
     )
     add_process_arguments(parser, status=status)
+    add_grace(parser)
 
 
 def _url(text: str) -> str:

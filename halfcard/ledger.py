@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 Amounts = Mapping[str, int]
-"""By what is counted: cores, memory, cards, shares; each perhaps of one model or one pool."""
+"""By what is counted, such as `cores`; `cores per user=alice` counts for her alone, and `cores per user` limits it."""
 
 MOST_OPEN_OF_ONE: Final = 100
 MOST_OPEN: Final = 500
@@ -37,6 +37,7 @@ class Ledger(NamedTuple):
         committed: what stored pods hold, by namespace.
         open: what was promised to pods that may still be stored, by uid.
         late: stored pods that came past the ledger, by uid, while there is too little for them.
+        of: whose it is: the uid of a quota. Another quota of the same name begins anew.
     """
 
     hard: Amounts
@@ -45,6 +46,7 @@ class Ledger(NamedTuple):
     committed: Mapping[str, Amounts] = {}
     open: Mapping[str, Entry] = {}
     late: frozenset[str] = frozenset()
+    of: str = ""
 
 
 class Shortage(NamedTuple):
@@ -83,14 +85,17 @@ def used(ledger: Ledger) -> Counter[str]:
 
 def over(ledger: Ledger) -> dict[str, int]:
     """By how much more is used than allowed, as after somebody has lowered what is allowed."""
-    found = used(ledger)
-    return {key: found[key] - hard for key, hard in ledger.hard.items() if found[key] > hard}
+    return {each.key: each.missing for each in _asked(ledger, used(ledger), {}) if each.missing > 0}
 
 
 def shortages(ledger: Ledger, cost: Amounts) -> list[Shortage]:
-    found = used(ledger)
-    asked = [Shortage(key, cost.get(key, 0), found[key], hard) for key, hard in ledger.hard.items()]
-    return [each for each in asked if each.wanted > 0 and each.missing > 0]
+    return [each for each in _asked(ledger, cost, used(ledger)) if each.wanted > 0 and each.missing > 0]
+
+
+def _asked(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
+    """Of what is limited."""
+    limits = {key: ledger.hard.get(key.partition("=")[0]) for key in cost}
+    return [Shortage(key, cost[key], found.get(key, 0), hard) for key, hard in limits.items() if hard is not None]
 
 
 # --- every replica ----------------------------------------------------------------------------------------------------
@@ -129,9 +134,9 @@ def cancel(ledger: Ledger, uid: str) -> Ledger:
 # --- who leads --------------------------------------------------------------------------------------------------------
 
 
-def take_over(ledger: Ledger) -> Ledger:
+def take_over(ledger: Ledger, of: str = "") -> Ledger:
     """First this is written, then all pods are listed: what the one before us has folded is among them."""
-    return ledger._replace(epoch=ledger.epoch + 1)
+    return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
 
 
 def fold(ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str] = ()) -> Ledger:

@@ -190,11 +190,18 @@ EXTENDER_SERVICE: Final = "halfcard-extender"
 EXTENDER_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-extender"  # as a user
 AGENT: Final = "halfcard-agent"  # whose Events those of nodes are
 AGENT_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-agent"
+QUOTA_SERVICE: Final = "halfcard-quota"  # its account and its Lease
 OWN_USERS: Final = frozenset({EXTENDER_SERVICE_ACCOUNT, AGENT_SERVICE_ACCOUNT})  # they write the records
 NODE_USERS: Final = "system:node:"  # what the name of every kubelet begins with
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
 KUBE_SYSTEM: Final = "kube-system"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+GPU_QUOTA: Final = "GpuQuota"
+CLUSTER_GPU_QUOTA: Final = "ClusterGpuQuota"
+QUOTA_API: Final = "/apis/halfcard.dev/v1alpha1"
+GPU_QUOTAS: Final = "gpuquotas"
+CLUSTER_GPU_QUOTAS: Final = "clustergpuquotas"
 
 ADMISSION_PORT: Final = 8443
 EXTENDER_PORT: Final = 3456

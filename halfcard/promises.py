@@ -30,6 +30,10 @@ class Promises(NamedTuple):
     since: Mapping[str, float] = {}
     missed: Mapping[str, float] = {}
 
+    def nearly_old(self) -> frozenset[str]:
+        """Those that may be old by the next read, which then has to look for their pods."""
+        return frozenset(uid for uid, first in self.since.items() if self.now + STEP_S - first >= OLD_S)
+
     def failed(self) -> Promises:
         """After a read without an answer."""
         return self._replace(read_at=None)

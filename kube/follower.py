@@ -17,11 +17,12 @@ import msgspec
 from halfcard.problems import printable
 
 from .access import AccessError
-from .list_watch import ApiError, Change, Collection, ExpiredError, Undecodable
+from .list_watch import AbsentError, ApiError, Change, Collection, ExpiredError, Undecodable
 
 _FIRST_RETRY_S: Final = 0.5
 _LAST_RETRY_S: Final = 30.0
 _DOUBLINGS: Final = 6
+_ABSENT_S: Final = 10.0
 _PROBLEM_CHARS: Final = 300
 
 _FAILURES: Final = (ApiError, AccessError, OSError, http.client.HTTPException, msgspec.MsgspecError)
@@ -35,6 +36,7 @@ class Follower(Generic[T]):
     """Calls back in its own thread: `listed` with pages still to come, `changed` with one change at a time.
 
     Pages may end with an error that is not for `listed` to handle: it keeps what it had until it has them all.
+    A collection that may be absent, such as one of custom resources, is empty where it is.
 
     Attributes:
         ready: has everything been seen once? Stays true when the collection can later not be followed.
@@ -49,6 +51,7 @@ class Follower(Generic[T]):
         listed: Callable[[Pages[T]], None],
         changed: Callable[[Change[T]], None],
         name: str,
+        may_be_absent: bool = False,
     ) -> None:
         self.ready = False
         self.trouble: str | None = None
@@ -57,6 +60,7 @@ class Follower(Generic[T]):
         self._listed = listed
         self._changed = changed
         self._name = name
+        self._may_be_absent = may_be_absent
         self._stopping = Event()
         self._outdated = Event()
 
@@ -91,7 +95,9 @@ class Follower(Generic[T]):
                 self._follow_once()
                 failures = 0
             except _FAILURES as error:
-                if not self._outdated.is_set():
+                if self._may_be_absent and isinstance(error, AbsentError):
+                    self._take_absence()
+                elif not self._outdated.is_set():
                     failures = 1 if self.trouble is None else failures + 1
                     self._fail(error)
             self._wait(_pause(failures))
@@ -129,6 +135,12 @@ class Follower(Generic[T]):
         self._listed(pages())
         self.ready = True
         return version
+
+    def _take_absence(self) -> None:
+        self.version = self.trouble = None
+        self._listed(iter(()))
+        self.ready = True
+        self._wait(_ABSENT_S)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, ExpiredError):

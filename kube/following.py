@@ -35,9 +35,12 @@ class Following(Generic[T]):
         listed: Callable[[list[T | Undecodable]], None],
         changed: Callable[[list[Change[T]]], None],
         name: str,
+        may_be_absent: bool = False,
     ) -> None:
         self._seen = asyncio.Event()
-        self._follower = Follower(collection, listed=self._take_list, changed=self._take, name=name)
+        self._follower = Follower(
+            collection, listed=self._take_list, changed=self._take, name=name, may_be_absent=may_be_absent
+        )
         self._listed = listed
         self._changed = changed
         self._waiting: deque[_Listed[T] | Change[T]] = deque()

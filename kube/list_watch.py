@@ -27,7 +27,6 @@ WATCH_LENGTH_S: Final = 300
 SILENCE_S: Final = 90.0
 """A watch that is silent for so long may be dead: the server sends a bookmark every minute."""
 
-_GONE: Final = 410
 _PROBLEM_CHARS: Final = 300
 
 T = TypeVar("T")
@@ -39,6 +38,10 @@ class ApiError(Exception):
 
 class ExpiredError(ApiError):
     """The version that we know is too old to go on from."""
+
+
+class AbsentError(ApiError):
+    """The API server knows no such collection."""
 
 
 class Undecodable(NamedTuple):
@@ -203,6 +206,9 @@ def _refused(status: int, body: bytes, path: str) -> ApiError:
     return _as_error(refusal, f"GET {path}")
 
 
+_ERRORS: Final = {404: AbsentError, 410: ExpiredError}
+
+
 def _as_error(refusal: _Refusal, call: str) -> ApiError:
     text = f"the API server answered {refusal.code} to {call}: {refusal.message or 'without a word'}"
-    return ExpiredError(text) if refusal.code == _GONE else ApiError(text)
+    return _ERRORS.get(refusal.code, ApiError)(text)

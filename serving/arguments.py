@@ -1,4 +1,4 @@
-"""Arguments that every process with listeners has."""
+"""Arguments that processes with listeners have."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> No
         help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+
+
+def add_grace(parser: argparse.ArgumentParser) -> None:
+    """For a process that others call."""
     parser.add_argument(
         "--grace",
         type=float,
@@ -29,4 +34,3 @@ def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> No
         metavar="SECONDS",
         help="how long to serve on as before after SIGTERM (default %(default)s)",
     )
-    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")

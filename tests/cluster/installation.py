@@ -34,6 +34,7 @@ OFFERED: Final = names.VOLCANO_GPU_MEMORY
 """By the nodes' agents: counted in MiB, so that its containers get slots."""
 
 _ROOT: Final = Path(__file__).parents[2]
+_CRDS: Final = _ROOT / "deploy" / "crds"
 _RBAC: Final = _ROOT / "deploy" / "rbac"
 _ACCOUNT: Final = "halfcard-admission"
 _AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
@@ -80,14 +81,16 @@ class Installation:
         self.cluster = cluster
         self.replicas: list[Replica] = []
         cluster.create_namespace(names.NAMESPACE)
+        self._must("apply", "-f", str(_CRDS))
+        self._must("wait", "--for=condition=Established", "--timeout=30s", "-f", str(_CRDS))
         self._must("apply", "-f", str(_RBAC))
         self.account: User = cluster.service_account(names.NAMESPACE, _ACCOUNT)
         self.extender: User = cluster.service_account(names.NAMESPACE, names.EXTENDER_SERVICE)
         self.agent: User = cluster.service_account(names.NAMESPACE, _AGENT)
         self._tls = self._certificate()
-        self._settings = cluster.folder / "halfcard.yaml"
+        self.settings = cluster.folder / "halfcard.yaml"
         own = {"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt], "node_resources": [OFFERED]}
-        self._settings.write_text(json.dumps({**own, **(settings or {})}))
+        self.settings.write_text(json.dumps({**own, **(settings or {})}))
         self._started = 0
 
     def _certificate(self) -> Path:
@@ -113,7 +116,7 @@ class Installation:
         program = self.cluster.program(
             f"halfcard-admission-{self._started}",
             *(sys.executable, "-m", "admission", "--kubeconfig", str(self.account.kubeconfig)),
-            *("--tls-dir", str(self._tls), "--settings", str(self._settings), "--grace", "1"),
+            *("--tls-dir", str(self._tls), "--settings", str(self.settings), "--grace", "1"),
             *("--admission", f"{host}:{port}", "--status", f"{host}:{status_port}"),
             environment={"PYTHONPATH": str(_ROOT)},
         )
@@ -138,7 +141,7 @@ class Installation:
         printed = io.StringIO()
         authority = str(self.cluster.authority.certificate)
         with redirect_stdout(printed):
-            assert halfcard(["webhooks", "--ca", authority, "--settings", str(self._settings)]) == 0
+            assert halfcard(["webhooks", "--ca", authority, "--settings", str(self.settings)]) == 0
         return printed.getvalue()
 
     def register(self) -> None:

@@ -52,6 +52,22 @@ def test_who_asks_for_nothing_of_what_is_over_may_come() -> None:
         reserve(lowered, "v", entry(cores=1))
 
 
+def test_what_is_allowed_to_each_person_is_counted_for_each() -> None:
+    each = READY._replace(hard={"cores": 100, "cores per user": 50})
+    full = reserve(each, "u", Entry("team", "pod", {"cores": 40, "cores per user=alice": 40}))
+    with pytest.raises(Full) as refused:
+        reserve(full, "v", Entry("team", "pod", {"cores": 20, "cores per user=alice": 20}))
+    assert refused.value.shortages == (Shortage("cores per user=alice", 20, 40, 50),)
+    both = reserve(full, "v", Entry("team", "pod", {"cores": 50, "cores per user=bob": 50}))
+    assert over(both._replace(hard={"cores per user": 45})) == {"cores per user=bob": 5}
+
+
+def test_the_ledger_of_a_quota_that_was_made_anew_begins_anew() -> None:
+    assert take_over(READY, READY.of).is_ready
+    another = take_over(READY, "another")
+    assert (another.is_ready, another.of, another.epoch) == (False, "another", READY.epoch + 1)
+
+
 def test_a_pod_that_has_its_promise_is_not_charged_again() -> None:
     promised = reserve(READY, "u", entry(cores=90))
     assert reserve(promised, "u", entry(cores=90)) is promised

@@ -1,0 +1,200 @@
+"""One ledger as a replica of the webhook uses it: all who come while a write is under way share the next.
+
+The law: nobody is told yes before the write that promises it has landed, and nobody no on what was read before he came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from halfcard.ledger import Busy, Entry, Full, Ledger, Shortage, cancel, reserve, shortages
+from kube.calls import NoAnswerError
+from kube.ledgers import Kept, LedgerError, Ledgers
+
+PATIENCE_S: Final = 3.0
+"""The API server gives a webhook 5 s, and the answer has a way to go."""
+
+_CALL_S: Final = 2.0
+_JITTER_S: Final = 0.02
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """One pod's.
+
+    Attributes:
+        of: the quota whose ledger it has to be.
+        came: when, by our own clock.
+        outcome: whether the promise is this call's own, so that this call may take it back.
+    """
+
+    uid: str
+    entry: Entry
+    of: str
+    came: float
+    outcome: asyncio.Future[bool]
+    is_unsure: bool = False
+
+
+@dataclass(slots=True)
+class _Settled:
+    """What becomes of those who ask, once `ledger` is written."""
+
+    ledger: Ledger
+    promised: list[Ask] = field(default_factory=list)
+    had: list[Ask] = field(default_factory=list)
+    refused: list[tuple[Ask, Full | Busy]] = field(default_factory=list)
+
+
+class LedgerDesk:
+    """Made on the event loop."""
+
+    def __init__(self, ledgers: Ledgers, name: str, clock: Clock) -> None:
+        self._ledgers = ledgers
+        self._name = name
+        self._clock = clock
+        self._waiting: list[Ask] = []
+        self._cancelled: set[str] = set()
+        self._kept: Kept | None = None
+        self._as_of = 0.0
+        self._working: asyncio.Task[None] | None = None
+
+    async def promise(self, uid: str, entry: Entry, of: str) -> bool:
+        """Whether this very call made the promise, which may have been there before.
+
+        Raises:
+            Full: there is too little.
+            Busy: nobody could say in time.
+        """
+        ask = Ask(uid, entry, of, self._clock(), asyncio.get_running_loop().create_future())
+        self._waiting.append(ask)
+        self._work()
+        return await ask.outcome
+
+    def take_back(self, uid: str) -> None:
+        """With the next write; where that fails, it expires."""
+        self._cancelled.add(uid)
+        self._work()
+
+    async def would_promise(self, entry: Entry, of: str) -> None:
+        """Raises as `promise` does, and writes nothing."""
+        try:
+            kept = await self._read()
+        except (NoAnswerError, LedgerError) as error:
+            raise Busy(str(error)) from error
+        _of(kept.ledger, of)
+        reserve(kept.ledger, "", entry)
+
+    def shortages(self, entry: Entry) -> list[Shortage]:
+        """By what was read last, for people who are refused by another ledger anyway."""
+        return [] if self._kept is None else shortages(self._kept.ledger, entry.cost)
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        if self._working is None or self._working.done():
+            self._working = asyncio.get_running_loop().create_task(self._rounds())
+
+    async def _rounds(self) -> None:
+        while self._waiting or self._cancelled:
+            asks, self._waiting = self._waiting, []
+            left = [ask for ask in asks if not self._is_late(ask)]
+            try:
+                again = await self._round(left)
+            except (NoAnswerError, LedgerError) as error:
+                self._kept = None
+                again = self._after_silence(left, error)
+            if again:
+                await asyncio.sleep(random.uniform(0, _JITTER_S))  # noqa: S311  (no secret)
+            self._waiting = again + self._waiting
+
+    def _is_late(self, ask: Ask) -> bool:
+        late = self._clock() - ask.came > PATIENCE_S
+        if late:
+            _fail(ask, Busy("many are writing to it"))
+        return late
+
+    def _after_silence(self, asks: list[Ask], error: Exception) -> list[Ask]:
+        """A write may have landed: who is found with a promise then did not make it in a way that is known."""
+        self._cancelled.clear()
+        for ask in asks:
+            ask.is_unsure = True
+            if isinstance(error, LedgerError):
+                _fail(ask, Busy(str(error)))
+        return [ask for ask in asks if not ask.outcome.done()]
+
+    async def _round(self, asks: list[Ask]) -> list[Ask]:
+        """Those who have to ask once more."""
+        kept = self._kept or await self._read()
+        self._cancelled &= kept.ledger.open.keys()
+        settled = self._settle(kept.ledger, asks)
+        if any(ask.came > self._as_of for ask, _ in settled.refused):
+            kept = await self._read()
+            settled = self._settle(kept.ledger, asks)
+        if settled.ledger is not kept.ledger and not await self._write(settled.ledger, kept):
+            return [ask for ask in asks if not ask.outcome.done()]
+        _tell(settled)
+        return []
+
+    def _settle(self, ledger: Ledger, asks: list[Ask]) -> _Settled:
+        found = _Settled(ledger)
+        for uid in self._cancelled:
+            found.ledger = cancel(found.ledger, uid)
+        for ask in asks:
+            try:
+                _of(ledger, ask.of)
+                after = reserve(found.ledger, ask.uid, ask.entry)
+            except (Full, Busy) as why:
+                found.refused.append((ask, why))
+                continue
+            (found.had if after is found.ledger or ask.is_unsure else found.promised).append(ask)
+            found.ledger = after
+        return found
+
+    async def _read(self) -> Kept:
+        began = self._clock()
+        kept = await self._ledgers.read(self._name, _CALL_S)
+        if kept is None:
+            raise LedgerError("nobody has counted yet what is in use")
+        self._kept, self._as_of = kept, began
+        return kept
+
+    async def _write(self, ledger: Ledger, over: Kept) -> bool:
+        began = self._clock()
+        cancelled = set(self._cancelled)
+        self._kept = await self._ledgers.write(self._name, ledger, over, _CALL_S)
+        if self._kept is None:
+            return False
+        self._as_of = began
+        self._cancelled -= cancelled
+        return True
+
+
+def _of(ledger: Ledger, of: str) -> None:
+    if ledger.of != of:
+        raise Busy("it is new, and nobody has counted yet what is in use")
+
+
+def _tell(settled: _Settled) -> None:
+    for ask in settled.promised:
+        _succeed(ask, own=True)
+    for ask in settled.had:
+        _succeed(ask, own=False)
+    for ask, why in settled.refused:
+        _fail(ask, why)
+
+
+def _succeed(ask: Ask, *, own: bool) -> None:
+    if not ask.outcome.done():  # its caller may have gone
+        ask.outcome.set_result(own)
+
+
+def _fail(ask: Ask, why: Exception) -> None:
+    if not ask.outcome.done():
+        ask.outcome.set_exception(why)

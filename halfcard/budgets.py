@@ -1,0 +1,194 @@
+"""GpuQuota and ClusterGpuQuota objects: whom they concern, what they allow, and what they count of a pod.
+
+The law: one odd object spoils only itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from . import names
+from .charges import CARDS, CORES, MEMORY, SHARES
+from .ledger import Amounts
+from .problems import printable
+from .quantity import NANOS, InvalidQuantity, Quantity
+
+_MIB: Final = 2**20
+_WHY_CHARS: Final = 200
+_OWN, _SHARED = LEDGER_PREFIXES = ("gpuquota.", "clustergpuquota.")
+
+Labels = Mapping[str, str]
+
+
+class _Hard(msgspec.Struct, frozen=True):
+    """What it does not name is not limited."""
+
+    cores: int | None = None
+    memory: str | int | None = None
+    cards: int | None = None
+    shares: int | None = None
+
+    def amounts(self) -> Amounts:
+        written = {CORES: self.cores, MEMORY: _mib(self.memory), CARDS: self.cards, SHARES: self.shares}
+        return {key: amount for key, amount in written.items() if amount is not None}
+
+
+class _PerLabel(msgspec.Struct, frozen=True):
+    key: str
+    hard: _Hard
+
+
+class _Requirement(msgspec.Struct, frozen=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] | None = None
+
+    def holds(self, labels: Labels) -> bool:
+        value, values = labels.get(self.key), self.values or ()
+        match self.operator:
+            case "In":
+                return value in values
+            case "NotIn":
+                return value not in values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[_Requirement, ...] | None = None
+
+    def selects(self, labels: Labels) -> bool:
+        """As everywhere in Kubernetes, an empty one selects everything."""
+        equal = all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
+        return equal and all(each.holds(labels) for each in self.match_expressions or ())
+
+
+class _Namespaces(msgspec.Struct, frozen=True):
+    names: tuple[str, ...] | None = None
+    selector: _Selector | None = None
+
+    def have(self, namespace: str, labels: Labels) -> bool:
+        return namespace in (self.names or ()) or (self.selector is not None and self.selector.selects(labels))
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    hard: _Hard = _Hard()
+    per_label: _PerLabel | None = None
+    namespaces: _Namespaces = _Namespaces()
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+    uid: str
+    namespace: str = ""
+
+
+class _GpuQuota(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+
+
+class Budget(NamedTuple):
+    """What one object says.
+
+    Attributes:
+        namespace: its own, and the only one that it concerns; empty for a ClusterGpuQuota.
+        hard: what is allowed, in the keys of a ledger.
+        label: of pods, by whose values amounts are allowed to each; empty for none.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    hard: Amounts
+    label: str
+    namespaces: _Namespaces
+
+    @property
+    def title(self) -> str:
+        """As people write it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def kind(self) -> str:
+        return names.GPU_QUOTA if self.namespace else names.CLUSTER_GPU_QUOTA
+
+    @property
+    def ledger(self) -> str:
+        """The name of the object that its ledger is kept in."""
+        return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
+
+    def concerns(self, namespace: str, labels: Labels) -> bool:
+        """`labels` are the namespace's."""
+        return namespace == self.namespace if self.namespace else self.namespaces.have(namespace, labels)
+
+    def cost(self, charge: Amounts, labels: Labels) -> Amounts:
+        """What it counts of a pod with these labels, in the keys of a ledger: also what it does not limit.
+
+        Those without the label share what one of its values is allowed.
+        """
+        if not self.label:
+            return charge
+        value = labels.get(self.label, "")
+        return {**charge, **{f"{_of_each(key, self.label)}={value}": amount for key, amount in charge.items()}}
+
+
+def gone(ledger: str) -> Budget:
+    """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
+    namespace, _, name = ledger.removeprefix(_OWN).partition(".") if ledger.startswith(_OWN) else ("", "", "")
+    return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", _Namespaces())
+
+
+class OddBudget(NamedTuple):
+    """An object that limits nothing, and the sentence that says why."""
+
+    title: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.title} limits nothing: {self.why}"
+
+
+def read_budget(obj: Mapping[str, Any]) -> Budget | OddBudget:
+    try:
+        found = msgspec.convert(obj, _GpuQuota)
+        return _budget(found)
+    except (msgspec.ValidationError, ValueError) as error:
+        metadata = obj.get("metadata") or {}
+        title = "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+        return OddBudget(printable(title, _WHY_CHARS), printable(str(error), _WHY_CHARS))
+
+
+def _budget(found: _GpuQuota) -> Budget:
+    meta, spec = found.metadata, found.spec
+    hard = dict(spec.hard.amounts())
+    label = ""
+    if spec.per_label is not None:
+        label = spec.per_label.key
+        hard |= {_of_each(key, label): amount for key, amount in spec.per_label.hard.amounts().items()}
+    return Budget(meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces)
+
+
+def _of_each(key: str, label: str) -> str:
+    return f"{key} per {label}"
+
+
+def _mib(amount: str | int | None) -> int | None:
+    """Rounded down: a budget of half a MiB allows none."""
+    if amount is None:
+        return None
+    try:
+        return Quantity.parse(str(amount)).nanos // (NANOS * _MIB)
+    except InvalidQuantity:
+        raise ValueError(f"spec.hard.memory: got {amount!r}; write an amount such as 64Gi") from None
+
+
+def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
+    """In the order in which their ledgers are written: two pods never wait for each other."""
+    return tuple(sorted([each for each in budgets if each.concerns(namespace, labels)], key=lambda each: each.ledger))

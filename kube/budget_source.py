@@ -1,0 +1,131 @@
+"""The GpuQuota and ClusterGpuQuota objects of a cluster and the labels of its namespaces, followed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.budgets import Budget, Labels, OddBudget, concerning, read_budget
+
+from .access import Access
+from .following import Following
+from .list_watch import Change, Collection, Undecodable
+
+_NAMESPACES: Final = "/api/v1/namespaces"
+_SORTS: Final = (names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTAS)
+
+Object = Mapping[str, Any]
+Key = tuple[str, str]
+"""Namespace, empty for what is the cluster's, and name."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    labels: dict[str, str] | None = None
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _Metadata
+
+
+class BudgetSource:
+    """Running all of `jobs` keeps it fresh; `changed` is called when budgets or namespaces have changed.
+
+    Where the two kinds are not installed there are no budgets, which is no trouble.
+    """
+
+    def __init__(self, access: Access, changed: Callable[[], None] = lambda: None) -> None:
+        self._read: dict[str, dict[Key, Budget | OddBudget]] = {sort: {} for sort in _SORTS}
+        self._labels: dict[str, Labels] = {}
+        self._concerning: dict[str, tuple[Budget, ...]] = {}
+        self._changed = changed
+        self._quotas = [self._followed(access, sort) for sort in _SORTS]
+        self._namespaces = Following(
+            Collection(access, _NAMESPACES, _Namespace),
+            listed=self._list_namespaces,
+            changed=self._change_namespaces,
+            name="namespaces",
+        )
+
+    def _followed(self, access: Access, sort: str) -> Following[dict[str, Any]]:
+        def take(objects: Sequence[dict[str, Any] | Undecodable]) -> None:
+            self._read[sort] = {_key(each): read_budget(each) for each in objects if isinstance(each, dict)}
+            self._forget()
+
+        def change(changes: Sequence[Change[dict[str, Any]]]) -> None:
+            for each in changes:
+                if isinstance(each.object, dict):
+                    self._put(sort, each.object, gone=each.type == "DELETED")
+            self._forget()
+
+        collection = Collection(access, f"{names.QUOTA_API}/{sort}", dict[str, Any])
+        return Following(collection, listed=take, changed=change, name=sort, may_be_absent=True)
+
+    def _put(self, sort: str, obj: Object, *, gone: bool) -> None:
+        if gone:
+            self._read[sort].pop(_key(obj), None)
+        else:
+            self._read[sort][_key(obj)] = read_budget(obj)
+
+    def _list_namespaces(self, found: Sequence[_Namespace | Undecodable]) -> None:
+        self._labels = {
+            each.metadata.name: each.metadata.labels or {} for each in found if isinstance(each, _Namespace)
+        }
+        self._forget()
+
+    def _change_namespaces(self, changes: Sequence[Change[_Namespace]]) -> None:
+        for each in changes:
+            if isinstance(each.object, Undecodable):
+                continue
+            name, labels = each.object.metadata.name, each.object.metadata.labels or {}
+            if each.type == "DELETED":
+                self._labels.pop(name, None)
+            else:
+                self._labels[name] = labels
+        self._forget()
+
+    def _forget(self) -> None:
+        self._concerning.clear()
+        self._changed()
+
+    def _following(self) -> list[Following[Any]]:
+        return [*self._quotas, self._namespaces]
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    def budgets(self) -> list[Budget]:
+        return [each for sort in self._read.values() for each in sort.values() if isinstance(each, Budget)]
+
+    def of(self, namespace: str) -> tuple[Budget, ...]:
+        """Those that concern it, in the order of their ledgers."""
+        found = self._concerning.get(namespace)
+        if found is None:
+            found = concerning(self.budgets(), namespace, self._labels.get(namespace, {}))
+            if namespace in self._labels:  # callers may name any
+                self._concerning[namespace] = found
+        return found
+
+    @property
+    def ready(self) -> bool:
+        """Has all been seen once?"""
+        return all(each.ready for each in self._following())
+
+    async def wait_until_ready(self) -> None:
+        for each in self._following():
+            await each.wait_until_ready()
+
+    def problems(self) -> tuple[str, ...]:
+        troubles = (each.trouble for each in self._following())
+        odd = (f"{each}" for sort in self._read.values() for each in sort.values() if isinstance(each, OddBudget))
+        return (*filter(None, troubles), *odd)
+
+    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+        return [each.run() for each in self._following()]
+
+
+def _key(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

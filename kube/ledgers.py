@@ -1,0 +1,151 @@
+"""Ledgers as the API server keeps them: each a ConfigMap of Halfcard's namespace, written whole by compare-and-set.
+
+The law: a write lands on the very version that was read, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+import msgspec
+
+from halfcard.budgets import LEDGER_PREFIXES
+from halfcard.ledger import Ledger
+from halfcard.problems import printable
+
+from .access import Access
+from .calls import TIMEOUT_S, Answer, ApiCalls
+from .following import Following
+from .list_watch import Change, Collection, Undecodable
+
+_KEY: Final = "ledger"
+_PROBLEM_CHARS: Final = 300
+_OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+_LEDGER: Final = msgspec.json.Decoder(Ledger)
+
+
+class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    resource_version: str = ""
+
+
+class _ConfigMap(msgspec.Struct, rename="camel"):
+    metadata: _Metadata
+    data: dict[str, str] = {}
+    api_version: str = "v1"
+    kind: str = "ConfigMap"
+
+
+_CONFIG_MAP: Final = msgspec.json.Decoder(_ConfigMap)
+
+
+class LedgerError(Exception):
+    """The API server refused, or what it keeps is no ledger; the text is a sentence."""
+
+
+class Kept(NamedTuple):
+    """A ledger and the version that it was read in."""
+
+    ledger: Ledger
+    version: str
+
+
+class Ledgers:
+    """Calls raise LedgerError and NoAnswerError; after the latter, a write may have landed."""
+
+    def __init__(self, calls: ApiCalls, namespace: str) -> None:
+        self._calls = calls
+        self._collection = _collection(namespace)
+
+    async def read(self, name: str, timeout_s: float = TIMEOUT_S) -> Kept | None:
+        """As it is now, by a quorum; None where there is none."""
+        answer = await self._calls.get(f"{self._collection}/{name}", timeout_s=timeout_s)
+        return None if answer.status == HTTPStatus.NOT_FOUND else _kept(name, answer)
+
+    async def create(self, name: str, ledger: Ledger) -> Kept | None:
+        """None where there is one already."""
+        answer = await self._calls.post(self._collection, _body(name, ledger))
+        return None if answer.status == HTTPStatus.CONFLICT else _kept(name, answer)
+
+    async def write(self, name: str, ledger: Ledger, over: Kept, timeout_s: float = TIMEOUT_S) -> Kept | None:
+        """None where somebody else has written it meanwhile, or deleted it."""
+        body = _body(name, ledger, over.version)
+        answer = await self._calls.put(f"{self._collection}/{name}", body, timeout_s=timeout_s)
+        return None if answer.status in _OUTRUN else _kept(name, answer, ledger)
+
+    async def delete(self, name: str, over: Kept) -> None:
+        """Or leaves it to whoever has written it meanwhile."""
+        body = msgspec.json.encode({"preconditions": {"resourceVersion": over.version}})
+        answer = await self._calls.delete(f"{self._collection}/{name}", body)
+        if answer.status not in (HTTPStatus.OK, *_OUTRUN):
+            raise _refused(name, answer)
+
+
+class FollowedLedgers:
+    """Calls `saw` with each ledger by name as it changes, and with None when it is gone."""
+
+    def __init__(self, access: Access, namespace: str, saw: Callable[[str, Kept | None], None]) -> None:
+        self._saw = saw
+        self._there: set[str] = set()
+        collection = Collection(access, _collection(namespace), _ConfigMap)
+        self.following = Following(collection, listed=self._list, changed=self._change, name="ledgers")
+
+    def _list(self, found: Sequence[_ConfigMap | Undecodable]) -> None:
+        there = [each for each in found if isinstance(each, _ConfigMap)]
+        for name in self._there.difference(each.metadata.name for each in there):
+            self._drop(name)
+        for each in there:
+            self._put(each)
+
+    def _change(self, changes: Sequence[Change[_ConfigMap]]) -> None:
+        for change in changes:
+            if isinstance(change.object, Undecodable):
+                continue
+            if change.type == "DELETED":
+                self._drop(change.object.metadata.name)
+            else:
+                self._put(change.object)
+
+    def _put(self, found: _ConfigMap) -> None:
+        name = found.metadata.name
+        if name.startswith(LEDGER_PREFIXES):
+            self._there.add(name)
+            with suppress(LedgerError):  # whoever reads it is told
+                self._saw(name, _read(name, found))
+
+    def _drop(self, name: str) -> None:
+        if name in self._there:
+            self._there.remove(name)
+            self._saw(name, None)
+
+
+def _collection(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
+    data = {_KEY: msgspec.json.encode(ledger).decode()}
+    return msgspec.json.encode(_ConfigMap(_Metadata(name, version), data))
+
+
+def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
+    if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+        raise _refused(name, answer)
+    found = _CONFIG_MAP.decode(answer.body)
+    return _read(name, found) if written is None else Kept(written, found.metadata.resource_version)
+
+
+def _read(name: str, found: _ConfigMap) -> Kept:
+    try:
+        return Kept(_LEDGER.decode(found.data.get(_KEY, "")), found.metadata.resource_version)
+    except msgspec.MsgspecError as error:
+        what = f"ConfigMap {name} holds no ledger of Halfcard's: {error}; delete it, and it is made anew"
+        raise LedgerError(printable(what, _PROBLEM_CHARS)) from error
+
+
+def _refused(name: str, answer: Answer) -> LedgerError:
+    words = answer.message() or "without a word"
+    return LedgerError(printable(f"ledger {name}: the API server answered {answer.status}: {words}", _PROBLEM_CHARS))

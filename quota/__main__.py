@@ -1,0 +1,70 @@
+"""`python -m quota`: the quota service beside a real API server.
+
+Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from kube.access import AccessError, from_kubeconfig, from_service_account
+from serving.arguments import add_process_arguments
+from serving.lifecycle import Lifecycle, run
+from serving.log import Log
+from settings.file import settings_from
+from settings.installation import SettingsError
+
+from .process import QuotaService
+
+BAD_ARGUMENTS: Final = 2
+COULD_NOT_START: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    log = Log(form=arguments.log)
+    try:
+        settings = settings_from(arguments.settings)
+        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    except (SettingsError, AccessError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+
+    async def serve(lifecycle: Lifecycle) -> None:
+        service = QuotaService(
+            access,
+            settings.words(),
+            arguments.status,
+            instance=arguments.instance,
+            namespace=arguments.namespace,
+            log=log,
+        )
+        await service.run(lifecycle)
+
+    return COULD_NOT_START if run(serve, log=log) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m quota", description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    parser.add_argument(
+        "--instance", default=socket.gethostname(), metavar="NAME", help="this replica's name (default %(default)s)"
+    )
+    parser.add_argument(
+        "--namespace",
+        default=names.NAMESPACE,
+        metavar="NAME",
+        help="where the Lease and the ledgers are (default %(default)s)",
+    )
+    add_process_arguments(parser, status=f":{names.STATUS_PORT}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

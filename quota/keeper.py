@@ -1,0 +1,117 @@
+"""One ledger, kept by whoever leads.
+
+The law: nothing is written in an epoch that is not ours, and nothing is taken back from whoever may still be stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
+
+from halfcard.budgets import Budget
+from halfcard.ledger import Deposed, Entry, Ledger, fold, take_over, without
+from halfcard.promises import Promises
+from kube.calls import NoAnswerError
+from kube.ledgers import Kept, LedgerError, Ledgers
+
+_TRIES: Final = 20
+"""Many others write; each of them has to come to an end, too."""
+
+IsStored = Callable[[Entry, str], Awaitable[bool]]
+"""By a read of this moment: whether a pod of this name and uid is stored."""
+
+
+class Keeper:
+    """`budget` may change; `kept` is the ledger as it was seen last.
+
+    Attributes:
+        live: the stored pods that hold something, as they were folded last; None before the first time.
+    """
+
+    def __init__(self, ledgers: Ledgers, budget: Budget) -> None:
+        self.budget = budget
+        self.kept: Kept | None = None
+        self.live: Mapping[str, Entry] | None = None
+        self._ledgers = ledgers
+        self._epoch = -1
+        self._promises = Promises()
+
+    @property
+    def has_open(self) -> bool:
+        return self.kept is not None and bool(self.kept.ledger.open)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it promises something to pods that are stored, and so would count them twice."""
+        return self.kept is not None and not self.kept.ledger.open.keys().isdisjoint(self.live or ())
+
+    def saw(self, kept: Kept) -> None:
+        """What is watched may be older than what we wrote ourselves."""
+        if self.kept is None or int(kept.version) > int(self.kept.version):
+            self.kept = kept
+
+    async def take_over(self) -> None:
+        """Raises LedgerError and NoAnswerError."""
+        for _ in range(_TRIES):
+            kept = await self._ledgers.read(self.budget.ledger)
+            mine = take_over(kept.ledger if kept else Ledger({}), self.budget.uid)._replace(hard=self.budget.hard)
+            written = await (
+                self._ledgers.write(self.budget.ledger, mine, kept)
+                if kept
+                else self._ledgers.create(self.budget.ledger, mine)
+            )
+            if written is not None:
+                self.kept, self.live, self._epoch = written, None, mine.epoch
+                return
+        raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
+
+    async def fold(self, live: Mapping[str, Entry]) -> None:
+        """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError."""
+        known = self.live
+
+        def folded(ledger: Ledger) -> Ledger:
+            strangers = () if known is None else live.keys() - known.keys()
+            return fold(ledger, self._epoch, live, strangers)._replace(hard=self.budget.hard)
+
+        await self._change(folded)
+        self.live = live
+
+    async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
+        """One look at the promises that are open. Raises as `fold`."""
+        began = now()
+        try:
+            self.kept = await self._ledgers.read(self.budget.ledger)
+            opened = self.kept.ledger.open if self.kept else {}
+            sought = [uid for uid in self._promises.nearly_old() if uid in opened]
+            found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
+        except (LedgerError, NoAnswerError):
+            self._promises = self._promises.failed()
+            raise
+        stored = {uid for uid, there in zip(sought, found, strict=True) if there} | (self.live or {}).keys()
+        self._promises = self._promises.read(began, opened, stored)
+        if void := self._promises.void():
+            await self._change(lambda ledger: self._without(ledger, void))
+
+    async def clear_away(self) -> None:
+        """The ledger of a quota that is gone."""
+        if self.kept is not None and not self.kept.ledger.open:
+            await self._ledgers.delete(self.budget.ledger, self.kept)
+
+    def _without(self, ledger: Ledger, uids: Collection[str]) -> Ledger:
+        if ledger.epoch != self._epoch:
+            raise Deposed
+        return without(ledger, uids)
+
+    async def _change(self, change: Callable[[Ledger], Ledger]) -> None:
+        for _ in range(_TRIES):
+            kept = self.kept or await self._ledgers.read(self.budget.ledger)
+            if kept is None:
+                raise Deposed  # whoever deletes a ledger makes us count anew
+            after = change(kept.ledger)
+            if after == kept.ledger:
+                return
+            self.kept = await self._ledgers.write(self.budget.ledger, after, kept)
+            if self.kept is not None:
+                return
+        raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be written")

@@ -1,0 +1,166 @@
+"""All ledgers, kept by whoever leads as quotas, pods and promises come and go.
+
+The law: a ledger is taken over before the pods are listed that it is first counted from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+from halfcard.budgets import Budget, gone
+from halfcard.ledger import Deposed, Entry
+from kube.budget_source import BudgetSource
+from kube.calls import NoAnswerError
+from kube.ledgers import Kept, LedgerError, Ledgers
+from serving.log import Log
+
+from .keeper import IsStored, Keeper
+from .pods import ChargedPods
+
+_REST_S: Final = 0.2
+"""So that one ledger is folded at most five times a second, and who promises comes to write, too."""
+
+_AGAIN_S: Final = 1.0
+_LOOK_EVERY_S: Final = 3.0
+_AT_ONCE: Final = 16
+
+
+class Keeping:
+    """Made on the event loop; `run` and `expire` are its jobs, `take_over` begins a term.
+
+    Attributes:
+        keepers: by the names of their ledgers.
+        trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(
+        self, source: BudgetSource, pods: ChargedPods, ledgers: Ledgers, may_decide: Callable[[], bool], log: Log
+    ) -> None:
+        self.keepers: dict[str, Keeper] = {}
+        self.trouble = ""
+        self._source = source
+        self._pods = pods
+        self._ledgers = ledgers
+        self._may_decide = may_decide
+        self._log = log
+        self._seen: dict[str, Kept] = {}
+        self._due: set[str] = set()
+        self._stirred = asyncio.Event()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    # --- what is seen -------------------------------------------------------------------------------------------------
+
+    def quotas_changed(self) -> None:
+        """Or the labels of a namespace, by which one that is shared may concern others now."""
+        self._due |= {name for name, keeper in self.keepers.items() if not keeper.budget.namespace}
+        self._stirred.set()
+
+    def pods_changed(self, namespaces: Iterable[str]) -> None:
+        self._due |= {budget.ledger for namespace in namespaces for budget in self._source.of(namespace)}
+        self._stirred.set()
+
+    def ledger_changed(self, name: str, kept: Kept | None) -> None:
+        keeper = self.keepers.get(name)
+        if kept is None:
+            self._seen.pop(name, None)
+            self.keepers.pop(name, None)
+            self._stirred.set()
+            return
+        self._seen[name] = kept
+        if keeper is not None:
+            keeper.saw(kept)
+            if keeper.is_due:
+                self._due.add(name)
+                self._stirred.set()
+
+    # --- what is done -------------------------------------------------------------------------------------------------
+
+    async def take_over(self) -> None:
+        self.keepers.clear()
+        await self._adopt(self._missing())
+        self._log.event("leading", ledgers=len(self.keepers))
+
+    async def run(self) -> None:
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            if self._may_decide():
+                await self._settle()
+            await asyncio.sleep(_AGAIN_S if self.trouble else _REST_S)
+
+    async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if self._may_decide():
+                opened = [keeper for keeper in self.keepers.values() if keeper.has_open]
+                await self._each(opened, lambda keeper: keeper.expire(now, is_stored))
+                await self._clear_away()
+
+    async def _settle(self) -> None:
+        self.trouble = ""
+        self._follow_quotas()
+        if missing := self._missing():
+            await self._adopt(missing)
+        due, self._due = self._due, set()
+        await self._each([self.keepers[name] for name in due if name in self.keepers], self._fold)
+
+    def _follow_quotas(self) -> None:
+        budgets = {budget.ledger: budget for budget in self._source.budgets()}
+        for name, keeper in [*self.keepers.items()]:
+            budget = budgets.get(name) or gone(name)
+            if keeper.budget.uid != budget.uid and budget.uid:
+                del self.keepers[name]  # made anew under its name, and so is its ledger
+            elif keeper.budget != budget:
+                keeper.budget = budget
+                self._due.add(name)
+
+    def _missing(self) -> list[Budget]:
+        """Without a keeper yet: quotas, and ledgers that have outlived theirs."""
+        budgets = {name: gone(name) for name in self._seen} | {each.ledger: each for each in self._source.budgets()}
+        return [budget for name, budget in budgets.items() if name not in self.keepers]
+
+    async def _adopt(self, budgets: Sequence[Budget]) -> None:
+        new = [Keeper(self._ledgers, budget) for budget in budgets]
+        taken = await self._each(new, lambda keeper: keeper.take_over())
+        if taken:
+            await self._pods.following.refresh()
+        self.keepers |= {keeper.budget.ledger: keeper for keeper in taken}
+        await self._each(taken, self._fold)
+
+    async def _fold(self, keeper: Keeper) -> None:
+        await keeper.fold(self._live(keeper.budget))
+
+    def _live(self, budget: Budget) -> dict[str, Entry]:
+        there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
+        return self._pods.entries(budget, [each for each in there if budget in self._source.of(each)])
+
+    async def _clear_away(self) -> None:
+        """Ledgers of quotas that are gone, once nobody can come any more to whom they promise something."""
+        idle = [keeper for keeper in self.keepers.values() if not keeper.budget.uid and not keeper.has_open]
+        await self._each(idle, lambda keeper: keeper.clear_away())
+
+    async def _each(self, keepers: Sequence[Keeper], do: Callable[[Keeper], Awaitable[None]]) -> list[Keeper]:
+        """Those with whom it went well; the others are due again."""
+
+        async def one(keeper: Keeper) -> bool:
+            async with self._turns:
+                return await self._done(keeper, do)
+
+        went_well = await asyncio.gather(*[one(keeper) for keeper in keepers])
+        return [keeper for keeper, well in zip(keepers, went_well, strict=True) if well]
+
+    async def _done(self, keeper: Keeper, do: Callable[[Keeper], Awaitable[None]]) -> bool:
+        name = keeper.budget.ledger
+        try:
+            await do(keeper)
+        except Deposed:
+            self.keepers.pop(name, None)
+        except (LedgerError, NoAnswerError) as error:
+            self.trouble = str(error)
+            self._due.add(name)
+        else:
+            return True
+        self._stirred.set()
+        return False

@@ -1,0 +1,90 @@
+"""What the status of a quota says: how much is used of what, by whom, and whether that is too much. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from halfcard.budget_words import amount
+from halfcard.charges import COUNTED
+from halfcard.ledger import Entry, Ledger, over, used
+
+TOP: Final = 10
+_UNLIMITED: Final = "-"
+
+Status = dict[str, Any]
+
+
+def status_of(ledger: Ledger, live: Mapping[str, Entry]) -> Status:
+    """Amounts as `used/hard`, in the units in which they are written. `live` are the pods that hold something."""
+    found = used(ledger)
+    said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
+    return {
+        **said,
+        "pods": len(live),
+        "promised": len(ledger.open),
+        "late": len(ledger.late),
+        "holders": _holders(live),
+        "perLabel": _per_label(found, ledger),
+        "conditions": _conditions(ledger),
+    }
+
+
+def _limit(ledger: Ledger, key: str) -> str:
+    return amount(key, ledger.hard[key]) if key in ledger.hard else _UNLIMITED
+
+
+def _holders(live: Mapping[str, Entry]) -> list[dict[str, str]]:
+    """Those with most cores first, and of as many those with most memory."""
+    ranked = sorted(live.values(), key=lambda each: (_ranks(each), each.namespace, each.pod))
+    return [
+        {
+            "pod": f"{each.namespace}/{each.pod}",
+            **{key: amount(key, each.cost[key]) for key in COUNTED if key in each.cost},
+        }
+        for each in ranked[:TOP]
+    ]
+
+
+def _ranks(entry: Entry) -> Sequence[int]:
+    return tuple([-entry.cost.get(key, 0) for key in COUNTED])
+
+
+def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
+    """What each has of what is allowed to each, who has most of it first."""
+    shares = [(key, key.partition("=")[0]) for key in found if "=" in key]
+    limited = [(key, ledger.hard[rule]) for key, rule in shares if ledger.hard.get(rule) is not None]
+    limited.sort(key=lambda each: (-found[each[0]] / max(each[1], 1), each[0]))
+    return [{"key": key, "amount": f"{amount(key, found[key])}/{amount(key, hard)}"} for key, hard in limited[:TOP]]
+
+
+def _conditions(ledger: Ledger) -> list[dict[str, str]]:
+    excess = over(ledger)
+    told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess.items()))
+    exceeded = (
+        _condition("Exceeded", "True", "OverBy", f"over by {told}: pods that run stay, and new ones are refused")
+        if excess
+        else _condition("Exceeded", "False", "WithinLimits", "no more is used than allowed")
+    )
+    ready = (
+        _condition("Ready", "True", "Counted", "all pods are counted")
+        if ledger.is_ready
+        else _condition("Ready", "False", "NotCounted", "nobody has counted yet what is in use; new pods have to wait")
+    )
+    return [ready, exceeded]
+
+
+def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, str]:
+    return {"type": sort, "status": value, "reason": reason, "message": message}
+
+
+def since(status: Status, before: Status | None, now: str) -> Status:
+    """With the time of each condition's last change, which is that of before where it says the same."""
+    known = {each["type"]: each for each in (before or {}).get("conditions") or ()}
+
+    def timed(condition: dict[str, str]) -> dict[str, str]:
+        was = known.get(condition["type"], {})
+        same = was.get("status") == condition["status"] and "lastTransitionTime" in was
+        return {**condition, "lastTransitionTime": was["lastTransitionTime"] if same else now}
+
+    return {**status, "conditions": [timed(each) for each in status["conditions"]]}

@@ -1,0 +1,196 @@
+"""GpuQuotas on a real API server: what is promised, counted, refused and given back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from halfcard.ledger import used
+from tests.builders import pod
+
+from .cluster import Cluster
+from .installation import Installation
+from .manifests import complete, share, workload
+from .quota_service import QuotaService, quota, refusal
+
+
+@pytest.fixture(scope="module")
+def quotas() -> Iterator[QuotaService]:
+    """A cluster of its own: webhook and quota service, one replica each."""
+    with Cluster() as cluster:
+        webhook = Installation(cluster)
+        webhook.add_replica()
+        webhook.register()
+        service = QuotaService(webhook)
+        service.add_replica()
+        service.wait_led()
+        yield service
+
+
+@pytest.fixture
+def team(quotas: QuotaService, request: pytest.FixtureRequest) -> str:
+    return quotas.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
+
+
+def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaService, team: str) -> None:
+    ledger = quotas.allow(team, hard={"cores": 100, "memory": "20Gi"})
+    for name in "abc":
+        quotas.webhook.create(team, share(name)).must()
+    said = refusal(quotas.webhook.create(team, share("d")))
+    assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in said
+    assert "(20 more needed: 0.30 card asked, 0.10 card free)" in said
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
+    assert quotas.ledger(ledger).committed == {team: {"cores": 90, "memory": 15 * 1024, "shares": 3}}
+
+
+def test_room_that_a_deleted_pod_leaves_is_given_again(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cards": 1})
+    whole = complete(pod("whole").asks(core=100))
+    quotas.webhook.create(team, whole).must()
+    another = complete(pod("another").asks(core=100))
+    assert "cards=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in refusal(
+        quotas.webhook.create(team, another)
+    )
+    quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/whole", {"gracePeriodSeconds": 0}).must()
+    quotas.cluster.wait_until(lambda: quotas.webhook.create(team, another).ok, what="the room to be given again")
+
+
+def test_a_dry_run_is_judged_and_charges_nothing(quotas: QuotaService, team: str) -> None:
+    ledger = quotas.allow(team, hard={"shares": 1})
+    for _ in range(3):
+        quotas.webhook.create(team, share("dry"), dry_run=True).must()
+    assert used(quotas.ledger(ledger)) == {}
+    quotas.webhook.create(team, share("real")).must()
+    assert "shares=1" in refusal(quotas.webhook.create(team, share("dry"), dry_run=True))
+
+
+def test_pods_from_before_the_quota_are_counted_and_stay(quotas: QuotaService, team: str) -> None:
+    for name in "abc":
+        quotas.webhook.create(team, share(name)).must()
+    quotas.allow(team, hard={"cores": 60})
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "90/60", what="the status")
+    status = quotas.status(team)
+    exceeded = next(each for each in status["conditions"] if each["type"] == "Exceeded")
+    assert (exceeded["status"], exceeded["message"].split(":")[0]) == ("True", "over by cores=30")
+    assert "used: cores=90, limited: cores=60" in refusal(quotas.webhook.create(team, share("d")))
+    shown = quotas.webhook.kubectl(team, "get", "gpuquota").stdout.splitlines()
+    assert shown[0].split() == ["NAME", "CARDS", "SHARES", "CORES", "MEMORY", "AGE"]
+    assert shown[1].split()[:5] == ["gpu", "0/-", "3/-", "90/60", "15Gi/-"]
+
+
+def test_several_namespaces_share_one_budget(quotas: QuotaService, team: str) -> None:
+    other = quotas.cluster.create_namespace(f"{team}-other")
+    quotas.cluster.kubectl("label", "namespace", other, f"project={team}")
+    ledger = quotas.allow_together(
+        team,
+        hard={"cores": 60},
+        namespaces={"names": [team], "selector": {"matchLabels": {"project": team}}},
+    )
+    quotas.webhook.create(team, share("a")).must()
+    quotas.webhook.create(other, share("a")).must()
+    for namespace in (team, other):
+        assert f"exceeded quota: {team}, requested: cores=30" in refusal(quotas.webhook.create(namespace, share("b")))
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
+    assert quotas.ledger(ledger).committed.keys() == {team, other}
+
+
+def test_no_person_has_more_than_each_may_have(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 100}, perLabel={"key": "user", "hard": {"cores": 30}})
+
+    def of(user: str, name: str) -> dict[str, object]:
+        item = share(name)
+        item["metadata"]["labels"] = {"user": user}
+        return item
+
+    quotas.webhook.create(team, of("alice", "a")).must()
+    said = refusal(quotas.webhook.create(team, of("alice", "b")))
+    assert "requested: cores per user=alice=30, used: cores per user=alice=30, limited: cores per user=alice=30" in said
+    quotas.webhook.create(team, of("bob", "b")).must()
+    quotas.webhook.create(team, share("nobody")).must()
+    assert "cores=30, used: cores=90, limited: cores=100" in refusal(quotas.webhook.create(team, of("carol", "c")))
+
+
+def test_a_pod_that_another_budget_refuses_holds_nothing_of_the_first(quotas: QuotaService, team: str) -> None:
+    wide = quotas.allow(team, "a-wide", hard={"cores": 1000})
+    quotas.allow(team, "b-narrow", hard={"shares": 0})
+    said = refusal(quotas.webhook.create(team, share("a")))
+    assert f"exceeded quota: {team}/b-narrow, requested: shares=1, used: shares=0, limited: shares=0" in said
+    quotas.cluster.wait_until(lambda: used(quotas.ledger(wide)) == {}, what="the promise to be taken back", seconds=10)
+
+
+def test_a_promise_whose_pod_native_quota_refuses_is_taken_back(quotas: QuotaService, team: str) -> None:
+    """The API server counts last: by then the promise has been made, and nobody else tells us."""
+    ledger = quotas.allow(team, hard={"cores": 100})
+    native = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    assert quotas.webhook.kubectl(team, "create", "-f-", item=native).code == 0
+    quotas.cluster.wait_until(
+        lambda: "status" in quotas.webhook.get(team, "resourcequota", "none"), what="native quota to be counted"
+    )
+    assert "exceeded quota: none" in refusal(quotas.webhook.create(team, share("a")))
+    assert used(quotas.ledger(ledger))["cores"] == 30
+    quotas.cluster.wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="the promise to expire", seconds=120)
+
+
+def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"shares": 1})
+    assert quotas.webhook.kubectl(team, "create", "-f-", item=workload("ReplicaSet", "two", share("x"))).code == 0
+    quotas.webhook.kubectl(team, "scale", "rs/two", "--replicas=2")
+
+    def told() -> bool:
+        events = quotas.webhook.kubectl(team, "get", "events", "-o=json").stdout
+        messages = [each["message"] for each in json.loads(events)["items"] if each["reason"] == "FailedCreate"]
+        return any(f"exceeded quota: {team}/gpu, requested: shares=1" in message for message in messages)
+
+    quotas.cluster.wait_until(told, what="the event of the ReplicaSet")
+
+
+def test_a_quota_that_was_made_anew_counts_anew(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 30})
+    quotas.webhook.create(team, share("a")).must()
+    assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
+    quotas.cluster.wait_until(lambda: quotas.webhook.create(team, share("b")).ok, what="the quota to be gone")
+    quotas.allow(team, hard={"cores": 60})
+    assert "used: cores=60, limited: cores=60" in refusal(quotas.webhook.create(team, share("c")))
+
+
+def test_the_ledger_of_a_quota_that_is_gone_goes_too(quotas: QuotaService, team: str) -> None:
+    ledger = quotas.allow(team, hard={"cores": 30})
+    assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
+    path = f"/api/v1/namespaces/halfcard-system/configmaps/{ledger}"
+    quotas.cluster.wait_until(lambda: quotas.cluster.request("GET", path).status == 404, what="the ledger to go")
+
+
+NONSENSE = {
+    "nothing is allowed": ({}, "a quota allows something"),
+    "less than none": ({"hard": {"cores": -1}}, "greater than or equal to 0"),
+    "no amount": ({"hard": {"memory": "lots"}}, "an amount such as 64Gi"),
+    "less memory than none": ({"hard": {"memory": "-1Gi"}}, "not below 0"),
+    "half a card in whole cards": ({"hard": {"cards": 0.5}}, "must be of type integer"),
+    "an empty list": ({"hard": {}}, "at least 1 properties"),
+}
+
+
+@pytest.mark.parametrize(("spec", "words"), NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_is_refused_by_the_api_server(
+    quotas: QuotaService, team: str, spec: dict[str, object], words: str
+) -> None:
+    done = quotas.webhook.kubectl(team, "create", "-f-", item=quota("odd", spec, team))
+    assert done.code == 1 and words in done.stderr
+
+
+def test_a_shared_quota_says_whom_it_concerns(quotas: QuotaService) -> None:
+    done = quotas.webhook.kubectl("default", "create", "-f-", item=quota("odd", {"hard": {"cores": 1}}))
+    assert done.code == 1 and "namespaces says whom it concerns" in done.stderr
+
+
+def test_tenants_may_neither_see_nor_write_ledgers(quotas: QuotaService, team: str) -> None:
+    alice = quotas.cluster.tenant(team, "alice")
+    answer = quotas.cluster.request("GET", "/api/v1/namespaces/halfcard-system/configmaps", user=alice)
+    assert answer.status == 403

@@ -1,0 +1,130 @@
+"""Quota objects: whom they concern and what they count; and what people are told of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from halfcard.budget_words import exceeded
+from halfcard.budgets import Budget, OddBudget, concerning, gone, read_budget
+from halfcard.ledger import Shortage
+
+
+def own(spec: dict[str, Any], name: str = "gpu", namespace: str = "team") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"}, "spec": spec}
+
+
+def shared(spec: dict[str, Any], name: str = "all") -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": spec}
+
+
+def budget(obj: dict[str, Any]) -> Budget:
+    found = read_budget(obj)
+    assert isinstance(found, Budget), found
+    return found
+
+
+def test_what_is_allowed_is_read_in_the_units_of_a_ledger() -> None:
+    found = budget(own({"hard": {"cores": 150, "memory": "1.5Gi", "cards": 2, "shares": 0}}))
+    assert found.hard == {"cores": 150, "memory": 1536, "cards": 2, "shares": 0}
+    assert (found.title, found.kind, found.ledger) == ("team/gpu", "GpuQuota", "gpuquota.team.gpu")
+    assert budget(own({"hard": {"memory": 2**21}})).hard == {"memory": 2}
+
+
+def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
+    found = budget(own({"hard": {"cores": 100}, "perLabel": {"key": "user", "hard": {"cores": 50}}}))
+    assert found.hard == {"cores": 100, "cores per user": 50}
+    charge = {"cores": 30, "shares": 1}
+    assert found.cost(charge, {"user": "alice"}) == {
+        "cores": 30,
+        "shares": 1,
+        "cores per user=alice": 30,
+        "shares per user=alice": 1,
+    }
+    assert found.cost(charge, {})["cores per user="] == 30
+
+
+CONCERNED: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {
+    "by name": ({"names": ["a", "c"]}, {"a", "c"}),
+    "by label": ({"selector": {"matchLabels": {"tier": "gold"}}}, {"b"}),
+    "both": ({"names": ["a"], "selector": {"matchLabels": {"tier": "gold"}}}, {"a", "b"}),
+    "all": ({"selector": {}}, {"a", "b", "c"}),
+    "in": (
+        {"selector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["gold", "tin"]}]}},
+        {"b", "c"},
+    ),
+    "not in": (
+        {"selector": {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["tin"]}]}},
+        {"a", "b"},
+    ),
+    "exists": ({"selector": {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}}, {"b", "c"}),
+    "does not exist": ({"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}, {"a"}),
+    "nobody": ({}, set()),
+}
+NAMESPACES: Final = {"a": {}, "b": {"tier": "gold"}, "c": {"tier": "tin"}}
+
+
+@pytest.mark.parametrize(("namespaces", "concerned"), CONCERNED.values(), ids=CONCERNED)
+def test_a_shared_quota_concerns_namespaces_by_name_and_label(namespaces: dict[str, Any], concerned: set[str]) -> None:
+    found = budget(shared({"hard": {"cores": 1}, "namespaces": namespaces}))
+    assert {name for name, labels in NAMESPACES.items() if found.concerns(name, labels)} == concerned
+
+
+def test_an_own_quota_concerns_its_namespace_alone_whatever_it_says() -> None:
+    found = budget(own({"hard": {"cores": 1}, "namespaces": {"selector": {}}}))
+    assert found.concerns("team", {}) and not found.concerns("other", {})
+
+
+def test_ledgers_are_always_written_in_one_order() -> None:
+    everybody = {"hard": {"cores": 1}, "namespaces": {"selector": {}}}
+    budgets = [
+        budget(own({"hard": {"cores": 1}}, "b")),
+        budget(shared(everybody)),
+        budget(own({"hard": {"cores": 1}}, "a")),
+    ]
+    names = [each.ledger for each in concerning(budgets, "team", {})]
+    assert names == ["clustergpuquota.all", "gpuquota.team.a", "gpuquota.team.b"]
+    assert [each.title for each in concerning(budgets, "other", {})] == ["all"]
+
+
+ODD: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "memory": (own({"hard": {"memory": "lots"}}), "team/gpu limits nothing: spec.hard.memory: got 'lots'"),
+    "cores": (own({"hard": {"cores": "many"}}), "Expected `int"),
+    "operator": (
+        shared({"namespaces": {"selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}}),
+        "all limits nothing: Invalid enum value 'Like'",
+    ),
+    "spec": (own([]), "team/gpu limits nothing: Expected `object`"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize(("obj", "words"), ODD.values(), ids=ODD)
+def test_an_odd_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: str) -> None:
+    found = read_budget(obj)
+    assert isinstance(found, OddBudget)
+    assert words in str(found)
+
+
+@pytest.mark.parametrize("ledger", ["gpuquota.team.gpu", "gpuquota.team.gpu.v2", "clustergpuquota.all.v2"])
+def test_what_stands_for_a_quota_that_is_gone_has_its_ledger_and_nothing_else(ledger: str) -> None:
+    assert gone(ledger).ledger == ledger
+    assert not gone(ledger).hard and not gone(ledger).uid and not gone(ledger).concerns("other", {})
+
+
+def test_a_refusal_has_the_shape_that_people_know_and_says_what_is_missing() -> None:
+    assert exceeded("team/gpu", [Shortage("cores", 30, 80, 100)]) == (
+        "exceeded quota: team/gpu, requested: cores=30, used: cores=80, limited: cores=100 "
+        "(10 more needed: 0.30 card asked, 0.20 card free)"
+    )
+    told = exceeded("all", [Shortage("memory", 5120, 62 * 1024, 64 * 1024), Shortage("cards per user=al", 1, 2, 2)])
+    assert told == (
+        "exceeded quota: all, requested: memory=5Gi,cards per user=al=1, used: memory=62Gi,cards per user=al=2, "
+        "limited: memory=64Gi,cards per user=al=2 "
+        "(3Gi more needed: 5 GiB asked, 2 GiB free; 1 more needed: 1 whole card asked, 0 whole cards free)"
+    )
+
+
+def test_a_refusal_fits_into_an_event_whatever_stands_in_a_label() -> None:
+    told = exceeded("team/gpu", [Shortage(f"cores per user={'x' * 500}", 1, 1, 1)] * 9)
+    assert len(told.encode()) <= 900

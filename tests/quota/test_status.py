@@ -1,0 +1,70 @@
+"""What `kubectl get gpuquota` and `kubectl describe` show."""
+
+from __future__ import annotations
+
+from halfcard.ledger import Entry, Ledger
+from quota.status import TOP, since, status_of
+
+LIVE = {
+    "u": Entry("team", "train", {"cores": 200, "cards": 2}),
+    "v": Entry("team", "note", {"cores": 30, "memory": 5120, "shares": 1, "cores per user=alice": 30}),
+}
+LEDGER = Ledger(
+    {"cores": 400, "memory": 65536, "cores per user": 30},
+    is_ready=True,
+    committed={"team": {"cores": 230, "cards": 2, "memory": 5120, "shares": 1, "cores per user=alice": 30}},
+)
+
+
+def test_amounts_are_used_of_allowed_in_the_units_of_the_manifest() -> None:
+    status = status_of(LEDGER, LIVE)
+    assert {key: status[key] for key in ("cores", "memory", "cards", "shares", "pods", "promised", "late")} == {
+        "cores": "230/400",
+        "memory": "5Gi/64Gi",
+        "cards": "2/-",
+        "shares": "1/-",
+        "pods": 2,
+        "promised": 0,
+        "late": 0,
+    }
+    assert status["holders"] == [
+        {"pod": "team/train", "cores": "200", "cards": "2"},
+        {"pod": "team/note", "cores": "30", "memory": "5Gi", "shares": "1"},
+    ]
+    assert status["perLabel"] == [{"key": "cores per user=alice", "amount": "30/30"}]
+
+
+def test_what_is_promised_counts_as_used() -> None:
+    promised = LEDGER._replace(open={"w": Entry("team", "new", {"cores": 100})})
+    status = status_of(promised, LIVE)
+    assert (status["cores"], status["promised"]) == ("330/400", 1)
+
+
+def test_only_those_with_most_are_named() -> None:
+    many = {f"u{at}": Entry("team", f"p{at:02}", {"cores": at}) for at in range(50)}
+    names = [each["pod"] for each in status_of(LEDGER, many)["holders"]]
+    assert names == [f"team/p{at}" for at in range(49, 49 - TOP, -1)]
+
+
+def conditions(ledger: Ledger) -> dict[str, tuple[str, str]]:
+    return {each["type"]: (each["status"], each["message"]) for each in status_of(ledger, {})["conditions"]}
+
+
+def test_conditions_say_whether_it_counts_and_by_how_much_it_is_exceeded() -> None:
+    assert conditions(LEDGER)["Ready"][0] == "True" and conditions(LEDGER)["Exceeded"][0] == "False"
+    lowered = conditions(LEDGER._replace(hard={"cores": 200, "memory": 4096}))
+    assert lowered["Exceeded"] == (
+        "True",
+        "over by cores=30, memory=1Gi: pods that run stay, and new ones are refused",
+    )
+    assert conditions(LEDGER._replace(is_ready=False))["Ready"][0] == "False"
+
+
+def test_a_condition_keeps_the_time_of_its_last_change() -> None:
+    first = since(status_of(LEDGER, {}), None, "t1")
+    assert {each["lastTransitionTime"] for each in first["conditions"]} == {"t1"}
+    later = since(status_of(LEDGER._replace(hard={"cores": 1}), {}), first, "t2")
+    assert {each["type"]: each["lastTransitionTime"] for each in later["conditions"]} == {
+        "Ready": "t1",
+        "Exceeded": "t2",
+    }
