@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         installation = Installation(cluster, exempt=[CONSTANT, NOBODY])
         installation.add_replica()
         installation.register()
-        _install_constant(cluster, installation.registration())
+        install_constant(cluster, installation.registration())
         for name in ("kube-scheduler", "kube-controller-manager"):
             cluster.components[name].pause()  # what they do with pods is not what is measured
         turns = list(_turns(cluster, arguments.pairs, arguments.pods))
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _install_constant(cluster: Cluster, shipped: str) -> None:
+def install_constant(cluster: Cluster, shipped: str) -> None:
     """The shipped registration of pods, led to another service and one namespace."""
     host = cluster.network.host_address
     port, folder = free_port(host), cluster.folder / "constant-tls"
@@ -114,7 +114,7 @@ def _turns(cluster: Cluster, pairs: int, pods: int) -> Iterator[Turn]:
     numbers = itertools.count()
     order = [OURS, CONSTANT, NOBODY]
     for turn in range(pairs + 1):
-        rates = {name: _rate(cluster, name, numbers, pods=pods if turn else pods // 3) for name in order}
+        rates = {name: rate(cluster, name, numbers, pods=pods if turn else pods // 3) for name in order}
         order.reverse()
         if turn:
             yield _told(Turn(rates[OURS], rates[CONSTANT], rates[NOBODY]), turn, pairs)
@@ -126,11 +126,14 @@ def _told(turn: Turn, number: int, of: int) -> Turn:
     return turn
 
 
-def _rate(cluster: Cluster, namespace: str, numbers: Iterator[int], *, pods: int) -> float:
+def rate(
+    cluster: Cluster, namespace: str, numbers: Iterator[int], *, pods: int, connections: int = _CONNECTIONS
+) -> float:
+    """Pods created per second."""
     bodies = [_body(f"p{next(numbers)}") for _ in range(pods)]
-    parts = [bodies[start::_CONNECTIONS] for start in range(_CONNECTIONS)]
+    parts = [bodies[start::connections] for start in range(connections)]
     path = f"/api/v1/namespaces/{namespace}/pods"
-    with ThreadPoolExecutor(_CONNECTIONS) as threads:
+    with ThreadPoolExecutor(connections) as threads:
         begin = time.perf_counter()
         list(threads.map(lambda part: _create(cluster, path, part), parts))
         return pods / (time.perf_counter() - begin)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import halfcard
 
-from . import demo, dev, explain, inspect, review, serve, simulate, top, webhooks
+from . import demo, dev, explain, inspect, quota, review, serve, simulate, top, webhooks
 from .exits import EXIT_OK
 
 
@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
         ("inspect", inspect, "show which cards are there, what is given away of them, and to whom"),
         ("explain", explain, "say why a pod is where it is, or what is in its way"),
         ("top", top, "show who uses what of the cards now, as the nodes' agents see it"),
+        ("quota", quota, "show what a namespace may have of cards, what it has, and who holds it"),
         ("simulate", simulate, "replay a workload through the same placement, and see what it comes to"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
         ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),

@@ -60,10 +60,11 @@ class Announcing:
         self.trouble = ""
         self.left: tuple[str, ...] = ()
 
-    def saw(self, node: Mapping[str, Any] | None) -> None:
+    def saw(self, node: Mapping[str, Any] | None, *, is_news: bool = True) -> None:
         """The node object as it stands; None where there is none."""
         self._take(node)
-        self._stirred.set()
+        if is_news:
+            self._stirred.set()
 
     def _take(self, node: Mapping[str, Any] | None) -> None:
         """The answer to a PATCH and what is watched pass each other."""

@@ -40,6 +40,7 @@ from .kubelet.pod_resources import PodResources
 from .meter import Meter
 from .metered_desk import MeteredDesk
 from .metrics import Metrics
+from .node_news import news
 from .nvidia_cdi import NvidiaDescriptions
 from .offering import Offering
 from .place import Agreed, Place
@@ -66,6 +67,7 @@ class Agent:
         self._pods = NodePods(access, place.node, agreed.dialects, self._pods_changed)
         self._node = Watched(access, "/api/v1/nodes", place.node, self._node_changed)
         self._config = self._watched_config(access)
+        self._node_news: object = None
         self._books = Books(
             place.node, agreed, cards=self._cards, pods=self._pods, node=self._node, config=self._config
         )
@@ -134,8 +136,11 @@ class Agent:
         self._failed &= {facts.uid for _, facts in self._pods}
 
     def _node_changed(self) -> None:
-        self._announcing.saw(self._node.object)
-        self._stale.set()
+        found = news(self._node.object)
+        self._announcing.saw(self._node.object, is_news=found != self._node_news)
+        if found != self._node_news:
+            self._node_news = found
+            self._stale.set()
 
     def _following(self) -> list[Following[Any]]:
         watched = (self._node, self._config) if self._config is not None else (self._node,)

@@ -179,6 +179,14 @@ def _of_each(key: str, label: str) -> str:
     return f"{key} per {label}"
 
 
+def read_amounts(written: Mapping[str, str]) -> Amounts:
+    """As people write them. Raises ValueError for what is no amount, and for what nobody counts."""
+    found = {key: _mib(text) if key == MEMORY else int(text) for key, text in written.items()}
+    if strange := found.keys() - {CORES, MEMORY, CARDS, SHARES}:
+        raise ValueError(f"unknown {', '.join(sorted(strange))}")
+    return {key: amount for key, amount in found.items() if amount is not None}
+
+
 def _mib(amount: str | int | None) -> int | None:
     """Rounded down: a budget of half a MiB allows none."""
     if amount is None:

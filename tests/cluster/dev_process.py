@@ -28,6 +28,7 @@ from .extension import Extension
 from .gpu_nodes import GpuNodes
 from .installation import Installation, Replica
 from .plain_installation import PlainInstallation
+from .quota_service import QuotaService
 from .supervisor import COMPONENTS
 
 NODES: Final = (
@@ -50,15 +51,18 @@ class _Development:
         with Cluster(in_namespace=isolated) as cluster:
             self._tell(f"adding {sum(row.count for row in NODES)} nodes with GPUs, minded by kwok")
             cluster.add_gpu_nodes(NODES)
-            self._tell("installing Halfcard: namespace, RBAC, admission webhook")
+            self._tell("installing Halfcard: namespace, quotas, RBAC, admission webhook, quota service")
             installation = Installation(cluster) if isolated else PlainInstallation(cluster)
             installation.add_replica()
             installation.register()
+            quotas = QuotaService(installation)
+            quotas.add_replica()
             self._tell("installing Halfcard: scheduler extender, and kube-scheduler anew, which asks it")
             with Extension(cluster) as extension, ExitStack() as stack:
                 _schedule_by(extension)
                 found = self._add_node(cluster, stack)
-                self._publish(cluster, [*installation.replicas, *extension.replicas], found)
+                replicas = [*installation.replicas, *quotas.replicas, *extension.replicas]
+                self._publish(cluster, replicas, found)
                 signal.pause()
 
     def _add_node(self, cluster: Cluster, stack: ExitStack) -> DevelopmentNode | str:

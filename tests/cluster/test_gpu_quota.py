@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cli.__main__ import main as halfcard
 from halfcard.ledger import used
 from tests.builders import pod
 
@@ -165,6 +168,57 @@ def test_the_ledger_of_a_quota_that_is_gone_goes_too(quotas: QuotaService, team:
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
     path = f"/api/v1/namespaces/halfcard-system/configmaps/{ledger}"
     quotas.cluster.wait_until(lambda: quotas.cluster.request("GET", path).status == 404, what="the ledger to go")
+
+
+def test_people_of_a_namespace_are_told_what_they_have_and_whether_a_pod_would_fit(
+    quotas: QuotaService, team: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quotas.allow(team, hard={"cores": 100, "memory": "10Gi"})
+    quotas.webhook.create(team, share("notebook")).must()
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("pods") == 1, what="the pod to be counted")
+    alice = quotas.cluster.tenant(team, "alice")
+
+    def explain(*arguments: str) -> tuple[int, str]:
+        code = halfcard(["quota", "explain", team, "--kubeconfig", str(alice.kubeconfig), *arguments])
+        return code, capsys.readouterr().out
+
+    quotas.cluster.wait_until(lambda: explain()[0] == 0, what="the rights of those who view to be aggregated")
+    code, told = explain("--pod", "cores=30,memory=6Gi,shares=1")
+    assert code == 1
+    assert [line.split() for line in told.splitlines()[:6]] == [
+        ["GpuQuota", f"{team}/gpu"],
+        ["USED", "ALLOWED", "FREE"],
+        ["cores", "30", "100", "70"],
+        ["memory", "5Gi", "10Gi", "5Gi"],
+        ["cards", "0", "-", "-"],
+        ["shares", "1", "-", "-"],
+    ]
+    assert f"{team}/notebook holds cores=30 memory=5Gi shares=1" in told
+    assert "quotas that it shares with other namespaces are not shown" in " ".join(told.split())
+    assert f"a pod like this would be refused: exceeded quota: {team}/gpu, requested: memory=6Gi" in " ".join(
+        told.split()
+    )
+    assert max(map(len, told.splitlines())) <= 100
+    code, told = explain("--pod", "cores=30", "-o", "json")
+    assert code == 0 and json.loads(told)["quotas"][0]["free"] == {"cores": 70, "memory": 5120}
+
+
+def test_the_quotas_of_the_page_do_what_it_shows(quotas: QuotaService) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "quota.md").read_text()
+    team = quotas.cluster.create_namespace("team-a")
+    for manifest in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL):
+        done = quotas.cluster.kubectl("apply", "-f-", stdin=manifest)
+        assert done.code == 0, done.stderr
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "0/800", what="the quota to be counted")
+    for name in "abc":
+        item = share(name)
+        item["metadata"]["labels"] = {"team.example/user": name}
+        quotas.cluster.wait_until(lambda each=item: quotas.webhook.create(team, each).ok, what=name)  # type: ignore[misc]
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("pods") == 3, what="the pods to be counted")
+    shown = re.search(r"(NAME +CARDS.*?)\n(gpu .*?)\n", page)
+    assert shown is not None
+    lines = quotas.webhook.kubectl(team, "get", "gpuquota").stdout.splitlines()
+    assert [line.split()[:5] for line in lines] == [line.split()[:5] for line in shown.groups()]
 
 
 NONSENSE = {

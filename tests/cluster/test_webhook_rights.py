@@ -16,6 +16,7 @@ from .users import User
 
 _RBAC: Final = Path(__file__).parents[2] / "deploy" / "rbac"
 _EVERYWHERE: Final = "--all-namespaces"
+_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
 def may(webhook: Installation, user: User, verb: str, what: str, where: str = _EVERYWHERE) -> bool:
@@ -29,6 +30,17 @@ def may(webhook: Installation, user: User, verb: str, what: str, where: str = _E
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
     assert may(webhook, webhook.account, verb, "nodes")
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+@pytest.mark.parametrize("what", ["namespaces", "gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"])
+def test_it_follows_the_quotas(webhook: Installation, verb: str, what: str) -> None:
+    assert may(webhook, webhook.account, verb, what)
+
+
+def test_it_reads_and_writes_ledgers_and_makes_none(webhook: Installation) -> None:
+    home = f"--namespace={names.NAMESPACE}"
+    assert [verb for verb in _VERBS if may(webhook, webhook.account, verb, "configmaps", home)] == ["get", "update"]
 
 
 @pytest.mark.parametrize(
@@ -166,3 +178,17 @@ def test_every_account_that_is_shipped_lives_in_halfcards_namespace() -> None:
 def test_our_accounts_are_the_users_whom_admission_trusts(webhook: Installation) -> None:
     assert {webhook.extender.name, webhook.agent.name} == names.OWN_USERS
     assert names.EXTENDER_SERVICE in {item["metadata"]["name"] for item in shipped()}
+
+
+# --- quota ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_quota_service_reads_pods_keeps_ledgers_and_writes_statuses_alone(webhook: Installation) -> None:
+    quota = webhook.cluster.service_account(names.NAMESPACE, names.QUOTA_SERVICE)
+    home = f"--namespace={names.NAMESPACE}"
+    assert [verb for verb in _VERBS if may(webhook, quota, verb, "pods")] == ["get", "list", "watch"]
+    assert [verb for verb in _VERBS if may(webhook, quota, verb, "configmaps")] == []
+    assert "patch" not in [verb for verb in _VERBS if may(webhook, quota, verb, "configmaps", home)]
+    for what in ("gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"):
+        assert [verb for verb in _VERBS if may(webhook, quota, verb, what)] == ["get", "list", "watch"]
+        assert [verb for verb in _VERBS if may(webhook, quota, verb, f"{what} --subresource=status")] == ["patch"]

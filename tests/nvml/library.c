@@ -503,7 +503,7 @@ int nvmlDeviceGetProcessUtilization(Device *device, Sample *samples, unsigned *c
 #define SINGLE_BIT_ECC 1ULL
 #define DOUBLE_BIT_ECC 2ULL
 #define XID 8ULL
-#define LOOK_EVERY_US 25000
+#define LOOK_EVERY_US 100000
 
 typedef struct {
     Device *device;

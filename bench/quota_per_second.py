@@ -1,0 +1,156 @@
+"""`python -m bench.quota_per_second`: GPU pods created per second against one GpuQuota, beside native quota.
+
+Two namespaces of one cluster: one judged by three replicas of Halfcard's webhook that share one ledger, one by
+webhooks that say yes to everything and a ResourceQuota. The same pods are created in both in turn, and the median of
+the pairs' ratios counts. Then a thousand namespaces get a quota each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from tests.cluster.cluster import Cluster
+from tests.cluster.installation import Installation, Replica
+from tests.cluster.quota_service import QuotaService, path_of, quota
+
+from .figures import Figure, Part, table, write_json
+from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, rate
+from .servers import ROOT
+
+_OUT: Final = ROOT / "bench" / "out" / "quota_per_second.json"
+_PAIRS: Final = 5
+_PODS: Final = 1000
+_CONNECTIONS: Final = 16
+_REPLICAS: Final = 3
+_TARGET: Final = 0.7
+_ROOM: Final = 10**8
+_MANY: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Pods per second."""
+
+    ledger: float
+    native: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    with Cluster() as cluster:
+        service = _prepare(cluster)
+        pairs = list(_pairs(cluster, arguments.pairs, arguments.pods))
+        parts = [_rates(pairs, arguments.pods), _many(service)]
+    print(table(parts))
+    write_json(parts, arguments.json)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.quota_per_second", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=_PAIRS, metavar="N", help="default %(default)s")
+    parser.add_argument("--pods", type=int, default=_PODS, metavar="N", help="per namespace and turn, %(default)s")
+    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
+    return parser
+
+
+def _prepare(cluster: Cluster) -> QuotaService:
+    for name in (OURS, CONSTANT):
+        cluster.create_namespace(name)
+    webhook = Installation(cluster, exempt=[CONSTANT, NOBODY])
+    for _ in range(_REPLICAS):
+        webhook.add_replica()
+    webhook.register()
+    install_constant(cluster, webhook.registration())
+    service = QuotaService(webhook)
+    service.add_replica()
+    service.wait_led()
+    service.allow(OURS, hard={"cores": _ROOM})
+    native = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpu"}}
+    native["spec"] = {"hard": {f"requests.{names.VCUDA_CORE}": str(_ROOM)}}
+    done = cluster.kubectl("-n", CONSTANT, "create", "-f-", stdin=json.dumps(native))
+    assert done.code == 0, done.stderr
+    cluster.components["kube-scheduler"].pause()  # what it does with pods is not what is measured
+    return service
+
+
+def _pairs(cluster: Cluster, count: int, pods: int) -> Iterator[Pair]:
+    """The first is not counted; who begins changes from pair to pair."""
+    numbers, order = itertools.count(), [OURS, CONSTANT]
+    for turn in range(count + 1):
+        created = pods if turn else pods // 3
+        rates = {name: rate(cluster, name, numbers, pods=created, connections=_CONNECTIONS) for name in order}
+        order.reverse()
+        if turn:
+            print(f"pair {turn} of {count}: {rates[OURS]:.0f}, {rates[CONSTANT]:.0f} pods/s", file=sys.stderr)
+            yield Pair(rates[OURS], rates[CONSTANT])
+
+
+def _rates(pairs: Sequence[Pair], pods: int) -> Part:
+    ratio = statistics.median(pair.ledger / pair.native for pair in pairs)
+    figures = [
+        Figure(
+            "pods created per second against one GpuQuota", statistics.median(p.ledger for p in pairs), "/s", digits=0
+        ),
+        Figure(
+            "... against a ResourceQuota, webhooks say yes", statistics.median(p.native for p in pairs), "/s", digits=0
+        ),
+        Figure("GpuQuota to ResourceQuota, median of the pairs", ratio, "times"),
+    ]
+    notes = [
+        f"target: >= {_TARGET}: {'met' if ratio >= _TARGET else 'MISSED'}",
+        f"{len(pairs)} pairs of {pods} pods on {_CONNECTIONS} connections, {_REPLICAS} replicas of the webhook",
+    ]
+    return Part("Pods against one budget, on a real API server", figures, notes)
+
+
+def _many(service: QuotaService) -> Part:
+    """How long new replicas take to know, and to lead, where every namespace has a quota."""
+    print(f"{_MANY} namespaces with a quota each", file=sys.stderr)
+    with ThreadPoolExecutor(_CONNECTIONS) as threads:
+        list(threads.map(lambda number: _namespace(service.cluster, number), range(_MANY)))
+    began = time.perf_counter()
+    webhook = service.webhook.start_replica()
+    known = time.perf_counter() - began
+    for replica in [*service.replicas]:
+        replica.program.terminate()
+        service.replicas.remove(replica)
+    began = time.perf_counter()
+    leader = service.add_replica()
+    service.wait_led()
+    led = time.perf_counter() - began
+    figures = [
+        Figure("a replica of the webhook is ready after", known, "s"),
+        Figure("... and holds", _resident_mb(webhook), "MB", None, 1),
+        Figure("the quota service leads after", led, "s"),
+        Figure("... and holds", _resident_mb(leader), "MB", None, 1),
+    ]
+    return Part(f"{_MANY:,} namespaces with a quota each", figures)
+
+
+def _namespace(cluster: Cluster, number: int) -> None:
+    name = f"many-{number:04}"
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}}).must()
+    item = quota("gpu", {"hard": {"cores": 100}}, name)
+    cluster.request("POST", path_of(item).rpartition("/")[0], item).must()
+
+
+def _resident_mb(replica: Replica) -> float:
+    status = Path(f"/proc/{replica.program.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""Promises of one ledger, over a real connection: many at once, lost answers, writers that come between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+import uvloop
+
+from admission.ledger_desk import LedgerDesk
+from halfcard.ledger import Busy, Entry, Full, Ledger, fold, take_over, used
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.ledgers import Ledgers
+from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
+
+NAME: Final = "gpuquota.team.gpu"
+OF: Final = "uid-of-the-quota"
+READY: Final = fold(take_over(Ledger({"cores": 100}), OF), 1, {})
+
+
+def entry(cores: int = 10) -> Entry:
+    return Entry("team", "p", {"cores": cores})
+
+
+@dataclass
+class Place:
+    server: LedgerServer
+    calls: ApiCalls
+
+    def desk(self) -> LedgerDesk:
+        """Of another replica."""
+        return LedgerDesk(Ledgers(self.calls, NAMESPACE), NAME, time.monotonic)
+
+    def open(self) -> set[str]:
+        return set(self.server.ledger(NAME).open)
+
+
+Story = Callable[[Place], Awaitable[None]]
+
+
+def tell(story: Story) -> None:
+    async def run() -> None:
+        with serving_ledgers() as server:
+            server.put(NAME, READY)
+            calls = ApiCalls(Access("127.0.0.1", server.port))
+            try:
+                await story(Place(server, calls))
+            finally:
+                calls.close()
+
+    uvloop.run(run())
+
+
+def test_who_is_promised_something_stands_in_the_ledger_before_he_is_told() -> None:
+    async def story(place: Place) -> None:
+        assert await place.desk().promise("u", entry(), OF) is True
+        assert place.open() == {"u"}
+
+    tell(story)
+
+
+def test_all_who_come_while_a_write_is_under_way_share_the_next() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        place.server.faults = ["held"]
+        first = asyncio.create_task(desk.promise("first", entry(1), OF))
+        await asyncio.to_thread(place.server.held.wait, 10)
+        others = [asyncio.create_task(desk.promise(f"u{at}", entry(1), OF)) for at in range(50)]
+        await asyncio.sleep(0)
+        place.server.release.set()
+        await asyncio.gather(first, *others)
+        assert len(place.open()) == 51 and place.server.writes() == 2
+
+    tell(story)
+
+
+def test_of_a_crowd_on_several_replicas_as_many_pass_as_there_is_room_for() -> None:
+    async def story(place: Place) -> None:
+        desks = [place.desk() for _ in range(3)]
+        asks = [desks[at % 3].promise(f"u{at}", entry(), OF) for at in range(60)]
+        answers = await asyncio.gather(*asks, return_exceptions=True)
+        assert sum(answer is True for answer in answers) == 10
+        assert sum(isinstance(answer, Full) for answer in answers) == 50
+        assert used(place.server.ledger(NAME)) == {"cores": 100}
+
+    tell(story)
+
+
+def test_nobody_is_refused_on_what_was_read_before_he_came() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        await desk.promise("u", entry(100), OF)
+        with pytest.raises(Full):
+            await desk.promise("v", entry(), OF)
+        place.server.put(NAME, READY)
+        assert await desk.promise("v", entry(), OF)
+
+    tell(story)
+
+
+def test_a_writer_that_comes_between_costs_another_round_and_nothing_else() -> None:
+    async def story(place: Place) -> None:
+        place.server.faults = ["outrun", "outrun"]
+        assert await place.desk().promise("u", entry(), OF) is True
+        assert place.open() == {"u"}
+
+    tell(story)
+
+
+def test_a_promise_whose_answer_was_lost_is_found_and_is_not_known_to_be_our_own() -> None:
+    async def story(place: Place) -> None:
+        place.server.faults = ["unanswered"]
+        assert await place.desk().promise("u", entry(), OF) is False
+        assert place.open() == {"u"}
+
+    tell(story)
+
+
+def test_a_write_that_was_not_heard_is_written_again() -> None:
+    async def story(place: Place) -> None:
+        place.server.faults = ["unheard"]
+        await place.desk().promise("u", entry(), OF)
+        assert place.open() == {"u"}
+
+    tell(story)
+
+
+def test_who_has_a_promise_already_is_told_so() -> None:
+    async def story(place: Place) -> None:
+        await place.desk().promise("u", entry(), OF)
+        assert await place.desk().promise("u", entry(), OF) is False
+        assert place.server.writes() == 1
+
+    tell(story)
+
+
+def test_what_is_taken_back_is_free_again() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        await desk.promise("u", entry(100), OF)
+        desk.take_back("u")
+        assert await desk.promise("v", entry(100), OF)
+        assert place.open() == {"v"}
+
+    tell(story)
+
+
+def test_what_was_settled_meanwhile_is_not_waited_for_to_be_taken_back() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        await desk.promise("u", entry(), OF)
+        place.server.put(NAME, READY)
+        desk.take_back("u")
+        async with asyncio.timeout(5):
+            await desk.promise("v", entry(), OF)
+        assert place.open() == {"v"}
+
+    tell(story)
+
+
+def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        with pytest.raises(Busy, match="nobody has counted yet"):
+            await desk.promise("u", entry(), "another")
+        place.server.put(NAME, fold(take_over(READY, "another"), 2, {}))
+        assert await desk.promise("u", entry(), "another")
+
+    tell(story)
+
+
+def test_where_there_is_no_ledger_yet_nobody_is_told_anything() -> None:
+    async def story(place: Place) -> None:
+        place.server.drop(NAME)
+        with pytest.raises(Busy, match="nobody has counted yet"):
+            await place.desk().promise("u", entry(), OF)
+
+    tell(story)
+
+
+def test_who_only_asks_is_promised_nothing() -> None:
+    async def story(place: Place) -> None:
+        await place.desk().would_promise(entry(), OF)
+        with pytest.raises(Full):
+            await place.desk().would_promise(entry(101), OF)
+        assert place.server.writes() == 0
+
+    tell(story)

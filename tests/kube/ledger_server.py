@@ -1,0 +1,131 @@
+"""The part of an API server's wire that ledgers need: ConfigMaps with compare-and-set, and calls that get lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final, Literal
+
+import msgspec
+
+from halfcard.ledger import Ledger
+
+from .listening import listening
+from .object_server import refusal
+
+Object = dict[str, Any]
+Fault = Literal["unheard", "unanswered", "outrun", "held"]
+
+NAMESPACE: Final = "halfcard-system"
+PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+
+
+class LedgerServer:
+    """Each fault spoils one write.
+
+    "unheard": the connection ends and nothing happens; "unanswered": it happens, and the connection ends; "outrun":
+    somebody else writes first; "held": it waits for `release`, then happens.
+    """
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.calls: list[str] = []
+        self.faults: list[Fault] = []
+        self.held = threading.Event()
+        self.release = threading.Event()
+        self._maps: dict[str, Object] = {}
+        self._version = 100
+        self._lock = threading.Lock()
+
+    def put(self, name: str, ledger: Ledger) -> None:
+        """As somebody else writes it."""
+        with self._lock:
+            self._store(name, {"metadata": {"name": name}, "data": {"ledger": msgspec.json.encode(ledger).decode()}})
+
+    def drop(self, name: str) -> None:
+        with self._lock:
+            del self._maps[name]
+
+    def ledger(self, name: str) -> Ledger:
+        with self._lock:
+            return msgspec.json.decode(self._maps[name]["data"]["ledger"], type=Ledger)
+
+    def there(self) -> set[str]:
+        with self._lock:
+            return set(self._maps)
+
+    def writes(self) -> int:
+        return sum(call != "GET" for call in self.calls)
+
+    def carry_out(self, method: str, name: str, body: Object) -> tuple[int, Object]:
+        with self._lock:
+            known = self._maps.get(name)
+            if method == "POST":
+                name = body["metadata"]["name"]
+                return refusal(409, "it is there") if name in self._maps else (201, self._store(name, body))
+            if known is None:
+                return refusal(404, f'configmaps "{name}" not found')
+            if method == "GET":
+                return 200, known
+            meant = body["preconditions"] if method == "DELETE" else body["metadata"]
+            if meant["resourceVersion"] != known["metadata"]["resourceVersion"]:
+                return refusal(409, "the object has been modified")
+            if method == "DELETE":
+                return 200, self._maps.pop(name)
+            return 200, self._store(name, body)
+
+    def touch(self, name: str) -> None:
+        with self._lock:
+            self._store(name, self._maps[name])
+
+    def _store(self, name: str, found: Object) -> Object:
+        self._version += 1
+        self._maps[name] = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self._version)}}
+        return self._maps[name]
+
+
+@contextmanager
+def serving_ledgers() -> Iterator[LedgerServer]:
+    state = LedgerServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            name = self.path.removeprefix(PATH).removeprefix("/")
+            state.calls.append(self.command)
+            fault = state.faults.pop(0) if state.faults and self.command != "GET" else None
+            if fault == "unheard":
+                self.close_connection = True
+                return
+            if fault == "held":
+                state.held.set()
+                state.release.wait(30)
+            if fault == "outrun":
+                state.touch(name)
+            status, answer = state.carry_out(self.command, name, json.loads(body) if body else {})
+            if fault == "unanswered":
+                self.close_connection = True
+                return
+            self._answer(status, json.dumps(answer).encode())
+
+        do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815  (http.server's names)
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stays quiet."""
+
+    with listening(Handler) as port:
+        state.port = port
+        yield state
+        state.release.set()
