@@ -6,7 +6,7 @@ PY := .venv/bin/python
 export PYTHON
 
 .PHONY: help demo test lint format bench bench-extender bench-agent bench-packing fuzz cluster-tools \
-	test-cluster test-node test-oldest soak load bench-cluster bench-starts lock clean environment environment-dev
+	test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment environment-dev
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,14 +55,18 @@ test-oldest: environment-dev ## the same on the oldest Kubernetes that is suppor
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m tests.cluster.build control-plane kwok
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m pytest tests/cluster
 
-soak: cluster-tools ## two replicas under load for 10 minutes, while things break
+soak: cluster-tools ## replicas under load for 15 minutes, while things break
 	@$(PY) -m tests.cluster.soak --minutes 10
+	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
 
 load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000
 
 bench-cluster: cluster-tools ## pods created per second beside webhooks that only say yes
 	@$(PY) -m bench.pods_per_second
+
+bench-quota: cluster-tools ## pods created per second against one GpuQuota, beside native quota
+	@$(PY) -m bench.quota_per_second
 
 bench-starts: cluster-tools ## GPU pods started by a real kubelet beside pods without GPUs (Linux, root, 5 minutes)
 	@$(PY) -m bench.agent_starts

@@ -14,9 +14,6 @@ from typing import Final
 from halfcard import names
 from kube.access import AccessError, from_kubeconfig, from_service_account
 from kube.api import ApiSource
-from kube.budget_source import BudgetSource
-from kube.calls import ApiCalls
-from kube.ledgers import Ledgers
 from serving.errors import CannotServeError
 from serving.lifecycle import run
 from serving.listener import Stopping
@@ -50,14 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
     settings = settings_from(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    policy = policy_of(settings)
     return Webhook(
-        policy_of(settings),
+        policy,
         ApiSource(access, settings.dealings()),
         ReloadingContext(TlsFiles(arguments.tls_dir / "tls.crt", arguments.tls_dir / "tls.key")),
         Addresses(arguments.admission, arguments.status),
         Stopping(grace_s=arguments.grace),
         log,
-        Budgets(BudgetSource(access), Ledgers(ApiCalls(access), arguments.namespace)),
+        Budgets.of(access, arguments.namespace, policy),
     )
 
 

@@ -16,12 +16,12 @@ from halfcard.asks import read_pod
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
 from halfcard.charges import charge
-from halfcard.ledger import Amounts, Busy, Entry, Full
+from halfcard.ledger import MOST_OPEN, MOST_OPEN_OF_ONE, Amounts, Busy, Entry, Full
 from halfcard.placing.demand import needs_of
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.stored import StoredPod
 from kube.budget_source import BudgetSource
-from kube.ledgers import Ledgers
+from kube.ledgers import Ledgers, Seen
 
 from .ledger_desk import LedgerDesk
 from .policy import Policy
@@ -48,6 +48,12 @@ class BudgetGate:
         self._ledgers = ledgers
         self._policy = policy
         self._desks: dict[str, LedgerDesk] = {}
+
+    def saw(self, name: str, seen: Seen | None) -> None:
+        """A ledger that has changed."""
+        desk = self._desks.get(name)
+        if desk is not None:
+            desk.saw(seen)
 
     async def __call__(self, request: Request, verdict: Verdict) -> Verdict:
         namespace = request.namespace or ""
@@ -80,7 +86,9 @@ class BudgetGate:
     def _desk(self, budget: Budget) -> LedgerDesk:
         desk = self._desks.get(budget.ledger)
         if desk is None:
-            desk = self._desks[budget.ledger] = LedgerDesk(self._ledgers, budget.ledger, time.monotonic)
+            most_of_one = MOST_OPEN if budget.namespace else MOST_OPEN_OF_ONE
+            desk = LedgerDesk(self._ledgers, budget.ledger, time.monotonic, most_of_one)
+            self._desks[budget.ledger] = desk
         return desk
 
 

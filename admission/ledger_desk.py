@@ -11,15 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from halfcard.ledger import Busy, Entry, Full, Ledger, Shortage, cancel, reserve, shortages
+from halfcard.ledger import MOST_OPEN_OF_ONE, Busy, Crowd, Entry, Full, Ledger, Shortage, cancel, reserve, shortages
 from kube.calls import NoAnswerError
-from kube.ledgers import Kept, LedgerError, Ledgers
+from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 
 PATIENCE_S: Final = 3.0
 """The API server gives a webhook 5 s, and the answer has a way to go."""
 
 _CALL_S: Final = 2.0
-_JITTER_S: Final = 0.02
+_SHORTEST_S, _LONGEST_S, _FOR_EACH_S = 0.02, 0.05, 0.005
+"""From one write to the next: who comes meanwhile shares it, and other replicas get their turn; longer in a crowd."""
 
 Clock = Callable[[], float]
 
@@ -55,13 +56,15 @@ class _Settled:
 class LedgerDesk:
     """Made on the event loop."""
 
-    def __init__(self, ledgers: Ledgers, name: str, clock: Clock) -> None:
+    def __init__(self, ledgers: Ledgers, name: str, clock: Clock, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
+        self._most_of_one = most_of_one
         self._ledgers = ledgers
         self._name = name
         self._clock = clock
         self._waiting: list[Ask] = []
         self._cancelled: set[str] = set()
         self._kept: Kept | None = None
+        self._seen: Seen | None = None
         self._as_of = 0.0
         self._working: asyncio.Task[None] | None = None
 
@@ -77,6 +80,10 @@ class LedgerDesk:
         self._work()
         return await ask.outcome
 
+    def saw(self, seen: Seen | None) -> None:
+        """As the ledger changes, by whomever."""
+        self._seen = seen
+
     def take_back(self, uid: str) -> None:
         """With the next write; where that fails, it expires."""
         self._cancelled.add(uid)
@@ -88,8 +95,8 @@ class LedgerDesk:
             kept = await self._read()
         except (NoAnswerError, LedgerError) as error:
             raise Busy(str(error)) from error
-        _of(kept.ledger, of)
-        reserve(kept.ledger, "", entry)
+        _check_whose(kept.ledger, of)
+        reserve(kept.ledger, "", entry, self._most_of_one)
 
     def shortages(self, entry: Entry) -> list[Shortage]:
         """By what was read last, for people who are refused by another ledger anyway."""
@@ -110,9 +117,8 @@ class LedgerDesk:
             except (NoAnswerError, LedgerError) as error:
                 self._kept = None
                 again = self._after_silence(left, error)
-            if again:
-                await asyncio.sleep(random.uniform(0, _JITTER_S))  # noqa: S311  (no secret)
             self._waiting = again + self._waiting
+            await asyncio.sleep(_pause(len(left)))
 
     def _is_late(self, ask: Ask) -> bool:
         late = self._clock() - ask.came > PATIENCE_S
@@ -131,7 +137,7 @@ class LedgerDesk:
 
     async def _round(self, asks: list[Ask]) -> list[Ask]:
         """Those who have to ask once more."""
-        kept = self._kept or await self._read()
+        kept = self._latest() or await self._read()
         self._cancelled &= kept.ledger.open.keys()
         settled = self._settle(kept.ledger, asks)
         if any(ask.came > self._as_of for ask, _ in settled.refused):
@@ -143,19 +149,26 @@ class LedgerDesk:
         return []
 
     def _settle(self, ledger: Ledger, asks: list[Ask]) -> _Settled:
-        found = _Settled(ledger)
         for uid in self._cancelled:
-            found.ledger = cancel(found.ledger, uid)
+            ledger = cancel(ledger, uid)
+        found, crowd = _Settled(ledger), Crowd(ledger, self._most_of_one)
         for ask in asks:
             try:
-                _of(ledger, ask.of)
-                after = reserve(found.ledger, ask.uid, ask.entry)
+                _check_whose(ledger, ask.of)
+                is_new = crowd.reserve(ask.uid, ask.entry)
             except (Full, Busy) as why:
                 found.refused.append((ask, why))
-                continue
-            (found.had if after is found.ledger or ask.is_unsure else found.promised).append(ask)
-            found.ledger = after
+            else:
+                (found.promised if is_new and not ask.is_unsure else found.had).append(ask)
+        found.ledger = crowd.ledger
         return found
+
+    def _latest(self) -> Kept | None:
+        """What is watched serves to write over, and to refuse nobody: that takes a read of its own."""
+        if self._kept is not None and self._seen is not None and is_newer(self._seen.version, self._kept.version):
+            self._kept = self._seen.read()
+        self._seen = None
+        return self._kept
 
     async def _read(self) -> Kept:
         began = self._clock()
@@ -176,7 +189,12 @@ class LedgerDesk:
         return True
 
 
-def _of(ledger: Ledger, of: str) -> None:
+def _pause(asks: int) -> float:
+    mean = min(max(_SHORTEST_S, _FOR_EACH_S * asks), _LONGEST_S)
+    return mean * random.uniform(0.5, 1.5)  # noqa: S311  (no secret)
+
+
+def _check_whose(ledger: Ledger, of: str) -> None:
     if ledger.of != of:
         raise Busy("it is new, and nobody has counted yet what is in use")
 

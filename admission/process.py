@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from kube.access import Access
 from kube.budget_source import BudgetSource
-from kube.ledgers import Ledgers
+from kube.calls import ApiCalls
+from kube.ledgers import FollowedLedgers, Ledgers
 from kube.source import ClusterSource
 from serving.address import Address
 from serving.health import health_app
@@ -37,11 +39,26 @@ class Addresses:
     status: Address
 
 
-class Budgets(NamedTuple):
-    """GpuQuotas, and where what they promise is written."""
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """GpuQuotas, and the ledgers in which what they promise is written."""
 
     source: BudgetSource
-    ledgers: Ledgers
+    gate: BudgetGate
+    followed: FollowedLedgers
+
+    @classmethod
+    def of(cls, access: Access, namespace: str, policy: Policy) -> Budgets:
+        source = BudgetSource(access)
+        gate = BudgetGate(source, Ledgers(ApiCalls(access), namespace), policy)
+        return cls(source, gate, FollowedLedgers(access, namespace, gate.saw))
+
+    def jobs(self) -> list[Job]:
+        return [*self.source.jobs(), self.followed.following.run()]
+
+    def problems(self) -> tuple[str, ...]:
+        trouble = self.followed.following.trouble
+        return (*self.source.problems(), *((trouble,) if trouble else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +81,7 @@ class Webhook:
         jobs: Sequence[Job] = (),
     ) -> None:
         """Serves until the process is told to stop; `jobs` run beside it."""
-        budgets = self.budgets.source.jobs() if self.budgets is not None else ()
+        budgets = self.budgets.jobs() if self.budgets is not None else ()
         async with beside((self.source.watch(), *budgets, report(self._problems, self.log), *jobs), self.log):
             await serve(
                 self._listeners(lifecycle),
@@ -75,13 +92,11 @@ class Webhook:
             )
 
     def _problems(self) -> tuple[str, ...]:
-        budgets = self.budgets.source.problems() if self.budgets is not None else ()
+        budgets = self.budgets.problems() if self.budgets is not None else ()
         return (*self.source.problems(), *budgets)
 
     def _gates(self) -> Mapping[str, Gate]:
-        if self.budgets is None:
-            return {}
-        return {names.VALIDATE_PODS_PATH: BudgetGate(self.budgets.source, self.budgets.ledgers, self.policy)}
+        return {} if self.budgets is None else {names.VALIDATE_PODS_PATH: self.budgets.gate}
 
     def _unready(self) -> str | None:
         unseen = self.budgets is not None and not self.budgets.source.ready

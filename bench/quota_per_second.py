@@ -93,7 +93,9 @@ def _pairs(cluster: Cluster, count: int, pods: int) -> Iterator[Pair]:
         rates = {name: rate(cluster, name, numbers, pods=created, connections=_CONNECTIONS) for name in order}
         order.reverse()
         if turn:
-            print(f"pair {turn} of {count}: {rates[OURS]:.0f}, {rates[CONSTANT]:.0f} pods/s", file=sys.stderr)
+            print(
+                f"pair {turn} of {count}: {rates[OURS]:.0f}, {rates[CONSTANT]:.0f} pods/s", file=sys.stderr, flush=True
+            )
             yield Pair(rates[OURS], rates[CONSTANT])
 
 

@@ -15,9 +15,11 @@ Amounts = Mapping[str, int]
 """By what is counted, such as `cores`; `cores per user=alice` counts for her alone, and `cores per user` limits it."""
 
 MOST_OPEN_OF_ONE: Final = 100
-MOST_OPEN: Final = 500
-"""Each try of a create has a uid of its own and holds its budget until it expires: a caller that tries again and again
-would hold all of it."""
+"""In a budget of several namespaces. Each try of a create has a uid of its own and holds its part until it expires: a
+caller that tries again and again would hold all of what belongs to others."""
+
+MOST_OPEN: Final = 1000
+"""An object that is larger takes longer to write."""
 
 
 class Entry(NamedTuple):
@@ -89,7 +91,11 @@ def over(ledger: Ledger) -> dict[str, int]:
 
 
 def shortages(ledger: Ledger, cost: Amounts) -> list[Shortage]:
-    return [each for each in _asked(ledger, cost, used(ledger)) if each.wanted > 0 and each.missing > 0]
+    return _short(ledger, cost, used(ledger))
+
+
+def _short(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
+    return [each for each in _asked(ledger, cost, found) if each.wanted > 0 and each.missing > 0]
 
 
 def _asked(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
@@ -101,29 +107,56 @@ def _asked(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
 # --- every replica ----------------------------------------------------------------------------------------------------
 
 
-def reserve(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
-    """The very same ledger where the pod has its promise already: there is nothing to write.
+class Crowd:
+    """Many who come one after the other; what is promised is not added up anew for each of them.
 
-    Raises:
-        Full: and it is certain, where the ledger was read after the pod came.
-        Busy: later perhaps.
+    `most_of_one` is how many of one namespace may be about to be stored.
     """
-    if uid in ledger.open:
-        return ledger
-    if not ledger.is_ready:
-        raise Busy("nobody has counted yet what is in use")
-    if short := shortages(ledger, entry.cost):
-        raise Full(short)
-    _check_caps(ledger, entry.namespace)
-    return ledger._replace(open={**ledger.open, uid: entry})
+
+    def __init__(self, ledger: Ledger, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
+        self._before = ledger
+        self._most_of_one = most_of_one
+        self._used = used(ledger)
+        self._open = dict(ledger.open)
+        self._of_one = Counter(entry.namespace for entry in self._open.values())
+
+    @property
+    def ledger(self) -> Ledger:
+        """The very same that it began with where nobody was promised anything: there is nothing to write."""
+        is_same = len(self._open) == len(self._before.open)
+        return self._before if is_same else self._before._replace(open=dict(self._open))
+
+    def reserve(self, uid: str, entry: Entry) -> bool:
+        """Whether the promise is a new one.
+
+        Raises:
+            Full: and it is certain, where the ledger was read after the pod came.
+            Busy: later perhaps.
+        """
+        if uid in self._open:
+            return False
+        if not self._before.is_ready:
+            raise Busy("nobody has counted yet what is in use")
+        if short := _short(self._before, entry.cost, self._used):
+            raise Full(short)
+        self._check_caps(entry.namespace)
+        self._open[uid] = entry
+        self._used.update(entry.cost)
+        self._of_one[entry.namespace] += 1
+        return True
+
+    def _check_caps(self, namespace: str) -> None:
+        if self._of_one[namespace] >= self._most_of_one:
+            raise Busy(f"{self._of_one[namespace]} pods of namespace {namespace} are about to be stored")
+        if len(self._open) >= MOST_OPEN:
+            raise Busy(f"{len(self._open)} pods are about to be stored")
 
 
-def _check_caps(ledger: Ledger, namespace: str) -> None:
-    of_one = sum(entry.namespace == namespace for entry in ledger.open.values())
-    if of_one >= MOST_OPEN_OF_ONE:
-        raise Busy(f"{of_one} pods of namespace {namespace} are about to be stored")
-    if len(ledger.open) >= MOST_OPEN:
-        raise Busy(f"{len(ledger.open)} pods are about to be stored")
+def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN_OF_ONE) -> Ledger:
+    """For one alone. Raises as a crowd does."""
+    crowd = Crowd(ledger, most_of_one)
+    crowd.reserve(uid, entry)
+    return crowd.ledger
 
 
 def cancel(ledger: Ledger, uid: str) -> Ledger:

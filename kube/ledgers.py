@@ -53,6 +53,11 @@ class Kept(NamedTuple):
     version: str
 
 
+def is_newer(version: str, than: str) -> bool:
+    """Versions of one object count up."""
+    return int(version) > int(than)
+
+
 class Ledgers:
     """Calls raise LedgerError and NoAnswerError; after the latter, a write may have landed."""
 
@@ -84,10 +89,27 @@ class Ledgers:
             raise _refused(name, answer)
 
 
+class Seen(NamedTuple):
+    """A ledger as it came by a watch; it is read when somebody wants it."""
+
+    name: str
+    content: _ConfigMap
+
+    @property
+    def version(self) -> str:
+        return self.content.metadata.resource_version
+
+    def read(self) -> Kept | None:
+        """None for what is no ledger: whoever asks the server is told why."""
+        with suppress(LedgerError):
+            return _read(self.name, self.content)
+        return None
+
+
 class FollowedLedgers:
     """Calls `saw` with each ledger by name as it changes, and with None when it is gone."""
 
-    def __init__(self, access: Access, namespace: str, saw: Callable[[str, Kept | None], None]) -> None:
+    def __init__(self, access: Access, namespace: str, saw: Callable[[str, Seen | None], None]) -> None:
         self._saw = saw
         self._there: set[str] = set()
         collection = Collection(access, _collection(namespace), _ConfigMap)
@@ -113,8 +135,7 @@ class FollowedLedgers:
         name = found.metadata.name
         if name.startswith(LEDGER_PREFIXES):
             self._there.add(name)
-            with suppress(LedgerError):  # whoever reads it is told
-                self._saw(name, _read(name, found))
+            self._saw(name, Seen(name, found))
 
     def _drop(self, name: str) -> None:
         if name in self._there:

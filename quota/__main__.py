@@ -51,19 +51,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m quota", description=__doc__)
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
-    parser.add_argument(
+    found = argparse.ArgumentParser(prog="python -m quota", description=__doc__)
+    found.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    found.add_argument(
         "--instance", default=socket.gethostname(), metavar="NAME", help="this replica's name (default %(default)s)"
     )
-    parser.add_argument(
+    found.add_argument(
         "--namespace",
         default=names.NAMESPACE,
         metavar="NAME",
         help="where the Lease and the ledgers are (default %(default)s)",
     )
-    add_process_arguments(parser, status=f":{names.STATUS_PORT}")
-    return parser
+    add_process_arguments(found, status=f":{names.STATUS_PORT}")
+    return found
 
 
 if __name__ == "__main__":

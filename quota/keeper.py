@@ -13,7 +13,7 @@ from halfcard.budgets import Budget
 from halfcard.ledger import Deposed, Entry, Ledger, fold, take_over, without
 from halfcard.promises import Promises
 from kube.calls import NoAnswerError
-from kube.ledgers import Kept, LedgerError, Ledgers
+from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 
 _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
@@ -46,10 +46,10 @@ class Keeper:
         """Whether it promises something to pods that are stored, and so would count them twice."""
         return self.kept is not None and not self.kept.ledger.open.keys().isdisjoint(self.live or ())
 
-    def saw(self, kept: Kept) -> None:
+    def saw(self, seen: Seen) -> None:
         """What is watched may be older than what we wrote ourselves."""
-        if self.kept is None or int(kept.version) > int(self.kept.version):
-            self.kept = kept
+        if self.kept is None or is_newer(seen.version, self.kept.version):
+            self.kept = seen.read()
 
     async def take_over(self) -> None:
         """Raises LedgerError and NoAnswerError."""

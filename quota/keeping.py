@@ -13,7 +13,7 @@ from halfcard.budgets import Budget, gone
 from halfcard.ledger import Deposed, Entry
 from kube.budget_source import BudgetSource
 from kube.calls import NoAnswerError
-from kube.ledgers import Kept, LedgerError, Ledgers
+from kube.ledgers import LedgerError, Ledgers, Seen
 from serving.log import Log
 
 from .keeper import IsStored, Keeper
@@ -45,7 +45,7 @@ class Keeping:
         self._ledgers = ledgers
         self._may_decide = may_decide
         self._log = log
-        self._seen: dict[str, Kept] = {}
+        self._there: set[str] = set()
         self._due: set[str] = set()
         self._stirred = asyncio.Event()
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -61,16 +61,16 @@ class Keeping:
         self._due |= {budget.ledger for namespace in namespaces for budget in self._source.of(namespace)}
         self._stirred.set()
 
-    def ledger_changed(self, name: str, kept: Kept | None) -> None:
+    def ledger_changed(self, name: str, seen: Seen | None) -> None:
         keeper = self.keepers.get(name)
-        if kept is None:
-            self._seen.pop(name, None)
+        if seen is None:
+            self._there.discard(name)
             self.keepers.pop(name, None)
             self._stirred.set()
             return
-        self._seen[name] = kept
+        self._there.add(name)
         if keeper is not None:
-            keeper.saw(kept)
+            keeper.saw(seen)
             if keeper.is_due:
                 self._due.add(name)
                 self._stirred.set()
@@ -118,7 +118,7 @@ class Keeping:
 
     def _missing(self) -> list[Budget]:
         """Without a keeper yet: quotas, and ledgers that have outlived theirs."""
-        budgets = {name: gone(name) for name in self._seen} | {each.ledger: each for each in self._source.budgets()}
+        budgets = {name: gone(name) for name in self._there} | {each.ledger: each for each in self._source.budgets()}
         return [budget for name, budget in budgets.items() if name not in self.keepers]
 
     async def _adopt(self, budgets: Sequence[Budget]) -> None:

@@ -22,6 +22,7 @@ from .waiting import wait_until
 
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EXAMPLES: Final = _CHECKOUT / "deploy" / "examples"
+_QUOTA: Final = Path(__file__).with_name("dev_quota.yaml")
 _ALWAYS: Final = ("control-plane", "kwok")
 _MEMORY_MB: Final = 750
 _NODE_MEMORY_MB: Final = 250
@@ -206,6 +207,7 @@ def attempts(folder: Folder) -> list[Attempt]:
         wrong,
         Attempt(quota_shows, f"kubectl apply -f {quota} && kubectl describe quota"),
         *_placements(),
+        *_budgets(console),
         *(() if _without_node(folder) else _running()),
     ]
 
@@ -225,6 +227,19 @@ def _running() -> list[Attempt]:
         Attempt(
             "That node: what it offers, what was given of it, and what is used",
             f"kubectl describe node {node} && halfcard inspect {node} && halfcard top --node {node}",
+        ),
+    ]
+
+
+def _budgets(share: str) -> list[Attempt]:
+    """A quota grants nothing before it has been counted."""
+    counted = "kubectl -n team wait --for=condition=Ready --timeout=30s gpuquota/gpu"
+    another = _example("gpu-manager/manifests/nginx.yaml")
+    return [
+        Attempt(
+            "One share for a namespace: the second pod is refused, in numbers",
+            f"kubectl apply -f {shlex.quote(str(_QUOTA))} && {counted} && kubectl -n team apply -f {share}; "
+            f"kubectl -n team apply -f {another}; halfcard quota explain team",
         ),
     ]
 

@@ -33,7 +33,7 @@ from .waiting import wait_until
 CHECKOUT = Path(__file__).parents[2]
 REAL = dev_node.NODE
 PARTS = [
-    *(*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-extender-1"),
+    *(*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-quota-1", "halfcard-extender-1"),
     *(f"kubelet of {REAL}", f"agent of {REAL}"),
 ]
 
@@ -100,7 +100,7 @@ def test_up_says_the_price_first_and_the_exports_last(development: Development) 
 
 def test_the_things_to_try_work_as_printed(development: Development) -> None:
     commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
-    console, wrong, quota, together, apart, real, node = (development.shell(command) for command in commands)
+    console, wrong, quota, together, apart, budget, real, node = (development.shell(command) for command in commands)
     assert console.code == 0, console.stderr
     amounts = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
     assert json.loads(console.stdout.splitlines()[-1]) == {"limits": amounts, "requests": amounts}
@@ -114,6 +114,9 @@ def test_the_things_to_try_work_as_printed(development: Development) -> None:
     assert apart.code == EXIT_REFUSED, apart.stderr
     assert "  1 node: no card has 14336 MiB free (gpushare-nvidia-a10-0000)\n" in apart.stdout
     assert len(re.findall(r"8192 MiB free +1 pod", apart.stdout)) == 2
+    assert budget.code == 0, budget.stderr
+    assert "exceeded quota: team/gpu, requested: shares=1" in budget.stderr
+    assert re.search(r"^  shares +1 +1 +0$", budget.stdout, re.MULTILINE)
     assert real.code == 0, real.stderr
     card = re.search(r"^card (GPU-\S+)$", real.stdout, re.MULTILINE)
     assert card is not None

@@ -40,7 +40,12 @@ def test_it_follows_the_quotas(webhook: Installation, verb: str, what: str) -> N
 
 def test_it_reads_and_writes_ledgers_and_makes_none(webhook: Installation) -> None:
     home = f"--namespace={names.NAMESPACE}"
-    assert [verb for verb in _VERBS if may(webhook, webhook.account, verb, "configmaps", home)] == ["get", "update"]
+    assert [verb for verb in _VERBS if may(webhook, webhook.account, verb, "configmaps", home)] == [
+        "get",
+        "list",
+        "watch",
+        "update",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cli.exits import EXIT_OK, EXIT_REFUSED
+from halfcard.budgets import Budget, read_budget
 from settings.installation import read_settings
 
 from .pages import ROOT, Fence, all_fences
@@ -75,9 +76,13 @@ def test_a_service_prints_its_ready_line_answers_and_stops_when_asked(fence: Fen
     assert [url.rpartition(":")[0] for url in _urls(ready)] == [url.rpartition(":")[0] for url in _urls(shown)]
 
 
-def test_the_settings_on_a_page_are_settings() -> None:
+def test_the_settings_and_quotas_on_a_page_are_read() -> None:
     for fence in all_fences("yaml"):
-        read_settings(yaml.safe_load(fence.text))
+        found = yaml.safe_load(fence.text)
+        if "kind" not in found:
+            read_settings(found)
+        else:  # tests/cluster/test_gpu_quota.py applies them
+            assert isinstance(read_budget({**found, "metadata": {**found["metadata"], "uid": "u"}}), Budget)
 
 
 def test_the_readme_says_its_two_commands_on_the_first_screen() -> None:

@@ -23,6 +23,7 @@ from docs.fragments import FRAGMENTS
 from docs.regions import refreshed, used
 from extender.__main__ import _parser as extender_parser
 from halfcard.problems import RULES
+from quota.__main__ import _parser as quota_parser
 
 from .pages import PAGES, ROOT, anchors, inline_code, links, prose
 
@@ -137,6 +138,8 @@ def _parsers() -> Iterator[argparse.ArgumentParser]:
     add_agent_arguments(agent)
     yield agent
     yield from _below(certs_parser())
+    yield quota_parser()
+    yield from _subcommands(_subcommands(cli_parser())["quota"]).values()
     check = argparse.ArgumentParser(add_help=False)
     check.add_argument("--check")  # of docs/generate.py
     yield check
