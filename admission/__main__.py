@@ -55,7 +55,7 @@ def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
         Addresses(arguments.admission, arguments.status),
         Stopping(grace_s=arguments.grace),
         log,
-        Budgets.of(access, arguments.namespace, policy),
+        Budgets.of(access, arguments.namespace, policy, log),
     )
 
 

@@ -11,7 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from halfcard.ledger import MOST_OPEN_OF_ONE, Busy, Crowd, Entry, Full, Ledger, Shortage, cancel, reserve, shortages
+from halfcard.ledger import (
+    MOST_OPEN_OF_ONE,
+    Amounts,
+    Busy,
+    Crowd,
+    Entry,
+    Full,
+    Ledger,
+    Shortage,
+    cancel,
+    reserve,
+    shortages,
+)
 from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 
@@ -97,6 +109,14 @@ class LedgerDesk:
             raise Busy(str(error)) from error
         _check_whose(kept.ledger, of)
         reserve(kept.ledger, "", entry, self._most_of_one)
+
+    async def look(self, cost: Amounts) -> list[Shortage]:
+        """What there is too little of, by what is known now. Raises Busy where nothing is."""
+        try:
+            kept = self._latest() or await self._read()
+        except (NoAnswerError, LedgerError) as error:
+            raise Busy(str(error)) from error
+        return shortages(kept.ledger, cost)
 
     def shortages(self, entry: Entry) -> list[Shortage]:
         """By what was read last, for people who are refused by another ledger anyway."""

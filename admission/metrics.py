@@ -1,4 +1,4 @@
-"""What the webhook counts. Labels have few values: never a pod's name, never a namespace."""
+"""What the webhook counts. Labels have few values: never a pod's name, and of namespaces and quotas only so many."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from .review import Verdict
 
 _BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 """A decision takes a tenth of a millisecond; the API server gives up after seconds."""
+
+
+_MOST_QUOTAS: Final = 500
+_OTHERS: Final = "others"
 
 
 class Metrics:
@@ -40,6 +44,13 @@ class Metrics:
             ["status"],
             registry=registry,
         )
+        self._refusals = Counter(
+            "halfcard_quota_refusals",
+            f"Pods refused by a quota of ours; after {_MOST_QUOTAS} of these all further ones are `{_OTHERS}`.",
+            ["namespace", "quota"],
+            registry=registry,
+        )
+        self._refusing: set[tuple[str, str]] = set()
         self.in_flight = 0
         Gauge(
             "halfcard_admission_in_flight", "Reviews being read or judged right now.", registry=registry
@@ -53,6 +64,13 @@ class Metrics:
         else:
             self._decisions_of(webhook, "patched" if verdict.changes else "allowed", "").inc()
         self._seconds_of(webhook).observe(seconds)
+
+    def refused(self, namespace: str, quota: str) -> None:
+        which = (namespace, quota)
+        if which not in self._refusing and len(self._refusing) >= _MOST_QUOTAS:
+            which = (_OTHERS, _OTHERS)
+        self._refusing.add(which)
+        self._refusals.labels(*which).inc()
 
     def failed(self, status: int) -> None:
         self._errors.labels(str(status)).inc()

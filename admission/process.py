@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import secrets
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,14 +22,17 @@ from serving.health import health_app
 from serving.jobs import Job, beside, report
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
-from serving.log import Log
+from serving.log import Log, utc_now
 from serving.tls import ReloadingContext
 
 from .app import admission_app
+from .budget_desks import BudgetDesks
 from .budget_gate import BudgetGate
+from .budget_hints import BudgetHints
 from .endpoint import Gate
 from .metrics import Metrics
 from .policy import Policy
+from .refusals import Refusals
 
 ADMISSION: Final = "admission"
 STATUS: Final = "status"
@@ -44,17 +49,25 @@ class Budgets:
     """GpuQuotas, and the ledgers in which what they promise is written."""
 
     source: BudgetSource
-    gate: BudgetGate
+    desks: BudgetDesks
     followed: FollowedLedgers
+    refusals: Refusals
 
     @classmethod
-    def of(cls, access: Access, namespace: str, policy: Policy) -> Budgets:
-        source = BudgetSource(access)
-        gate = BudgetGate(source, Ledgers(ApiCalls(access), namespace), policy)
-        return cls(source, gate, FollowedLedgers(access, namespace, gate.saw))
+    def of(cls, access: Access, namespace: str, policy: Policy, log: Log) -> Budgets:
+        calls, source = ApiCalls(access), BudgetSource(access)
+        refusals = Refusals(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
+        desks = BudgetDesks(source, Ledgers(calls, namespace), policy)
+        return cls(source, desks, FollowedLedgers(access, namespace, desks.saw), refusals)
+
+    def gates(self) -> Mapping[str, Gate]:
+        return {
+            names.VALIDATE_PODS_PATH: BudgetGate(self.desks, self.refusals.refused),
+            names.VALIDATE_WORKLOADS_PATH: BudgetHints(self.desks),
+        }
 
     def jobs(self) -> list[Job]:
-        return [*self.source.jobs(), self.followed.following.run()]
+        return [*self.source.jobs(), self.followed.following.run(), self.refusals.run()]
 
     def problems(self) -> tuple[str, ...]:
         trouble = self.followed.following.trouble
@@ -96,16 +109,18 @@ class Webhook:
         return (*self.source.problems(), *budgets)
 
     def _gates(self) -> Mapping[str, Gate]:
-        return {} if self.budgets is None else {names.VALIDATE_PODS_PATH: self.budgets.gate}
+        return {} if self.budgets is None else self.budgets.gates()
 
     def _unready(self) -> str | None:
         unseen = self.budgets is not None and not self.budgets.source.ready
-        return "GpuQuotas have not all been seen" if unseen else None
+        return "the quotas have not all been seen" if unseen else None
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
         """Readiness does not wait for the nodes: cards that are not known are not checked, and judging goes on."""
         registry = CollectorRegistry()
         metrics = Metrics(registry)
+        if self.budgets is not None:
+            self.budgets.refusals.counted = metrics.refused
         app = admission_app(
             policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log, gates=self._gates()
         )

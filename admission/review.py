@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from halfcard.asks import hints, read_pod
+from halfcard.budgets import Budget
 from halfcard.patches import Change
 from halfcard.pods import Pod
 from halfcard.problems import Problem, Severity, as_warning, message, warning
@@ -45,10 +46,12 @@ class NoRoom(NamedTuple):
 
     Attributes:
         again_s: after so many seconds the same may be asked again; 0 where that would change nothing.
+        budget: that has too little left; None where nobody could say.
     """
 
     message: str
     again_s: int = 0
+    budget: Budget | None = None
 
     @property
     def code(self) -> str:

@@ -51,11 +51,11 @@ def _judged(kind: str, obj: Any, around: Circumstances, old: Any) -> Subject | N
     metadata = msgspec.convert(value_at(obj, ("metadata",)), Metadata | None)
     if metadata is not None and metadata.has_controller:
         return None
-    template = _template(kind, obj)
-    return subject(template, around, _template(kind, old) if old is not None else None)
+    template = template_of(kind, obj)
+    return subject(template, around, template_of(kind, old) if old is not None else None)
 
 
-def _template(kind: str, obj: Any) -> Pod:
+def template_of(kind: str, obj: Any) -> Pod:
     return msgspec.convert(value_at(obj, TEMPLATES[kind]) or {}, Pod)
 
 

@@ -159,7 +159,8 @@ def _print(
     screen: Screen, arguments: argparse.Namespace, told: Sequence[Told], refused: Sequence[str], problems: Iterable[str]
 ) -> None:
     if not told:
-        screen.line(f"no GpuQuota and no ClusterGpuQuota concerns namespace {arguments.namespace}")
+        kinds = f"no {names.GPU_QUOTA} and no {names.CLUSTER_GPU_QUOTA}"
+        screen.line(f"{kinds} concerns namespace {arguments.namespace}")
     for each in told:
         _print_quota(screen, each)
     for problem in problems:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from halfcard.node_news import news
 from kube.access import Access
 from kube.calls import ApiCalls
 from kube.following import Following
@@ -40,7 +41,6 @@ from .kubelet.pod_resources import PodResources
 from .meter import Meter
 from .metered_desk import MeteredDesk
 from .metrics import Metrics
-from .node_news import news
 from .nvidia_cdi import NvidiaDescriptions
 from .offering import Offering
 from .place import Agreed, Place

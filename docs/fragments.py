@@ -32,6 +32,7 @@ from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS
 from halfcard.quantity import Quantity
 from kube import folder
 from kube.candidacy import Rules
+from quota import metrics as quota_metrics
 from serving import tls
 from serving.limits import Limits
 from serving.listener import Stopping
@@ -239,7 +240,7 @@ def records() -> str:
 
 def metrics() -> str:
     """Every metric of the registries, with the labels that it really has."""
-    registries = (_of_admission(), _of_extender(), _of_agent())
+    registries = (_of_admission(), _of_extender(), _of_agent(), _of_quota())
     found = {_exposed(each): each for registry in registries for each in registry.collect()}
     counted = [(code(name), each.type, _labels(each), each.documentation) for name, each in found.items()]
     gauges = usage_metrics.FAMILIES
@@ -252,6 +253,7 @@ def _of_admission() -> CollectorRegistry:
     counted = admission_metrics.Metrics(registry)
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
     counted.failed(400)
+    counted.refused("", "")
     return registry
 
 
@@ -269,6 +271,12 @@ def _of_agent() -> CollectorRegistry:
     counted.answered("allocate", "ok", 0.0)
     counted.failed_admission("")
     counted.registered("")
+    return registry
+
+
+def _of_quota() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    quota_metrics.watch(registry, leading=lambda: 1, keepers=tuple)
     return registry
 
 

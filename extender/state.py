@@ -11,10 +11,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from halfcard.capacity import Dealings
 from halfcard.cards import Node
 from halfcard.cluster import Odd, read_node
 from halfcard.dialects import Dialects
+from halfcard.node_news import news
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.holding import Bound, Holding, hold, joined, parted
 from halfcard.placing.room import Room
@@ -26,6 +29,8 @@ Change = Callable[[Holding, Node, Bound], Holding | None]
 
 _LONGEST_LOG: Final = 200_000
 _MOST_GONE: Final = 20_000
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Changes:
@@ -65,6 +70,7 @@ class State:
         self._on_arrival = on_arrival
         self._nodes: dict[str, Node] = {}
         self._odd: dict[str, Odd] = {}
+        self._heard: dict[str, int] = {}
         self._seen: dict[str, Facts] = {}
         self._promised: dict[str, Facts] = {}
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
@@ -157,12 +163,19 @@ class State:
             self.put_node(obj)
 
     def put_node(self, obj: Mapping[str, Any]) -> None:
-        """Heartbeats change nothing that we look at."""
-        name, node = _name(obj), read_node(obj, self.dealings)
+        """Heartbeats change nothing that we look at, and are not looked at."""
+        name, heard = _name(obj), _heard(obj)
+        if self._heard.get(name) == heard:
+            return
+        node = read_node(obj, self.dealings)
         if isinstance(node, Odd):
             self.drop_node(name)
             self._odd[name] = node
-            return
+        else:
+            self._take(name, node)
+        self._heard[name] = heard
+
+    def _take(self, name: str, node: Node) -> None:
         self._odd.pop(name, None)
         known = self._nodes.get(name)
         if known is None or known != node:
@@ -172,6 +185,7 @@ class State:
             self._nodes[name] = node
 
     def drop_node(self, name: str) -> None:
+        self._heard.pop(name, None)
         self._odd.pop(name, None)
         if self._nodes.pop(name, None) is not None:
             self._touch(name)
@@ -262,6 +276,10 @@ class State:
                 self._holdings[name] = changed
         self._stale.add(name)
         self.changes.note(name)
+
+
+def _heard(obj: Mapping[str, Any]) -> int:
+    return hash(_encode(news(obj)))
 
 
 def _name(obj: Mapping[str, Any]) -> str:

@@ -172,17 +172,24 @@ def take_over(ledger: Ledger, of: str = "") -> Ledger:
     return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
 
 
-def fold(ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str] = ()) -> Ledger:
+def fold(
+    ledger: Ledger,
+    epoch: int,
+    live: Mapping[str, Entry],
+    strangers: Collection[str] = (),
+    ended: Collection[str] = (),
+) -> Ledger:
     """As many as live are committed, absolutely, so that the same may be folded again.
 
-    `live` are all stored pods that hold something, and of them `strangers` came without a promise.
+    `live` are all stored pods that hold something, and of them `strangers` came without a promise. `ended` were stored
+    and hold nothing any more: nobody comes with their promises again.
 
     Raises:
         Deposed: this is another one's epoch.
     """
     if ledger.epoch != epoch:
         raise Deposed
-    folded = without(ledger, live.keys())._replace(is_ready=True, committed=_by_namespace(live.values()))
+    folded = without(ledger, {*live, *ended})._replace(is_ready=True, committed=_by_namespace(live.values()))
     came = live.keys() & (ledger.late | {*strangers} - ledger.open.keys())
     return folded._replace(late=frozenset(came if over(folded) else ()))
 

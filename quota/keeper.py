@@ -41,10 +41,10 @@ class Keeper:
     def has_open(self) -> bool:
         return self.kept is not None and bool(self.kept.ledger.open)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it promises something to pods that are stored, and so would count them twice."""
-        return self.kept is not None and not self.kept.ledger.open.keys().isdisjoint(self.live or ())
+    def is_due(self, has_ended: Callable[[str], bool]) -> bool:
+        """Whether it promises something to pods that are stored, and so counts them twice, or that have ended."""
+        opened = self.kept.ledger.open if self.kept is not None else ()
+        return any(uid in (self.live or ()) or has_ended(uid) for uid in opened)
 
     def saw(self, seen: Seen) -> None:
         """What is watched may be older than what we wrote ourselves."""
@@ -66,13 +66,14 @@ class Keeper:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
-    async def fold(self, live: Mapping[str, Entry]) -> None:
+    async def fold(self, live: Mapping[str, Entry], has_ended: Callable[[str], bool]) -> None:
         """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError."""
         known = self.live
 
         def folded(ledger: Ledger) -> Ledger:
             strangers = () if known is None else live.keys() - known.keys()
-            return fold(ledger, self._epoch, live, strangers)._replace(hard=self.budget.hard)
+            ended = [uid for uid in ledger.open if has_ended(uid)]
+            return fold(ledger, self._epoch, live, strangers, ended)._replace(hard=self.budget.hard)
 
         await self._change(folded)
         self.live = live

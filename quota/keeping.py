@@ -71,7 +71,7 @@ class Keeping:
         self._there.add(name)
         if keeper is not None:
             keeper.saw(seen)
-            if keeper.is_due:
+            if keeper.is_due(self._pods.has_ended):
                 self._due.add(name)
                 self._stirred.set()
 
@@ -130,7 +130,7 @@ class Keeping:
         await self._each(taken, self._fold)
 
     async def _fold(self, keeper: Keeper) -> None:
-        await keeper.fold(self._live(keeper.budget))
+        await keeper.fold(self._live(keeper.budget), self._pods.has_ended)
 
     def _live(self, budget: Budget) -> dict[str, Entry]:
         there = (budget.namespace,) if budget.namespace else self._pods.namespaces()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from kube.list_watch import Change, Collection, Undecodable
 
 _PODS: Final = "/api/v1/pods"
 _PAGE: Final = 500
+_MOST_ENDED: Final = 20_000
 
 
 class Charged(NamedTuple):
@@ -35,6 +37,7 @@ class ChargedPods:
         self._changed = changed
         self._pods: dict[str, Charged] = {}
         self._by_namespace: dict[str, dict[str, Charged]] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self.following = Following(
             Collection(access, _PODS, StoredPod, _PAGE), listed=self._list, changed=self._change, name="pods"
         )
@@ -51,6 +54,10 @@ class ChargedPods:
         """Those with pods that are charged."""
         return self._by_namespace.keys()
 
+    def has_ended(self, uid: str) -> bool:
+        """Whether it was stored and holds nothing any more; of the latest thousands that is remembered."""
+        return uid in self._ended
+
     def _list(self, pods: Sequence[StoredPod | Undecodable]) -> None:
         before = set(self._by_namespace)
         self._pods.clear()
@@ -66,23 +73,32 @@ class ChargedPods:
             if isinstance(change.object, Undecodable):
                 continue  # what we cannot read holds on to what it held
             pod = change.object
-            before = self._pods.get(pod.meta.uid)
+            before = self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)
             self._drop(pod.meta.uid)
-            if change.type != "DELETED":
+            if change.type == "DELETED":
+                self._end(pod.meta.uid)
+            else:
                 self._put(pod)
-            if before != self._pods.get(pod.meta.uid):
+            if before != (self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)):
                 touched.add(pod.meta.namespace or "")
         if touched:
             self._changed(touched)
 
     def _put(self, pod: StoredPod) -> None:
         """Only the phase ends a charge: until then its cards may be in use."""
-        asked = {} if pod.is_over else charge(needs_of(read_pod(pod, self._dialects))[1])
-        if asked:
+        asked = charge(needs_of(read_pod(pod, self._dialects))[1])
+        if pod.is_over and asked:
+            self._end(pod.meta.uid)
+        elif asked:
             meta = pod.meta
             found = Charged(meta.namespace or "", meta.title, meta.labels or {}, asked)
             self._pods[meta.uid] = found
             self._by_namespace.setdefault(found.namespace, {})[meta.uid] = found
+
+    def _end(self, uid: str) -> None:
+        self._ended[uid] = None
+        if len(self._ended) > _MOST_ENDED:
+            self._ended.popitem(last=False)
 
     def _drop(self, uid: str) -> None:
         gone = self._pods.pop(uid, None)

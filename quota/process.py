@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
 from halfcard import names
 from halfcard.dialects import Dialects
@@ -27,7 +27,9 @@ from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
 from serving.log import Log, utc_now
 
+from .keeper import Keeper
 from .keeping import Keeping
+from .metrics import watch
 from .pods import ChargedPods
 from .reporting import Reporting
 
@@ -81,6 +83,9 @@ class QuotaService:
         said = (self._leadership.trouble, self._pods.following.trouble, self._ledgers.following.trouble)
         return (*filter(None, (*said, self._keeping.trouble, self._reporting.trouble)), *self._source.problems())
 
+    def _keepers(self) -> Iterable[Keeper]:
+        return self._keeping.keepers.values() if self._leadership.may_decide() else ()
+
     def _ready(self) -> bool:
         return self._source.ready and self._pods.following.ready and self._ledgers.following.ready
 
@@ -93,8 +98,7 @@ class QuotaService:
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
         registry = CollectorRegistry()
-        leading = Gauge("halfcard_quota_leading", "1 where this replica keeps the ledgers.", registry=registry)
-        leading.set_function(lambda: float(self._leadership.may_decide()))
+        watch(registry, leading=lambda: float(self._leadership.may_decide()), keepers=self._keepers)
         checks = {"state": lambda: None if self._ready() else "quotas, pods and ledgers have not all been seen"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
         return (Listener(STATUS, self._status.host, self._status.port, health),)

@@ -132,7 +132,7 @@ def test_another_content_type_is_415(webhook: Webhook, headers: list[tuple[str, 
 def test_what_is_no_review_is_400_with_one_short_sentence_at_once(webhook: Webhook, broken: bytes) -> None:
     start = time.process_time()
     answer = webhook.ask(broken)
-    assert time.process_time() - start < 0.1
+    assert time.process_time() - start < 0.5  # what is quadratic in such a body takes many times that
     assert answer.status == 400
     assert answer.headers["content-type"].startswith("text/plain")
     text = answer.body.decode()

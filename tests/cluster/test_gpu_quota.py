@@ -141,6 +141,30 @@ def test_a_promise_whose_pod_native_quota_refuses_is_taken_back(quotas: QuotaSer
     quotas.cluster.wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="the promise to expire", seconds=120)
 
 
+def test_a_quota_tells_how_many_pods_it_has_refused_and_the_last_of_them(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 30})
+    quotas.webhook.create(team, share("first")).must()
+    for name in "abc":
+        refusal(quotas.webhook.create(team, share(name)))
+
+    def told() -> bool:
+        shown = quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
+        return "QuotaExceeded" in shown and "(x3 over" in shown and f"{team}/c: exceeded quota: {team}/gpu" in shown
+
+    quotas.cluster.wait_until(told, what="the event of the quota")
+    counted = quotas.webhook.replicas[0].status("/metrics")[1]
+    assert f'halfcard_quota_refusals_total{{namespace="{team}",quota="{team}/gpu"}} 3.0' in counted
+
+
+def test_a_workload_is_told_at_once_that_not_all_of_its_pods_will_fit(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 100})
+    many = workload("Deployment", "many", share("x"))
+    many["spec"]["replicas"] = 5
+    done = quotas.webhook.kubectl(team, "create", "-f-", item=many)
+    assert done.code == 0
+    assert f"Warning: {team}/gpu: only 3 of 5 pods fit: cores=100 free" in done.stderr
+
+
 def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaService, team: str) -> None:
     quotas.allow(team, hard={"shares": 1})
     assert quotas.webhook.kubectl(team, "create", "-f-", item=workload("ReplicaSet", "two", share("x"))).code == 0

@@ -27,7 +27,7 @@ from quota.__main__ import _parser as quota_parser
 
 from .pages import PAGES, ROOT, anchors, inline_code, links, prose
 
-LOGGING: Final = ("admission", "certs", "deviceplugin", "extender", "kube", "serving")
+LOGGING: Final = ("admission", "certs", "deviceplugin", "extender", "kube", "quota", "serving")
 _TOP: Final = frozenset(path.name for path in ROOT.iterdir())
 _RECORD: Final = re.compile(r"halfcard\.dev/[a-z-]+")
 _EVENT: Final = re.compile(r"`([^`]+)`")

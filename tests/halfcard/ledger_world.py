@@ -30,7 +30,7 @@ class Rules:
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
     cancel: Callable[[Ledger, str], Ledger] = rules.cancel
     take_over: Callable[[Ledger], Ledger] = rules.take_over
-    fold: Callable[[Ledger, int, Mapping[str, Entry], Collection[str]], Ledger] = rules.fold
+    fold: Callable[[Ledger, int, Mapping[str, Entry], Collection[str], Collection[str]], Ledger] = rules.fold
     read: Callable[[Promises, float, Collection[str], Collection[str]], Promises] = Promises.read
     void: Callable[[Promises], frozenset[str]] = Promises.void
     compares: bool = True
@@ -44,6 +44,7 @@ class Leader:
     epoch: int | None
     live: dict[str, Entry] | None
     promises: Promises = field(default_factory=Promises)
+    ended: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -59,6 +60,7 @@ class World:
     """Creates that were allowed, and when they end."""
 
     stored: dict[str, Entry] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     seen: list[tuple[Ledger, int]] = field(default_factory=list)
     leaders: list[Leader] = field(default_factory=list)
     _uids: Iterator[int] = field(default_factory=count)
@@ -91,6 +93,7 @@ class World:
 
     def end(self, uid: str) -> None:
         del self.stored[uid]
+        self.ended.add(uid)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -156,7 +159,8 @@ class World:
     def hears(self, leader: int) -> None:
         """All that was stored or has ended since it has listed."""
         mine = self.leaders[leader]
-        mine.live = mine.live if mine.live is None else {**self.stored}
+        if mine.live is not None:
+            mine.live, mine.ended = {**self.stored}, frozenset(self.ended)
 
     def folds(self, leader: int) -> bool:
         """With what it heard last, which may be long ago."""
@@ -164,7 +168,8 @@ class World:
         if mine.epoch is None or mine.live is None:
             return False
         try:
-            wanted = self.rules.fold(self.ledger, mine.epoch, mine.live, mine.live.keys() - self.ledger.open.keys())
+            strangers = mine.live.keys() - self.ledger.open.keys()
+            wanted = self.rules.fold(self.ledger, mine.epoch, mine.live, strangers, mine.ended)
         except Deposed:
             return False
         return self.write(wanted, self.version)

@@ -93,6 +93,11 @@ def test_what_is_given_back_may_be_promised_again() -> None:
     assert cancel(reserve(READY, "u", entry(cores=100)), "u") == READY
 
 
+def test_a_pod_that_came_and_went_unseen_holds_nothing_any_more() -> None:
+    promised = reserve(reserve(READY, "u", entry(cores=30)), "v", entry(cores=30))
+    assert fold(promised, 0, {}, ended={"u", "w"}).open.keys() == {"v"}
+
+
 def test_whoever_led_before_folds_no_more() -> None:
     with pytest.raises(Deposed):
         fold(take_over(READY), 0, {})

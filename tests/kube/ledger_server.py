@@ -45,6 +45,10 @@ class LedgerServer:
         with self._lock:
             self._store(name, {"metadata": {"name": name}, "data": {"ledger": msgspec.json.encode(ledger).decode()}})
 
+    def put_text(self, name: str, text: str) -> None:
+        with self._lock:
+            self._store(name, {"metadata": {"name": name}, "data": {"ledger": text}})
+
     def drop(self, name: str) -> None:
         with self._lock:
             del self._maps[name]

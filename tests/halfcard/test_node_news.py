@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.node_news import news
+from halfcard.node_news import news
 
 
 def node(**status: Any) -> dict[str, Any]:

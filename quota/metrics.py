@@ -1,0 +1,31 @@
+"""What the quota service counts. Labels have few values: quotas are told of by their status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from .keeper import Keeper
+
+Figure = Callable[[], float]
+
+
+def watch(registry: CollectorRegistry, *, leading: Figure, keepers: Callable[[], Iterable[Keeper]]) -> None:
+    """Asked at each scrape; a replica that does not lead keeps no ledger."""
+
+    def gauge(name: str, meaning: str, figure: Figure) -> None:
+        Gauge(f"halfcard_quota_{name}", meaning, registry=registry).set_function(figure)
+
+    gauge("leading", "1 where this replica keeps the ledgers.", leading)
+    gauge("ledgers", "Ledgers that this replica keeps.", lambda: len([*keepers()]))
+    gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_promised, keepers())))
+    gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
+
+
+def _promised(keeper: Keeper) -> int:
+    return len(keeper.kept.ledger.open) if keeper.kept is not None else 0
+
+
+def _late(keeper: Keeper) -> int:
+    return len(keeper.kept.ledger.late) if keeper.kept is not None else 0

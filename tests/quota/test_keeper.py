@@ -1,0 +1,206 @@
+"""One ledger under its keeper, over a real connection: epochs, folds, promises that nobody comes with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+import uvloop
+
+from halfcard.budgets import Budget, gone
+from halfcard.ledger import Deposed, Entry, Ledger, reserve, used
+from halfcard.promises import APART_S, OLD_S
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.ledgers import LedgerError, Ledgers
+from quota.keeper import Keeper
+from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
+
+NAME: Final = "gpuquota.team.gpu"
+BUDGET: Final[Budget] = gone(NAME)._replace(uid="q", hard={"cores": 100})
+
+
+def entry(cores: int = 10, pod: str = "p") -> Entry:
+    return Entry("team", pod, {"cores": cores})
+
+
+@dataclass
+class Place:
+    server: LedgerServer
+    calls: ApiCalls
+    clock: float = 0.0
+    stored: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+
+    def keeper(self) -> Keeper:
+        return Keeper(Ledgers(self.calls, NAMESPACE), BUDGET)
+
+    async def leading(self) -> Keeper:
+        keeper = self.keeper()
+        await keeper.take_over()
+        await keeper.fold({}, self.has_ended)
+        return keeper
+
+    def has_ended(self, uid: str) -> bool:
+        return uid in self.ended
+
+    async def is_stored(self, _entry: Entry, uid: str) -> bool:
+        return uid in self.stored
+
+    async def pass_time(self, keeper: Keeper, seconds: float) -> None:
+        for _ in range(int(seconds)):
+            self.clock += 1.0
+            await keeper.expire(lambda: self.clock, self.is_stored)
+
+    def ledger(self) -> Ledger:
+        return self.server.ledger(NAME)
+
+    def promise(self, *uids: str) -> None:
+        ledger = self.ledger()
+        for uid in uids:
+            ledger = reserve(ledger, uid, entry())
+        self.server.put(NAME, ledger)
+
+
+Story = Callable[[Place], Awaitable[None]]
+
+
+def tell(story: Story) -> None:
+    async def run() -> None:
+        with serving_ledgers() as server:
+            calls = ApiCalls(Access("127.0.0.1", server.port))
+            try:
+                await story(Place(server, calls))
+            finally:
+                calls.close()
+
+    uvloop.run(run())
+
+
+def test_a_new_ledger_is_ready_once_all_pods_are_counted() -> None:
+    async def story(place: Place) -> None:
+        keeper = place.keeper()
+        await keeper.take_over()
+        assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
+        await keeper.fold({"u": entry(70)}, place.has_ended)
+        assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
+        assert place.ledger().late == frozenset()
+
+    tell(story)
+
+
+def test_whoever_takes_over_deposes_the_one_before() -> None:
+    async def story(place: Place) -> None:
+        before = await place.leading()
+        after = await place.leading()
+        with pytest.raises(Deposed):
+            await before.fold({"u": entry()}, place.has_ended)
+        await after.fold({"u": entry()}, place.has_ended)
+        assert used(place.ledger()) == {"cores": 10}
+
+    tell(story)
+
+
+def test_a_fold_goes_over_whatever_was_promised_meanwhile() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.promise("u", "v")
+        await keeper.fold({"u": entry()}, place.has_ended)
+        assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
+
+    tell(story)
+
+
+def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.promise("u")
+        place.ended.add("u")
+        await place.pass_time(keeper, 1)
+        assert keeper.is_due(place.has_ended)
+        await keeper.fold({}, place.has_ended)
+        assert used(place.ledger()) == {}
+
+    tell(story)
+
+
+def test_a_pod_that_came_without_a_promise_is_late_where_there_is_too_little() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        await keeper.fold({"u": entry(90)}, place.has_ended)
+        await keeper.fold({"u": entry(90), "v": entry(20)}, place.has_ended)
+        assert place.ledger().late == {"v"}
+
+    tell(story)
+
+
+def test_a_promise_with_which_nobody_comes_expires_after_its_time_and_two_looks() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.promise("u", "slow")
+        place.stored.add("slow")
+        await place.pass_time(keeper, OLD_S + APART_S)
+        assert place.ledger().open.keys() == {"u", "slow"}
+        await place.pass_time(keeper, 3)
+        assert place.ledger().open.keys() == {"slow"}
+
+    tell(story)
+
+
+def test_while_nobody_answers_nothing_grows_old() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.promise("u")
+        await place.pass_time(keeper, OLD_S - 5)
+        place.clock += 3600.0
+        await place.pass_time(keeper, 3)
+        assert place.ledger().open.keys() == {"u"}
+
+    tell(story)
+
+
+def test_what_is_allowed_follows_the_quota() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        keeper.budget = BUDGET._replace(hard={"cores": 5})
+        await keeper.fold({}, place.has_ended)
+        assert place.ledger().hard == {"cores": 5}
+
+    tell(story)
+
+
+def test_a_ledger_that_somebody_deleted_is_begun_anew() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.server.drop(NAME)
+        with pytest.raises(Deposed):
+            await keeper.fold({"u": entry()}, place.has_ended)
+        await keeper.take_over()
+        assert not place.ledger().is_ready
+
+    tell(story)
+
+
+def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_promises() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        place.promise("u")
+        await place.pass_time(keeper, 1)
+        await keeper.clear_away()
+        assert place.server.there() == {NAME}
+        await place.pass_time(keeper, OLD_S + APART_S + 3)
+        await keeper.clear_away()
+        assert place.server.there() == set()
+
+    tell(story)
+
+
+def test_what_is_no_ledger_is_named_with_what_to_do() -> None:
+    async def story(place: Place) -> None:
+        place.server.put_text(NAME, "scribble")
+        with pytest.raises(LedgerError, match=f"{NAME} holds no ledger .* delete it, and it is made anew"):
+            await place.keeper().take_over()
+
+    tell(story)
