@@ -58,6 +58,7 @@ CORDONED_CARDS: Final = "halfcard.dev/cordoned-cards"  # on nodes: cards that ge
 LEADER_ADDRESS: Final = "halfcard.dev/address"  # on the Lease: where binds are forwarded to
 LEARNT_MIX: Final = "halfcard.dev/mix"  # on the Lease: which pods are expected
 CORE_LIMIT_DEFAULTED: Final = "halfcard.dev/core-limit-defaulted"  # which core limits we wrote ourselves
+NUDGED: Final = "halfcard.dev/nudged"  # on owners of pods: when a quota had room for them again
 QUOTA_TWINS: Final = "halfcard.dev/quota-twins"  # which requests.* keys of a quota we wrote ourselves
 
 PREDICATE_SUFFIX: Final = "/predicate-"  # gpu-manager's record of node, time and cards

@@ -108,6 +108,10 @@ class BudgetSource:
                 self._concerning[namespace] = found
         return found
 
+    def namespaces(self, budget: Budget) -> list[str]:
+        """Those that it concerns."""
+        return [name for name in self._labels if budget in self.of(name)]
+
     @property
     def ready(self) -> bool:
         """Has all been seen once?"""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from halfcard.budgets import Budget
-from halfcard.ledger import Deposed, Entry, Ledger, fold, take_over, without
+from halfcard.ledger import Amounts, Deposed, Entry, Ledger, fold, take_over, used, without
 from halfcard.promises import Promises
 from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
@@ -36,6 +36,16 @@ class Keeper:
         self._ledgers = ledgers
         self._epoch = -1
         self._promises = Promises()
+        self._room: Amounts = {}
+
+    def has_more_room(self) -> bool:
+        """Than when this was asked before, of anything."""
+        if self.kept is None:
+            return False
+        ledger, before = self.kept.ledger, self._room
+        total = used(ledger)
+        self._room = {key: hard - total[key] for key, hard in ledger.hard.items()}
+        return any(room > 0 and room > before.get(key, 0) for key, room in self._room.items())
 
     @property
     def has_open(self) -> bool:

@@ -36,8 +36,16 @@ class Keeping:
     """
 
     def __init__(
-        self, source: BudgetSource, pods: ChargedPods, ledgers: Ledgers, may_decide: Callable[[], bool], log: Log
+        self,
+        source: BudgetSource,
+        pods: ChargedPods,
+        ledgers: Ledgers,
+        may_decide: Callable[[], bool],
+        log: Log,
+        *,
+        freed: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
+        """Calls `freed` with the namespaces of a budget that has more room than before."""
         self.keepers: dict[str, Keeper] = {}
         self.trouble = ""
         self._source = source
@@ -45,6 +53,7 @@ class Keeping:
         self._ledgers = ledgers
         self._may_decide = may_decide
         self._log = log
+        self._freed = freed
         self._there: set[str] = set()
         self._due: set[str] = set()
         self._stirred = asyncio.Event()
@@ -95,7 +104,7 @@ class Keeping:
             await asyncio.sleep(_LOOK_EVERY_S)
             if self._may_decide():
                 opened = [keeper for keeper in self.keepers.values() if keeper.has_open]
-                await self._each(opened, lambda keeper: keeper.expire(now, is_stored))
+                await self._each(opened, lambda keeper: self._expire(keeper, now, is_stored))
                 await self._clear_away()
 
     async def _settle(self) -> None:
@@ -131,10 +140,19 @@ class Keeping:
 
     async def _fold(self, keeper: Keeper) -> None:
         await keeper.fold(self._live(keeper.budget), self._pods.has_ended)
+        self._tell_of_room(keeper)
 
     def _live(self, budget: Budget) -> dict[str, Entry]:
         there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
         return self._pods.entries(budget, [each for each in there if budget in self._source.of(each)])
+
+    def _tell_of_room(self, keeper: Keeper) -> None:
+        if keeper.has_more_room():
+            self._freed(self._source.namespaces(keeper.budget))
+
+    async def _expire(self, keeper: Keeper, now: Callable[[], float], is_stored: IsStored) -> None:
+        await keeper.expire(now, is_stored)
+        self._tell_of_room(keeper)
 
     async def _clear_away(self) -> None:
         """Ledgers of quotas that are gone, once nobody can come any more to whom they promise something."""

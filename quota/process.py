@@ -30,6 +30,7 @@ from serving.log import Log, utc_now
 from .keeper import Keeper
 from .keeping import Keeping
 from .metrics import watch
+from .nudging import Nudging
 from .pods import ChargedPods
 from .reporting import Reporting
 
@@ -54,7 +55,9 @@ class QuotaService:
         self._source = BudgetSource(access, self._quotas_changed)
         self._pods = ChargedPods(access, dialects, self._pods_changed)
         may_decide = self._leadership.may_decide
-        self._keeping = Keeping(self._source, self._pods, Ledgers(self._calls, namespace), may_decide, log)
+        self._nudging = Nudging(self._calls, dialects, may_decide, utc_now, log)
+        ledgers = Ledgers(self._calls, namespace)
+        self._keeping = Keeping(self._source, self._pods, ledgers, may_decide, log, freed=self._nudging.freed)
         self._ledgers = FollowedLedgers(access, namespace, self._keeping.ledger_changed)
         self._reporting = Reporting(self._calls, lambda: self._keeping.keepers, may_decide, utc_now)
 
@@ -91,7 +94,8 @@ class QuotaService:
 
     async def run(self, lifecycle: Lifecycle) -> None:
         follow = (*self._source.jobs(), self._pods.following.run(), self._ledgers.following.run())
-        keep = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored), self._reporting.run())
+        settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
+        keep = (*settle, self._reporting.run(), self._nudging.run())
         async with beside((*follow, *keep, self._lead(), report(self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()

@@ -178,6 +178,26 @@ def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaService, team: 
     quotas.cluster.wait_until(told, what="the event of the ReplicaSet")
 
 
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Job"])
+def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaService, team: str, kind: str) -> None:
+    """A controller that was refused for a while would wait for minutes."""
+    quotas.allow(team, hard={"shares": 1})
+    quotas.webhook.create(team, share("first")).must()
+    assert quotas.webhook.kubectl(team, "create", "-f-", item=workload(kind, "waits", share("x"))).code == 0
+
+    def refused() -> int:
+        events = json.loads(quotas.webhook.kubectl(team, "get", "events", "-o=json").stdout)["items"]
+        return sum(each.get("count") or 1 for each in events if each["reason"] == "FailedCreate")
+
+    quotas.cluster.wait_until(lambda: refused() >= 8, what="a controller that waits long", seconds=60)
+    quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/first", {"gracePeriodSeconds": 0}).must()
+    quotas.cluster.wait_until(
+        lambda: bool(json.loads(quotas.webhook.kubectl(team, "get", "pods", "-o=json").stdout)["items"]),
+        what="the pod that waited",
+        seconds=5,
+    )
+
+
 def test_a_quota_that_was_made_anew_counts_anew(quotas: QuotaService, team: str) -> None:
     quotas.allow(team, hard={"cores": 30})
     quotas.webhook.create(team, share("a")).must()

@@ -171,6 +171,18 @@ def test_what_is_allowed_follows_the_quota() -> None:
     tell(story)
 
 
+def test_it_is_told_once_that_there_is_more_room() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        assert keeper.has_more_room() and not keeper.has_more_room()
+        await keeper.fold({"u": entry(100)}, place.has_ended)
+        assert not keeper.has_more_room()
+        await keeper.fold({"u": entry(90)}, place.has_ended)
+        assert keeper.has_more_room()
+
+    tell(story)
+
+
 def test_a_ledger_that_somebody_deleted_is_begun_anew() -> None:
     async def story(place: Place) -> None:
         keeper = await place.leading()
