@@ -282,6 +282,7 @@ def test_while_the_api_server_is_away_a_container_comes_back_with_its_card(gpus:
     finally:
         gpus.cluster.components["kube-apiserver"].start()
         gpus.cluster.components.wait_ready("kube-apiserver")
+        gpus.cluster.components.restart("kube-controller-manager")  # which asks a server that was away ever more rarely
     gpus.agent.wait_ready()
     gpus.cluster.wait_until(lambda: not same_run(gpus, before), what="its restart to be told")
     running(gpus, space, "steady")

@@ -16,6 +16,7 @@ from tests.nvml.stand_in import stand_in_cards
 
 from .described import Listing, described
 from .gpu_cluster import GpuCluster
+from .gpu_faults import restart_kubelet
 from .told import differences
 
 CONFIG: Final = "time-slicing-config"
@@ -52,6 +53,7 @@ def card(gpus: GpuCluster) -> Iterator[GpuCluster]:
     """One card, in four slices."""
     configure(gpus, {DEFAULT: slices(4)})
     with gpus.equipped(stand_in_cards(1), SETTINGS):
+        restart_kubelet(gpus)  # for five minutes it shows what an agent before this one offered
         yield gpus
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from halfcard import names
 from tests.builders import pod
+from tests.cluster.objects import Object
 from tests.cluster.pods import get_pod
 from tests.cluster.site import cards_of
 
+from .gpu_churn import runs_of
 from .gpu_cluster import GpuCluster
 from .told import differences
+
+
+def health_of(pod: Object) -> set[str]:
+    """Of all device ids, as kubelet tells it."""
+    statuses = [
+        each for container in pod["status"]["containerStatuses"] for each in container["allocatedResourcesStatus"]
+    ]
+    return {device["health"] for status in statuses for device in status["resources"]}
 
 
 def test_a_share_gets_the_card_that_was_recorded_for_it(gpus: GpuCluster, space: str) -> None:
@@ -29,12 +39,9 @@ def test_running_shares_outlive_the_agent_and_new_ones_start_after_it_is_back(gp
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
     after = gpus.run(space, pod("after").asks(core=20, memory=4))
     assert differences(gpus.cluster, after) == []
-    gpus.cluster.wait_until(  # kubelet also tells there whether it takes the card's ids for healthy
-        lambda: (
-            get_pod(gpus.cluster, space, "before")["status"]["containerStatuses"]
-            == before["status"]["containerStatuses"]
-        ),
-        what="the share to be as before",
-        details=lambda: str(get_pod(gpus.cluster, space, "before")["status"]["containerStatuses"]),
+    gpus.cluster.wait_until(
+        lambda: health_of(get_pod(gpus.cluster, space, "before")) == {"Healthy"},
+        what="kubelet to take the share's ids for healthy",
     )
+    assert runs_of(get_pod(gpus.cluster, space, "before")) == runs_of(before)
     assert len(cards_of(after)) == 1
