@@ -20,7 +20,7 @@ from halfcard.stored import StoredPod
 from .budget_desks import BudgetDesks, Wanted
 from .ledger_desk import LedgerDesk
 from .review import NoRoom, Verdict
-from .wire import Request
+from .wire import Malformed, Request
 
 _AGAIN_S: Final = 1
 _UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas yet: try again", _AGAIN_S)
@@ -45,7 +45,7 @@ class BudgetGate:
             return verdict._replace(no_room=_UNSEEN)
         if not self._desks.concern(namespace):
             return verdict
-        pod = msgspec.convert(request.object, StoredPod)
+        pod = _stored(request)
         runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
         wanted = [] if runs_already else self._desks.wanted(pod, namespace)
         if request.dry_run:
@@ -54,6 +54,13 @@ class BudgetGate:
         if why is not None and why.budget is not None:
             self._refused(why.budget, namespace, pod.meta.title, why.message)
         return verdict._replace(no_room=why)
+
+
+def _stored(request: Request) -> StoredPod:
+    try:
+        return msgspec.convert(request.object, StoredPod)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"the object does not have the shape of a Pod: {error}") from error
 
 
 async def _reserve(wanted: Sequence[Wanted], uid: str) -> NoRoom | None:

@@ -137,6 +137,10 @@ class LedgerDesk:
             except (NoAnswerError, LedgerError) as error:
                 self._kept = None
                 again = self._after_silence(left, error)
+            except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
+                self._kept, again = None, []
+                for ask in left:
+                    _fail(ask, bug)
             self._waiting = again + self._waiting
             await asyncio.sleep(_pause(len(left)))
 

@@ -56,10 +56,13 @@ class BudgetSource:
             self._forget()
 
         def change(changes: Sequence[Change[dict[str, Any]]]) -> None:
+            """A status is written every second, and says nothing to us."""
+            before = dict(self._read[sort])
             for each in changes:
                 if isinstance(each.object, dict):
                     self._put(sort, each.object, gone=each.type == "DELETED")
-            self._forget()
+            if before != self._read[sort]:
+                self._forget()
 
         collection = Collection(access, f"{names.QUOTA_API}/{sort}", dict[str, Any])
         return Following(collection, listed=take, changed=change, name=sort, may_be_absent=True)
@@ -110,7 +113,7 @@ class BudgetSource:
 
     def namespaces(self, budget: Budget) -> list[str]:
         """Those that it concerns."""
-        return [name for name in self._labels if budget in self.of(name)]
+        return [budget.namespace] if budget.namespace else [name for name in self._labels if budget in self.of(name)]
 
     @property
     def ready(self) -> bool:

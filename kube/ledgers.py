@@ -155,7 +155,12 @@ def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
 def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
     if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
         raise _refused(name, answer)
-    found = _CONFIG_MAP.decode(answer.body)
+    try:
+        found = _CONFIG_MAP.decode(answer.body)
+    except msgspec.MsgspecError as error:
+        raise LedgerError(
+            printable(f"ledger {name}: what answers is no API server: {error}", _PROBLEM_CHARS)
+        ) from error
     return _read(name, found) if written is None else Kept(written, found.metadata.resource_version)
 
 

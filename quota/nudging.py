@@ -25,6 +25,9 @@ from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
 _EVERY_S: Final = 1.0
+_AGAIN_S: Final = 3.0
+"""In one namespace: where pods end all the time, who waits is not looked up all the time."""
+
 _NAMESPACES_AT_ONCE: Final = 10
 _OWNERS_AT_ONCE: Final = 20
 """In one namespace; the next room makes the others try."""
@@ -73,6 +76,7 @@ class Nudging:
         self._now = now
         self._log = log
         self._due: dict[str, None] = {}
+        self._looked: dict[str, float] = {}
 
     def freed(self, namespaces: Iterable[str]) -> None:
         self._due |= dict.fromkeys(namespaces)
@@ -80,11 +84,17 @@ class Nudging:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
-            due = [*self._due][:_NAMESPACES_AT_ONCE]
-            for namespace in due:
-                del self._due[namespace]
+            due = self._take_due(asyncio.get_running_loop().time())
             if self._may_decide():
                 await asyncio.gather(*[self._nudge_all(namespace) for namespace in due])
+
+    def _take_due(self, now: float) -> list[str]:
+        self._looked = {namespace: at for namespace, at in self._looked.items() if now - at < _AGAIN_S}
+        due = [namespace for namespace in self._due if namespace not in self._looked][:_NAMESPACES_AT_ONCE]
+        for namespace in due:
+            del self._due[namespace]
+            self._looked[namespace] = now
+        return due
 
     async def _nudge_all(self, namespace: str) -> None:
         left = _OWNERS_AT_ONCE

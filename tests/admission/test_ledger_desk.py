@@ -183,6 +183,17 @@ def test_where_there_is_no_ledger_yet_nobody_is_told_anything() -> None:
     tell(story)
 
 
+@pytest.mark.parametrize("text", ["scribble", "[]", '[{"cores":"many"}]'])
+def test_what_is_no_ledger_keeps_nobody_waiting(text: str) -> None:
+    async def story(place: Place) -> None:
+        place.server.put_text(NAME, text)
+        async with asyncio.timeout(2):
+            with pytest.raises(Busy, match="holds no ledger of Halfcard's"):
+                await place.desk().promise("u", entry(), OF)
+
+    tell(story)
+
+
 def test_who_only_asks_is_promised_nothing() -> None:
     async def story(place: Place) -> None:
         await place.desk().would_promise(entry(), OF)

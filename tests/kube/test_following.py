@@ -245,3 +245,24 @@ def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_o
             await asyncio.wait((running,))
 
     asyncio.run(run())
+
+
+def test_a_collection_that_may_be_absent_is_empty_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube.follower, "_ABSENT_S", 0.01)
+
+    async def run() -> None:
+        with serving() as server:
+            server.refusal = (404, "the server could not find the requested resource")
+            seen = Seen()
+            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+            one = Following(nodes, listed=seen.listed, changed=seen.changed, name="nodes", may_be_absent=True)
+            running = asyncio.create_task(one.run())
+            await until(lambda: one.ready)
+            assert (one.trouble, set(seen.story)) == (None, {"listed "})
+            server.put(node("a", 4))
+            server.refusal = None
+            await until(lambda: seen.story[-1] == "listed a0")
+            running.cancel()
+            await asyncio.wait((running,))
+
+    asyncio.run(run())
