@@ -178,9 +178,9 @@ def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaService, team: 
     quotas.cluster.wait_until(told, what="the event of the ReplicaSet")
 
 
-@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Job"])
-def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaService, team: str, kind: str) -> None:
-    """A controller that was refused for a while would wait for minutes."""
+@pytest.mark.parametrize(("kind", "tries"), [("ReplicaSet", 11), ("StatefulSet", 11), ("Job", 4)])
+def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaService, team: str, kind: str, tries: int) -> None:
+    """After so many tries its controller would wait for ten seconds and more."""
     quotas.allow(team, hard={"shares": 1})
     quotas.webhook.create(team, share("first")).must()
     assert quotas.webhook.kubectl(team, "create", "-f-", item=workload(kind, "waits", share("x"))).code == 0
@@ -189,7 +189,7 @@ def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaService, team: s
         events = json.loads(quotas.webhook.kubectl(team, "get", "events", "-o=json").stdout)["items"]
         return sum(each.get("count") or 1 for each in events if each["reason"] == "FailedCreate")
 
-    quotas.cluster.wait_until(lambda: refused() >= 8, what="a controller that waits long", seconds=60)
+    quotas.cluster.wait_until(lambda: refused() >= tries, what="a controller that waits long", seconds=60)
     quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/first", {"gracePeriodSeconds": 0}).must()
     quotas.cluster.wait_until(
         lambda: bool(json.loads(quotas.webhook.kubectl(team, "get", "pods", "-o=json").stdout)["items"]),
