@@ -44,7 +44,7 @@ def _needed(shortage: Shortage) -> str:
 
 def amount(key: str, number: int) -> str:
     """As it is written in a quota."""
-    if _plain(key) != MEMORY:
+    if _plain(key) != MEMORY or number == 0:
         return str(number)
     return f"{number // _MIB_OF_GIB}Gi" if number % _MIB_OF_GIB == 0 else f"{number}Mi"
 

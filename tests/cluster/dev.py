@@ -234,12 +234,13 @@ def _running() -> list[Attempt]:
 def _budgets(share: str) -> list[Attempt]:
     """A quota grants nothing before it has been counted."""
     counted = "kubectl -n team wait --for=condition=Ready --timeout=30s gpuquota/gpu"
+    told = "kubectl -n team wait --for=jsonpath={.status.shares}=1/1 gpuquota/gpu"
     another = _example("gpu-manager/manifests/nginx.yaml")
     return [
         Attempt(
             "One share for a namespace: the second pod is refused, in numbers",
             f"kubectl apply -f {shlex.quote(str(_QUOTA))} && {counted} && kubectl -n team apply -f {share}; "
-            f"kubectl -n team apply -f {another}; halfcard quota explain team",
+            f"kubectl -n team apply -f {another}; {told} && halfcard quota explain team",
         ),
     ]
 
