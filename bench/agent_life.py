@@ -93,6 +93,6 @@ async def _idle(server: Server, seconds: float) -> Part:
     await asyncio.sleep(seconds)
     share = (server.cpu_s() - before) / seconds * 100
     print("  idle: done", file=sys.stderr)
-    note = "without a driver: the stand-in's is asked 40 times a second whether something happened"
+    note = "without a driver: the stand-in's looks 10 times a second whether something happened"
     figure = Figure(f"CPU of {seconds:.0f} s", share, "%", MOST_IDLE)
     return Part(f"An agent beside {PODS} pods to whom nothing happens", [figure], [note])
