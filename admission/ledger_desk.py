@@ -103,19 +103,13 @@ class LedgerDesk:
 
     async def would_promise(self, entry: Entry, of: str) -> None:
         """Raises as `promise` does, and writes nothing."""
-        try:
-            kept = await self._read()
-        except (NoAnswerError, LedgerError) as error:
-            raise Busy(str(error)) from error
+        kept = await self._read_or_busy()
         _check_whose(kept.ledger, of)
         reserve(kept.ledger, "", entry, self._most_of_one)
 
     async def look(self, cost: Amounts) -> list[Shortage]:
         """What there is too little of, by what is known now. Raises Busy where nothing is."""
-        try:
-            kept = self._latest() or await self._read()
-        except (NoAnswerError, LedgerError) as error:
-            raise Busy(str(error)) from error
+        kept = self._latest() or await self._read_or_busy()
         return shortages(kept.ledger, cost)
 
     def shortages(self, entry: Entry) -> list[Shortage]:
@@ -139,6 +133,7 @@ class LedgerDesk:
                 again = self._after_silence(left, error)
             except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
                 self._kept, again = None, []
+                self._cancelled.clear()  # they expire: tried again they might fail for ever
                 for ask in left:
                     _fail(ask, bug)
             self._waiting = again + self._waiting
@@ -193,6 +188,12 @@ class LedgerDesk:
             self._kept = self._seen.read()
         self._seen = None
         return self._kept
+
+    async def _read_or_busy(self) -> Kept:
+        try:
+            return await self._read()
+        except (NoAnswerError, LedgerError) as error:
+            raise Busy(str(error)) from error
 
     async def _read(self) -> Kept:
         began = self._clock()

@@ -19,6 +19,26 @@ _MOST_QUOTAS: Final = 500
 _OTHERS: Final = "others"
 
 
+class _ByQuota:
+    """Counts with labels that tenants can make many of: only so many are told apart."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._refusals = Counter(
+            "halfcard_quota_refusals",
+            f"Pods refused by a quota of ours; after {_MOST_QUOTAS} of these all further ones are `{_OTHERS}`.",
+            ["namespace", "quota"],
+            registry=registry,
+        )
+        self._known: set[tuple[str, str]] = set()
+
+    def count(self, namespace: str, quota: str) -> None:
+        which = (namespace, quota)
+        if which not in self._known and len(self._known) >= _MOST_QUOTAS:
+            which = (_OTHERS, _OTHERS)
+        self._known.add(which)
+        self._refusals.labels(*which).inc()
+
+
 class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         # When each series began: nobody asks, and it doubles what is scraped.
@@ -44,13 +64,7 @@ class Metrics:
             ["status"],
             registry=registry,
         )
-        self._refusals = Counter(
-            "halfcard_quota_refusals",
-            f"Pods refused by a quota of ours; after {_MOST_QUOTAS} of these all further ones are `{_OTHERS}`.",
-            ["namespace", "quota"],
-            registry=registry,
-        )
-        self._refusing: set[tuple[str, str]] = set()
+        self.refused = _ByQuota(registry).count
         self.in_flight = 0
         Gauge(
             "halfcard_admission_in_flight", "Reviews being read or judged right now.", registry=registry
@@ -64,13 +78,6 @@ class Metrics:
         else:
             self._decisions_of(webhook, "patched" if verdict.changes else "allowed", "").inc()
         self._seconds_of(webhook).observe(seconds)
-
-    def refused(self, namespace: str, quota: str) -> None:
-        which = (namespace, quota)
-        if which not in self._refusing and len(self._refusing) >= _MOST_QUOTAS:
-            which = (_OTHERS, _OTHERS)
-        self._refusing.add(which)
-        self._refusals.labels(*which).inc()
 
     def failed(self, status: int) -> None:
         self._errors.labels(str(status)).inc()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -17,15 +17,13 @@ import msgspec
 
 from halfcard import names
 from halfcard.budgets import Budget
+from halfcard.events import MOST_CHARS, NOWHERE, event, moment
 from halfcard.problems import printable
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
 _EVERY_S: Final = 5.0
 _MOST_QUOTAS: Final = 1000
-_MESSAGE_CHARS: Final = 1000
-_CLUSTERS_NAMESPACE: Final = "default"
-"""Where Events of what is in no namespace are."""
 
 
 @dataclass(slots=True)
@@ -78,15 +76,13 @@ class Refusals:
                     break
 
     async def _write(self, told: _Told) -> None:
-        moment, count = f"{self._now():%Y-%m-%dT%H:%M:%SZ}", told.count
-        told.since = told.since or moment
-        namespace = told.budget.namespace or _CLUSTERS_NAMESPACE
-        collection = f"/api/v1/namespaces/{namespace}/events"
-        news = {"count": count, "lastTimestamp": moment, "message": printable(told.message, _MESSAGE_CHARS)}
+        when, count = moment(self._now()), told.count
+        told.since = told.since or when
+        collection = f"/api/v1/namespaces/{told.budget.namespace or NOWHERE}/events"
+        news = {"count": count, "lastTimestamp": when, "message": printable(told.message, MOST_CHARS)}
         answer = await self._calls.patch(f"{collection}/{self._name(told.budget)}", msgspec.json.encode(news))
         if answer.status == HTTPStatus.NOT_FOUND:
-            whole = {**self._event(told, namespace), **news}
-            answer = await self._calls.post(collection, msgspec.json.encode(whole))
+            answer = await self._calls.post(collection, self._event(told, news))
         told.written = count  # where it failed, the next refusal tries again
         if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
@@ -94,17 +90,13 @@ class Refusals:
     def _name(self, budget: Budget) -> str:
         return f"{budget.name}.{hashlib.sha256(f'{budget.uid}{self._instance}'.encode()).hexdigest()[:16]}"
 
-    def _event(self, told: _Told, namespace: str) -> dict[str, Any]:
+    def _event(self, told: _Told, news: Mapping[str, Any]) -> bytes:
         budget = told.budget
-        of = {"apiVersion": names.QUOTA_API.removeprefix("/apis/"), "kind": budget.kind, "name": budget.name}
         placed = {"namespace": budget.namespace} if budget.namespace else {}
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": self._name(budget), "namespace": namespace},
-            "involvedObject": {**of, **placed, "uid": budget.uid},
-            "reason": "QuotaExceeded",
-            "type": "Warning",
-            "source": {"component": names.ADMISSION_SERVICE, "host": self._instance},
-            "firstTimestamp": told.since,
-        }
+        version = names.QUOTA_API.removeprefix("/apis/")
+        return event(
+            {"apiVersion": version, "kind": budget.kind, "name": budget.name, **placed, "uid": budget.uid},
+            {"name": self._name(budget)},
+            {"component": names.ADMISSION_SERVICE, "host": self._instance},
+            {"reason": "QuotaExceeded", "firstTimestamp": told.since, **news},
+        )

@@ -51,7 +51,7 @@ class Turn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = parser("pods_per_second", __doc__, pairs=_PAIRS, pods=_PODS, out=_OUT).parse_args(argv)
     with Cluster() as cluster:
         for name in (OURS, CONSTANT, NOBODY):
             cluster.create_namespace(name)
@@ -69,12 +69,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.pods_per_second", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=_PAIRS, metavar="N", help="default %(default)s")
-    parser.add_argument("--pods", type=int, default=_PODS, metavar="N", help="per namespace and turn, %(default)s")
-    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
-    return parser
+def parser(module: str, description: str | None, *, pairs: int, pods: int, out: Path) -> argparse.ArgumentParser:
+    """Of a benchmark that creates pods in several namespaces in turn, with these defaults."""
+    found = argparse.ArgumentParser(prog=f"python -m bench.{module}", description=description)
+    found.add_argument("--pairs", type=int, default=pairs, metavar="N", help="default %(default)s")
+    found.add_argument("--pods", type=int, default=pods, metavar="N", help="per namespace and turn, %(default)s")
+    found.add_argument("--json", type=Path, default=out, metavar="FILE", help="default %(default)s")
+    return found
 
 
 def install_constant(cluster: Cluster, shipped: str) -> None:

@@ -7,7 +7,6 @@ the pairs' ratios counts. Then a thousand namespaces get a quota each.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import statistics
@@ -25,7 +24,7 @@ from tests.cluster.installation import Installation, Replica
 from tests.cluster.quota_service import QuotaService, path_of, quota
 
 from .figures import Figure, Part, table, write_json
-from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, rate
+from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, parser, rate
 from .servers import ROOT
 
 _OUT: Final = ROOT / "bench" / "out" / "quota_per_second.json"
@@ -47,7 +46,7 @@ class Pair:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = parser("quota_per_second", __doc__, pairs=_PAIRS, pods=_PODS, out=_OUT).parse_args(argv)
     with Cluster() as cluster:
         service = _prepare(cluster)
         pairs = list(_pairs(cluster, arguments.pairs, arguments.pods))
@@ -55,14 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(table(parts))
     write_json(parts, arguments.json)
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.quota_per_second", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=_PAIRS, metavar="N", help="default %(default)s")
-    parser.add_argument("--pods", type=int, default=_PODS, metavar="N", help="per namespace and turn, %(default)s")
-    parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
-    return parser
 
 
 def _prepare(cluster: Cluster) -> QuotaService:

@@ -16,11 +16,12 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
+from halfcard.events import moment
 from kube.calls import MERGE_PATCH, ApiCalls, NoAnswerError
 from serving.log import Log
 
 from .announcement import Announcement
-from .events import EVENTS_PATH, Happening, Told, event, news, not_offered
+from .events import EVENTS_PATH, Happening, Told, news, node_event, not_offered
 from .node_patch import Patch, patch
 
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -103,7 +104,7 @@ class Announcing:
         if node is None or said is None:
             return False
         now = self._now()
-        wanted = patch(node, said, f"{now:%Y-%m-%dT%H:%M:%SZ}")
+        wanted = patch(node, said, moment(now))
         self.left = wanted.left
         happenings = [*news(_inventory(node), said.inventory), *self._standing, *not_offered(wanted.left)]
         self._queue(node, happenings, now)
@@ -134,7 +135,7 @@ class Announcing:
                 self._log.warning("told at the node", reason=happening.reason, why=happening.message)
             else:
                 self._log.event("told at the node", reason=happening.reason, why=happening.message)
-            self._events.append(event(node, happening, now))
+            self._events.append(node_event(node, happening, now))
 
     async def _send_events(self) -> None:
         while self._events:

@@ -11,21 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from halfcard import names
 from halfcard.capacity import ImplausibleError
 from halfcard.cards import Card
+from halfcard.events import NOWHERE, event, moment, once
 from halfcard.inventory import read_inventory
 
 from .announcement import card_title
 
-EVENTS_PATH: Final = "/api/v1/namespaces/default/events"
-"""Nodes are in no namespace; this is where everybody tells of them."""
+EVENTS_PATH: Final = f"/api/v1/namespaces/{NOWHERE}/events"
 
 _AGAIN_AFTER_S: Final = 1800.0
 _MOST_REMEMBERED: Final = 200
-_MOST_CHARS: Final = 1000
 
 
 class Happening(NamedTuple):
@@ -80,23 +77,15 @@ class Told:
         return found
 
 
-def event(node: Mapping[str, Any], happening: Happening, now: datetime) -> bytes:
-    """As the API server takes it; who sends it twice tells it once, for it has a name of its own."""
+def node_event(node: Mapping[str, Any], happening: Happening, now: datetime) -> bytes:
+    """Who sends it twice tells it once, for it has a name of its own."""
     metadata = node["metadata"]
-    name, moment = metadata["name"], now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    one_of_many = hashlib.sha256(f"{moment}{happening}".encode()).hexdigest()[:16]
-    return msgspec.json.encode(
-        {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{name[:200]}.{one_of_many}", "namespace": "default"},
-            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata.get("uid", "")},
-            "reason": happening.reason,
-            "message": happening.message[:_MOST_CHARS],
-            "type": "Warning" if happening.is_warning else "Normal",
-            "source": {"component": names.AGENT, "host": name},
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "count": 1,
-        }
+    name = metadata["name"]
+    one_of_many = hashlib.sha256(f"{moment(now)}{happening}".encode()).hexdigest()[:16]
+    return event(
+        {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata.get("uid", "")},
+        {"name": f"{name[:200]}.{one_of_many}"},
+        {"component": names.AGENT, "host": name},
+        once(happening.reason, happening.message, now),
+        is_warning=happening.is_warning,
     )

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
+from halfcard.events import event, once
 from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
@@ -128,20 +129,6 @@ def sentence(departure: Departure, *, evicts: bool) -> str:
 
 
 def _event(facts: Facts, message: str, now: datetime) -> bytes:
-    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {"apiVersion": "v1", "kind": "Pod", "namespace": facts.namespace, "name": facts.name, "uid": facts.uid}
-    return msgspec.json.encode(
-        {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{facts.name[:200]}.", "namespace": facts.namespace},
-            "involvedObject": about,
-            "reason": _REASON,
-            "message": message[:1000],
-            "type": "Warning",
-            "source": {"component": names.EXTENDER_SERVICE},
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "count": 1,
-        }
-    )
+    name = {"generateName": f"{facts.name[:200]}."}
+    return event(about, name, {"component": names.EXTENDER_SERVICE}, once(_REASON, message, now))

@@ -43,7 +43,7 @@ class Keeping:
         may_decide: Callable[[], bool],
         log: Log,
         *,
-        freed: Callable[[Iterable[str]], None] = lambda _: None,
+        freed: Callable[[Iterable[str]], None],
     ) -> None:
         """Calls `freed` with the namespaces of a budget that has more room than before."""
         self.keepers: dict[str, Keeper] = {}

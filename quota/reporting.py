@@ -12,6 +12,7 @@ import msgspec
 
 from halfcard import names
 from halfcard.budgets import Budget
+from halfcard.events import moment
 from kube.calls import ApiCalls, NoAnswerError
 
 from .keeper import Keeper
@@ -72,7 +73,7 @@ class Reporting:
     async def _write(self, budget: Budget, said: Status) -> None:
         path = path_of(budget)
         before = self._written.get(budget.uid) or await self._read(path)
-        status = since(said, before, f"{self._now():%Y-%m-%dT%H:%M:%SZ}")
+        status = since(said, before, moment(self._now()))
         answer = await self._calls.patch(f"{path}/status", msgspec.json.encode({"status": status}))
         if answer.status == HTTPStatus.OK:
             self._written[budget.uid] = status

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-import uvloop
 
 from admission.ledger_desk import LedgerDesk
 from halfcard.ledger import Busy, Entry, Full, Ledger, fold, take_over, used
-from kube.access import Access
 from kube.calls import ApiCalls
 from kube.ledgers import Ledgers
-from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
+from tests.kube import ledger_server
+from tests.kube.ledger_server import NAMESPACE, LedgerServer
 
 NAME: Final = "gpuquota.team.gpu"
 OF: Final = "uid-of-the-quota"
@@ -40,20 +39,12 @@ class Place:
         return set(self.server.ledger(NAME).open)
 
 
-Story = Callable[[Place], Awaitable[None]]
+def tell(story: Callable[[Place], Awaitable[None]]) -> None:
+    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
+        server.put(NAME, READY)
+        await story(Place(server, calls))
 
-
-def tell(story: Story) -> None:
-    async def run() -> None:
-        with serving_ledgers() as server:
-            server.put(NAME, READY)
-            calls = ApiCalls(Access("127.0.0.1", server.port))
-            try:
-                await story(Place(server, calls))
-            finally:
-                calls.close()
-
-    uvloop.run(run())
+    ledger_server.tell(at_its_place)
 
 
 def test_who_is_promised_something_stands_in_the_ledger_before_he_is_told() -> None:

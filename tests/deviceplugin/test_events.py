@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from deviceplugin.events import Happening, Told, event, news
+from deviceplugin.events import Happening, Told, news, node_event
 from halfcard.inventory import write_inventory
 
 from .nodes import GOOD, SICK, node
@@ -66,11 +66,11 @@ def test_what_was_told_is_not_remembered_without_end() -> None:
 
 def test_an_event_is_about_the_node_and_has_a_name_of_its_own() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    written = json.loads(event(node(), FAILED, now))
+    written = json.loads(node_event(node(), FAILED, now))
     assert written["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u1"}
     assert (written["type"], written["reason"], written["message"]) == ("Warning", *FAILED[:2])
     assert written["firstTimestamp"] == "2026-11-21T12:00:00Z"
-    assert event(node(), FAILED, now) == event(node(), FAILED, now)
-    other = json.loads(event(node(), FAILED._replace(message="x" * 5000), now))
+    assert node_event(node(), FAILED, now) == node_event(node(), FAILED, now)
+    other = json.loads(node_event(node(), FAILED._replace(message="x" * 5000), now))
     assert other["metadata"]["name"] != written["metadata"]["name"]
     assert len(other["message"]) == 1000

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from halfcard.stored import StoredPod
-from tests.kube.listening import listening
+from tests.kube.listening import JsonHandler, listening
 from tests.kube.object_server import merged, refusal
 
 Object = dict[str, Any]
@@ -107,14 +105,11 @@ def _meets(known: Object, wanted: Object) -> bool:
 def serving_pods() -> Iterator[PodServer]:
     state = PodServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class Handler(JsonHandler):
         def _handle(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            body = self.asked()
             name, _, sub = self.path.removeprefix(PODS).partition("/")
-            call = Call(self.command, name, sub == "binding", json.loads(body) if body else {})
+            call = Call(self.command, name, sub == "binding", body)
             state.calls.append(call)
             fault = state.faults.pop(0) if state.faults else None
             if fault == "held":
@@ -129,18 +124,9 @@ def serving_pods() -> Iterator[PodServer]:
                 return
             if fault == "refused but done":
                 status, answer = refusal(500, "etcd: request timed out")
-            self._answer(status, json.dumps(answer).encode())
+            self.answer(status, answer)
 
         do_GET = do_POST = do_PATCH = _handle  # noqa: N815  (http.server's names)
-
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Stays quiet."""
 
     with listening(Handler) as state.port:
         try:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, Literal
 
 import msgspec
+import uvloop
 
 from halfcard.ledger import Ledger
+from kube.access import Access
+from kube.calls import ApiCalls
 
-from .listening import listening
+from .listening import JsonHandler, listening
 from .object_server import refusal
 
 Object = dict[str, Any]
@@ -95,12 +96,9 @@ class LedgerServer:
 def serving_ledgers() -> Iterator[LedgerServer]:
     state = LedgerServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class Handler(JsonHandler):
         def _handle(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            body = self.asked()
             name = self.path.removeprefix(PATH).removeprefix("/")
             state.calls.append(self.command)
             fault = state.faults.pop(0) if state.faults and self.command != "GET" else None
@@ -112,24 +110,32 @@ def serving_ledgers() -> Iterator[LedgerServer]:
                 state.release.wait(30)
             if fault == "outrun":
                 state.touch(name)
-            status, answer = state.carry_out(self.command, name, json.loads(body) if body else {})
+            status, answer = state.carry_out(self.command, name, body)
             if fault == "unanswered":
                 self.close_connection = True
                 return
-            self._answer(status, json.dumps(answer).encode())
+            self.answer(status, answer)
 
         do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815  (http.server's names)
-
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Stays quiet."""
 
     with listening(Handler) as port:
         state.port = port
         yield state
         state.release.set()
+
+
+Story = Callable[[LedgerServer, ApiCalls], Awaitable[None]]
+
+
+def tell(story: Story) -> None:
+    """On the loop that production uses."""
+
+    async def run() -> None:
+        with serving_ledgers() as server:
+            calls = ApiCalls(Access("127.0.0.1", server.port))
+            try:
+                await story(server, calls)
+            finally:
+                calls.close()
+
+    uvloop.run(run())

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+
+class JsonHandler(BaseHTTPRequestHandler):
+    """Requests and answers that are JSON, on connections that are kept."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def asked(self) -> dict[str, Any]:
+        """The body."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        return json.loads(body) if body else {}
+
+    def answer(self, status: int, answer: Mapping[str, Any]) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Stays quiet."""
 
 
 class _Server(ThreadingHTTPServer):

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-import uvloop
 
 from halfcard.budgets import Budget, gone
 from halfcard.ledger import Deposed, Entry, Ledger, reserve, used
 from halfcard.promises import APART_S, OLD_S
-from kube.access import Access
 from kube.calls import ApiCalls
 from kube.ledgers import LedgerError, Ledgers
 from quota.keeper import Keeper
-from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
+from tests.kube import ledger_server
+from tests.kube.ledger_server import NAMESPACE, LedgerServer
 
 NAME: Final = "gpuquota.team.gpu"
 BUDGET: Final[Budget] = gone(NAME)._replace(uid="q", hard={"cores": 100})
@@ -64,19 +63,11 @@ class Place:
         self.server.put(NAME, ledger)
 
 
-Story = Callable[[Place], Awaitable[None]]
+def tell(story: Callable[[Place], Awaitable[None]]) -> None:
+    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
+        await story(Place(server, calls))
 
-
-def tell(story: Story) -> None:
-    async def run() -> None:
-        with serving_ledgers() as server:
-            calls = ApiCalls(Access("127.0.0.1", server.port))
-            try:
-                await story(Place(server, calls))
-            finally:
-                calls.close()
-
-    uvloop.run(run())
+    ledger_server.tell(at_its_place)
 
 
 def test_a_new_ledger_is_ready_once_all_pods_are_counted() -> None:

@@ -1,0 +1,49 @@
+"""Events, as the API server takes them: what `kubectl describe` shows of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+MOST_CHARS: Final = 1000
+"""Of a message; the API server takes 1,024 bytes."""
+
+NOWHERE: Final = "default"
+"""Where everybody tells of objects that are in no namespace."""
+
+
+def moment(now: datetime) -> str:
+    """As the API server writes times."""
+    return f"{now:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def event(
+    about: Mapping[str, str],
+    metadata: Mapping[str, str],
+    source: Mapping[str, str],
+    told: Mapping[str, Any],
+    *,
+    is_warning: bool = True,
+) -> bytes:
+    """`about` refers to the object, `metadata` names the Event, `told` is its reason, message, times and count."""
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {**metadata, "namespace": about.get("namespace", NOWHERE)},
+            "involvedObject": about,
+            "type": "Warning" if is_warning else "Normal",
+            "source": source,
+            **told,
+        }
+    )
+
+
+def once(reason: str, message: str, now: datetime) -> dict[str, Any]:
+    """What an Event tells that is written a single time."""
+    when = moment(now)
+    said = {"reason": reason, "message": message[:MOST_CHARS]}
+    return {**said, "firstTimestamp": when, "lastTimestamp": when, "count": 1}

@@ -1,0 +1,56 @@
+"""The two kinds of quota say the same in the same words, and what they allow is what is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from halfcard import names
+from halfcard.charges import COUNTED
+from halfcard.ledger import Ledger
+from quota.status import status_of
+
+_CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
+
+
+def crd(kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((_CRDS / f"{kind.lower()}.yaml").read_text())
+    return found
+
+
+def properties(kind: str) -> dict[str, Any]:
+    (version,) = crd(kind)["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]
+    return found
+
+
+OWN, SHARED = properties(names.GPU_QUOTA), properties(names.CLUSTER_GPU_QUOTA)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"), [(names.GPU_QUOTA, names.GPU_QUOTAS), (names.CLUSTER_GPU_QUOTA, names.CLUSTER_GPU_QUOTAS)]
+)
+def test_a_kind_is_called_as_we_ask_for_it(kind: str, plural: str) -> None:
+    spec = crd(kind)["spec"]
+    assert (spec["names"]["kind"], spec["names"]["plural"]) == (kind, plural)
+    assert f"/apis/{spec['group']}/{spec['versions'][0]['name']}" == names.QUOTA_API
+
+
+def test_both_kinds_allow_the_same_and_the_shared_one_says_to_whom() -> None:
+    own, shared = OWN["spec"]["properties"], dict(SHARED["spec"]["properties"])
+    shared.pop("namespaces")
+    assert own == shared
+    assert OWN["status"] == SHARED["status"]
+
+
+def test_each_may_have_what_all_may_have_together() -> None:
+    hard, each = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"]["perLabel"]["properties"]["hard"]
+    assert hard["properties"] == each["properties"]
+    assert set(hard["properties"]) == set(COUNTED)
+
+
+def test_a_status_has_the_fields_that_the_api_server_keeps() -> None:
+    assert status_of(Ledger({}), {}).keys() == OWN["status"]["properties"].keys()
