@@ -104,6 +104,10 @@ class Settings(_Model):
     """Whether the extender evicts pods of lower priority where a pod finds no card: kube-scheduler preempts only where
     its counts are short. It needs `create` on `pods/eviction`."""
 
+    repair_quotas_at_start: bool = False
+    """Whether the quota service makes ResourceQuotas count that Kubernetes accepted and never counts, as
+    `halfcard quota repair` does: it may begin to refuse pods. It needs `patch` on `resourcequotas`."""
+
     set_scheduler_name: str | None = None
     """Given to GPU pods that name no scheduler."""
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from admission.quotas import read_marks
 from admission.review import Verdict
 from halfcard import names
+from halfcard.quota_twins import read_marks
 
 from .judging import CORE, MEMORY, Json, changed, codes, judge, patched
 

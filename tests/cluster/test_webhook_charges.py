@@ -1,13 +1,14 @@
-"""What the ResourceQuota plugin charges for a pod is what our cost function says, for hundreds of pods in all dialects.
+"""What the API server's ResourceQuota plugin says of a pod is what we say, for hundreds of pods in all dialects.
 
-A quota of 0 refuses a dry-run, and the refusal names the charge.
+A quota of 0 refuses a dry-run, and the refusal names the charge. Our webhooks are away here: they would answer first.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -18,11 +19,14 @@ from admission.subject import Circumstances, Stage
 from halfcard import names
 from halfcard.cluster import NOTHING_KNOWN
 from halfcard.cost import pod_cost
+from halfcard.native_quotas import ResourceQuota, exceeded_by
+from halfcard.native_words import exceeded
 from halfcard.patches import apply
 from halfcard.pods import Pod
+from halfcard.quota_scopes import QuotaPod
 from tests.builders import WORDS, Amount, PodBuilder, pod
 
-from .installation import Installation
+from .installation import Installation, collection
 from .manifests import complete, resource_quota
 from .objects import Object
 
@@ -66,13 +70,19 @@ def some_pod(chance: random.Random) -> PodBuilder:
     return built
 
 
-def expected(item: Object) -> dict[str, str]:
-    """What the pod costs as the webhook's decision leaves it."""
+def repaired(item: Object) -> Object:
+    """As the webhook's decision leaves it."""
     around = Circumstances(POLICY, NOTHING_KNOWN, "tenant", "alice", Stage.PROPOSED)
     decided = mutate_pod(msgspec.convert(item, Pod), around)
     assert decided.allowed, decided.message
-    repaired = msgspec.convert(apply(item, decided.changes), Pod)
-    return {name: str(amount) for name, amount in pod_cost(repaired, RESOURCES).items() if amount.nanos}
+    left: Object = apply(item, decided.changes)
+    return left
+
+
+def expected(item: Object) -> dict[str, str]:
+    """What the repaired pod costs."""
+    cost = pod_cost(msgspec.convert(item, Pod), RESOURCES)
+    return {name: str(amount) for name, amount in cost.items() if amount.nanos}
 
 
 def charged(message: str) -> dict[str, str]:
@@ -82,26 +92,45 @@ def charged(message: str) -> dict[str, str]:
     return {key.removeprefix("requests."): amount for key, _, amount in pairs}
 
 
+@pytest.fixture(scope="module")
+def alone(webhook: Installation) -> Iterator[Installation]:
+    """The API server without us."""
+    with webhook.unregistered():
+        yield webhook
+
+
+def in_force(alone: Installation, space: str, quota: Object) -> ResourceQuota:
+    """As it is once Kubernetes has counted it."""
+    path = f"{collection(space, quota)}/{quota['metadata']['name']}"
+    alone.create(space, quota).must()
+
+    def read() -> ResourceQuota:
+        return msgspec.convert(alone.cluster.request("GET", path).must(), ResourceQuota)
+
+    alone.cluster.wait_until(
+        lambda: read().enforced.keys() == quota["spec"]["hard"].keys(), what="the quota to be counted"
+    )
+    return read()
+
+
 @pytest.fixture
-def nothing_left(webhook: Installation, space: str) -> str:
+def nothing_left(alone: Installation, space: str) -> str:
     """A namespace whose quota of every GPU resource is 0."""
-    quota = resource_quota("none", {f"requests.{resource}": "0" for resource in sorted(RESOURCES)})
-    webhook.create(space, quota).must()
+    in_force(alone, space, resource_quota("none", {f"requests.{resource}": "0" for resource in sorted(RESOURCES)}))
     probe = complete(pod("probe").asks(gpu=1))
-
-    def refused() -> bool:
-        return "exceeded quota" in webhook.create(space, probe, dry_run=True).body.get("message", "")
-
-    webhook.cluster.wait_until(refused, what="the quota to be in force")
+    alone.cluster.wait_until(
+        lambda: "exceeded quota" in alone.create(space, probe, dry_run=True).body.get("message", ""),
+        what="the quota to be in force",
+    )
     return space
 
 
-def test_every_generated_pod_is_charged_what_we_say(webhook: Installation, nothing_left: str) -> None:
+def test_every_generated_pod_is_charged_what_we_say(alone: Installation, nothing_left: str) -> None:
     chance = random.Random(SEED)
     wrong = []
     for _ in range(PODS):
-        item = complete(some_pod(chance))
-        said = charged(webhook.create(nothing_left, item, dry_run=True).body["message"])
+        item = repaired(complete(some_pod(chance)))
+        said = charged(alone.create(nothing_left, item, dry_run=True).body["message"])
         if said != expected(item):
             wrong.append((item["spec"], said, expected(item)))
     assert wrong == []
@@ -112,7 +141,7 @@ def test_the_generated_pods_are_of_every_kind() -> None:
     chance = random.Random(SEED)
     pods = [complete(some_pod(chance)) for _ in range(PODS)]
     inits = [stage for item in pods for stage in item["spec"].get("initContainers", [])]
-    assert {resource for item in pods for resource in expected(item)} == set(WORDS.values())
+    assert {resource for item in pods for resource in expected(repaired(item))} == set(WORDS.values())
     sidecars = sum("restartPolicy" in stage for stage in inits)
     assert min(sidecars, len(inits) - sidecars) > 50
 
@@ -121,13 +150,103 @@ OVERHEAD: Final = {names.VCUDA_CORE: "5"}
 """A RuntimeClass may charge for what its sandbox needs."""
 
 
-def test_the_overhead_of_a_runtime_class_is_charged(webhook: Installation, nothing_left: str) -> None:
+def test_the_overhead_of_a_runtime_class_is_charged(alone: Installation, nothing_left: str) -> None:
     runtime = {"metadata": {"name": "boxed"}, "handler": "boxed", "overhead": {"podFixed": OVERHEAD}}
-    webhook.cluster.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime).must()
-    item = complete(pod("boxed").asks(core="30", memory="20").specified(runtimeClassName="boxed"))
-    webhook.cluster.wait_until(
-        lambda: "exceeded" in webhook.create(nothing_left, item, dry_run=True).body["message"], what="the class"
+    alone.cluster.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime).must()
+    item = repaired(complete(pod("boxed").asks(core="30", memory="20").specified(runtimeClassName="boxed")))
+    alone.cluster.wait_until(
+        lambda: "exceeded" in alone.create(nothing_left, item, dry_run=True).body["message"], what="the class"
     )
-    said = charged(webhook.create(nothing_left, item, dry_run=True).body["message"])
-    with_overhead = complete(pod("boxed").asks(core="30", memory="20").specified(overhead=OVERHEAD))
-    assert said == expected(with_overhead)
+    said = charged(alone.create(nothing_left, item, dry_run=True).body["message"])
+    item["spec"]["overhead"] = OVERHEAD
+    assert said == expected(item)
+
+
+# --- whom a quota counts ----------------------------------------------------------------------------------------------
+
+CLASS: Final = "high"
+
+
+def of_class(operator: str, *values: str) -> dict[str, Any]:
+    return {"scopeName": "PriorityClass", "operator": operator, **({"values": [*values]} if values else {})}
+
+
+def scoped(name: str, hard: int, *scopes: str, selector: Mapping[str, Any] | None = None) -> Object:
+    quota = resource_quota(name, {f"requests.{names.VCUDA_CORE}": str(hard)})
+    quota["spec"] |= {"scopes": [*scopes]} if scopes else {}
+    quota["spec"] |= {"scopeSelector": {"matchExpressions": [selector]}} if selector else {}
+    return quota
+
+
+QUOTAS: Final = [
+    scoped("all", 50),
+    scoped("ending", 0, "Terminating"),
+    scoped("staying", 30, "NotTerminating"),
+    scoped("best-effort", 0, "BestEffort"),
+    scoped("better", 40, "NotBestEffort"),
+    scoped("ending-best-effort", 0, "Terminating", "BestEffort"),
+    scoped("classy", 20, selector=of_class("Exists")),
+    scoped("classless", 20, selector=of_class("DoesNotExist")),
+    scoped("high", 0, selector=of_class("In", CLASS, "other")),
+    scoped("not-high", 0, selector=of_class("NotIn", CLASS)),
+    scoped("far", 0, selector={"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}),
+]
+JUDGED: Final = 60
+_FAR: Final = {"topologyKey": "zone", "namespaceSelector": {}}
+_NEAR: Final = {"topologyKey": "zone", "labelSelector": {}}
+
+
+def varied_pod(chance: random.Random) -> Object:
+    """Of every sort that a scope tells apart."""
+    fields: dict[str, Any] = {}
+    if chance.random() < 0.5:
+        fields["activeDeadlineSeconds"] = chance.choice([1, 60])
+    if chance.random() < 0.5:
+        fields["priorityClassName"] = CLASS
+    if chance.random() < 0.5:
+        sort = chance.choice(["podAffinity", "podAntiAffinity"])
+        term = {"requiredDuringSchedulingIgnoredDuringExecution": [chance.choice([_FAR, _NEAR])]}
+        fields["affinity"] = {sort: term}
+    asked = pod(f"p{chance.randrange(10**9)}").asks(core=chance.choice([10, 30, 60]), memory=4).specified(**fields)
+    item = complete(asked)
+    if chance.random() < 0.5:
+        item["spec"]["containers"][0]["resources"].setdefault("requests", {})["cpu"] = "1"
+    return repaired(item)
+
+
+def test_every_quota_says_of_every_pod_what_we_say(alone: Installation, space: str) -> None:
+    """One namespace for each, because the plugin names only the first that is short."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    alone.cluster.request("POST", path, {"metadata": {"name": CLASS}, "value": 7}).must()
+    spaces = [alone.cluster.create_namespace(f"{space}-{at}") for at in range(len(QUOTAS))]
+    quotas = {there: in_force(alone, there, quota) for there, quota in zip(spaces, QUOTAS, strict=True)}
+    chance, verdicts = random.Random(SEED), set()
+    for _ in range(JUDGED):
+        item = varied_pod(chance)
+        seen = msgspec.convert(alone.create(space, item, dry_run=True).must(), QuotaPod)
+        for there, quota in quotas.items():
+            agree(alone, there, item, our_words(quota, seen))
+            verdicts.add((there, bool(our_words(quota, seen))))
+    assert verdicts == {(there, said) for there in spaces for said in (False, True)}, "a verdict that was never given"
+
+
+def our_words(quota: ResourceQuota, pod: QuotaPod) -> str:
+    """Without the namespace, and without what we say more than the plugin."""
+    short = exceeded_by([quota] if quota.counts(pod) else [], pod_cost(pod, RESOURCES))
+    said = exceeded(short[0], {}).partition(" (")[0] if short else ""
+    return said.replace(f"{quota.meta.namespace}/", "")
+
+
+def their_words(alone: Installation, space: str, item: Object) -> str:
+    message: str = alone.create(space, item, dry_run=True).body.get("message", "")
+    return message.partition("is forbidden: ")[2]
+
+
+def agree(alone: Installation, space: str, item: Object, ours: str) -> None:
+    """The plugin may not have heard of the quota yet."""
+    alone.cluster.wait_until(
+        lambda: their_words(alone, space, item) == ours,
+        what="the plugin to say as we do",
+        seconds=5,
+        details=lambda: f"{item['spec']}\nours: {ours}\ntheirs: {their_words(alone, space, item)}",
+    )

@@ -1,15 +1,23 @@
-"""ResourceQuotas as people write them really count: the requests twin is there, and it follows the file."""
+"""ResourceQuotas as people write them count: their twins are there, and whoever exceeds them is told by how much."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
 
+from cli.__main__ import main as halfcard
 from halfcard import names
 from tests.builders import pod
 
-from .installation import Installation
+from .installation import Installation, collection
 from .manifests import complete, resource_quota, share
 from .objects import Object
+from .quota_service import QuotaService, refusal
 
 CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 
@@ -54,7 +62,7 @@ def test_a_quota_of_limits_alone_refuses_the_pod_that_exceeds_it(webhook: Instal
     webhook.create(space, share("one")).must()
     second = webhook.kubectl(space, "create", "-f-", item=share("two"))
     assert second.code == 1
-    assert f"exceeded quota: gpu, requested: requests.{CORE}=30" in second.stderr
+    assert f"exceeded quota: {space}/gpu, requested: requests.{CORE}=30" in second.stderr
     assert f"used: requests.{CORE}=30" in second.stderr
     assert f"limited: requests.{CORE}=50" in second.stderr
 
@@ -122,3 +130,243 @@ def test_a_quota_is_charged_once_for_init_containers_and_sidecars(webhook: Insta
     built = pod("one").init(core="60", memory="4").sidecar(core="10", memory="4").asks(core="30", memory="4")
     webhook.create(space, complete(built)).must()
     wait_for_used(webhook, space, {f"requests.{CORE}": "60", f"requests.{MEMORY}": "8"})
+
+
+# --- the refusal ------------------------------------------------------------------------------------------------------
+
+
+def allow(webhook: Installation, space: str, cores: str, name: str = "gpu", **spec: Any) -> None:
+    """Returns once Kubernetes counts it."""
+    quota = resource_quota(name, {f"requests.{CORE}": cores})
+    quota["spec"] |= spec
+    assert webhook.kubectl(space, "apply", "-f-", item=quota).code == 0
+    path = f"{collection(space, quota)}/{name}"
+
+    def counted() -> bool:
+        status = webhook.cluster.request("GET", path).must().get("status", {})
+        return bool(status.get("hard") == quota["spec"]["hard"] and status.get("used"))
+
+    webhook.cluster.wait_until(counted, what="the quota to be counted")
+
+
+def wait_refused(webhook: Installation, space: str, item: Object) -> str:
+    """Our words; until our watch and the plugin have heard of the quota, others come."""
+    webhook.cluster.wait_until(
+        lambda: "more needed" in str(webhook.create(space, item, dry_run=True).body.get("message")), what="a refusal"
+    )
+    return refusal(webhook.create(space, item, dry_run=True)).partition("denied the request: ")[2]
+
+
+def test_a_pod_that_exceeds_the_quota_is_told_what_is_missing(webhook: Installation, space: str) -> None:
+    allow(webhook, space, "100")
+    for name, cores in (("a", 50), ("b", 30)):
+        webhook.create(space, complete(pod(name).asks(core=cores, memory=4))).must()
+    wait_refused(webhook, space, share("c"))
+    assert refusal(webhook.create(space, share("c"))).partition("denied the request: ")[2] == (
+        f"exceeded quota: {space}/gpu, requested: requests.{CORE}=30, used: requests.{CORE}=80, "
+        f"limited: requests.{CORE}=100 (10 more needed: 0.30 card asked, 0.20 card free)"
+    )
+    webhook.create(space, complete(pod("c").asks(core=20, memory=4))).must()
+
+
+def test_all_quotas_that_are_short_are_named(webhook: Installation, space: str) -> None:
+    for name, cores in (("a", "20"), ("b", "100"), ("c", "0")):
+        allow(webhook, space, cores, name)
+    wait_refused(webhook, space, share("x"))
+    webhook.cluster.wait_until(
+        lambda: (
+            [part.partition(",")[0] for part in wait_refused(webhook, space, share("x")).split(" | ")]
+            == [f"exceeded quota: {space}/a", f"exceeded quota: {space}/c"]
+        ),
+        what="both to be named",
+    )
+
+
+def test_a_quota_with_scopes_counts_whom_it_says(webhook: Installation, space: str) -> None:
+    allow(webhook, space, "0", "ending", scopes=["Terminating"])
+    ending = complete(pod("ending").asks(core=30, memory=4).specified(activeDeadlineSeconds=600))
+    assert f"exceeded quota: {space}/ending" in wait_refused(webhook, space, ending)
+    webhook.create(space, share("staying")).must()
+    deadline = json.dumps({"spec": {"activeDeadlineSeconds": 600}})
+    late = webhook.kubectl(space, "patch", "pod", "staying", "--type=merge", "-p", deadline)
+    assert late.code == 1 and f"exceeded quota: {space}/ending" in late.stderr and "more needed" in late.stderr
+
+
+def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody(webhook: Installation, space: str) -> None:
+    """Kubernetes itself may not know it yet, and says so in its own words; ours would be wrong."""
+    allow(webhook, space, "30")
+    webhook.create(space, share("p0")).must()
+    wait_refused(webhook, space, share("x"))
+    for at in range(1, 6):
+        allow(webhook, space, str(30 * at + 30))
+        webhook.cluster.wait_until(lambda each=at: not_ours(webhook, space, f"p{each}"), what="room")  # type: ignore[misc]
+        wait_refused(webhook, space, share("x"))
+
+
+def not_ours(webhook: Installation, space: str, name: str) -> bool:
+    answer = webhook.create(space, share(name))
+    assert "more needed" not in str(answer.body.get("message"))
+    return answer.ok
+
+
+def test_a_burst_gets_all_of_the_room_and_no_more(webhook: Installation, space: str) -> None:
+    allow(webhook, space, "300")
+    wait_refused(webhook, space, complete(pod("x").asks(core=400)))
+    with ThreadPoolExecutor(20) as pool:
+        answers = [*pool.map(lambda at: webhook.create(space, share(f"p{at}")), range(60))]
+    assert sum(answer.ok for answer in answers) == 10
+    refused = [str(answer.body["message"]) for answer in answers if not answer.ok]
+    assert all("exceeded quota" in message for message in refused)
+    assert any("more needed" in message for message in refused)
+
+
+def test_many_refusals_cost_few_reads(webhook: Installation, space: str) -> None:
+    """One at most every 100 ms, whoever asks."""
+    allow(webhook, space, "0")
+    wait_refused(webhook, space, share("x"))
+    began, before = time.monotonic(), lists_of_quotas(webhook)
+    for _ in range(12):
+        refusal(webhook.create(space, share("x"), dry_run=True))
+    assert lists_of_quotas(webhook) - before <= (time.monotonic() - began) * 10 + 2
+
+
+def lists_of_quotas(webhook: Installation) -> int:
+    """By anybody."""
+    text = webhook.cluster.kubectl("get", "--raw", "/metrics").stdout
+    wanted = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
+    ours = [line for line in wanted if 'resource="resourcequotas"' in line and 'verb="LIST"' in line]
+    return int(sum(float(line.rpartition(" ")[2]) for line in ours))
+
+
+# --- quotas from before Halfcard --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def service(webhook: Installation) -> Iterator[QuotaService]:
+    service = QuotaService(webhook)
+    service.add_replica()
+    service.wait_led()
+    yield service
+    for replica in service.replicas:
+        replica.program.terminate()
+
+
+def from_before(webhook: Installation, space: str, item: Object) -> None:
+    with webhook.unregistered():
+        webhook.create(space, item).must()
+
+
+def repair(space: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = halfcard(["quota", "repair", *([space] if space else []), "-o", "json", *arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
+    webhook: Installation, service: QuotaService, space: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from_before(webhook, space, only_limits())
+    webhook.create(space, share("one")).must()
+    found: list[Any] = []
+
+    def told() -> bool:
+        events = json.loads(webhook.kubectl(space, "get", "events", "-o=json").stdout)["items"]
+        found[:] = [each for each in events if each["reason"] == "NeverCounted"]
+        return bool(found)
+
+    webhook.cluster.wait_until(told, what="the event")
+    (event,) = found
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["count"]) == (
+        "ResourceQuota",
+        "gpu",
+        1,
+    )
+    assert f"accepts limits.{CORE}=50, limits.{MEMORY}=10Gi and never counts it" in event["message"]
+    assert "halfcard_quota_native_uncounted 1.0" in service.replicas[0].status(names.METRICS_PATH)[1]
+
+    access = ("--kubeconfig", str(webhook.cluster.admin.kubeconfig))
+    assert halfcard(["quota", "explain", space, *access]) == 0
+    assert "never counts it, so nobody is held to it" in " ".join(capsys.readouterr().out.split())
+    code, said = repair(space, capsys, "--dry-run", *access)
+    assert code == 1 and f"requests.{CORE}" not in hard(webhook, space)
+    (quota,) = said["quotas"]
+    assert quota["in_use"] == {CORE: "30", MEMORY: "20"}
+    assert f"requests.{CORE}=50 was added: Kubernetes counts only this key" in quota["done"]
+
+    assert repair(space, capsys, *access)[0] == 0
+    assert hard(webhook, space) == {f"{side}.{CORE}": "50" for side in ("limits", "requests")} | {
+        f"{side}.{MEMORY}": "40" for side in ("limits", "requests")
+    }
+    wait_for_used(webhook, space, {f"requests.{CORE}": "30", f"requests.{MEMORY}": "20"})
+    assert "30 more needed: 0.50 card asked, 0.20 card free" in wait_refused(
+        webhook, space, complete(pod("two").asks(core=50, memory=4))
+    )
+    assert repair("", capsys, *access) == (0, {"dry_run": False, "quotas": []})
+    applied = webhook.kubectl(space, "apply", "-f-", item=only_limits("20"))
+    assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", "it follows as any other"
+
+
+def test_whoever_may_not_change_a_quota_repairs_none(
+    webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from_before(webhook, space, only_limits())
+    alice = webhook.cluster.tenant(space, "alice")
+    webhook.cluster.wait_until(
+        lambda: webhook.cluster.request("GET", f"/api/v1/namespaces/{space}/resourcequotas", user=alice).ok,
+        what="the rights of a tenant",
+    )
+    code, said = repair(space, capsys, "--kubeconfig", str(alice.kubeconfig))
+    assert code == 1
+    assert "the API server answered 403" in said["quotas"][0]["why_not"]
+
+
+@pytest.fixture
+def may_repair(webhook: Installation) -> Iterator[None]:
+    """The right that the setting needs."""
+    role, account = "repairs", f"{names.NAMESPACE}:{names.QUOTA_SERVICE}"
+    webhook.cluster.kubectl("create", "clusterrole", role, "--verb=patch", "--resource=resourcequotas")
+    webhook.cluster.kubectl(
+        "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={account}"
+    )
+    yield
+    webhook.cluster.kubectl("delete", "clusterrolebinding", role)
+
+
+@pytest.mark.usefixtures("may_repair")
+def test_by_a_setting_they_are_repaired_at_the_start(webhook: Installation, service: QuotaService, space: str) -> None:
+    from_before(webhook, space, only_limits())
+    before = webhook.settings.read_text()
+    webhook.settings.write_text(json.dumps({**json.loads(before), "repair_quotas_at_start": True}))
+    try:
+        service.replicas.pop().program.terminate()
+        service.add_replica()
+    finally:
+        webhook.settings.write_text(before)
+    webhook.cluster.wait_until(lambda: hard(webhook, space).get(f"requests.{CORE}") == "50", what="the repair")
+
+
+def test_explain_says_what_native_quota_says_and_what_it_counts_wrong(
+    webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allow(webhook, space, "100")
+    webhook.create(space, share("one")).must()
+    wait_for_used(webhook, space, {f"requests.{CORE}": "30"})
+    access = ("--kubeconfig", str(webhook.cluster.admin.kubeconfig))
+    assert halfcard(["quota", "explain", space, "--pod", "cores=70,memory=1Gi", *access]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:3] == [
+        ["ResourceQuota", f"{space}/gpu"],
+        ["USED", "ALLOWED", "FREE"],
+        [f"requests.{CORE}", "30", "100", "70"],
+    ]
+    assert halfcard(["quota", "explain", space, "--pod", "cores=71", *access]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"a pod like this would be refused: exceeded quota: {space}/gpu, requested: requests.{CORE}=71" in said
+    assert "so much is used" not in said
+
+    wrong = json.dumps({"status": {"used": {f"requests.{CORE}": "90"}}})
+    done = webhook.kubectl(space, "patch", "quota", "gpu", "--subresource=status", "--type=merge", "-p", wrong)
+    assert done.code == 0, done.stderr
+    assert halfcard(["quota", "explain", space, *access]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"so much is used: requests.{CORE}=90, and its pods come to 30" in said

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from deploy.chart.made import CHART
 from halfcard import names
 
 from .installation import Installation
 from .users import User
 
-_RBAC: Final = Path(__file__).parents[2] / "deploy" / "rbac"
+_RBAC: Final = CHART / "rbac"
 _EVERYWHERE: Final = "--all-namespaces"
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 
@@ -33,7 +33,9 @@ def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
-@pytest.mark.parametrize("what", ["namespaces", "gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"])
+@pytest.mark.parametrize(
+    "what", ["namespaces", "resourcequotas", "gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"]
+)
 def test_it_follows_the_quotas(webhook: Installation, verb: str, what: str) -> None:
     assert may(webhook, webhook.account, verb, what)
 
@@ -50,7 +52,15 @@ def test_it_reads_and_writes_ledgers_and_makes_none(webhook: Installation) -> No
 
 @pytest.mark.parametrize(
     ("verb", "what"),
-    [("get", "nodes"), ("patch", "nodes"), ("list", "pods"), ("get", "secrets"), ("list", "configmaps"), ("*", "*")],
+    [
+        ("get", "nodes"),
+        ("patch", "nodes"),
+        ("list", "pods"),
+        ("get", "secrets"),
+        ("list", "configmaps"),
+        ("patch", "resourcequotas"),
+        ("*", "*"),
+    ],
 )
 def test_it_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
     assert not may(webhook, webhook.account, verb, what)
@@ -193,6 +203,8 @@ def test_the_quota_service_reads_pods_keeps_ledgers_and_writes_statuses_alone(we
     home = f"--namespace={names.NAMESPACE}"
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "pods")] == ["get", "list", "watch"]
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "configmaps")] == []
+    assert [verb for verb in _VERBS if may(webhook, quota, verb, "resourcequotas")] == ["list", "watch"]
+    assert [verb for verb in _VERBS if may(webhook, quota, verb, "events")] == ["get", "create", "patch"]
     assert "patch" not in [verb for verb in _VERBS if may(webhook, quota, verb, "configmaps", home)]
     for what in ("gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"):
         assert [verb for verb in _VERBS if may(webhook, quota, verb, what)] == ["get", "list", "watch"]

@@ -1,0 +1,52 @@
+"""What the quota service does about Kubernetes' own ResourceQuotas: it looks at them, and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry
+
+from halfcard.dialects import Dialects
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.native_quotas import NativeQuotas
+from serving.jobs import Job
+from serving.log import Log, utc_now
+
+from .events import QuotaEvents
+from .native_drift import NativeDrift
+from .native_metrics import watch_native
+from .native_reports import NativeReports, repairs
+
+
+class Native:
+    """Made on the event loop; `jobs` run as long as it does."""
+
+    def __init__(
+        self,
+        access: Access,
+        calls: ApiCalls,
+        dialects: Dialects,
+        may_decide: Callable[[], bool],
+        log: Log,
+        *,
+        repairs_at_start: bool,
+    ) -> None:
+        self._may_decide = may_decide
+        self._known = NativeQuotas(access, dialects.resources)
+        events = QuotaEvents(calls, utc_now)
+        at_start = repairs(calls, self._known, dialects, events, log) if repairs_at_start else None
+        self._reports = NativeReports(self._known, events, may_decide, at_start)
+        self._drift = NativeDrift(calls, self._known, may_decide, utc_now)
+
+    def jobs(self) -> Sequence[Job]:
+        return self._known.following.run(), self._reports.run(), self._drift.run()
+
+    def problems(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self._known.following.trouble, self._reports.trouble, self._drift.trouble)))
+
+    def watch(self, registry: CollectorRegistry) -> None:
+        watch_native(registry, uncounted=self._uncounted, drifted=lambda: len(self._drift.found))
+
+    def _uncounted(self) -> float:
+        return len(self._known.uncounted()) if self._may_decide() else 0
