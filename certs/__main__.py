@@ -1,6 +1,6 @@
-"""`python -m certs ensure DIR --name NAME…`: makes or renews the certificates of a folder.
+"""`python -m certs keep`: keeps an installation's certificates in Secrets; `ensure`: those of a folder, once.
 
-Exit codes: 0 done, 2 bad arguments, 3 the folder cannot be kept.
+Exit codes: 0 done or stopped as asked, 2 bad arguments or settings, 3 could not start, or the folder cannot be kept.
 """
 
 from __future__ import annotations
@@ -12,25 +12,53 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from certs.chains import chains
 from certs.folder import CertificateFolderError, ensure
+from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
+from halfcard import names
+from kube.access import AccessError, from_kubeconfig, from_service_account
+from serving.arguments import add_process_arguments
+from serving.lifecycle import Lifecycle, run
+from serving.log import Log
+from settings.file import settings_from
+from settings.installation import SettingsError
 
 DONE: Final = 0
 BAD_ARGUMENTS: Final = 2
-CANNOT_KEEP: Final = 3
+FAILED: Final = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
+    code: int = asked.run(asked)
+    return code
+
+
+def _keep(asked: argparse.Namespace) -> int:
+    log = Log(form=asked.log)
     try:
-        names = server_names(asked.name)
-        outcome = ensure(asked.folder, names=names, now=datetime.now(UTC))
+        settings_from(asked.settings)  # one file for all processes: a mistake in it is told by each
+        access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
+    except (SettingsError, AccessError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+
+    async def serve(lifecycle: Lifecycle) -> None:
+        await CertificateService(access, asked.status, chains(asked.namespace), log).run(lifecycle)
+
+    return FAILED if run(serve, log=log) else DONE
+
+
+def _ensure(asked: argparse.Namespace) -> int:
+    try:
+        outcome = ensure(asked.folder, names=server_names(asked.name), now=datetime.now(UTC))
     except InvalidServerName as error:
         print(f"certs: {error}", file=sys.stderr)
         return BAD_ARGUMENTS
     except CertificateFolderError as error:
         print(f"certs: {error}", file=sys.stderr)
-        return CANNOT_KEEP
+        return FAILED
     print(f"{asked.folder}: {'renewed' if outcome.changed else 'kept'}: {outcome.reason}")
     return DONE
 
@@ -38,11 +66,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m certs", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "ensure",
-        help="make or renew ca.crt, ca.key, tls.crt and tls.key",
-        epilog="Exit codes: 0 done, 2 bad arguments, 3 the folder cannot be kept.",
+    _add_keep(
+        commands.add_parser(
+            "keep",
+            help="keep the Secrets and the caBundle of an installation, until it is stopped",
+            epilog="Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.",
+        )
     )
+    _add_ensure(
+        commands.add_parser(
+            "ensure",
+            help="make or renew ca.crt, ca.key, tls.crt and tls.key of a folder",
+            epilog="Exit codes: 0 done, 2 bad arguments, 3 the folder cannot be kept.",
+        )
+    )
+    return parser
+
+
+def _add_keep(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    command.add_argument(
+        "--namespace", default=names.NAMESPACE, metavar="NAME", help="where the Secrets are (default %(default)s)"
+    )
+    add_process_arguments(command, status=f":{names.STATUS_PORT}")
+    command.set_defaults(run=_keep)
+
+
+def _add_ensure(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="made with mode 0700 where it is missing")
     command.add_argument(
         "--name",
@@ -50,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="a DNS name or an IP address that the server is called by; may be given several times",
     )
-    return parser
+    command.set_defaults(run=_ensure)
 
 
 if __name__ == "__main__":

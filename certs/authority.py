@@ -1,10 +1,10 @@
-"""Makes a CA and the leaves it signs: ECDSA P-256, valid from an hour ago, for TLS servers only."""
+"""Makes a CA and the leaves it signs: ECDSA P-256, valid from an hour ago."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from cryptography import x509
@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
-from certs.plan import AUTHORITY_LIFE, BACKDATED, LEAF_LIFE, ORGANIZATION
-from certs.server_names import ServerName, ServerNames
+from certs.flaws import BACKDATED, ORGANIZATION
+from certs.rules import AUTHORITY_LIFE, LASTING_LIFE, LEAF_LIFE, LeafRules, Rules
+from certs.server_names import ServerName
 
 SERIAL_BITS: Final = 128
 
@@ -32,12 +33,12 @@ class KeyPair:
     key: bytes
 
 
-def make_authority(*, now: datetime) -> KeyPair:
+def make_authority(rules: Rules, *, now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     serial = _serial()
     subject = _subject(f"Halfcard CA {serial % 2**32:08x}")  # told apart by people who look at a bundle
     draft = (
-        _draft(subject, key.public_key(), now=now, life=AUTHORITY_LIFE)
+        _draft(subject, key.public_key(), now=now, end=now + (LASTING_LIFE if rules.lasting else AUTHORITY_LIFE))
         .serial_number(serial)
         .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -47,35 +48,36 @@ def make_authority(*, now: datetime) -> KeyPair:
     return _sealed(draft, key, signer=key)
 
 
-def make_leaf(authority: KeyPair, *, names: ServerNames, now: datetime) -> KeyPair:
+def make_leaf(authority: KeyPair, rules: LeafRules, *, now: datetime) -> KeyPair:
+    """Ends with its CA at the latest."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     signer = load_pem_private_key(authority.key, password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise TypeError(f"the CA's key is a {type(signer).__name__}; Halfcard makes elliptic curve keys only")
     key = ec.generate_private_key(ec.SECP256R1())
-    alternatives = [_general_name(name) for name in sorted(names, key=str)]
+    alternatives = [_general_name(name) for name in sorted(rules.names, key=str)]
     draft = (
-        _draft(_subject("Halfcard"), key.public_key(), now=now, life=LEAF_LIFE)
+        _draft(_subject("Halfcard"), key.public_key(), now=now, end=min(now + LEAF_LIFE, issuer.not_valid_after_utc))
         .serial_number(_serial())
         .issuer_name(issuer.subject)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage("digital_signature"), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(sorted(rules.uses, key=str)), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
     return _sealed(draft, key, signer=signer)
 
 
 def _draft(
-    subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, now: datetime, life: timedelta
+    subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .public_key(public_key)
         .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + life)
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
 

@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.plan import Create, Held, Keep, Plan, Refuse, RenewAuthority, RenewLeaf, RetireAuthority, plan
+from certs.flaws import pem
+from certs.plan import plan
+from certs.rules import LeafRules, Rules, folder_rules
 from certs.server_names import ServerNames
+from certs.steps import Held, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
 
 LOCK_PATIENCE_S: Final = 10.0  # making certificates takes milliseconds: whoever holds the lock longer hangs
 _LOCK_POLL_S: Final = 0.02
@@ -77,11 +80,12 @@ def ensure(folder: Path, *, names: ServerNames, now: datetime) -> Outcome:
     try:
         _require_private(folder)
         # Most looks find nothing to do: those need no lock, and so no right to write.
-        decision = plan(_read(files), names, now)
+        rules = folder_rules(names)
+        decision = plan(_read(files), rules, now)
         if isinstance(decision, Keep):
             return Outcome(files, (decision,))
         with _turn(folder):
-            return Outcome(files, tuple(_carry_out(files, names=names, now=now)))
+            return Outcome(files, tuple(_carry_out(files, rules, now=now)))
     except OSError as error:
         raise CertificateFolderError(
             f"certificate folder {folder}: {error.strerror or error}; Halfcard keeps its CA there: "
@@ -89,29 +93,28 @@ def ensure(folder: Path, *, names: ServerNames, now: datetime) -> Outcome:
         ) from error
 
 
-def _carry_out(files: CertificateFiles, *, names: ServerNames, now: datetime) -> Iterator[Plan]:
+def _carry_out(files: CertificateFiles, rules: Rules, *, now: datetime) -> Iterator[Plan]:
     for _ in range(_MOST_STEPS):
-        step = plan(_read(files), names, now)
-        _apply(step, files, names=names, now=now)
+        step = plan(_read(files), rules, now)
+        _apply(step, files, rules, now=now)
         yield step
         if isinstance(step, Keep):
             return
     raise AssertionError(f"certificates in {files.folder} are never good enough; this is a bug, please report it")
 
 
-def _apply(step: Plan, files: CertificateFiles, *, names: ServerNames, now: datetime) -> None:
+def _apply(step: Plan, files: CertificateFiles, rules: Rules, *, now: datetime) -> None:
     match step:
-        case Keep():
+        case Keep() | Publish() | Note():  # nobody has a copy of a folder's bundle
             return
-        case Create():
-            _write_authority(files, make_authority(now=now), still_trusted=())
-            _write_leaf(files, names=names, now=now)
-        case RenewLeaf():
-            _write_leaf(files, names=names, now=now)
         case RenewAuthority():
-            _write_authority(files, make_authority(now=now), still_trusted=step.still_trusted)
-        case RetireAuthority():
-            _replace(files.ca, b"".join(step.still_trusted), mode=0o644)
+            authority = make_authority(rules, now=now)
+            _replace(files.ca_key, authority.key, mode=0o600)
+            _replace(files.ca, authority.certificate + pem(step.still_trusted), mode=0o644)
+        case Trust():
+            _replace(files.ca, pem(step.authorities), mode=0o644)
+        case RenewLeaf():
+            _write_leaf(files, rules.leaves[step.leaf], now=now)
         case Refuse():
             raise CertificateFolderError(
                 f"certificate folder {files.folder}: {step.reason}; Halfcard overwrites only what it made: "
@@ -121,14 +124,9 @@ def _apply(step: Plan, files: CertificateFiles, *, names: ServerNames, now: date
             assert_never(step)
 
 
-def _write_authority(files: CertificateFiles, authority: KeyPair, *, still_trusted: tuple[bytes, ...]) -> None:
-    _replace(files.ca_key, authority.key, mode=0o600)
-    _replace(files.ca, b"".join((authority.certificate, *still_trusted)), mode=0o644)
-
-
-def _write_leaf(files: CertificateFiles, *, names: ServerNames, now: datetime) -> None:
+def _write_leaf(files: CertificateFiles, rules: LeafRules, *, now: datetime) -> None:
     authority = KeyPair(certificate=files.ca.read_bytes(), key=files.ca_key.read_bytes())
-    leaf = make_leaf(authority, names=names, now=now)
+    leaf = make_leaf(authority, rules, now=now)
     _replace(files.key, leaf.key, mode=0o600)
     _replace(files.certificate, leaf.certificate, mode=0o644)
 
@@ -137,8 +135,7 @@ def _read(files: CertificateFiles) -> Held:
     return Held(
         ca_crt=_contents(files.ca),
         ca_key=_contents(files.ca_key),
-        tls_crt=_contents(files.certificate),
-        tls_key=_contents(files.key),
+        leaves=(HeldLeaf(_contents(files.certificate), _contents(files.key)),),
     )
 
 

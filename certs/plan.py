@@ -1,247 +1,240 @@
-"""What the certificates of a folder need now, and why.
+"""What a CA and its leaves need now, and why: in a folder, or in Secrets with copies of the bundle elsewhere.
 
-Law: a pure function of what the files hold, the names wanted and the time. Each step leaves less to do: from
-any contents, those of a crash between two writes included, the steps end at `Keep` or at `Refuse`.
+Law: a pure function of what is held, the rules and the time. Each step leaves less to do: from any contents, those
+of a crash between two writes included, the steps end at `Keep` or at `Refuse`. A CA is replaced in three: the new
+one is added to the bundle and to its copies; leaves follow once whoever verifies has surely seen it; the old one
+goes once no leaf of it can be shown any more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from ipaddress import IPv4Address, IPv6Address
+from datetime import datetime
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from certs.server_names import ServerNames, listed
-from halfcard.names import OWN_DOMAIN
-
-ORGANIZATION: Final = OWN_DOMAIN
-"""In the subject of every certificate we make: anything else in the folder is somebody else's."""
-
-BACKDATED: Final = timedelta(hours=1)
-"""A certificate is valid from an hour before it was made: clocks of clients may be behind ours."""
-
-AUTHORITY_LIFE: Final = timedelta(days=3650)
-"""Long: whoever trusts our CA has to learn each new one."""
-
-LEAF_LIFE: Final = timedelta(days=90)
-"""Short: a stolen key is worth little for long, and renewal is practised four times a year."""
-
-RETIREMENT: Final = timedelta(hours=1)
-"""How long an old CA stays trusted after its last leaf was replaced: other replicas may still show one."""
-
-
-_UNREADABLE: Final = (
-    ValueError,
-    TypeError,
-    UnsupportedAlgorithm,
-    x509.DuplicateExtension,
-    x509.InvalidVersion,
-    x509.UnsupportedGeneralNameType,
+from certs.flaws import (
+    absence,
+    ageing,
+    authority_flaw,
+    certificates,
+    is_ours,
+    key_flaw,
+    made_at,
+    names_of,
+    outside_validity,
+    signed,
+    uses_of,
 )
+from certs.rules import LAST_CALL, LEAF_LIFE, LeafRules, Rules
+from certs.server_names import listed
+from certs.steps import Held, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The contents of the files; None where there is no file."""
+class _Sight:
+    """What is held, read."""
 
-    ca_crt: bytes | None = None
-    ca_key: bytes | None = None
-    tls_crt: bytes | None = None
-    tls_key: bytes | None = None
+    held: Held
+    rules: Rules
+    now: datetime
+    authorities: tuple[x509.Certificate, ...]
+    leaves: tuple[x509.Certificate | None, ...]
 
+    @property
+    def present(self) -> x509.Certificate:
+        return self.authorities[0]
 
-@dataclass(frozen=True, slots=True)
-class Keep:
-    reason: str
+    def is_of_present(self, leaf: x509.Certificate | None) -> bool:
+        return leaf is not None and signed(leaf, self.present)
 
+    @property
+    def is_changing(self) -> bool:
+        """A leaf is still to follow the present CA."""
+        return len(self.authorities) > 1 and not all(map(self.is_of_present, self.leaves))
 
-@dataclass(frozen=True, slots=True)
-class Create:
-    """A new CA and a new leaf; nothing that is held can be trusted any more."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenewLeaf:
-    """A new leaf from the present CA; clients notice nothing."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenewAuthority:
-    """A new CA in front of the old ones that the leaf still needs; the leaf stays until it is due itself."""
-
-    reason: str
-    still_trusted: tuple[bytes, ...]
+    @property
+    def is_known(self) -> bool:
+        """Whoever verifies has surely seen the present CA, or never knew another one."""
+        since = self.held.known_since
+        first = not self.held.copies or len(self.authorities) == 1
+        return first or (since is not None and self.now >= since + self.rules.known_after)
 
 
-@dataclass(frozen=True, slots=True)
-class RetireAuthority:
-    """The present CA alone: no leaf of an older one is in use."""
-
-    reason: str
-    still_trusted: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """The files belong to somebody else, whose keys we must not overwrite."""
-
-    reason: str
+def plan(held: Held, rules: Rules, now: datetime) -> Plan:
+    authorities = tuple(certificates(held.ca_crt))
+    leaves = tuple(next(iter(certificates(leaf.crt)), None) for leaf in held.leaves)
+    if foreign := _foreign(authorities, leaves):
+        return Refuse(f"{foreign} was not issued by Halfcard")
+    sight = _Sight(held, rules, now, authorities, leaves)
+    return next(step for judge in _JUDGES if (step := judge(sight)) is not None)
 
 
-Plan = Keep | Create | RenewLeaf | RenewAuthority | RetireAuthority | Refuse
+def _foreign(authorities: Sequence[x509.Certificate], leaves: Sequence[x509.Certificate | None]) -> str | None:
+    if not all(map(is_ours, authorities)):
+        return "ca.crt"
+    return None if all(leaf is None or is_ours(leaf) for leaf in leaves) else "tls.crt"
 
 
-def plan(held: Held, wanted: ServerNames, now: datetime) -> Plan:
-    authorities, leaf = _certificates(held.ca_crt), next(iter(_certificates(held.tls_crt)), None)
-    foreign = [file for file, found in (("ca.crt", authorities), ("tls.crt", [leaf])) if _foreign(found)]
-    if foreign:
-        return Refuse(f"{foreign[0]} was not issued by Halfcard")
-    if flaw := _authority_flaw(held.ca_crt, authorities, now):
-        return Create(flaw)
-    issuers = tuple(authority for authority in authorities if leaf is not None and _signed(leaf, authority))
-    if flaw := _key_flaw("ca", held.ca_key, authorities[0]) or _too_short(authorities[0], now):
-        return RenewAuthority(flaw, _pems(issuers))
-    if leaf is None:
-        return RenewLeaf(_absence("tls.crt", held.tls_crt))
-    if flaw := _leaf_flaw(held, leaf, issuers, wanted=wanted, now=now):
-        return RenewLeaf(flaw)
-    if _due(authorities[0], now):
-        return RenewAuthority(_ageing("the CA", authorities[0]), _pems(issuers))
-    return _judge_old_authorities(authorities, leaf, issuers, now=now)
+def _authority(sight: _Sight) -> Plan | None:
+    held, now = sight.held, sight.now
+    if not sight.authorities:
+        return RenewAuthority(absence("ca.crt", held.ca_crt), _elsewhere(sight))
+    flaw = authority_flaw(sight.present, now) or key_flaw("ca", held.ca_key, sight.present) or _too_short(sight)
+    if flaw is None and _is_asked(held.asked, sight.present, now):
+        flaw = "a new CA is asked for"
+    return RenewAuthority(flaw, _still_trusted(sight)) if flaw else None
 
 
-def _judge_old_authorities(
-    authorities: list[x509.Certificate],
-    leaf: x509.Certificate,
-    issuers: tuple[x509.Certificate, ...],
-    *,
-    now: datetime,
-) -> Keep | RetireAuthority:
-    replaced_at = leaf.not_valid_before_utc + BACKDATED
-    needless = len(authorities) > 1 and issuers == (authorities[0],)
-    if needless and now >= replaced_at + RETIREMENT:
-        return RetireAuthority(f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", _pems((authorities[0],)))
-    return Keep(f"valid until {leaf.not_valid_after_utc:%FT%TZ}")
+def _elsewhere(sight: _Sight) -> tuple[x509.Certificate, ...]:
+    return _usable(sight, [each for each in certificates(sight.held.elsewhere) if is_ours(each)])
 
 
-def _authority_flaw(ca_crt: bytes | None, authorities: list[x509.Certificate], now: datetime) -> str | None:
-    if not authorities:
-        return _absence("ca.crt", ca_crt)
-    if not _is_authority(authorities[0]):
-        return "the certificate in ca.crt may not sign others"
-    if not _signed(authorities[0], authorities[0]):
-        return "the certificate in ca.crt is damaged: its own signature does not fit"
-    return _outside_validity("the CA", authorities[0], now)
+def _still_trusted(sight: _Sight) -> tuple[x509.Certificate, ...]:
+    """Also those of no leaf that is held: a replica may show one that was replaced or lost a moment ago."""
+    return _usable(sight, sight.authorities)
 
 
-def _leaf_flaw(
-    held: Held,
-    leaf: x509.Certificate,
-    issuers: tuple[x509.Certificate, ...],
-    *,
-    wanted: ServerNames,
-    now: datetime,
-) -> str | None:
-    if flaw := _key_flaw("tls", held.tls_key, leaf) or _outside_validity("the leaf", leaf, now):
+def _usable(sight: _Sight, found: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
+    """Of the CAs given; one that is not valid yet may become so when a clock is set right."""
+    unique = dict.fromkeys(found)
+    return tuple(each for each in unique if signed(each, each) and sight.now < each.not_valid_after_utc)
+
+
+def _too_short(sight: _Sight) -> str | None:
+    """A leaf must not outlive its CA."""
+    end = sight.present.not_valid_after_utc
+    short = not sight.rules.lasting and end < sight.now + LEAF_LIFE
+    return f"the CA ends at {end:%FT%TZ}, before a new leaf would" if short else None
+
+
+def _is_asked(asked: datetime | None, certificate: x509.Certificate, now: datetime) -> bool:
+    """What is asked for the future, by a clock ahead of ours, waits: else what is made now would be too old again."""
+    return asked is not None and made_at(certificate) < asked <= now
+
+
+def _adopted(sight: _Sight) -> Plan | None:
+    """A leaf in use whose CA we lost, as when Secrets were restored from a backup, but whoever verifies trusts it."""
+    orphans = [leaf for leaf in sight.leaves if leaf is not None and not _issuers(leaf, sight.authorities)]
+    found = {each: None for leaf in orphans for each in _issuers(leaf, _elsewhere(sight))}
+    if not found:
+        return None
+    return Trust("the leaf in use was signed by a CA that is not in ca.crt", (*sight.authorities, *found))
+
+
+def _issuers(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
+    return [authority for authority in authorities if signed(leaf, authority)]
+
+
+def _copied(sight: _Sight) -> Plan | None:
+    found = [[certificates(bundle) for bundle in copy.bundles] for copy in sight.held.copies]
+    wanted = [*sight.authorities]
+    behind = next((at for at, bundles in enumerate(found) if any(each != wanted for each in bundles)), None)
+    if behind is None:
+        return _noted(sight)
+    if sight.is_changing and sight.held.known_since and any(sight.present not in each for each in found[behind]):
+        return Note("the present CA was taken out of a copy of the bundle: everybody has to see it anew", None)
+    return Publish(_difference(found[behind], wanted), behind)
+
+
+def _noted(sight: _Sight) -> Plan | None:
+    if sight.is_changing and sight.held.copies and sight.held.known_since is None:
+        return Note("all copies of the bundle have the present CA", sight.now)
+    return None
+
+
+def _difference(bundles: Sequence[Sequence[x509.Certificate]], wanted: Sequence[x509.Certificate]) -> str:
+    if not all(bundles):
+        return "the bundle is empty there"
+    if any(wanted[0] not in each for each in bundles):
+        return "the present CA is missing there"
+    return "other CAs than ours of now are trusted there"
+
+
+def _leaves(sight: _Sight) -> Plan | None:
+    return next((step for at in range(len(sight.leaves)) if (step := _leaf(sight, at))), None)
+
+
+def _leaf(sight: _Sight, at: int) -> Plan | None:
+    held, leaf = sight.held.leaves[at], sight.leaves[at]
+    if leaf is not None and (flaw := _useless(sight, leaf)):
+        return RenewLeaf(flaw, at)
+    if not sight.is_known:
+        return None  # replicas may go on with what they have in memory
+    flaw = absence("tls.crt", held.crt) if leaf is None else _leaf_flaw(sight, leaf, at)
+    return RenewLeaf(flaw, at) if flaw else None
+
+
+def _leaf_flaw(sight: _Sight, leaf: x509.Certificate, at: int) -> str | None:
+    held, rules = sight.held.leaves[at], sight.rules.leaves[at]
+    return key_flaw("tls", held.key, leaf) or _wish(held, leaf, sight.now) or _misfit(sight, leaf, rules)
+
+
+def _useless(sight: _Sight, leaf: x509.Certificate) -> str | None:
+    """Nobody can accept it, so that nothing is lost by replacing it at once."""
+    if flaw := outside_validity("the leaf", leaf, sight.now):
         return flaw
-    if not issuers:
-        return "the leaf was not signed by a CA in ca.crt"
-    if (names := _names(leaf)) != wanted:
-        return f"the leaf answers for {listed(names)}; wanted {listed(wanted)}"
-    return _ageing("the leaf", leaf) if _due(leaf, now) else None
+    return None if _issuers(leaf, sight.authorities) else "the leaf was not signed by a CA in ca.crt"
 
 
-def _key_flaw(stem: str, key: bytes | None, certificate: x509.Certificate) -> str | None:
-    if key is None:
-        return f"{stem}.key is missing"
-    try:
-        of_key = load_pem_private_key(key, password=None).public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        return f"{stem}.key holds no private key"
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if of_key.public_bytes(*form) != certificate.public_key().public_bytes(*form):
-        return f"{stem}.key does not belong to {stem}.crt"
-    return None
+def _wish(held: HeldLeaf, leaf: x509.Certificate, now: datetime) -> str | None:
+    return "a new leaf is asked for" if _is_asked(held.asked, leaf, now) else None
 
 
-def _outside_validity(who: str, certificate: x509.Certificate, now: datetime) -> str | None:
-    if now < certificate.not_valid_before_utc:
-        return f"{who} is valid only from {certificate.not_valid_before_utc:%FT%TZ}"
-    if now >= certificate.not_valid_after_utc:
-        return f"{who} expired at {certificate.not_valid_after_utc:%FT%TZ}"
-    return None
+def _misfit(sight: _Sight, leaf: x509.Certificate, rules: LeafRules) -> str | None:
+    if not sight.is_of_present(leaf):
+        return _grace_is_over(leaf, sight.now) if rules.stays else "the leaf was signed by a CA that was replaced"
+    if (found := names_of(leaf)) != rules.names:
+        return f"the leaf answers for {listed(found)}; wanted {listed(rules.names)}"
+    if uses_of(leaf) != rules.uses:
+        return "the leaf is for other uses than wanted"
+    # One that ends together with its CA would be followed by another of the same kind.
+    is_last = leaf.not_valid_after_utc >= sight.present.not_valid_after_utc
+    return None if is_last else ageing("the leaf", leaf, sight.now)
 
 
-def _too_short(authority: x509.Certificate, now: datetime) -> str | None:
-    """A leaf must not outlive its CA, so such a CA may sign none."""
-    short = authority.not_valid_after_utc < now + LEAF_LIFE
-    return f"the CA ends at {authority.not_valid_after_utc:%FT%TZ}, before a new leaf would" if short else None
+def _grace_is_over(leaf: x509.Certificate, now: datetime) -> str | None:
+    end = leaf.not_valid_after_utc
+    return f"the leaf ends at {end:%FT%TZ}, and its CA was replaced" if now >= end - LAST_CALL else None
 
 
-def _due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Two thirds of the life have passed: the last third is for noticing that renewal fails."""
-    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-    return now >= certificate.not_valid_before_utc + life * 2 / 3
+def _ageing_authority(sight: _Sight) -> Plan | None:
+    flaw = None if sight.rules.lasting else ageing("the CA", sight.present, sight.now)
+    return RenewAuthority(flaw, _still_trusted(sight)) if flaw else None
 
 
-def _ageing(who: str, certificate: x509.Certificate) -> str:
-    return f"two thirds of the life of {who} have passed; it ends at {certificate.not_valid_after_utc:%FT%TZ}"
+def _retirement(sight: _Sight) -> Plan | None:
+    leaves = [leaf for leaf in sight.leaves if leaf is not None]
+    if len(sight.authorities) == 1 or sight.is_changing or len(leaves) < len(sight.leaves):
+        return None
+    replaced_at = max(map(made_at, leaves))
+    if sight.now < replaced_at + sight.rules.retired_after:
+        return Keep(f"the CA before is trusted until {replaced_at + sight.rules.retired_after:%FT%TZ}")
+    return Trust(f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", (sight.present,))
 
 
-def _absence(file: str, contents: bytes | None) -> str:
-    return f"{file} is missing" if contents is None else f"{file} holds no certificate"
+def _rest(sight: _Sight) -> Keep:
+    since, lasting = sight.held.known_since, sight.rules.lasting
+    if sight.is_changing and not sight.is_known and since:
+        return Keep(f"a new CA is being made known; leaves follow at {since + sight.rules.known_after:%FT%TZ}")
+    if sight.is_changing and sight.held.copies:
+        return Keep(
+            "whoever verifies has to be given the new CA by people, before a leaf of it is asked for", is_due=True
+        )
+    if lasting and (flaw := ageing("the CA", sight.present, sight.now)):
+        return Keep(flaw, is_due=True)
+    end = min(leaf.not_valid_after_utc for leaf in sight.leaves if leaf is not None)
+    return Keep(f"valid until {end:%FT%TZ}")
 
 
-def _certificates(pem: bytes | None) -> list[x509.Certificate]:
-    try:
-        found = x509.load_pem_x509_certificates(pem or b"")
-        for certificate in found:  # these parts are parsed only when somebody looks
-            _ = certificate.subject, certificate.issuer, certificate.extensions, certificate.public_key()
-    except _UNREADABLE:
-        return []
-    return found
-
-
-def _foreign(certificates: list[x509.Certificate] | list[x509.Certificate | None]) -> bool:
-    return any(found is not None and not _ours(found) for found in certificates)
-
-
-def _ours(certificate: x509.Certificate) -> bool:
-    organizations = certificate.issuer.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
-    return [attribute.value for attribute in organizations] == [ORGANIZATION]
-
-
-def _is_authority(certificate: x509.Certificate) -> bool:
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
-        return False
-
-
-def _signed(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
-
-
-def _names(leaf: x509.Certificate) -> ServerNames:
-    try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return frozenset()
-    values = (name.value for name in found)
-    return frozenset(value for value in values if isinstance(value, str | IPv4Address | IPv6Address))
-
-
-def _pems(certificates: tuple[x509.Certificate, ...]) -> tuple[bytes, ...]:
-    return tuple(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
+_JUDGES: Final[tuple[Callable[[_Sight], Plan | None], ...]] = (
+    _authority,
+    _adopted,
+    _copied,
+    _leaves,
+    _ageing_authority,
+    _retirement,
+    _rest,
+)

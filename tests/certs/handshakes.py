@@ -26,11 +26,14 @@ def serving(files: CertificateFiles) -> ssl.SSLContext:
 
 def shake_hands(files: CertificateFiles, *, trust: bytes, host: str) -> None:
     """Raises what the client raises; it checks as strictly as OpenSSL can."""
-    client_context = trusting(trust)
+    meet(trusting(trust), serving(files), host=host)
+
+
+def meet(client_context: ssl.SSLContext, server_context: ssl.SSLContext, *, host: str) -> None:
     client_context.verify_flags |= ssl.VERIFY_X509_STRICT
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context.wrap_bio(to_client, to_server, server_hostname=host)
-    server = serving(files).wrap_bio(to_server, to_client, server_side=True)
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
     waiting = [client, server]
     while waiting:
         waiting = [side for side in waiting if not _finished(side)]

@@ -8,12 +8,15 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.authority import make_authority, make_leaf
+from certs.flaws import CLIENT, SERVER
+from certs.rules import LASTING_LIFE, LeafRules, Rules
 from certs.server_names import server_names
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMES = server_names(["halfcard.svc", "10.0.0.7"])
-AUTHORITY = make_authority(now=NOW)
-LEAF = make_leaf(AUTHORITY, names=NAMES, now=NOW)
+RULES = LeafRules(NAMES)
+AUTHORITY = make_authority(Rules((RULES,)), now=NOW)
+LEAF = make_leaf(AUTHORITY, RULES, now=NOW)
 CA_CERTIFICATE = x509.load_pem_x509_certificate(AUTHORITY.certificate)
 LEAF_CERTIFICATE = x509.load_pem_x509_certificate(LEAF.certificate)
 
@@ -42,6 +45,21 @@ def test_the_leaf_may_be_a_server_and_nothing_else() -> None:
     assert list(purposes) == [ExtendedKeyUsageOID.SERVER_AUTH]
 
 
+def test_a_leaf_may_be_for_both_sides() -> None:
+    made = x509.load_pem_x509_certificate(make_leaf(AUTHORITY, LeafRules(NAMES, SERVER | CLIENT), now=NOW).certificate)
+
+    assert {*made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value} == SERVER | CLIENT
+
+
+def test_a_ca_that_is_replaced_only_when_asked_lives_three_times_as_long_and_its_leaves_end_with_it() -> None:
+    made = make_authority(Rules((RULES,), lasting=True), now=NOW)
+    end = x509.load_pem_x509_certificate(made.certificate).not_valid_after_utc
+
+    assert end == NOW + LASTING_LIFE
+    leaf = make_leaf(made, RULES, now=end - timedelta(days=10))
+    assert x509.load_pem_x509_certificate(leaf.certificate).not_valid_after_utc == end
+
+
 def test_the_leaf_answers_for_names_and_addresses_in_their_own_kinds() -> None:
     found = LEAF_CERTIFICATE.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
 
@@ -64,7 +82,7 @@ def test_keys_are_p256_and_never_shared() -> None:
 
 
 def test_serials_are_random_and_of_128_bits() -> None:
-    leaves = [make_leaf(AUTHORITY, names=NAMES, now=NOW) for _ in range(20)]
+    leaves = [make_leaf(AUTHORITY, RULES, now=NOW) for _ in range(20)]
     serials = {x509.load_pem_x509_certificate(leaf.certificate).serial_number for leaf in leaves}
 
     assert len(serials) == 20

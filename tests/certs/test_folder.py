@@ -13,8 +13,9 @@ import pytest
 from cryptography import x509
 
 from certs import folder as certificate_folder
+from certs.flaws import BACKDATED
 from certs.folder import CertificateFiles, CertificateFolderError, Outcome, ensure
-from certs.plan import AUTHORITY_LIFE, BACKDATED, LEAF_LIFE, RETIREMENT
+from certs.rules import AUTHORITY_LIFE, LAST_CALL, LEAF_LIFE, RETIREMENT
 from certs.server_names import server_names
 from tests.certs.handshakes import contents, foreign_certificate, shake_hands
 
@@ -23,7 +24,7 @@ CA_DUE_AFTER = (AUTHORITY_LIFE + BACKDATED) * 2 / 3
 LEAF_OF_OLD_CA = START - timedelta(days=10)
 LONG_AGO = LEAF_OF_OLD_CA - CA_DUE_AFTER + timedelta(days=1)
 """A CA of then is due now, and was not yet when a leaf of ten days ago was made."""
-LEAF_DUE = LEAF_OF_OLD_CA + LEAF_LIFE * 2 / 3
+LEAF_DUE = LEAF_OF_OLD_CA + LEAF_LIFE - LAST_CALL
 HOST = "halfcard.svc"
 NAMES = server_names([HOST, "127.0.0.1"])
 
@@ -36,7 +37,7 @@ def test_a_first_start_makes_a_folder_that_clients_can_trust(tmp_path: Path) -> 
     outcome = keep(tmp_path / "new" / "tls")
 
     assert outcome.changed
-    assert outcome.reason.startswith("ca.crt is missing; valid until ")
+    assert outcome.reason.startswith("ca.crt is missing; tls.crt is missing; valid until ")
     for host in (HOST, "127.0.0.1"):
         shake_hands(outcome.files, trust=outcome.files.ca.read_bytes(), host=host)
 
@@ -102,7 +103,9 @@ def test_a_renewed_ca_fails_no_client_at_any_moment(tmp_path: Path) -> None:
     for trust in (old_trust, new_trust):
         shake_hands(files, trust=trust, host=HOST)
 
-    keep(tmp_path, LEAF_DUE)  # the leaf's own time has come, and the new CA signs
+    keep(tmp_path, LEAF_DUE - timedelta(seconds=1))
+    shake_hands(files, trust=old_trust, host=HOST)
+    keep(tmp_path, LEAF_DUE)  # who knows the old CA alone had all the time there was
     assert files.ca.read_bytes() == new_trust
     keep(tmp_path, LEAF_DUE + RETIREMENT)
     assert files.ca.read_bytes() == new_trust.removesuffix(old_trust)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from certs.keeper import Keeper
-from certs.plan import LEAF_LIFE
+from certs.rules import LEAF_LIFE
 from certs.server_names import server_names
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ def test_one_line_says_what_was_done_and_why(tmp_path: Path, capsys: pytest.Capt
     assert [main(arguments), main(arguments)] == [0, 0]
 
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{tmp_path}: renewed: ca.crt is missing; valid until ")
+    assert first.startswith(f"{tmp_path}: renewed: ca.crt is missing; tls.crt is missing; valid until ")
     assert second.startswith(f"{tmp_path}: kept: valid until ")
 
 
@@ -39,3 +40,19 @@ def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(tmp_path: Path, caps
     assert main(["ensure", str(tmp_path), "--name", "halfcard.svc"]) == 3
 
     assert "chmod 700" in capsys.readouterr().err
+
+
+def test_a_keeper_without_a_cluster_says_what_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keep", "--kubeconfig", str(tmp_path / "none")]) == 2
+
+    line = json.loads(capsys.readouterr().err)
+    assert line["event"] == "cannot start" and str(tmp_path / "none") in line["why"]
+
+
+def test_a_mistake_in_the_settings_is_told_by_the_keeper_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "settings.yaml").write_text("no_such_setting: 1")
+
+    assert main(["keep", "--settings", str(tmp_path / "settings.yaml")]) == 2
+    assert "no_such_setting" in capsys.readouterr().err

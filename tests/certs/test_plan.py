@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -10,42 +11,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.plan import (
+from certs.flaws import BACKDATED, CLIENT, SERVER, Uses
+from certs.plan import plan
+from certs.rules import (
     AUTHORITY_LIFE,
-    BACKDATED,
+    KNOWN_AFTER,
+    LAST_CALL,
+    LASTING_LIFE,
     LEAF_LIFE,
     RETIREMENT,
-    Create,
-    Held,
-    Keep,
-    Plan,
-    Refuse,
-    RenewAuthority,
-    RenewLeaf,
-    RetireAuthority,
-    plan,
+    LeafRules,
+    Rules,
+    folder_rules,
 )
 from certs.server_names import server_names
+from certs.steps import Copy, Held, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
 from tests.certs.handshakes import foreign_certificate
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 NAMES = server_names(["halfcard.svc", "127.0.0.1"])
+FOLDER = folder_rules(NAMES)
+SECRETS = Rules((LeafRules(NAMES),))
+LASTING = Rules((LeafRules(NAMES, stays=True),), lasting=True)
 
-CA = make_authority(now=NOW)
-OTHER_CA = make_authority(now=NOW)
-LEAF = make_leaf(CA, names=NAMES, now=NOW)
-OTHER_LEAF = make_leaf(OTHER_CA, names=NAMES, now=NOW)
+CA = make_authority(FOLDER, now=NOW)
+OTHER_CA = make_authority(FOLDER, now=NOW)
+OLD_CA = make_authority(LASTING, now=NOW)
+
+
+def leaf_of(authority: KeyPair, *, now: datetime = NOW, uses: Uses = SERVER) -> KeyPair:
+    return make_leaf(authority, LeafRules(NAMES, uses), now=now)
+
+
+LEAF = leaf_of(CA)
+OTHER_LEAF = leaf_of(OTHER_CA)
 
 
 def held(authority: KeyPair, leaf: KeyPair, *, older: bytes = b"") -> Held:
-    return Held(authority.certificate + older, authority.key, leaf.certificate, leaf.key)
+    return Held(authority.certificate + older, authority.key, (HeldLeaf(leaf.certificate, leaf.key),))
+
+
+def with_leaf(state: Held, **changes: Any) -> Held:
+    return replace(state, leaves=(replace(state.leaves[0], **changes),))
 
 
 GOOD = held(CA, LEAF)
 LEAF_DUE = NOW - BACKDATED + (LEAF_LIFE + BACKDATED) * 2 / 3
 LATE = NOW - BACKDATED + (AUTHORITY_LIFE + BACKDATED) * 2 / 3
-GOOD_BUT_OLD_CA = held(CA, make_leaf(CA, names=NAMES, now=LATE))
+GOOD_BUT_OLD_CA = held(CA, leaf_of(CA, now=LATE))
 NEARLY_OVER = NOW + AUTHORITY_LIFE - LEAF_LIFE + SECOND
 
 
@@ -61,21 +75,24 @@ class Row:
     want: type[Plan]
     reason: str
     now: datetime = NOW
+    rules: Rules = FOLDER
 
 
-ROWS = {
+FOLDERS = {
     "all is well": Row(GOOD, Keep, "valid until 2026-05-30"),
     "all is well until the last second before two thirds": Row(GOOD, Keep, "valid until", LEAF_DUE - SECOND),
-    "the first start": Row(Held(), Create, "ca.crt is missing"),
-    "only the CA is lost": Row(replace(GOOD, ca_crt=None), Create, "ca.crt is missing"),
-    "an empty CA file, as a power cut leaves": Row(replace(GOOD, ca_crt=b""), Create, "ca.crt holds no certificate"),
-    "garbage for a CA": Row(replace(GOOD, ca_crt=b"\x00garbage"), Create, "ca.crt holds no certificate"),
-    "a leaf where the CA should be": Row(replace(GOOD, ca_crt=LEAF.certificate), Create, "may not sign others"),
-    "a CA with a flipped bit": Row(
-        replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate)), Create, "its own signature does not fit"
+    "the first start": Row(Held(leaves=(HeldLeaf(),)), RenewAuthority, "ca.crt is missing"),
+    "only the CA is lost": Row(replace(GOOD, ca_crt=None), RenewAuthority, "ca.crt is missing"),
+    "an empty CA file, as a power cut leaves": Row(
+        replace(GOOD, ca_crt=b""), RenewAuthority, "ca.crt holds no certificate"
     ),
-    "an expired CA": Row(GOOD, Create, "the CA expired at 2036-02-27", NOW + AUTHORITY_LIFE),
-    "a clock from before the CA": Row(GOOD, Create, "valid only from", NOW - BACKDATED - SECOND),
+    "garbage for a CA": Row(replace(GOOD, ca_crt=b"\x00garbage"), RenewAuthority, "ca.crt holds no certificate"),
+    "a leaf where the CA should be": Row(replace(GOOD, ca_crt=LEAF.certificate), RenewAuthority, "may not sign others"),
+    "a CA with a flipped bit": Row(
+        replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate)), RenewAuthority, "its own signature does not fit"
+    ),
+    "an expired CA": Row(GOOD, RenewAuthority, "the CA expired at 2036-02-27", NOW + AUTHORITY_LIFE),
+    "a clock from before the CA": Row(GOOD, RenewAuthority, "valid only from", NOW - BACKDATED - SECOND),
     "the CA's key is lost": Row(replace(GOOD, ca_key=None), RenewAuthority, "ca.key is missing"),
     "garbage for the CA's key": Row(replace(GOOD, ca_key=b"-"), RenewAuthority, "ca.key holds no private key"),
     "a certificate for the CA's key": Row(
@@ -86,87 +103,202 @@ ROWS = {
     ),
     "a CA past two thirds": Row(GOOD_BUT_OLD_CA, RenewAuthority, "two thirds of the life of the CA", LATE),
     "a CA that a new leaf would outlive": Row(GOOD, RenewAuthority, "before a new leaf would", NEARLY_OVER),
-    "no leaf yet": Row(replace(GOOD, tls_crt=None), RenewLeaf, "tls.crt is missing"),
-    "garbage for a leaf": Row(replace(GOOD, tls_crt=b"?"), RenewLeaf, "tls.crt holds no certificate"),
-    "the leaf's key is lost": Row(replace(GOOD, tls_key=None), RenewLeaf, "tls.key is missing"),
-    "garbage for the leaf's key": Row(replace(GOOD, tls_key=b"?"), RenewLeaf, "tls.key holds no private key"),
+    "no leaf yet": Row(replace(GOOD, leaves=(HeldLeaf(),)), RenewLeaf, "tls.crt is missing"),
+    "garbage for a leaf": Row(with_leaf(GOOD, crt=b"?"), RenewLeaf, "tls.crt holds no certificate"),
+    "the leaf's key is lost": Row(with_leaf(GOOD, key=None), RenewLeaf, "tls.key is missing"),
+    "garbage for the leaf's key": Row(with_leaf(GOOD, key=b"?"), RenewLeaf, "tls.key holds no private key"),
     "another leaf's key, as a crash leaves": Row(
-        replace(GOOD, tls_key=OTHER_LEAF.key), RenewLeaf, "tls.key does not belong to tls.crt"
+        with_leaf(GOOD, key=OTHER_LEAF.key), RenewLeaf, "tls.key does not belong to tls.crt"
     ),
     "an expired leaf": Row(GOOD, RenewLeaf, "the leaf expired at 2026-05-30", NOW + LEAF_LIFE),
     "a leaf past two thirds": Row(GOOD, RenewLeaf, "two thirds of the life of the leaf", LEAF_DUE),
     "another CA's leaf": Row(held(CA, OTHER_LEAF), RenewLeaf, "not signed by a CA in ca.crt"),
+    "a leaf for other uses": Row(held(CA, leaf_of(CA, uses=CLIENT)), RenewLeaf, "for other uses than wanted"),
     "a leaf due before its CA goes first": Row(GOOD, RenewLeaf, "the leaf expired", LATE),
     "a leaf of the CA before stays": Row(
-        held(OTHER_CA, LEAF, older=CA.certificate), Keep, "valid until", NOW + RETIREMENT
+        held(OTHER_CA, LEAF, older=CA.certificate), Keep, "valid until", NOW + LEAF_LIFE - LAST_CALL - SECOND
+    ),
+    "a leaf of the CA before goes while it is still good": Row(
+        held(OTHER_CA, LEAF, older=CA.certificate), RenewLeaf, "its CA was replaced", NOW + LEAF_LIFE - LAST_CALL
     ),
     "the CA before stays while others may show its leaf": Row(
-        held(CA, LEAF, older=OTHER_CA.certificate), Keep, "valid until", NOW + RETIREMENT - SECOND
+        held(CA, LEAF, older=OTHER_CA.certificate), Keep, "trusted until", NOW + RETIREMENT - SECOND
     ),
     "the CA before goes": Row(
-        held(CA, LEAF, older=OTHER_CA.certificate),
-        RetireAuthority,
-        "no leaf of an older CA",
-        NOW + RETIREMENT,
+        held(CA, LEAF, older=OTHER_CA.certificate), Trust, "no leaf of an older CA", NOW + RETIREMENT
     ),
-    "somebody else's leaf": Row(
-        replace(GOOD, tls_crt=foreign_certificate()), Refuse, "tls.crt was not issued by Halfcard"
-    ),
+    "somebody else's leaf": Row(with_leaf(GOOD, crt=foreign_certificate()), Refuse, "tls.crt was not issued by"),
     "somebody else's CA": Row(replace(GOOD, ca_crt=foreign_certificate()), Refuse, "ca.crt was not issued by Halfcard"),
+}
+
+TRUSTED = Copy((CA.certificate,))
+CHANGING = replace(
+    held(OTHER_CA, LEAF, older=CA.certificate),
+    copies=(Copy((OTHER_CA.certificate + CA.certificate,)),),
+    known_since=NOW,
+)
+KNOWN = NOW + KNOWN_AFTER
+SINGLE = replace(GOOD, copies=(TRUSTED,))
+COPIES = {
+    "all is well": Row(SINGLE, Keep, "valid until"),
+    "a blank copy": Row(replace(SINGLE, copies=(TRUSTED, Copy((b"",)))), Publish, "the bundle is empty there"),
+    "one blank webhook among many": Row(
+        replace(SINGLE, copies=(Copy((CA.certificate, b"")),)), Publish, "the bundle is empty there"
+    ),
+    "a copy with another CA": Row(
+        replace(SINGLE, copies=(Copy((OTHER_CA.certificate,)),)), Publish, "the present CA is missing there"
+    ),
+    "a copy with one CA too many": Row(
+        replace(SINGLE, copies=(Copy((CA.certificate + OTHER_CA.certificate,)),)), Publish, "other CAs than ours"
+    ),
+    "a copy that is left alone": Row(replace(SINGLE, copies=(Copy(()),)), Keep, "valid until"),
+    "a new CA, not in the copies yet": Row(
+        replace(CHANGING, copies=(TRUSTED,), known_since=None), Publish, "the present CA is missing there"
+    ),
+    "a new CA, in all copies": Row(replace(CHANGING, known_since=None), Note, "all copies of the bundle have"),
+    "a new CA, not surely seen": Row(CHANGING, Keep, "leaves follow at 2026-03-01T12:05:00Z", KNOWN - SECOND),
+    "a new CA, surely seen": Row(CHANGING, RenewLeaf, "signed by a CA that was replaced", KNOWN),
+    "a new CA that a copy has lost again": Row(
+        replace(CHANGING, copies=(TRUSTED,)), Note, "everybody has to see it anew", KNOWN
+    ),
+    "a broken leaf while a new CA is not surely seen: replicas have the one before in memory": Row(
+        with_leaf(CHANGING, crt=b"?"), Keep, "leaves follow", KNOWN - SECOND
+    ),
+    "an expired leaf while a new CA is not surely seen: nobody can accept it": Row(
+        replace(CHANGING, known_since=NOW + LEAF_LIFE), RenewLeaf, "expired", NOW + LEAF_LIFE
+    ),
+    "a broken leaf while the only CA is in all copies": Row(with_leaf(SINGLE, crt=b"?"), RenewLeaf, "no certificate"),
+    "the CA is lost, and API servers trust it": Row(
+        replace(SINGLE, ca_crt=None, elsewhere=CA.certificate), RenewAuthority, "ca.crt is missing"
+    ),
+    "a CA of before was put back, and API servers trust that of the leaf": Row(
+        replace(held(OTHER_CA, LEAF), copies=(TRUSTED,), elsewhere=CA.certificate), Trust, "not in ca.crt"
+    ),
+    "a new leaf is asked for": Row(
+        with_leaf(SINGLE, asked=NOW + SECOND), RenewLeaf, "a new leaf is asked for", NOW + SECOND
+    ),
+    "a new leaf was asked for, and is there": Row(with_leaf(SINGLE, asked=NOW), Keep, "valid until", NOW + SECOND),
+    "a new leaf is asked for by a clock ahead": Row(with_leaf(SINGLE, asked=NOW + SECOND), Keep, "valid until", NOW),
+    "a new CA is asked for": Row(
+        replace(SINGLE, asked=NOW + SECOND), RenewAuthority, "a new CA is asked for", NOW + SECOND
+    ),
+    "a new CA was asked for, and is there": Row(replace(SINGLE, asked=NOW), Keep, "valid until", NOW + SECOND),
+    "no copy at all: nobody is left who trusts": Row(replace(GOOD, copies=()), Keep, "valid until"),
+}
+
+OLD = replace(held(OLD_CA, leaf_of(OLD_CA, now=NOW + 2 * AUTHORITY_LIFE + LEAF_LIFE)), copies=())
+LASTINGS = {
+    "a lasting CA is not replaced for its age": Row(
+        OLD, Keep, "two thirds of the life of the CA", NOW + 2 * AUTHORITY_LIFE + LEAF_LIFE
+    ),
+    "nor when a leaf would outlive it: that leaf ends with it": Row(
+        held(OLD_CA, leaf_of(OLD_CA, now=NOW + LASTING_LIFE - SECOND)), Keep, "of the CA", NOW + LASTING_LIFE - SECOND
+    ),
+    "but when it has expired": Row(OLD, RenewAuthority, "expired", NOW + LASTING_LIFE),
+    "a leaf stays when its CA was replaced": Row(
+        CHANGING, Keep, "has to be given the new CA by people", NOW + LEAF_LIFE - LAST_CALL - SECOND
+    ),
+    "until a new one is asked for": Row(with_leaf(CHANGING, asked=KNOWN), RenewLeaf, "a new leaf is asked for", KNOWN),
+    "which waits until the new CA is known": Row(with_leaf(CHANGING, asked=NOW + SECOND), Keep, "", KNOWN - SECOND),
+}
+
+ROWS = {
+    **FOLDERS,
+    **{f"copies: {name}": replace(row, rules=SECRETS) for name, row in COPIES.items()},
+    **{f"lasting: {name}": replace(row, rules=LASTING) for name, row in LASTINGS.items()},
 }
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_each_state_has_its_step_and_its_reason(row: Row) -> None:
-    got = plan(row.held, NAMES, row.now)
+    got = plan(row.held, row.rules, row.now)
 
     assert isinstance(got, row.want)
     assert row.reason in got.reason
+
+
+@pytest.mark.parametrize("name", ["a lasting CA is not replaced for its age", "a leaf stays when its CA was replaced"])
+def test_what_only_people_can_do_is_called_due(name: str) -> None:
+    row = LASTINGS[name]
+
+    assert plan(row.held, LASTING, row.now) == Keep(plan(row.held, LASTING, row.now).reason, is_due=True)
+    assert plan(SINGLE, SECRETS, NOW) == Keep("valid until 2026-05-30T12:00:00Z")
 
 
 @pytest.mark.parametrize(
     "wanted", [["halfcard.svc"], ["halfcard.svc", "127.0.0.2"], ["halfcard.svc", "127.0.0.1", "more.svc"]]
 )
 def test_other_names_than_wanted_renew_the_leaf_and_both_are_named(wanted: list[str]) -> None:
-    got = plan(GOOD, server_names(wanted), NOW)
+    got = plan(GOOD, folder_rules(server_names(wanted)), NOW)
 
     assert isinstance(got, RenewLeaf)
     assert got.reason == f"the leaf answers for 127.0.0.1, halfcard.svc; wanted {', '.join(sorted(wanted))}"
 
 
-def test_a_new_ca_keeps_trust_in_the_one_that_signed_the_leaf_and_in_no_other() -> None:
-    step = plan(held(OTHER_CA, LEAF, older=CA.certificate), NAMES, NOW)
-    assert isinstance(step, Keep)
-
-    step = plan(replace(held(OTHER_CA, LEAF, older=CA.certificate), ca_key=None), NAMES, NOW)
+def still_trusted(state: Held, now: datetime = NOW) -> list[bytes]:
+    step = plan(state, SECRETS, now)
     assert isinstance(step, RenewAuthority)
-    assert step.still_trusted == (CA.certificate,)
+    return [each.public_bytes(Encoding.PEM) for each in step.still_trusted]
+
+
+def test_a_new_ca_keeps_trust_in_all_before_it_that_have_not_expired() -> None:
+    """A replica may still show a leaf that was replaced or lost a moment ago."""
+    state = replace(held(OTHER_CA, LEAF, older=CA.certificate), ca_key=None)
+
+    assert still_trusted(state) == [OTHER_CA.certificate, CA.certificate]
+    assert still_trusted(state, NOW + AUTHORITY_LIFE) == []
+
+
+def test_a_new_ca_keeps_no_trust_in_what_is_damaged_or_signs_nothing() -> None:
+    assert still_trusted(replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate))) == []
+    assert still_trusted(replace(GOOD, ca_crt=LEAF.certificate)) == []
+
+
+def test_where_the_bundle_is_lost_what_api_servers_trust_of_ours_stays_trusted() -> None:
+    elsewhere = CA.certificate * 2 + foreign_certificate() + LEAF.certificate
+
+    assert still_trusted(replace(GOOD, ca_crt=None, elsewhere=elsewhere)) == [CA.certificate]
 
 
 def test_retiring_leaves_the_present_ca_alone() -> None:
-    step = plan(held(CA, LEAF, older=OTHER_CA.certificate), NAMES, NOW + RETIREMENT)
+    step = plan(held(CA, LEAF, older=OTHER_CA.certificate), FOLDER, NOW + RETIREMENT)
 
-    assert isinstance(step, RetireAuthority)
-    assert step.still_trusted == (CA.certificate,)
+    assert isinstance(step, Trust)
+    assert [each.public_bytes(Encoding.PEM) for each in step.authorities] == [CA.certificate]
+
+
+def test_no_ca_is_retired_before_every_leaf_has_followed() -> None:
+    rules = Rules((LeafRules(NAMES), LeafRules(NAMES, stays=True)))
+    state = replace(CHANGING, leaves=(HeldLeaf(OTHER_LEAF.certificate, OTHER_LEAF.key), *CHANGING.leaves))
+
+    assert isinstance(plan(state, rules, NOW + RETIREMENT), Keep)
+
+
+def damaged(file: str, contents: bytes) -> Held:
+    changes: Any = {file: contents}
+    return with_leaf(GOOD, **changes) if file in ("crt", "key") else replace(GOOD, **changes)
+
+
+FILES = st.sampled_from(["ca_crt", "ca_key", "crt", "key"])
 
 
 @given(
-    file=st.sampled_from(["ca_crt", "ca_key", "tls_crt", "tls_key"]),
+    file=FILES,
     at=st.floats(min_value=0, max_value=1, exclude_max=True),
     flipped=st.integers(min_value=1, max_value=255),
 )
 def test_a_damaged_byte_never_breaks_the_decision(file: str, at: float, flipped: int) -> None:
-    good: bytes = getattr(GOOD, file)
-    damaged = bytearray(good)
-    damaged[int(at * len(good))] ^= flipped
+    good: bytes = getattr(GOOD.leaves[0] if file in ("crt", "key") else GOOD, file)
+    contents = bytearray(good)
+    contents[int(at * len(good))] ^= flipped
 
-    step = plan(replace(GOOD, **{file: bytes(damaged)}), NAMES, NOW)
+    step = plan(damaged(file, bytes(contents)), FOLDER, NOW)
 
     assert step.reason
 
 
-@given(file=st.sampled_from(["ca_crt", "ca_key", "tls_crt", "tls_key"]), contents=st.binary(max_size=200))
+@given(file=FILES, contents=st.binary(max_size=200))
 def test_arbitrary_bytes_in_a_file_are_repaired(file: str, contents: bytes) -> None:
-    step = plan(replace(GOOD, **{file: contents}), NAMES, NOW)
+    step = plan(damaged(file, contents), FOLDER, NOW)
 
-    assert isinstance(step, Create | RenewAuthority | RenewLeaf)
+    assert isinstance(step, RenewAuthority | RenewLeaf)

@@ -1,0 +1,85 @@
+"""The chains of certificates that an installation has: a CA, what it signs, and who is told to trust it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from certs.flaws import CLIENT, SERVER
+from certs.rules import LeafRules, Rules
+from certs.server_names import ServerNames, server_names
+from halfcard import names
+
+_REGISTRATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
+_REGISTRATION: Final = "halfcard"
+_CALLER: Final = "kube-scheduler"
+
+
+class Place(NamedTuple):
+    """Where an object is, by the path of its collection."""
+
+    collection: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.collection}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Attributes:
+    title: what people call it: of whose certificates it is.
+    authority: the Secret of the CA.
+    leaves: the Secrets of what it signs, as `rules` has them.
+    configurations: whose webhooks trust it.
+    """
+
+    title: str
+    authority: Place
+    leaves: tuple[Place, ...]
+    configurations: tuple[Place, ...]
+    rules: Rules
+
+
+CONFIGURATIONS: Final = (
+    Place(f"{_REGISTRATIONS}/validatingwebhookconfigurations", _REGISTRATION),
+    Place(f"{_REGISTRATIONS}/mutatingwebhookconfigurations", _REGISTRATION),
+)
+
+
+def chains(namespace: str) -> tuple[Chain, Chain]:
+    """The webhook's, and the extender's with the certificate that the scheduler shows it."""
+    return _admission(namespace), _extender(namespace)
+
+
+def _admission(namespace: str) -> Chain:
+    leaf = LeafRules(_service(names.ADMISSION_SERVICE, namespace))
+    return Chain(
+        "admission",
+        _secret(namespace, names.ADMISSION_CA),
+        (_secret(namespace, names.ADMISSION_TLS),),
+        CONFIGURATIONS,
+        Rules((leaf,)),
+    )
+
+
+def _extender(namespace: str) -> Chain:
+    """Replicas hand binds on, and so are clients, too. The scheduler reads its CA only when it starts."""
+    server = LeafRules(_service(names.EXTENDER_SERVICE, namespace), SERVER | CLIENT, stays=True)
+    client = LeafRules(server_names([_CALLER]), CLIENT)
+    return Chain(
+        "extender",
+        _secret(namespace, names.EXTENDER_CA),
+        (_secret(namespace, names.EXTENDER_TLS), _secret(namespace, names.SCHEDULER_TLS)),
+        (),
+        Rules((server, client), lasting=True),
+    )
+
+
+def _secret(namespace: str, name: str) -> Place:
+    return Place(f"/api/v1/namespaces/{namespace}/secrets", name)
+
+
+def _service(name: str, namespace: str) -> ServerNames:
+    whole = f"{name}.{namespace}"
+    return server_names([name, whole, f"{whole}.svc", f"{whole}.svc.cluster.local"])

@@ -1,0 +1,136 @@
+"""Secrets and webhook configurations as the API server keeps them: what they hold, and what is to be written.
+
+The law: what others put on an object stays there; what is written says over which version.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from certs.chains import Place
+from certs.flaws import certificates, is_ours, pem
+from halfcard import names
+
+CA_CRT: Final = "ca.crt"
+CA_KEY: Final = "ca.key"
+TLS_CRT: Final = "tls.crt"
+TLS_KEY: Final = "tls.key"
+
+Object = dict[str, Any]
+
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+# --- any object ------------------------------------------------------------------------------------------------------
+
+
+def annotation(item: Object | None, name: str) -> str:
+    return str(((item or {}).get("metadata", {}).get("annotations") or {}).get(name, ""))
+
+
+def time_of(item: Object | None, name: str) -> datetime | None:
+    """None also for what is no time: people write it, too."""
+    try:
+        return datetime.strptime(annotation(item, name), _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def written(moment: datetime) -> str:
+    return moment.strftime(_TIME)
+
+
+def _version(item: Object) -> str:
+    return str(item["metadata"]["resourceVersion"])
+
+
+# --- Secrets ---------------------------------------------------------------------------------------------------------
+
+
+def entry(secret: Object | None, key: str) -> bytes | None:
+    text = ((secret or {}).get("data") or {}).get(key)
+    return None if text is None else base64.b64decode(text)
+
+
+def new_secret(place: Place, kind: str) -> Object:
+    namespace = place.collection.split("/")[4]
+    metadata = {"name": place.name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": {}}
+
+
+def with_entries(secret: Object, entries: Mapping[str, bytes]) -> Object:
+    encoded = {key: base64.b64encode(value).decode() for key, value in entries.items()}
+    return {**secret, "data": {**(secret.get("data") or {}), **encoded}}
+
+
+def with_annotation(secret: Object, name: str, value: str | None) -> Object:
+    """Without it where there is no value."""
+    others = {key: each for key, each in (secret["metadata"].get("annotations") or {}).items() if key != name}
+    annotations = others if value is None else {**others, name: value}
+    return {**secret, "metadata": {**secret["metadata"], "annotations": annotations}}
+
+
+# --- webhook configurations ------------------------------------------------------------------------------------------
+
+
+def bundles(configuration: Object | None) -> tuple[bytes, ...]:
+    """What each webhook trusts of ours, but for those that are left alone."""
+    return tuple(_our_part(each) for each in _webhooks(configuration) if not _is_left_alone(configuration, each))
+
+
+def left_alone(configuration: Object | None) -> str:
+    """Why some of it is not ours to write; empty where all is."""
+    if _injector(configuration):
+        return f"its annotation {_injector(configuration)} says that cert-manager writes caBundle"
+    foreign = [each for each in _webhooks(configuration) if _is_left_alone(configuration, each)]
+    return f"{len(foreign)} of its webhooks trust a CA of somebody else" if foreign else ""
+
+
+def bundle_patch(configuration: Object, bundle: bytes) -> bytes:
+    """A JSON patch; certificates of others that stand beside ours stay."""
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": _version(configuration)}
+    changes = [
+        {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": _beside(bundle, each)}
+        for at, each in enumerate(_webhooks(configuration))
+        if not _is_left_alone(configuration, each)
+    ]
+    return msgspec.json.encode([version, *changes])
+
+
+def _beside(bundle: bytes, webhook: Object) -> str:
+    others = pem(each for each in certificates(_trusted(webhook)) if not is_ours(each))
+    return base64.b64encode(bundle + others).decode()
+
+
+def _is_left_alone(configuration: Object | None, webhook: Object) -> bool:
+    return bool(_injector(configuration)) or _all(certificates(_trusted(webhook)), lambda each: not is_ours(each))
+
+
+def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
+    return bool(found) and all(map(test, found))
+
+
+def _injector(configuration: Object | None) -> str:
+    annotations: Iterable[str] = ((configuration or {}).get("metadata", {}).get("annotations") or {}).keys()
+    return next((each for each in annotations if each.startswith(names.CERT_MANAGER_INJECTS)), "")
+
+
+def _our_part(webhook: Object) -> bytes:
+    return pem(each for each in certificates(_trusted(webhook)) if is_ours(each))
+
+
+def _trusted(webhook: Object) -> bytes:
+    try:
+        return base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
+    except binascii.Error:
+        return b""
+
+
+def _webhooks(configuration: Object | None) -> list[Object]:
+    return (configuration or {}).get("webhooks") or []

@@ -1,0 +1,201 @@
+"""`halfcard certs status|rotate`: what an installation's certificates are, and new ones before their time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+
+from certs import objects
+from certs.chains import Chain, Place, chains
+from certs.flaws import certificates, is_ours
+from certs.rules import KNOWN_AFTER, RETIREMENT
+from certs.store import ApiStore, ForbiddenError, StoreError
+from certs.upkeep import Seen, places
+from halfcard import names
+from halfcard.columns import columns
+from kube.access import AccessError
+from kube.calls import Answer, ApiCalls, NoAnswerError
+
+from .certificates import Row, State, Verdict, as_json, rows, verdict
+from .cluster_state import add_access_arguments, find_access
+from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .terminal import Colour, Screen
+
+_HEADS: Final = ("OBJECT", "ENDS", "DAYS", "HOLDS")
+_COLOURS: Final = {State.FINE: Colour.GREEN, State.DUE: Colour.RED}
+_EXTENDER: Final = "extender"
+
+Told = TypeVar("Told")
+
+
+class _NotRotated(Exception):
+    """Why, and the exit code."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    status = commands.add_parser(
+        "status",
+        help="show each certificate, who trusts it, and whether something is due",
+        epilog="Exit codes: 0 all is as it should be, 1 something is due, 2 something cannot be read.",
+    )
+    add_access_arguments(status)
+    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    status.set_defaults(command=_status)
+    rotate = commands.add_parser(
+        "rotate",
+        help="ask for new certificates; who keeps them makes them within a minute",
+        epilog="Exit codes: 0 asked, 1 they are somebody else's, 2 they cannot be asked for.",
+    )
+    titles = [chain.title for chain in chains(names.NAMESPACE)]
+    rotate.add_argument("chain", nargs="?", choices=titles, default=titles[0], help="whose (default %(default)s)")
+    rotate.add_argument("--authority", action="store_true", help="a new CA; certificates of it follow by themselves")
+    rotate.add_argument("--dry-run", action="store_true", help="say what would happen, and whether you may")
+    add_access_arguments(rotate)
+    rotate.set_defaults(command=_rotate)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except (AccessError, NoAnswerError, StoreError) as error:
+        print(f"halfcard certs: {error}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+def _asked(arguments: argparse.Namespace, ask: Callable[[ApiCalls], Awaitable[Told]]) -> Told:
+    async def asked() -> Told:
+        calls = ApiCalls(find_access(arguments))
+        try:
+            return await ask(calls)
+        finally:
+            calls.close()
+
+    return asyncio.run(asked())
+
+
+# --- status ----------------------------------------------------------------------------------------------------------
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    found = _asked(arguments, _read)
+    now = datetime.now(UTC)
+    lines = [row for seen, refused in found for row in rows(seen, refused)]
+    verdicts = [verdict(seen, refused, now) for seen, refused in found]
+    remarks = [remark for seen, _ in found for remark in seen.remarks()]
+    if arguments.output == "json":
+        objects_found = [as_json(row, now) for row in lines]
+        judged = [{"chain": each.chain, "state": each.state, "reason": each.reason} for each in verdicts]
+        print(json.dumps({"objects": objects_found, "chains": judged, "remarks": remarks}, indent=2))
+    else:
+        _print(Screen.on(sys.stdout), lines, verdicts, now)
+    return _code({each.state for each in verdicts})
+
+
+def _code(states: set[State]) -> int:
+    if State.DUE in states:
+        return EXIT_REFUSED
+    return EXIT_USAGE if State.UNREADABLE in states else EXIT_OK
+
+
+async def _read(calls: ApiCalls) -> list[tuple[Seen, Mapping[Place, str]]]:
+    store = ApiStore(calls)
+    return [await _read_chain(store, chain) for chain in chains(names.NAMESPACE)]
+
+
+async def _read_chain(store: ApiStore, chain: Chain) -> tuple[Seen, Mapping[Place, str]]:
+    """What may be read; few may read the Secret of a CA."""
+    items: dict[Place, objects.Object | None] = {}
+    refused: dict[Place, str] = {}
+    for place in places(chain):
+        try:
+            items[place] = await store.read(place)
+        except ForbiddenError as error:
+            items[place], refused[place] = None, str(error)
+    return Seen(chain, items), refused
+
+
+def _print(screen: Screen, found: Sequence[Row], verdicts: Sequence[Verdict], now: datetime) -> None:
+    heads, *lines = columns([_HEADS, *[_cells(row, now) for row in found]], right=(2,))
+    screen.line(screen.paint(heads, Colour.BOLD))
+    for line in lines:
+        screen.line(line)
+    for each in verdicts:
+        text = f"{each.chain}: {each.state}: {each.reason}"
+        screen.wrapped(text, indent="", hanging="  ", colour=_COLOURS.get(each.state, Colour.YELLOW))
+
+
+def _cells(row: Row, now: datetime) -> tuple[str, str, str, str]:
+    if row.ends is None:
+        return row.title, "-", "-", row.holds
+    return row.title, objects.written(row.ends), str(row.days_left(now)), row.holds
+
+
+# --- rotate ----------------------------------------------------------------------------------------------------------
+
+
+def _rotate(arguments: argparse.Namespace) -> int:
+    (chain,) = (each for each in chains(names.NAMESPACE) if each.title == arguments.chain)
+    try:
+        _asked(arguments, lambda calls: _ask_for(calls, chain, arguments))
+    except _NotRotated as error:
+        print(f"halfcard certs: {error}", file=sys.stderr)
+        return error.code
+    screen = Screen.on(sys.stdout)
+    for line in _told(chain, arguments):
+        screen.wrapped(line, indent="", hanging="  ")
+    return EXIT_OK
+
+
+async def _ask_for(calls: ApiCalls, chain: Chain, arguments: argparse.Namespace) -> None:
+    """All of them on trial first: half a rotation is none."""
+    asked, wanted = (
+        (names.NEW_CA_ASKED, chain.leaves[:1]) if arguments.authority else (names.NEW_LEAF_ASKED, chain.leaves)
+    )
+    mark = msgspec.json.encode({"metadata": {"annotations": {asked: objects.written(datetime.now(UTC))}}})
+    for query in ("?dryRun=All",) if arguments.dry_run else ("?dryRun=All", ""):
+        for place in wanted:
+            _check(place, await calls.patch(f"{place}{query}", mark))
+
+
+def _check(place: Place, answer: Answer) -> None:
+    if answer.status == HTTPStatus.NOT_FOUND:
+        raise _NotRotated(f"{place.name} is not there; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
+    if answer.status != HTTPStatus.OK:
+        said = f"writing {place.name}: the API server answered {answer.status}: {answer.message()}"
+        raise _NotRotated(said, EXIT_USAGE)
+    found = certificates(objects.entry(msgspec.json.decode(answer.body), objects.TLS_CRT))
+    if found and not is_ours(found[0]):
+        raise _NotRotated(f"{place.name} was not issued by Halfcard; whoever issued it renews it", EXIT_REFUSED)
+
+
+def _told(chain: Chain, arguments: argparse.Namespace) -> Sequence[str]:
+    begin = "would ask" if arguments.dry_run else "asked"
+    if not arguments.authority:
+        return (f"{begin} for new certificates: {', '.join(place.name for place in chain.leaves)}",)
+    minutes, hours = KNOWN_AFTER.total_seconds() / 60, RETIREMENT.total_seconds() / 3600
+    steps = (
+        f"{begin} for a new CA in {chain.authority.name}; it is trusted beside the old one at once",
+        f"{minutes:.0f} minutes later certificates of it follow",
+        f"{hours:.0f} hour after the last of them the old CA goes",
+    )
+    return (*steps, _BY_HAND) if chain.title == _EXTENDER else steps
+
+
+_BY_HAND: Final = (
+    f"but for {names.EXTENDER_TLS}: give the schedulers the new files of {names.SCHEDULER_TLS}, restart them, and then "
+    f"type `halfcard certs rotate {_EXTENDER}`"
+)

@@ -1,0 +1,109 @@
+"""An API server's store in memory: compare-and-set by versions, and before every call others may come first."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final, TypeVar
+
+import jsonpatch
+
+from certs.chains import CONFIGURATIONS, Place
+from certs.objects import Object, with_entries
+
+T = TypeVar("T")
+
+
+class _Turn:
+    """Gives whoever drives the coroutine the say."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class MemoryStore:
+    """Attributes:
+    items: what is stored; a test may write there, too.
+    wrote: is told of each write.
+    """
+
+    def __init__(self, wrote: Callable[[], None] = lambda: None) -> None:
+        self.items: dict[Place, Object] = {}
+        self.wrote = wrote
+        self.writes = 0
+        self._version = 0
+
+    async def read(self, place: Place) -> Object | None:
+        await _Turn()
+        return copy.deepcopy(self.items.get(place))
+
+    async def create(self, place: Place, item: Object) -> bool:
+        await _Turn()
+        if place in self.items:
+            return False
+        self.put(place, item)
+        return True
+
+    async def replace(self, place: Place, item: Object) -> bool:
+        await _Turn()
+        if place not in self.items or self._is_outrun(place, item["metadata"]["resourceVersion"]):
+            return False
+        self.put(place, item)
+        return True
+
+    async def patch(self, place: Place, operations: bytes) -> bool:
+        await _Turn()
+        if place not in self.items:
+            return False
+        item = jsonpatch.apply_patch(self.items[place], json.loads(operations))
+        if self._is_outrun(place, item["metadata"]["resourceVersion"]):
+            return False
+        self.put(place, item)
+        return True
+
+    def _is_outrun(self, place: Place, version: str) -> bool:
+        return bool(self.items[place]["metadata"]["resourceVersion"] != version)
+
+    def put(self, place: Place, item: Object) -> None:
+        self._version += 1
+        self.writes += 1
+        metadata = {**item["metadata"], "resourceVersion": str(self._version)}
+        self.items[place] = copy.deepcopy({**item, "metadata": metadata})
+        self.wrote()
+
+    # --- what others do
+
+    def register(self, *bundles: bytes) -> None:
+        """Both configurations, a webhook for each bundle; an empty one has none."""
+        for place in CONFIGURATIONS:
+            webhooks = [{"name": str(at), "clientConfig": _client(bundle)} for at, bundle in enumerate(bundles)]
+            self.put(place, {"metadata": {"name": place.name}, "webhooks": webhooks})
+
+    def set_entry(self, place: Place, key: str, value: bytes) -> None:
+        self.put(place, with_entries(self.items[place], {key: value}))
+
+    def annotate(self, place: Place, name: str, value: str) -> None:
+        item = self.items[place]
+        annotations = {**(item["metadata"].get("annotations") or {}), name: value}
+        self.put(place, {**item, "metadata": {**item["metadata"], "annotations": annotations}})
+
+    def delete(self, place: Place) -> None:
+        self.items.pop(place, None)
+        self.wrote()
+
+
+def _client(bundle: bytes) -> dict[str, Any]:
+    service: Final = {"service": {"name": "s"}}
+    return {**service, "caBundle": base64.b64encode(bundle).decode()} if bundle else {**service}
+
+
+def finished(running: Coroutine[Any, Any, T]) -> T:
+    """Without anybody else between its calls."""
+    try:
+        while True:
+            running.send(None)
+    except StopIteration as end:
+        found: T = end.value
+        return found

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from certs.chains import CONFIGURATIONS, Place, chains
+from certs.objects import TLS_CRT, annotation, written
+from certs.rules import KNOWN_AFTER
+from certs.upkeep import look
+from cli.__main__ import main
+from halfcard import names
+from tests.certs.handshakes import foreign_certificate
+from tests.certs.memory_store import MemoryStore, finished
+
+from .command import too_wide
+from .secret_server import cluster_with
+
+ADMISSION, EXTENDER = chains(names.NAMESPACE)
+(LEAF,) = ADMISSION.leaves
+_NAME: Final = re.compile(r"CA [0-9a-f]{8}")
+
+
+@dataclass
+class Printed:
+    code: int
+    out: str
+    err: str
+
+
+class Cluster:
+    """Certificates that were made two days ago."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.store = MemoryStore()
+        self.store.register(b"")
+        self.hidden: tuple[Place, ...] = ()
+        self._folder = folder
+        self._capture = capture
+        self.keep(timedelta(days=-2))
+
+    def keep(self, later: timedelta = timedelta()) -> None:
+        for chain in (ADMISSION, EXTENDER):
+            finished(look(self.store, chain, lambda: datetime.now(UTC) + later))
+
+    def certs(self, *arguments: str) -> Printed:
+        with cluster_with(self.store, self._folder, hidden=self.hidden) as kubeconfig:
+            code = main(["certs", *arguments, "--kubeconfig", str(kubeconfig)])
+        return Printed(code, *self._capture.readouterr())
+
+
+def cells(printed: Printed, title: str) -> list[str]:
+    (line,) = (each for each in printed.out.splitlines() if each.startswith(f"{title} "))
+    return re.split(r"  +", line)[1:]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cluster:
+    return Cluster(tmp_path, capsys)
+
+
+def test_status_shows_every_object_and_what_each_chain_wants(cluster: Cluster) -> None:
+    printed = cluster.certs("status")
+    assert (printed.code, printed.err) == (0, "")
+    assert too_wide(printed.out) == []
+    heads, *lines = printed.out.splitlines()
+    assert heads.split() == ["OBJECT", "ENDS", "DAYS", "HOLDS"]
+    assert [line.split()[0] for line in lines] == [
+        "secret/halfcard-ca",
+        "secret/halfcard-admission-tls",
+        "validatingwebhookconfiguration/halfcard",
+        "mutatingwebhookconfiguration/halfcard",
+        "secret/halfcard-extender-ca",
+        "secret/halfcard-extender-tls",
+        "secret/halfcard-scheduler-tls",
+        "admission:",
+        "extender:",
+    ]
+    assert [line.split()[2] for line in lines[:7]] == ["3647", "87", "-", "-", "10947", "87", "87"]
+    assert len(set(_NAME.findall("".join(lines[:4])))) == 1
+    assert lines[7].startswith("admission: fine: valid until ")
+
+
+def test_a_rotation_shows_both_cas(cluster: Cluster) -> None:
+    assert cluster.certs("rotate", "--authority").code == 0
+    cluster.keep(timedelta(seconds=2))
+    printed = cluster.certs("status")
+    assert printed.code == 0
+    assert "admission: fine: a new CA is being made known; leaves follow at" in printed.out
+    assert all(len(_NAME.findall(line)) == 2 for line in printed.out.splitlines() if "configuration/" in line)
+
+
+def test_what_nobody_keeps_is_due(cluster: Cluster) -> None:
+    cluster.store.delete(LEAF)
+    printed = cluster.certs("status")
+    assert printed.code == 1
+    assert cells(printed, "secret/halfcard-admission-tls") == ["-", "-", "is not there"]
+    assert "admission: due: tls.crt is missing; who keeps certificates looks every half minute" in printed.out
+
+
+@pytest.mark.parametrize("contents", [b"garbage", b""])
+def test_garbage_is_shown_as_such(cluster: Cluster, contents: bytes) -> None:
+    cluster.store.set_entry(LEAF, TLS_CRT, contents)
+    printed = cluster.certs("status")
+    assert printed.code == 1 and "no certificate\n" in printed.out
+
+
+def test_who_may_not_read_the_ca_sees_the_rest(cluster: Cluster) -> None:
+    cluster.hidden = (ADMISSION.authority,)
+    printed = cluster.certs("status")
+    assert printed.code == 2
+    assert cells(printed, "secret/halfcard-ca") == ["-", "-", "may not be read"]
+    assert 'admission: unreadable: reading halfcard-ca: the API server answered 403: secrets "halfcard-ca" is' in (
+        printed.out
+    )
+    assert "extender: fine" in printed.out
+
+
+def test_somebody_elses_certificate_is_no_fault(cluster: Cluster) -> None:
+    cluster.store.set_entry(LEAF, TLS_CRT, foreign_certificate())
+    cluster.store.register(foreign_certificate())
+    printed = cluster.certs("status")
+    assert printed.code == 0
+    assert "admission: left alone: tls.crt was not issued by Halfcard" in printed.out
+    assert "left alone: 1 of its webhooks trust a CA of somebody else" in printed.out
+
+
+def test_scripts_get_the_same_as_json(cluster: Cluster) -> None:
+    found = json.loads(cluster.certs("status", "-o", "json").out)
+    assert found["objects"][1]["object"] == "secret/halfcard-admission-tls"
+    assert found["objects"][1]["days_left"] == 87
+    assert [(each["chain"], each["state"]) for each in found["chains"]] == [("admission", "fine"), ("extender", "fine")]
+    assert found["remarks"] == []
+
+
+def test_rotate_asks_for_leaves_which_the_keeper_then_makes(cluster: Cluster) -> None:
+    before = cluster.store.items[LEAF]["data"]
+    printed = cluster.certs("rotate")
+    assert (printed.code, printed.out) == (0, "asked for new certificates: halfcard-admission-tls\n")
+    assert cluster.store.items[LEAF]["data"] == before
+    cluster.keep(timedelta(seconds=2))
+    assert cluster.store.items[LEAF]["data"] != before
+
+
+def test_a_new_ca_is_asked_for_once_however_often_it_is_kept(cluster: Cluster) -> None:
+    assert cluster.certs("rotate", "extender", "--authority").code == 0
+    for later in (timedelta(seconds=2), KNOWN_AFTER + timedelta(seconds=3), timedelta(days=1)):
+        cluster.keep(later)
+    assert len(_NAME.findall(cells(cluster.certs("status"), "secret/halfcard-extender-ca")[-1])) == 2
+
+
+def test_what_only_people_can_do_is_due(cluster: Cluster) -> None:
+    yesterday = timedelta(days=-1)
+    cluster.store.annotate(EXTENDER.leaves[0], names.NEW_CA_ASKED, written(datetime.now(UTC) + yesterday))
+    for later in (timedelta(seconds=2), 2 * KNOWN_AFTER):
+        cluster.keep(yesterday + later)
+    printed = cluster.certs("status")
+    assert printed.code == 1
+    assert "extender: due: whoever verifies has to be given the new CA by people" in printed.out
+    assert cells(printed, "secret/halfcard-scheduler-tls")[-1] != cells(printed, "secret/halfcard-extender-tls")[-1]
+
+
+def test_the_scheduler_is_given_new_files_by_people_and_the_command_says_how(cluster: Cluster) -> None:
+    assert "give the schedulers the new files of halfcard-scheduler-tls" in cluster.certs(
+        "rotate", "extender", "--authority"
+    ).out.replace("\n  ", " ")
+
+
+def test_a_dry_run_asks_for_nothing(cluster: Cluster) -> None:
+    printed = cluster.certs("rotate", "--authority", "--dry-run")
+    assert printed.code == 0 and printed.out.startswith("would ask for a new CA in halfcard-ca; ")
+    assert not annotation(cluster.store.items[LEAF], names.NEW_CA_ASKED)
+
+
+def test_where_there_is_nothing_to_rotate_it_says_who_should_have_made_it(cluster: Cluster) -> None:
+    cluster.store.delete(EXTENDER.leaves[1])
+    printed = cluster.certs("rotate", "extender")
+    assert printed.code == 2
+    assert printed.err == (
+        "halfcard certs: halfcard-scheduler-tls is not there; does the Deployment halfcard-certs run?\n"
+    )
+    assert not annotation(cluster.store.items[EXTENDER.leaves[0]], names.NEW_LEAF_ASKED)
+
+
+def test_what_is_somebody_elses_is_not_asked_of_us(cluster: Cluster) -> None:
+    cluster.store.set_entry(LEAF, TLS_CRT, foreign_certificate())
+    printed = cluster.certs("rotate")
+    assert printed.code == 1
+    assert "was not issued by Halfcard; whoever issued it renews it" in printed.err
+
+
+def test_a_cluster_that_is_away_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["certs", "status", "--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "halfcard certs: " in capsys.readouterr().err
+
+
+def test_an_absent_configuration_is_shown_as_absent(cluster: Cluster) -> None:
+    cluster.store.delete(CONFIGURATIONS[0])
+    printed = cluster.certs("status")
+    assert printed.code == 0
+    assert cells(printed, "validatingwebhookconfiguration/halfcard") == ["-", "-", "is not there"]

@@ -1,0 +1,45 @@
+"""An installation whose certificates are kept: what stands in its Secrets and configurations, and how to spoil it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from certs import objects
+from certs.chains import CONFIGURATIONS, Place
+from certs.objects import Object
+from certs.store import JSON_PATCH
+
+from .certs_service import CertifiedInstallation, Keepers
+from .client import Answer
+from .cluster import Cluster
+from .manifests import share
+
+
+@dataclass(frozen=True)
+class Certified:
+    cluster: Cluster
+    webhook: CertifiedInstallation
+    keepers: Keepers
+
+    def create(self) -> Answer:
+        return self.webhook.create("default", share("probe"), dry_run=True)
+
+    def secret(self, place: Place) -> Object:
+        found: Object = self.cluster.request("GET", str(place)).must()
+        return found
+
+    def set_entries(self, place: Place, entries: dict[str, bytes]) -> None:
+        self.cluster.request("PUT", str(place), objects.with_entries(self.secret(place), entries)).must()
+
+    def patch(self, place: Place, operations: Any) -> None:
+        client, admin = self.cluster.client, self.cluster.admin
+        client.request(admin, "PATCH", str(place), operations, content_type=JSON_PATCH).must()
+
+    def bundles(self) -> set[bytes]:
+        return {bundle for place in CONFIGURATIONS for bundle in objects.bundles(self.secret(place))}
+
+    def wait_works(self) -> None:
+        """A CA that was lost in a test may still be on its way out."""
+        self.keepers.wait_for("until")
+        self.cluster.wait_until(lambda: self.create().ok, what="a pod to be admitted")

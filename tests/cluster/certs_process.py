@@ -1,0 +1,46 @@
+"""A keeper of certificates in a hurry: what takes minutes and hours in an installation takes seconds here."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from certs.chains import chains
+from certs.process import CertificateService
+from halfcard import names
+from kube.access import from_kubeconfig
+from serving.address import argument
+from serving.lifecycle import Lifecycle, run
+from serving.log import Log, LogForm
+
+_KNOWN_AFTER: Final = timedelta(seconds=2)
+_RETIRED_AFTER: Final = timedelta(seconds=6)
+"""Servers look at their files every 3 s, and the tests' kubelet at the Secret every 0.2 s."""
+_EVERY_S: Final = 1.0
+
+ADMISSION, EXTENDER = (
+    replace(chain, rules=replace(chain.rules, known_after=_KNOWN_AFTER, retired_after=_RETIRED_AFTER))
+    for chain in chains(names.NAMESPACE)
+)
+
+
+def main() -> int:
+    parser = ArgumentParser()
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--status", type=argument, required=True)
+    asked = parser.parse_args()
+    log = Log(form=LogForm.CONSOLE)
+    access = from_kubeconfig(asked.kubeconfig)
+
+    async def serve(lifecycle: Lifecycle) -> None:
+        await CertificateService(access, asked.status, (ADMISSION, EXTENDER), log, every_s=_EVERY_S).run(lifecycle)
+
+    return run(serve, log=log)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

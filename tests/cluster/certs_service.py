@@ -1,0 +1,140 @@
+"""Halfcard's keepers of certificates, and an admission whose replicas have their pair from the Secret, as in a pod."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Final
+
+from certs.chains import Chain, Place
+from certs.steps import Keep
+from certs.upkeep import Seen, places
+from cli.__main__ import main as halfcard
+from halfcard import names
+from serving.log import utc_now
+
+from .certs_process import ADMISSION
+from .cluster import Cluster
+from .installation import Installation, Replica
+from .network import free_port
+from .users import User
+
+_PATIENCE_S: Final = 60.0
+_KUBELET_S: Final = 0.2
+_ROOT: Final = Path(__file__).parents[2]
+
+
+class CertifiedInstallation(Installation):
+    """Its registration leaves caBundle empty, as the chart's does."""
+
+    def _certificate(self) -> Path:
+        folder = self.cluster.folder / "halfcard-tls"
+        folder.mkdir()
+        return folder
+
+    @property
+    def tls(self) -> Path:
+        return self._tls
+
+    def registration(self) -> str:
+        printed = StringIO()
+        with redirect_stdout(printed):
+            assert halfcard(["webhooks", "--settings", str(self.settings)]) == 0
+        return printed.getvalue()
+
+
+class Keepers:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.replicas: list[Replica] = []
+        self.account: User = cluster.service_account(names.NAMESPACE, names.CERTS_SERVICE)
+        self._started = 0
+
+    def start(self, count: int, *, in_a_hurry: bool = True) -> None:
+        """At the same moment, ready on return."""
+        started = [self._start(in_a_hurry=in_a_hurry) for _ in range(count)]
+        for replica in started:
+            self.cluster.wait_until(replica.ready, what=f"{replica.program.name} to be ready")
+        self.replicas += started
+
+    def _start(self, *, in_a_hurry: bool) -> Replica:
+        host = self.cluster.network.host_address
+        port = free_port(host)
+        self._started += 1
+        program = self.cluster.program(
+            f"halfcard-certs-{self._started}",
+            *(sys.executable, "-m", *(("tests.cluster.certs_process",) if in_a_hurry else ("certs", "keep"))),
+            *("--kubeconfig", str(self.account.kubeconfig), "--status", f"{host}:{port}"),
+            environment={"PYTHONPATH": str(_ROOT)},
+        )
+        return Replica(program, host, port, port)
+
+    def kill_all(self) -> None:
+        for replica in self.replicas:
+            replica.program.kill()
+        self.replicas.clear()
+
+    def logs(self) -> str:
+        return "".join(replica.program.log.read_text() for replica in self.replicas)
+
+    # --- what they keep -----------------------------------------------------------------------------------------------
+
+    def seen(self, chain: Chain = ADMISSION) -> Seen:
+        return Seen(chain, {place: self._read(place) for place in places(chain)})
+
+    def _read(self, place: Place) -> dict[str, object] | None:
+        answer = self.cluster.request("GET", str(place))
+        return None if answer.status == 404 else answer.must()
+
+    def wait_for(self, reason: str, chain: Chain = ADMISSION) -> None:
+        """Until there is nothing to do, and that is why."""
+
+        def is_kept() -> bool:
+            step = self.seen(chain).plan(utc_now())
+            return isinstance(step, Keep) and reason in step.reason
+
+        self.cluster.wait_until(
+            is_kept,
+            what=f'the certificates of the {chain.title} to be kept: "{reason}"',
+            seconds=_PATIENCE_S,
+            details=lambda: str(self.seen(chain).plan(utc_now())),
+        )
+
+
+@contextmanager
+def mounted(cluster: Cluster, secret: Place, folder: Path) -> Iterator[None]:
+    """A folder of a pod, as kubelet keeps it: all files change at once, by one link; a lost Secret changes nothing."""
+    stopping = threading.Event()
+
+    def keep() -> None:
+        last, generation = "", 0
+        while not stopping.wait(_KUBELET_S):
+            answer = cluster.request("GET", str(secret))
+            if answer.ok and answer.body["metadata"]["resourceVersion"] != last:
+                last, generation = answer.body["metadata"]["resourceVersion"], generation + 1
+                _swap(folder, f"..{generation}", answer.body.get("data") or {})
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def _swap(folder: Path, generation: str, data: dict[str, str]) -> None:
+    (folder / generation).mkdir()
+    for name, text in data.items():
+        (folder / generation / name).write_bytes(base64.b64decode(text))
+    link = folder / "..data_tmp"
+    link.symlink_to(generation)
+    link.replace(folder / "..data")
+    for name in data:
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(Path("..data") / name)

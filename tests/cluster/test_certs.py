@@ -1,0 +1,346 @@
+"""Certificates on a real API server: made once, repaired whatever happens to them, replaced under load."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from textwrap import dedent
+from typing import Final
+
+import pytest
+
+from certs import objects
+from certs.authority import KeyPair, make_authority, make_leaf
+from certs.chains import CONFIGURATIONS, Place
+from certs.flaws import certificates
+from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
+from certs.rules import LeafRules
+from certs.server_names import server_names
+from certs.store import JSON_PATCH
+from cli.__main__ import main as halfcard
+from halfcard import names
+from serving.log import utc_now
+from tests.certs.handshakes import foreign_certificate
+from tests.docs.pages import Fence, all_fences
+from tests.docs.shell import Shell
+
+from .binaries import program_path
+from .certified import Certified
+from .certified_scheduler import Scheduler
+from .certs_process import ADMISSION, EXTENDER
+from .certs_service import CertifiedInstallation, Keepers, mounted
+from .client import Answer
+from .cluster import Cluster
+from .hammer import Hammer
+
+_CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "2000"))
+"""Server-side dry runs, each asking the webhook twice; 25000 for a soak."""
+
+_UNHURRIED: Final = threading.Event()
+"""Is never set: whoever waits for it leaves the machine to others for a while."""
+
+(LEAF,) = ADMISSION.leaves
+VALIDATING = CONFIGURATIONS[0]
+
+
+@pytest.fixture(scope="module")
+def certified() -> Iterator[Certified]:
+    """Two keepers that start at once on an empty cluster, two replicas of the webhook, one registration."""
+    with Cluster() as cluster:
+        webhook = CertifiedInstallation(cluster)
+        keepers = Keepers(cluster)
+        keepers.start(2)
+        with mounted(cluster, LEAF, webhook.tls):
+            cluster.wait_until((webhook.tls / TLS_CRT).exists, what="the Secret to be mounted")
+            for _ in range(2):
+                webhook.add_replica()
+            webhook.register()
+            yield Certified(cluster, webhook, keepers)
+
+
+@pytest.fixture(autouse=True)
+def _works_before_and_after(certified: Certified) -> Iterator[None]:
+    certified.wait_works()
+    yield
+    certified.wait_works()
+
+
+def test_two_keepers_on_an_empty_cluster_make_one_ca(certified: Certified) -> None:
+    for chain in (ADMISSION, EXTENDER):
+        made = [line for line in certified.keepers.logs().splitlines() if f'"secret {chain.authority.name}"' in line]
+        assert len(made) == 1, made
+        bundle = entry(certified.secret(chain.authority), CA_CRT)
+        assert bundle and len(certificates(bundle)) == 1
+        assert {entry(certified.secret(place), CA_CRT) for place in chain.leaves} == {bundle}
+    assert certified.bundles() == {entry(certified.secret(ADMISSION.authority), CA_CRT)}
+
+
+def test_what_is_kept_is_what_people_mount(certified: Certified) -> None:
+    assert {place.name for chain in (ADMISSION, EXTENDER) for place in (chain.authority, *chain.leaves)} == {
+        names.ADMISSION_CA,
+        names.ADMISSION_TLS,
+        names.EXTENDER_CA,
+        names.EXTENDER_TLS,
+        names.SCHEDULER_TLS,
+    }
+    leaf = certified.secret(LEAF)
+    assert leaf["type"] == "kubernetes.io/tls" and set(leaf["data"]) == {TLS_CRT, TLS_KEY, CA_CRT}
+
+
+# --- repair -------------------------------------------------------------------------------------------------------
+
+
+def delete(place: Place) -> Callable[[Certified], None]:
+    return lambda certified: certified.cluster.request("DELETE", str(place)).must()
+
+
+def garble(place: Place, key: str) -> Callable[[Certified], None]:
+    return lambda certified: certified.set_entries(place, {key: b"garbage"})
+
+
+def reissue(rules: LeafRules, age: timedelta = timedelta()) -> Callable[[Certified], None]:
+    """By the present CA, but not as it should be."""
+
+    def change(certified: Certified) -> None:
+        authority = certified.secret(ADMISSION.authority)
+        pair = KeyPair(entry(authority, CA_CRT) or b"", entry(authority, CA_KEY) or b"")
+        made = make_leaf(pair, rules, now=utc_now() - age)
+        certified.set_entries(LEAF, {TLS_CRT: made.certificate, TLS_KEY: made.key})
+
+    return change
+
+
+def mismatch(certified: Certified) -> None:
+    other = make_leaf(make_authority(ADMISSION.rules, now=utc_now()), ADMISSION.rules.leaves[0], now=utc_now())
+    certified.set_entries(LEAF, {TLS_KEY: other.key})
+
+
+def trust_a_ca_too_many(certified: Certified) -> None:
+    more = make_authority(ADMISSION.rules, now=utc_now()).certificate
+    certified.set_entries(LEAF, {CA_CRT: (entry(certified.secret(LEAF), CA_CRT) or b"") + more})
+
+
+HARMLESS: Final = {
+    **{f"{place.name} is deleted": delete(place) for place in (ADMISSION.authority, LEAF)},
+    "the CA is garbage": garble(ADMISSION.authority, CA_CRT),
+    "the CA's key is garbage": garble(ADMISSION.authority, CA_KEY),
+    "the certificate is garbage": garble(LEAF, TLS_CRT),
+    "the key is garbage": garble(LEAF, TLS_KEY),
+    "the key is another one's": mismatch,
+    "the certificate has expired": reissue(ADMISSION.rules.leaves[0], timedelta(days=91)),
+    "ca.crt beside the certificate holds one too many": trust_a_ca_too_many,
+}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_it_is_repaired_and_no_call_fails(certified: Certified, case: str) -> None:
+    before = certified.secret(LEAF)["metadata"]["resourceVersion"]
+    with Hammer(certified.create) as hammer:
+        hammer.wait_for(5)
+        HARMLESS[case](certified)
+        certified.keepers.wait_for("until")
+        hammer.wait_for(20)
+    assert [answer.body for answer in hammer.answers if not answer.ok] == []
+    assert before != certified.cluster.request("GET", str(LEAF)).must()["metadata"]["resourceVersion"]
+
+
+def test_a_certificate_for_other_names_is_replaced(certified: Certified) -> None:
+    reissue(LeafRules(server_names(["other.svc"])))(certified)
+    certified.wait_works()
+
+
+def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None:
+    """By the program as it is shipped: what it follows wakes it, not the half minute between two looks."""
+    certified.keepers.kill_all()
+    certified.keepers.start(1, in_a_hurry=False)
+    for place in CONFIGURATIONS:
+        at = range(len(certified.secret(place)["webhooks"]))
+        certified.patch(place, [{"op": "remove", "path": f"/webhooks/{each}/clientConfig/caBundle"} for each in at])
+        certified.cluster.wait_until(lambda: b"" not in certified.bundles(), what="the bundles to be filled", seconds=5)
+    assert "may be out of date" not in certified.keepers.logs()
+    certified.keepers.kill_all()
+    certified.keepers.start(2)
+
+
+def test_a_deleted_configuration_stays_deleted_and_is_filled_when_people_bring_it_back(certified: Certified) -> None:
+    certified.cluster.request("DELETE", str(VALIDATING)).must()
+    looks = last_looks(certified)
+    certified.cluster.wait_until(
+        lambda: all(now > then + 3 for now, then in zip(last_looks(certified), looks, strict=True)), what="more looks"
+    )
+    assert certified.cluster.request("GET", str(VALIDATING)).status == 404
+    certified.webhook.register()
+    assert b"" not in certified.bundles()
+
+
+def last_looks(certified: Certified) -> list[float]:
+    metrics = [replica.status(names.METRICS_PATH)[1].splitlines() for replica in certified.keepers.replicas]
+    wanted = 'halfcard_certs_last_look_timestamp_seconds{chain="admission"} '
+    return [float(line.removeprefix(wanted)) for lines in metrics for line in lines if line.startswith(wanted)]
+
+
+def test_what_is_somebody_elses_is_left_alone_and_said_so(certified: Certified) -> None:
+    theirs = base64.b64encode(foreign_certificate()).decode()
+    ours = certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"]
+    entry_of_first = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
+    certified.patch(VALIDATING, [{**entry_of_first, "value": theirs}])
+    certified.cluster.wait_until(
+        lambda: "1 of its webhooks trust a CA of somebody else" in certified.keepers.logs(), what="it to be said"
+    )
+    assert certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"] == theirs
+    certified.patch(VALIDATING, [{**entry_of_first, "value": ours}])
+
+
+def test_the_extenders_secrets_are_repaired_too(certified: Certified) -> None:
+    ca = entry(certified.secret(EXTENDER.authority), CA_CRT)
+    for place in EXTENDER.leaves:
+        delete(place)(certified)
+    certified.keepers.wait_for("valid until", EXTENDER)
+    assert entry(certified.secret(EXTENDER.authority), CA_CRT) == ca
+
+
+def test_a_bundle_is_never_written_over_another_version_than_was_read(certified: Certified) -> None:
+    old = certified.secret(VALIDATING)
+    certified.patch(VALIDATING, [{"op": "add", "path": "/metadata/labels", "value": {"newer": "yes"}}])
+    answer = certified.cluster.client.request(
+        certified.cluster.admin,
+        "PATCH",
+        str(VALIDATING),
+        json.loads(objects.bundle_patch(old, foreign_certificate())),
+        content_type=JSON_PATCH,
+    )
+    assert answer.status == 409, answer.body
+
+
+# --- rights -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "what", "where"),
+    [
+        *((verb, "secrets", names.NAMESPACE) for verb in ("list", "watch", "patch", "delete")),
+        ("get", "secrets/other", names.NAMESPACE),
+        ("get", f"secrets/{names.ADMISSION_CA}", names.KUBE_SYSTEM),
+        ("create", "secrets", names.KUBE_SYSTEM),
+        *((verb, "validatingwebhookconfigurations/halfcard", "") for verb in ("create", "update", "delete")),
+        ("patch", "mutatingwebhookconfigurations/other", ""),
+        ("*", "*", ""),
+    ],
+)
+def test_the_keeper_may_do_nothing_more_than_it_does(certified: Certified, verb: str, what: str, where: str) -> None:
+    place = (f"--namespace={where}",) if where else ("--all-namespaces",)
+    done = certified.cluster.kubectl("auth", "can-i", verb, what, *place, user=certified.keepers.account)
+    assert done.stdout.strip() == "no"
+
+
+# --- rotation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(120 + _CREATES / 20)
+def test_a_rotation_under_load_fails_no_call_though_keepers_are_killed(certified: Certified) -> None:
+    """Again and again, where more creates are asked for."""
+    with Hammer(certified.create) as creates, Hammer(lambda: shake_hands(certified)) as handshakes:
+        while len(creates.answers) < _CREATES:
+            replace_everything(certified)
+            creates.wait_for(100)
+    for hammer in (creates, handshakes):
+        assert [answer.body for answer in hammer.answers if not answer.ok] == []
+    sys.stderr.write(f"{len(creates.answers)} creates, {len(handshakes.answers)} rounds of handshakes\n")
+
+
+def replace_everything(certified: Certified) -> None:
+    before = entry(certified.secret(ADMISSION.authority), CA_CRT)
+    rotate(certified, "--authority")
+    certified.cluster.wait_until(
+        lambda: entry(certified.secret(ADMISSION.authority), CA_CRT) != before, what="the new CA"
+    )
+    certified.keepers.kill_all()
+    certified.keepers.start(2)
+    certified.keepers.wait_for("valid until")
+    rotate(certified)
+    after = certificates(entry(certified.secret(ADMISSION.authority), CA_CRT))
+    assert len(after) == 1 and after != certificates(before)
+
+
+def rotate(certified: Certified, *arguments: str) -> None:
+    assert halfcard(["certs", "rotate", *arguments, "--kubeconfig", str(certified.cluster.admin.kubeconfig)]) == 0
+
+
+def shake_hands(certified: Certified) -> Answer:
+    """As an API server that has just read what it is to trust, and calls each replica anew; a few times a second."""
+    _UNHURRIED.wait(0.2)
+    trust = ssl.create_default_context(cadata=objects.bundles(certified.secret(VALIDATING))[0].decode())
+    name = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc"
+    try:
+        for replica in certified.webhook.replicas:
+            with socket.create_connection((replica.host, replica.port), timeout=5) as plain:
+                trust.wrap_socket(plain, server_hostname=name).close()
+    except OSError as error:
+        return Answer(0, str(error))
+    return Answer(200, "")
+
+
+def test_the_extenders_ca_is_replaced_when_asked_and_the_scheduler_is_answered_all_the_time(
+    certified: Certified, tmp_path: Path
+) -> None:
+    server, client = EXTENDER.leaves
+    with mounted(certified.cluster, server, tmp_path):
+        certified.cluster.wait_until((tmp_path / TLS_CRT).exists, what="the Secret to be mounted")
+        scheduler = Scheduler(certified, tmp_path)
+        with Hammer(scheduler.ask) as hammer:
+            rotate(certified, "extender", "--authority")
+            certified.keepers.wait_for("by people", EXTENDER)
+            assert len(certificates(entry(certified.secret(client), CA_CRT))) == 2
+            hammer.wait_for(20)
+            scheduler.restart()
+            rotate(certified, "extender")
+            certified.keepers.wait_for("valid until", EXTENDER)
+            hammer.wait_for(20)
+    assert [answer.body for answer in hammer.answers if not answer.ok] == []
+    assert len(certificates(entry(certified.secret(EXTENDER.authority), CA_CRT))) == 1
+
+
+# --- what people type ----------------------------------------------------------------------------------------------
+
+
+def test_status_says_so_and_scripts_know_by_its_exit_code(
+    certified: Certified, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["certs", "status", "--kubeconfig", str(certified.cluster.admin.kubeconfig)]
+    assert halfcard(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "secret/halfcard-ca" in printed and "admission: fine: valid until" in printed
+    assert halfcard([*arguments, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["state"] for each in found["chains"]] == ["fine", "fine"]
+
+
+def test_days_left_are_told_by_every_replica(certified: Certified) -> None:
+    for replica in certified.keepers.replicas:
+        metrics = replica.status(names.METRICS_PATH)[1]
+        assert f'halfcard_certs_days_left{{certificate="{names.ADMISSION_TLS}"}} 89.9' in metrics
+
+
+RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == "certificates.md"]
+
+
+@pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
+def test_a_runbook_works(certified: Certified, fence: Fence, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.prepare()
+    (tmp_path / "bin" / "kubectl").symlink_to(program_path("kubectl"))
+    done = shell.run(f"export KUBECONFIG={certified.cluster.admin.kubeconfig}\n{dedent(fence.text)}")
+    assert done.returncode == 0, done.stderr
+    certified.wait_works()
+
+
+def test_every_runbook_is_tried() -> None:
+    assert len(RUNBOOKS) == 6
