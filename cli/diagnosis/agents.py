@@ -1,0 +1,163 @@
+"""Does every node that is to have an agent have one, and do cards and offers of nodes agree?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from halfcard import names
+from halfcard.problems import printable
+
+from .finding import Check, Fault, Severity, several
+from .snapshot import NodeSeen, Snapshot
+
+_RECENT: Final = timedelta(hours=1)
+"""An agent says again every half hour what it does not offer."""
+
+_WORDS_CHARS: Final = 300
+_LABELLED: Final = f"{names.AGENT_LABEL}=true"
+_DRIVER: Final = "DriverUnavailable"
+_LOOK: Final = f"kubectl -n {names.NAMESPACE} get pods -o wide"
+
+
+def is_to_have_agent(node: NodeSeen) -> bool:
+    return node.labels.get(names.AGENT_LABEL) == "true"
+
+
+def _missing(snapshot: Snapshot) -> Iterator[Fault]:
+    with_pod = _with_agents_pod(snapshot)
+    by_daemon = any(each.kind == "DaemonSet" and each.account == names.AGENT for each in snapshot.workloads)
+    for node in filter(is_to_have_agent, snapshot.nodes):
+        if node.cards is None or not node.condition:
+            got = f"{_LABELLED}, and no agent has written what cards it has"
+        elif by_daemon and node.name not in with_pod:
+            got = f"{_LABELLED}, and no pod of the agent"
+        else:
+            continue
+        yield Fault(
+            f"node {node.name}", got, "see why the agent does not run there", f"kubectl describe node {node.name}"
+        )
+
+
+def _with_agents_pod(snapshot: Snapshot) -> set[str]:
+    return {pod.node for pod in snapshot.own_pods if pod.account == names.AGENT}
+
+
+def _offers_nothing(snapshot: Snapshot) -> Iterator[Fault]:
+    """Kubelet takes the offers of an agent that is gone off the node."""
+    offered = snapshot.settings.offered()
+    for node in filter(is_to_have_agent, snapshot.nodes):
+        if node.cards and not any(node.offers.get(resource) for resource in offered):
+            got = f"{node.cards} cards in order, and pods may have 0 of {', '.join(offered)}"
+            yield Fault(f"node {node.name}", got, "see whether the agent is registered with kubelet, in its log", _LOOK)
+
+
+def _no_driver(snapshot: Snapshot) -> Iterator[Fault]:
+    return _conditions(snapshot, driver=True)
+
+
+def _sick(snapshot: Snapshot) -> Iterator[Fault]:
+    return _conditions(snapshot, driver=False)
+
+
+def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[Fault]:
+    for node in snapshot.nodes:
+        reason, words = node.condition.get("reason"), node.condition.get("message", "")
+        if node.condition.get("status") == "False" and (reason == _DRIVER) is driver:
+            fix = "see the driver on the node (`nvidia-smi`)"
+            yield Fault(f"node {node.name}", printable(words, _WORDS_CHARS), fix, f"kubectl describe node {node.name}")
+
+
+def _without_agent(snapshot: Snapshot) -> Iterator[Fault]:
+    """Told once: before a node is moved to Halfcard's agent all others are such nodes."""
+    words = snapshot.settings.words().resources
+    found = [node.name for node in snapshot.nodes if not is_to_have_agent(node) and node.cards is None]
+    gpus = {node.name for node in snapshot.nodes if any(node.offers.get(resource) for resource in words)}
+    if having := [name for name in found if name in gpus]:
+        fix = "give them Halfcard's agent by the label; or leave them, where another system's agent is to stay"
+        command = f"kubectl label node {having[0]} {_LABELLED}"
+        yield Fault(several(having, "node"), "offers GPUs without Halfcard's agent", fix, command)
+
+
+def _left_behind(snapshot: Snapshot) -> Iterator[Fault]:
+    with_pod = _with_agents_pod(snapshot)
+    for node in snapshot.nodes:
+        if node.cards is not None and not is_to_have_agent(node) and node.name not in with_pod:
+            got = f"an inventory of {node.cards} cards in order, and no label {_LABELLED}"
+            command = f"kubectl annotate node {node.name} {names.INVENTORY}-"
+            yield Fault(f"node {node.name}", got, "put the label back, or take the inventory away", command)
+
+
+def _not_offered(snapshot: Snapshot) -> Iterator[Fault]:
+    recent = [each for each in snapshot.not_offered if snapshot.now - each.last < _RECENT]
+    for node, message in dict.fromkeys((each.node, each.message) for each in recent):
+        fix = "one plugin serves a resource on a node: stop the other one there, or take the resource from ours"
+        yield Fault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
+
+
+def _left_out(snapshot: Snapshot) -> Iterator[Fault]:
+    for doubt in snapshot.doubts:
+        if doubt.startswith("node "):
+            where, _, why = doubt.partition(" is left out: ")
+            fix = "mend what the node publishes, or its inventory: until then it gets no pod that asks for cards"
+            yield Fault(where, why, fix)
+
+
+_BROKEN, _WARNING, _NOTE = Severity.BROKEN, Severity.WARNING, Severity.NOTE
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "agent-missing",
+        _BROKEN,
+        "a node with the agent's label has an agent that tells its cards",
+        "Nobody knows its cards, and no pod that asks for them starts there.",
+        _missing,
+    ),
+    Check(
+        "agent-unregistered",
+        _BROKEN,
+        "a node with cards in order offers some of them",
+        "Kubelet offers nothing of an agent that it has lost, and new pods wait.",
+        _offers_nothing,
+        unless=("not-offered",),
+    ),
+    Check(
+        "driver-unavailable", _BROKEN, "the driver answers the agent", "No container with a card starts.", _no_driver
+    ),
+    Check(
+        "cards-out-of-order",
+        _WARNING,
+        "every card of a node is in order",
+        "Such a card gets nothing new; what is on it stays.",
+        _sick,
+    ),
+    Check(
+        "not-offered",
+        _BROKEN,
+        "the agent offers what the setting `node_resources` says",
+        "Mostly another plugin serves the same resource on the node. The agent says so by Events `NotOffered`.",
+        _not_offered,
+    ),
+    Check(
+        "node-without-agent",
+        _NOTE,
+        "a node that offers GPUs has Halfcard's agent",
+        "Its cards are those of its numbers and labels, its containers are not held to their shares by Halfcard.",
+        _without_agent,
+    ),
+    Check(
+        "inventory-left-behind",
+        _WARNING,
+        "only a node with an agent has an inventory",
+        "The extender believes it, and nobody keeps it current.",
+        _left_behind,
+    ),
+    Check(
+        "node-left-out",
+        _BROKEN,
+        "what a node says of its cards can be",
+        "A node that cannot be believed gets no pod that asks for cards.",
+        _left_out,
+    ),
+)

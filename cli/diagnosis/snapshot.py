@@ -1,0 +1,153 @@
+"""What was seen of a cluster at one moment, as plain data: all that the checks look at.
+
+The law: what could not be read is None, which is not the same as not there, and is told in `unread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from settings.installation import Settings
+
+Object = Mapping[str, Any]
+
+ABSENT: Final[Object] = {}
+"""Stands for an object that is not there."""
+
+
+class Probe(NamedTuple):
+    """What the API server answered to a pod that was to be created for show."""
+
+    status: int
+    message: str = ""
+
+
+class NodeSeen(NamedTuple):
+    """A node.
+
+    Attributes:
+        cards: in order; None where its agent has written no inventory.
+        condition: what the agent says of the cards; empty where it says nothing.
+        offers: of each resource that is no CPU or memory, what pods may have.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    cards: int | None
+    condition: Mapping[str, str]
+    offers: Mapping[str, int]
+
+
+class PodSeen(NamedTuple):
+    """A pod that asks for cards and is not over, or one without a node that carries somebody's records.
+
+    Attributes:
+        forged: annotations that it cannot have honestly.
+        asks: does it ask for cards?
+    """
+
+    title: str
+    node: str
+    created: str
+    scheduler: str
+    is_static: bool
+    is_recorded: bool
+    asks: bool
+    forged: tuple[str, ...] = ()
+
+
+class OwnPod(NamedTuple):
+    """A pod of Halfcard's own namespace; `since` is when it became ready or unready."""
+
+    name: str
+    account: str
+    node: str
+    is_ready: bool
+    since: datetime
+    started: datetime
+
+
+class Workload(NamedTuple):
+    """A Deployment or a DaemonSet of anybody's, as its template says; Halfcard's own are known by their account."""
+
+    kind: str
+    namespace: str
+    name: str
+    account: str
+    images: tuple[str, ...]
+    node_selector: Mapping[str, str]
+    config_maps: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class Refusal(NamedTuple):
+    """An agent's word that it does not offer something."""
+
+    node: str
+    message: str
+    last: datetime
+
+
+class Scheduler(NamedTuple):
+    """A kube-scheduler that runs as a pod.
+
+    Attributes:
+        file: of its configuration; empty where it has none.
+        configuration: what stands there; None where that cannot be seen.
+    """
+
+    pod: str
+    file: str
+    configuration: Object | None
+
+
+class Unread(NamedTuple):
+    """What nobody could look at, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One moment of a cluster.
+
+    Attributes:
+        settings_problem: why the settings in the cluster are none.
+        settings_changed: when they were written last.
+        webhooks: all configurations of the cluster.
+        endpoints: how many of each of our Services are ready.
+        bad, good: what became of a pod that breaks two rules, and of one that breaks none.
+        doubts: what the extender could not believe of nodes and pods, a sentence each.
+        ledgers: by name, what is wrong with it; empty for nothing.
+    """
+
+    now: datetime
+    settings: Settings = field(default_factory=Settings)
+    settings_problem: str = ""
+    settings_changed: datetime | None = None
+    webhooks: tuple[Object, ...] | None = ()
+    services: Mapping[str, Object | None] = field(default_factory=dict)
+    endpoints: Mapping[str, int] | None = field(default_factory=dict)
+    bad: Probe | None = None
+    good: Probe | None = None
+    secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
+    leases: Mapping[str, Object | None] = field(default_factory=dict)
+    nodes: tuple[NodeSeen, ...] = ()
+    pods: tuple[PodSeen, ...] = ()
+    counted_pods: int = 0
+    doubts: tuple[str, ...] = ()
+    own_pods: tuple[OwnPod, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    not_offered: tuple[Refusal, ...] = ()
+    schedulers: tuple[Scheduler, ...] = ()
+    quotas: tuple[Object, ...] = ()
+    crds: Mapping[str, Object | None] = field(default_factory=dict)
+    budgets: tuple[Object, ...] = ()
+    ledgers: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()

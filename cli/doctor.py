@@ -1,0 +1,131 @@
+"""`halfcard doctor`: what is wrong with an installation, and how to mend it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from halfcard.columns import WIDTH
+from halfcard.problems import printable
+from kube.access import AccessError
+from kube.list_watch import ApiError
+from settings.installation import SettingsError
+
+from .cluster_state import NoClusterError, add_access_arguments, find_access
+from .diagnosis.checks import CHECKS, diagnose
+from .diagnosis.finding import Check, Finding, Severity
+from .diagnosis.snapshot import Snapshot
+from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .progress import Progress
+from .survey import take
+from .terminal import Colour, Screen
+
+_MOST_OF_A_CHECK: Final = 5
+_WORDS_CHARS: Final = 400
+_COLOURS: Final = {Severity.BROKEN: Colour.RED, Severity.WARNING: Colour.YELLOW, Severity.NOTE: Colour.DIM}
+_NAMES: Final = {check.name: check for check in CHECKS}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_access_arguments(parser)
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="default: those in the cluster, where it has any")
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        default="default",
+        metavar="NAME",
+        help="where pods are tried for show; default %(default)s",
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings make the exit code 1, too")
+    parser.add_argument("--explain", choices=_NAMES, metavar="CHECK", help="only say what a check is about")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    screen = Screen.on(sys.stdout)
+    if arguments.explain:
+        _explain(screen, _NAMES[arguments.explain])
+        return EXIT_OK
+    try:
+        with Progress(sys.stderr, "halfcard doctor") as progress:
+            seen = take(find_access(arguments), arguments.namespace, arguments.settings, progress.say)
+    except (AccessError, ApiError, NoClusterError, SettingsError) as error:
+        print(f"halfcard doctor: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    found = diagnose(seen)
+    is_healthy = not any(_counts(each, strict=arguments.strict) for each in found)
+    if arguments.output == "json":
+        said = {"healthy": is_healthy, "checks": len(CHECKS), "findings": [each._asdict() for each in found]}
+        print(json.dumps(said, indent=2, ensure_ascii=False))
+    else:
+        _print(screen, seen, found)
+    return EXIT_OK if is_healthy else EXIT_REFUSED
+
+
+def _counts(finding: Finding, *, strict: bool) -> bool:
+    return finding.severity is Severity.BROKEN or (strict and finding.severity is Severity.WARNING)
+
+
+def _explain(screen: Screen, check: Check) -> None:
+    screen.line(screen.paint(f"{check.name} ({check.severity})", Colour.BOLD))
+    screen.wrapped(f"{check.rule[0].upper()}{check.rule[1:]}.", indent="  ")
+    screen.wrapped(check.why, indent="  ")
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def _print(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> None:
+    for severity in Severity:
+        of_it = [each for each in found if each.severity is severity]
+        for _, findings in groupby(of_it, key=lambda each: each.check):
+            _print_check(screen, list(findings))
+    screen.line(_summary(screen, seen, found))
+
+
+def _print_check(screen: Screen, findings: Sequence[Finding]) -> None:
+    """What several have in common once."""
+    first, told = findings[0], ""
+    screen.line(screen.paint(f"{first.severity}: {first.check}", _COLOURS[first.severity]))
+    screen.wrapped(f"rule: {first.rule}", indent="  ", hanging="  ")
+    for each in findings[:_MOST_OF_A_CHECK]:
+        where, got = printable(each.where, _WORDS_CHARS), printable(each.got, _WORDS_CHARS)
+        screen.wrapped(f"{where}: {got}", indent="  ", hanging="  ")
+        if each.fix != told:
+            screen.wrapped(f"fix: {each.fix}", indent="    ", hanging="  ")
+        if each.command:
+            _print_command(screen, each.command)
+        told = each.fix
+    if (more := len(findings) - _MOST_OF_A_CHECK) > 0:
+        screen.line(screen.paint(f"  … and {more} more; -o json holds all", Colour.DIM))
+    screen.line()
+
+
+def _print_command(screen: Screen, command: str) -> None:
+    """Broken between words where it is too long, so that a shell takes it as it stands."""
+    line = "     "
+    for word in command.split():
+        if len(line) + len(word) + len("  \\") > WIDTH:
+            screen.line(f"{line} \\")
+            line = "         "
+        line += f" {word}"
+    screen.line(line)
+
+
+def _summary(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> str:
+    looked = f"{len(CHECKS)} checks of {_counted(len(seen.nodes), 'node')} and {_counted(seen.counted_pods, 'pod')}"
+    if not found:
+        return screen.paint(f"Nothing is wrong: {looked}.", Colour.GREEN)
+    counts = Counter(each.severity for each in found)
+    words = [f"{counts[Severity.BROKEN]} broken", _counted(counts[Severity.WARNING], "warning")]
+    return f"{', '.join([*words, _counted(counts[Severity.NOTE], 'note')])}: {looked}."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

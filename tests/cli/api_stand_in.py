@@ -1,0 +1,53 @@
+"""As much of an API server as one look at a cluster needs: objects by path, lists, and pods that are made for show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.kube.listening import JsonHandler, listening
+
+from .list_server import config
+
+Object = Mapping[str, Any]
+
+
+@contextmanager
+def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object], tuple[int, str]]) -> Iterator[Path]:
+    """The kubeconfig that leads there.
+
+    By path there is an object, the items of a list, any bytes, or the words with which reading it is forbidden; `judge`
+    answers whoever creates a pod, with a status and a message.
+    """
+
+    class Handler(JsonHandler):
+        def do_GET(self) -> None:  # noqa: N802  (http.server's name)
+            found = there.get(urlsplit(self.path).path)
+            if found is None:
+                self._refuse(404, "not found")
+            elif isinstance(found, bytes):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(found)))
+                self.end_headers()
+                self.wfile.write(found)
+            elif isinstance(found, str):
+                self._refuse(403, found)
+            elif isinstance(found, list | tuple):
+                self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": found})
+            else:
+                self.answer(200, found)
+
+        def do_POST(self) -> None:  # noqa: N802  (as above)
+            self._refuse(*judge(self.asked()))
+
+        def _refuse(self, status: int, message: str) -> None:
+            self.answer(status, {"kind": "Status", "message": message, "code": status})
+
+    with listening(Handler) as port:
+        file = folder / "kubeconfig"
+        file.write_text(json.dumps(config(f"http://127.0.0.1:{port}")))
+        yield file

@@ -1,0 +1,147 @@
+"""A snapshot in which nothing is wrong, and ways to spoil one thing of it."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from admission.registration import configurations
+from admission.settings import policy_of
+from cli.diagnosis.budgets import CRDS, SPEC, VERSION
+from cli.diagnosis.snapshot import NodeSeen, OwnPod, PodSeen, Probe, Scheduler, Snapshot, Workload
+from halfcard import names
+from settings.installation import Settings
+
+from .papers import authority, leaf
+
+NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY: Final = timedelta(days=1)
+CA: Final = authority(NOW - DAY)
+LEAF: Final = leaf(CA, f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc", NOW - DAY)
+SECRET: Final = {"tls.crt": LEAF.pem, "ca.crt": CA.pem}
+CREATED: Final = "2026-11-20T12:00:00Z"
+
+Item = dict[str, Any]
+
+
+def bundle(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
+
+
+def registration(change: Callable[[Item], object] = len, *, of: str = "") -> tuple[Item, ...]:
+    """As the API server keeps it; `change` is made to every webhook, or to those whose names begin so."""
+    policy = policy_of(Settings())
+    objects = copy.deepcopy(configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle(CA.pem)))
+    for webhook in (each for item in objects for each in item["webhooks"]):
+        webhook |= {"objectSelector": {}}
+        for rule in webhook["rules"]:
+            rule["scope"] = "*"
+        if webhook["name"].startswith(of):
+            change(webhook)
+    return tuple(objects)
+
+
+def lease(holder: str = "one", age_s: float = 2) -> Item:
+    renewed = NOW - timedelta(seconds=age_s)
+    spec = {"holderIdentity": holder, "renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    return {"metadata": {"creationTimestamp": CREATED}, "spec": spec}
+
+
+def node(name: str = "gpu-1", **changes: Any) -> NodeSeen:
+    seen = NodeSeen(
+        name,
+        {names.AGENT_LABEL: "true"},
+        2,
+        {"status": "True", "reason": "CardsInOrder"},
+        {names.VCUDA_CORE: 200, names.VCUDA_MEMORY: 120},
+    )
+    return seen._replace(**changes)
+
+
+def pod(name: str = "work", **changes: Any) -> PodSeen:
+    seen = PodSeen(
+        f"team/{name}",
+        "gpu-1",
+        "2026-11-21T10:00:00Z",
+        names.DEFAULT_SCHEDULER,
+        is_static=False,
+        is_recorded=True,
+        asks=True,
+    )
+    return seen._replace(**changes)
+
+
+def own_pod(account: str, **changes: Any) -> OwnPod:
+    started = NOW - DAY
+    return OwnPod(f"{account}-x", account, "gpu-1", is_ready=True, since=started, started=started)._replace(**changes)
+
+
+def workload(kind: str, name: str, **changes: Any) -> Workload:
+    seen = Workload(kind, names.NAMESPACE, name, name, ("halfcard.dev/halfcard:1",), {}, (names.SETTINGS_MAP,))
+    return seen._replace(**changes)
+
+
+def scheduler(**changes: Any) -> Item:
+    managed = [{"name": name} for name in sorted(Settings().words().resources)]
+    extender = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False, "managedResources": managed}
+    return {"extenders": [{**extender, **changes}]}
+
+
+def quota(hard: dict[str, str]) -> Item:
+    return {"metadata": {"namespace": "team", "name": "gpu"}, "spec": {"hard": hard}}
+
+
+def budget(*, ready: str = "True", exceeded: str = "False", hard: Any = None) -> Item:
+    conditions = [
+        {"type": "Ready", "status": ready, "message": "nobody has counted yet"},
+        {"type": "Exceeded", "status": exceeded, "message": "over by cores=30"},
+    ]
+    return {
+        "kind": names.GPU_QUOTA,
+        "metadata": {"namespace": "team", "name": "gpu", "uid": "u"},
+        "spec": {"hard": hard or {"cores": 100}},
+        "status": {"conditions": conditions},
+    }
+
+
+def crd(kind: str, *, version: str = VERSION, without: str = "") -> Item:
+    spec = {"properties": {field: {"type": "object"} for field in SPEC[kind] - {without}}}
+    schema = {"openAPIV3Schema": {"properties": {"spec": spec}}}
+    return {"spec": {"versions": [{"name": version, "served": True, "schema": schema}]}}
+
+
+DENIED: Final = (
+    f'admission webhook "{names.webhook_name(names.MUTATE_PODS_PATH)}" denied the request: metadata.annotations: got'
+    ' "{}"; only Halfcard may write this; remove it [HC020]'
+)
+
+HEALTHY: Final = Snapshot(
+    now=NOW,
+    webhooks=(*registration(), {"kind": "MutatingWebhookConfiguration", "metadata": {"name": "other"}}),
+    services={names.ADMISSION_SERVICE: {"spec": {}}, names.EXTENDER_SERVICE: {"spec": {}}},
+    endpoints={names.ADMISSION_SERVICE: 2, names.EXTENDER_SERVICE: 2},
+    bad=Probe(403, DENIED),
+    good=Probe(201),
+    secrets={names.ADMISSION_CA: SECRET, names.ADMISSION_TLS: SECRET, names.EXTENDER_TLS: {}},
+    leases={names.EXTENDER_SERVICE: lease(), names.QUOTA_SERVICE: lease()},
+    nodes=(node(), NodeSeen("cpu-1", {}, None, {}, {})),
+    pods=(pod(), pod("waiting", node="", is_recorded=False), pod("old", created="2026-01-01", is_recorded=False)),
+    counted_pods=30,
+    own_pods=(own_pod(names.AGENT), own_pod(names.ADMISSION_SERVICE, node="cpu-1")),
+    workloads=(
+        workload("DaemonSet", names.AGENT),
+        workload("Deployment", names.ADMISSION_SERVICE),
+        workload("DaemonSet", "kube-proxy", namespace="kube-system", account="kube-proxy", config_maps=("kube-proxy",)),
+    ),
+    schedulers=(Scheduler("kube-system/kube-scheduler-a", "/etc/kubernetes/scheduler.yaml", scheduler()),),
+    quotas=(
+        quota({f"limits.{names.VCUDA_CORE}": "100", f"requests.{names.VCUDA_CORE}": "100", "pods": "10"}),
+        quota({"requests.nvidia.com/mig-1g.5gb": "2", "limits.cpu": "4", "requests.example.com/fpga": "1"}),
+    ),
+    crds={name: crd(kind) for name, kind in CRDS.items()},
+    budgets=(budget(),),
+    ledgers={"gpuquota.team.gpu": ""},
+)

@@ -1,0 +1,461 @@
+"""Nothing is found where nothing is wrong, and each fault is found as what it is, and as nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from cli.diagnosis.budgets import CRDS, SPEC, VERSION
+from cli.diagnosis.checks import CHECKS, diagnose
+from cli.diagnosis.finding import several
+from cli.diagnosis.snapshot import ABSENT, Probe, Refusal, Scheduler, Snapshot, Unread
+from halfcard import names
+from tests.cli.command import ROOT
+
+from .healthy import (
+    CA,
+    DAY,
+    HEALTHY,
+    LEAF,
+    NOW,
+    SECRET,
+    Item,
+    budget,
+    bundle,
+    crd,
+    lease,
+    node,
+    own_pod,
+    pod,
+    quota,
+    registration,
+    scheduler,
+    workload,
+)
+from .papers import authority, leaf
+
+MUTATING, VALIDATING = registration()
+ADMISSION: Final = names.ADMISSION_SERVICE
+EXTENDER: Final = names.EXTENDER_SERVICE
+GPU_CRD: Final = next(iter(CRDS))
+LATER: Final = NOW - timedelta(minutes=10)
+
+
+def trusting(text: str, *, of: str = "") -> Snapshot:
+    return replace(HEALTHY, webhooks=registration(lambda webhook: webhook["clientConfig"].update(caBundle=text), of=of))
+
+
+def registered(change: Callable[[Item], None], *, of: str) -> Snapshot:
+    return replace(HEALTHY, webhooks=registration(change, of=of))
+
+
+def elsewhere(webhook: Item) -> None:
+    webhook["clientConfig"]["service"]["namespace"] = "other"
+
+
+def by_address(path: str) -> Callable[[Item], None]:
+    def change(webhook: Item) -> None:
+        webhook["clientConfig"] = {"url": f"https://10.0.0.1:8443{path or webhook['clientConfig']['service']['path']}"}
+
+    return change
+
+
+def kept(**secrets: bytes) -> Snapshot:
+    """The Secrets by the last word of their names, with what stands in both entries."""
+    held = {name: {"tls.crt": pem, "ca.crt": pem} for name, pem in secrets.items()}
+    found = {
+        names.ADMISSION_CA: held.get("ca", SECRET),
+        names.ADMISSION_TLS: held.get("admission", SECRET),
+        names.EXTENDER_TLS: held.get("extender", SECRET),
+    }
+    return replace(HEALTHY, secrets=found)
+
+
+def with_nodes(*nodes: Any, **changes: Any) -> Snapshot:
+    return replace(HEALTHY, nodes=nodes, **changes)
+
+
+def with_pods(*pods: Any) -> Snapshot:
+    return replace(HEALTHY, pods=pods)
+
+
+def led(name: str, found: Item | None) -> Snapshot:
+    return replace(HEALTHY, leases={**HEALTHY.leases, name: found})
+
+
+def scheduled_by(file: str, configuration: Item | None) -> Snapshot:
+    return replace(HEALTHY, schedulers=(Scheduler("kube-system/kube-scheduler-a", file, configuration),))
+
+
+def with_workload(*found: Any) -> Snapshot:
+    return replace(HEALTHY, workloads=(*HEALTHY.workloads, *found))
+
+
+def failing(why: str) -> Snapshot:
+    name = names.webhook_name(names.VALIDATE_PODS_PATH)
+    return replace(HEALTHY, good=Probe(500, f'Internal error occurred: failed calling webhook "{name}": {why}'))
+
+
+OTHER_CA: Final = authority(NOW - DAY)
+LATE_CA: Final = authority(NOW - 9 * 365 * DAY)
+OLD_CA: Final = authority(NOW - 400 * DAY, 365 * DAY)
+SERVED: Final = f"{ADMISSION}.{names.NAMESPACE}.svc"
+PEER: Final = workload("DaemonSet", "nvidia-device-plugin-daemonset", namespace="gpu", account="x", config_maps=())
+NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-plugin:v0.17.0",))
+HAMI: Final = workload("Deployment", "hami-scheduler", namespace="hami", images=("projecthami/hami:v2@sha256:0",))
+
+FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
+    "no configuration is there": (
+        replace(HEALTHY, webhooks=(MUTATING,)),
+        "webhook-missing",
+        "no webhook of Halfcard's",
+    ),
+    "one webhook is not registered": (
+        replace(HEALTHY, webhooks=(MUTATING, {**VALIDATING, "webhooks": VALIDATING["webhooks"][1:]})),
+        "webhook-missing",
+        "no webhook validate-pods.halfcard.dev",
+    ),
+    "a webhook leads to another Service": (
+        registered(elsewhere, of="validate-pods"),
+        "webhook-elsewhere",
+        "other/halfcard-admission/validate/pods",
+    ),
+    "a webhook leads to another path": (
+        registered(by_address("/nowhere"), of="validate-pods"),
+        "webhook-elsewhere",
+        "https://10.0.0.1:8443/nowhere",
+    ),
+    "updates are not sent": (
+        registered(lambda webhook: webhook["rules"][0].update(operations=["CREATE"]), of="validate-pods"),
+        "webhook-blind",
+        "UPDATE pods",
+    ),
+    "a subresource is not sent": (
+        registered(lambda webhook: webhook["rules"].pop(), of="validate-pods"),
+        "webhook-blind",
+        "UPDATE pods/resize",
+    ),
+    "a validating webhook fails open": (
+        registered(lambda webhook: webhook.update(failurePolicy="Ignore"), of="validate-pods"),
+        "webhook-differs",
+        "failurePolicy: Ignore",
+    ),
+    "a selector leaves objects out": (
+        registered(lambda webhook: webhook.update(objectSelector={"matchLabels": {"a": "b"}}), of="mutate-pods"),
+        "webhook-differs",
+        "another objectSelector",
+    ),
+    "the conditions are those of another version": (
+        registered(lambda webhook: webhook["matchConditions"].pop(), of="mutate-pods"),
+        "webhook-differs",
+        "another matchConditions",
+    ),
+    "the Service is gone": (
+        replace(HEALTHY, services={ADMISSION: ABSENT, EXTENDER: ABSENT}),
+        "service-missing",
+        "it is not there",
+    ),
+    "no replica is ready": (replace(HEALTHY, endpoints={EXTENDER: 1}), "service-empty", ADMISSION),
+    "no replica of the extender is ready": (replace(HEALTHY, endpoints={ADMISSION: 1}), "service-empty", EXTENDER),
+    "the CA is not that of what is shown": (
+        failing("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+        "webhook-distrusted",
+        "x509: certificate signed by unknown authority",
+    ),
+    "nobody answers": (failing("context deadline exceeded"), "webhook-unreachable", "context deadline exceeded"),
+    "a bad pod passes": (replace(HEALTHY, bad=Probe(201)), "webhook-lets-pass", "would have stored it"),
+    "only the validating webhook refuses": (
+        replace(HEALTHY, bad=Probe(403, HEALTHY.bad.message.replace("mutate-", "validate-") if HEALTHY.bad else "")),
+        "webhook-mute",
+        "validate-pods.halfcard.dev refused",
+    ),
+    "somebody else refuses the good pod": (
+        replace(HEALTHY, good=Probe(403, "violates PodSecurity")),
+        "webhook-not-asked",
+        "violates PodSecurity",
+    ),
+    "one of ours refuses it for no rule": (
+        replace(HEALTHY, bad=Probe(403, HEALTHY.bad.message.replace("[HC020]", "") if HEALTHY.bad else "")),
+        "webhook-not-asked",
+        "denied the request",
+    ),
+    "no CA is named": (trusting(""), "ca-bundle-empty", "MutatingWebhookConfiguration halfcard"),
+    "one webhook names no CA": (trusting("", of="validate-pods"), "ca-bundle-empty", "1 webhook (validate-pods"),
+    "what is named is no CA": (trusting(bundle(b"no certificate")), "ca-bundle-garbage", "no certificate can be read"),
+    "what is named is not even base64": (trusting("a"), "ca-bundle-garbage", "no certificate can be read"),
+    "the CA has ended": (trusting(bundle(OLD_CA.pem)), "ca-bundle-expired", "all of it ended at 2026-10-17"),
+    "another CA is trusted": (trusting(bundle(OTHER_CA.pem)), "certificate-mismatch", "none of its 1 certificates"),
+    "the certificate is for another name": (
+        kept(admission=leaf(CA, "other", NOW - DAY).pem),
+        "certificate-mismatch",
+        "answers for other",
+    ),
+    "a Secret holds no certificate": (kept(extender=b"junk"), "certificate-unreadable", EXTENDER),
+    "a certificate has ended": (
+        kept(extender=leaf(CA, SERVED, NOW - 100 * DAY).pem),
+        "certificate-expired",
+        "tls.crt expired at 2026-11-11",
+    ),
+    "a certificate is not renewed": (
+        kept(extender=leaf(CA, SERVED, NOW - 80 * DAY).pem),
+        "certificate-expiring",
+        "ends at 2026-12-01",
+    ),
+    "a CA is not renewed": (
+        replace(trusting(bundle(LATE_CA.pem)), secrets={}),
+        "certificate-expiring",
+        "the last of it ends at 2027-11-2",
+    ),
+    "nobody has ever led": (led(EXTENDER, lease("")), "extender-not-led", "nobody holds it"),
+    "nobody has led since the Lease was made": (
+        led(
+            EXTENDER,
+            {"metadata": {"creationTimestamp": "2026-11-21T11:59:00Z"}, "spec": {"holderIdentity": "nobody-yet"}},
+        ),
+        "extender-not-led",
+        "nobody holds it",
+    ),
+    "the Lease is gone": (led(EXTENDER, dict(ABSENT)), "extender-not-led", "it is not there"),
+    "the leader is dead": (led(EXTENDER, lease(age_s=300)), "extender-not-led", "one was last heard of 300 s ago"),
+    "the scheduler reads no file": (scheduled_by("", None), "scheduler-without-extender", "without --config"),
+    "the scheduler's file has no extender": (
+        scheduled_by("/etc/s.yaml", {"profiles": []}),
+        "scheduler-without-extender",
+        "/etc/s.yaml names no extender",
+    ),
+    "a resource that nodes offer is not managed": (
+        scheduled_by("/etc/s.yaml", scheduler(managedResources=[{"name": names.VCUDA_CORE}])),
+        "scheduler-misconfigured",
+        f"lacks {names.VCUDA_MEMORY}",
+    ),
+    "the extender does not bind": (
+        scheduled_by("/etc/s.yaml", scheduler(bindVerb="")),
+        "scheduler-misconfigured",
+        "no bindVerb",
+    ),
+    "the extender is ignorable": (
+        scheduled_by("/etc/s.yaml", scheduler(ignorable=True)),
+        "scheduler-misconfigured",
+        "ignorable",
+    ),
+    "the newest pod has no record": (
+        with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", is_recorded=False)),
+        "scheduler-past-extender",
+        "team/new",
+    ),
+    "an older pod has none": (
+        with_pods(pod("older", is_recorded=False), pod("new", created="2026-11-21T11:00:00Z")),
+        "pods-unrecorded",
+        "1 pod (team/older)",
+    ),
+    "another scheduler bound it": (
+        with_pods(pod(scheduler="own", is_recorded=False)),
+        "scheduler-foreign",
+        "1 pod (team/work)",
+    ),
+    "the agent never said a word": (with_nodes(node(cards=None, condition={}, offers={})), "agent-missing", "no agent"),
+    "the agent has no pod": (replace(HEALTHY, own_pods=()), "agent-missing", "no pod of the agent"),
+    "kubelet has lost the agent": (with_nodes(node(offers={names.VCUDA_CORE: 0})), "agent-unregistered", "2 cards"),
+    "the driver is gone": (
+        with_nodes(node(condition={"status": "False", "reason": "DriverUnavailable", "message": "no NVML"})),
+        "driver-unavailable",
+        "no NVML",
+    ),
+    "a card is sick": (
+        with_nodes(node(condition={"status": "False", "reason": "CardsOutOfOrder", "message": "card 1: Xid 79"})),
+        "cards-out-of-order",
+        "Xid 79",
+    ),
+    "another plugin has the resource": (
+        replace(HEALTHY, not_offered=(Refusal("gpu-1", "another plugin serves it", LATER),) * 2),
+        "not-offered",
+        "another plugin serves it",
+    ),
+    "a node has GPUs and no agent": (
+        with_nodes(node(), node("gpu-2", labels={}, cards=None, condition={})),
+        "node-without-agent",
+        "1 node (gpu-2)",
+    ),
+    "an agent was taken away": (
+        with_nodes(node(), node("gpu-2", labels={})),
+        "inventory-left-behind",
+        "an inventory of 2 cards",
+    ),
+    "a node cannot be believed": (
+        replace(HEALTHY, doubts=('node gpu-1 is left out: status.capacity: got "half a card"; no',)),
+        "node-left-out",
+        "half a card",
+    ),
+    "a waiting pod has a record": (
+        with_pods(pod(node="", is_recorded=False, forged=(names.PLACEMENT,))),
+        "record-forged",
+        names.PLACEMENT,
+    ),
+    "a record names a card that is not there": (
+        replace(HEALTHY, doubts=("pod team/work on node gpu-1: its record names cards that the node does not have",)),
+        "record-doubtful",
+        "names cards that the node does not have",
+    ),
+    "a pod asks for nonsense": (
+        replace(HEALTHY, doubts=('pod team/work: spec.containers[0]: got "150"; no',)),
+        "pod-unplaceable",
+        "150",
+    ),
+    "a quota never counts": (
+        replace(HEALTHY, quotas=(quota({f"limits.{names.VCUDA_CORE}": "100"}),)),
+        "quota-uncounted",
+        f"limits.{names.VCUDA_CORE}",
+    ),
+    "a quota's key is misspelled": (
+        replace(HEALTHY, quotas=(quota({f"requests.{names.VCUDA_CORE}s": "100"}),)),
+        "quota-unknown-key",
+        f"requests.{names.VCUDA_CORE}s",
+    ),
+    "a quota's amount means nothing": (
+        replace(HEALTHY, quotas=(quota({f"requests.{names.VCUDA_CORE}": "1.005"}),)),
+        "quota-amount",
+        "1.005",
+    ),
+    "a definition is gone": (
+        replace(HEALTHY, crds={**HEALTHY.crds, GPU_CRD: ABSENT}),
+        "crd-missing",
+        "it is not there",
+    ),
+    "a definition is older": (
+        replace(HEALTHY, crds={**HEALTHY.crds, GPU_CRD: crd(CRDS[GPU_CRD], without="byModel")}),
+        "crd-old",
+        "spec.byModel",
+    ),
+    "a definition is of another version": (
+        replace(HEALTHY, crds={**HEALTHY.crds, GPU_CRD: crd(CRDS[GPU_CRD], version="v1")}),
+        "crd-old",
+        "v1alpha1",
+    ),
+    "a quota cannot be read": (
+        replace(HEALTHY, budgets=(budget(hard={"cores": "many"}),)),
+        "budget-unreadable",
+        "cores",
+    ),
+    "nobody keeps quotas": (led(names.QUOTA_SERVICE, lease("")), "quota-service-not-led", "nobody holds it"),
+    "a ledger is garbage": (
+        replace(HEALTHY, ledgers={"gpuquota.team.gpu": "holds no ledger"}, budgets=(budget(ready="False"),)),
+        "ledger-broken",
+        "holds no ledger",
+    ),
+    "a quota is not counted": (
+        replace(HEALTHY, budgets=(budget(ready="False"),)),
+        "budget-not-counted",
+        "nobody has counted",
+    ),
+    "a quota is exceeded": (replace(HEALTHY, budgets=(budget(exceeded="True"),)), "budget-exceeded", "cores=30"),
+    "NVIDIA's plugin is on our node": (with_workload(NVIDIA), "peer-plugin", "1 node (gpu-1)"),
+    "HAMi's scheduler is there": (with_workload(HAMI), "peer-scheduler", "HAMi's scheduler"),
+    "a pod of ours is not ready": (
+        replace(HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=LATER))),
+        "process-not-ready",
+        "2026-11-21T11:50:00Z",
+    ),
+    "the settings are none": (replace(HEALTHY, settings_problem="unknown key"), "settings-unusable", "unknown key"),
+    "one process has other settings": (
+        with_workload(workload("Deployment", EXTENDER, config_maps=("theirs",))),
+        "settings-differ",
+        "mounts theirs",
+    ),
+    "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "2 pods"),
+    "something may not be read": (
+        replace(HEALTHY, unread=(Unread("GET /x", "forbidden"),)),
+        "not-looked-at",
+        "forbidden",
+    ),
+}
+
+
+def test_nothing_is_wrong_where_nothing_is_wrong() -> None:
+    assert diagnose(HEALTHY) == []
+
+
+@pytest.mark.parametrize(("snapshot", "check", "told"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_found_as_what_it_is_and_as_nothing_else(snapshot: Snapshot, check: str, told: str) -> None:
+    findings = diagnose(snapshot)
+    assert {each.check for each in findings} == {check}
+    assert told in f"{findings[0].where}: {findings[0].got}"
+    assert all(each.rule and each.fix for each in findings)
+
+
+def test_every_check_has_a_fault_that_it_finds() -> None:
+    assert {check.name for check in CHECKS} == {check for _, check, _ in FAULTS.values()}
+
+
+def test_every_check_is_named_once_and_every_cause_is_a_check() -> None:
+    known = [check.name for check in CHECKS]
+    assert len(set(known)) == len(known)
+    assert {cause for check in CHECKS for cause in check.unless} <= set(known)
+
+
+HARMLESS: Final[dict[str, Snapshot]] = {
+    "webhooks are called at an address": registered(by_address(""), of=""),
+    "more is sent than need be": registered(
+        lambda webhook: webhook.update(rules=[{"apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}]), of=""
+    ),
+    "defaults are not written out": registered(lambda webhook: webhook.pop("objectSelector"), of=""),
+    "both CAs are trusted while one replaces the other": trusting(bundle(OTHER_CA.pem + CA.pem)),
+    "an old CA is still there": trusting(bundle(OLD_CA.pem + CA.pem)),
+    "the certificate comes with its CA": kept(admission=LEAF.pem + CA.pem),
+    "Secrets may not be read": replace(HEALTHY, secrets=dict.fromkeys(HEALTHY.secrets)),
+    "configurations may not be read": replace(HEALTHY, webhooks=None),
+    "there is no Service of the extender": replace(HEALTHY, services={**HEALTHY.services, EXTENDER: ABSENT}),
+    "no pod could be tried": replace(HEALTHY, bad=None, good=None),
+    "Leases may not be read": replace(HEALTHY, leases=dict.fromkeys(HEALTHY.leases)),
+    "nobody has a GpuQuota, and nobody counts": replace(
+        HEALTHY, leases={EXTENDER: lease(), names.QUOTA_SERVICE: ABSENT}, budgets=(), ledgers={}
+    ),
+    "the scheduler's file lies on a disk": scheduled_by("/etc/s.yaml", None),
+    "the extender is sent every pod": scheduled_by("/etc/s.yaml", scheduler(managedResources=[])),
+    "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
+    "what was not offered is an old story": replace(HEALTHY, not_offered=(Refusal("gpu-1", "no", NOW - DAY),)),
+    "a node's cards are all sick, and offered no more": with_nodes(node(cards=0, offers={})),
+    "agents are no pods": replace(HEALTHY, own_pods=(), workloads=HEALTHY.workloads[1:]),
+    "something else lives in our namespace": with_workload(
+        workload("Deployment", "other", account="other", config_maps=("its-own",))
+    ),
+    "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA._replace(node_selector={"nvidia": "yes"})),
+    "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
+    "a pod of ours is just starting": replace(
+        HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=NOW))
+    ),
+    "the settings are older than the pods": replace(HEALTHY, settings_changed=NOW - 2 * DAY),
+    "a twin follows its source": replace(
+        HEALTHY,
+        quotas=(quota({names.VCUDA_CORE: "100", f"requests.{names.VCUDA_CORE}": "100"}),),
+    ),
+}
+
+
+@pytest.mark.parametrize("snapshot", HARMLESS.values(), ids=HARMLESS.keys())
+def test_what_is_odd_and_harmless_is_not_told(snapshot: Snapshot) -> None:
+    assert diagnose(snapshot) == []
+
+
+def test_a_symptom_is_not_told_beside_its_cause() -> None:
+    broken = failing("tls: failed to verify certificate: x509: certificate signed by unknown authority")
+    both = replace(broken, webhooks=trusting("").webhooks)
+    assert {each.check for each in diagnose(both)} == {"ca-bundle-empty"}
+
+
+@pytest.mark.parametrize("kind", SPEC)
+def test_the_shipped_definitions_name_the_fields_that_are_asked_for(kind: str) -> None:
+    """A field that is new in one of them is new in the other."""
+    files = [file for file in (ROOT / "deploy" / "crds").glob("*.yaml") if f"kind: {kind}\n" in file.read_text()]
+    (version,) = yaml.safe_load(files[0].read_text())["spec"]["versions"]
+    assert version["name"] == VERSION
+    assert set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]) == SPEC[kind]
+
+
+def test_of_many_the_first_are_named() -> None:
+    assert several(["a"], "node") == "1 node (a)"
+    assert several(["a", "b", "c", "d"], "node") == "4 nodes (a, b, c, …)"

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import cli.progress
+from cli.__main__ import main
+from cli.diagnosis.budgets import CRDS
+from cli.progress import Progress
+from halfcard import names
+from halfcard.cards import Card
+from halfcard.inventory import write_inventory
+from tests.cluster.waiting import wait_until
+from tests.docs.pages import fences
+from tests.docs.shell import shows
+
+from .api_stand_in import Object, api_server
+from .command import ROOT, too_wide
+from .diagnosis.healthy import DENIED, crd, registration
+
+OURS: Final = f"/api/v1/namespaces/{names.NAMESPACE}"
+WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1"
+LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.EXTENDER_SERVICE}"
+NODE: Final[dict[str, Any]] = {
+    "metadata": {
+        "name": "gpu-1",
+        "labels": {names.AGENT_LABEL: "true"},
+        "annotations": {names.INVENTORY: write_inventory([Card(0, "T4", 15109, "GPU-0")])},
+    },
+    "status": {
+        "allocatable": {"cpu": "8", names.VCUDA_CORE: "100"},
+        "conditions": [{"type": names.CARDS_CONDITION, "status": "True"}],
+    },
+}
+CREATED: Final = "2026-01-01T00:00:00Z"
+POD: Final[dict[str, Any]] = {
+    "metadata": {
+        "name": "work",
+        "namespace": "team",
+        "uid": "u",
+        "creationTimestamp": "2026-11-01T00:00:00Z",
+        "annotations": {names.PLACEMENT: json.dumps({"node": "gpu-1", "cards": {"main": ["GPU-0"]}})},
+    },
+    "spec": {
+        "nodeName": "gpu-1",
+        "containers": [{"name": "main", "resources": {"limits": {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}}}],
+    },
+    "status": {"phase": "Running"},
+}
+
+
+def lease() -> Object:
+    renewed = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    spec = {"holderIdentity": "one", "renewTime": renewed}
+    return {"metadata": {"creationTimestamp": CREATED}, "spec": spec}
+
+
+def healthy() -> dict[str, Any]:
+    mutating, validating = registration()
+    slices = {
+        "metadata": {"labels": {"kubernetes.io/service-name": names.ADMISSION_SERVICE}},
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}],
+    }
+    return {
+        "/version": {"gitVersion": "v1.34.0"},
+        "/api/v1/nodes": [NODE],
+        "/api/v1/pods": [POD],
+        f"{WEBHOOKS}/mutatingwebhookconfigurations": [mutating],
+        f"{WEBHOOKS}/validatingwebhookconfigurations": [validating],
+        f"{OURS}/services/{names.ADMISSION_SERVICE}": {"metadata": {"name": names.ADMISSION_SERVICE}},
+        f"/apis/discovery.k8s.io/v1/namespaces/{names.NAMESPACE}/endpointslices": [slices],
+        LEASE: lease(),
+        **{f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}": crd(kind) for name, kind in CRDS.items()},
+    }
+
+
+def judged(pod: Object) -> tuple[int, str]:
+    """As Halfcard judges the two that are tried."""
+    return (403, DENIED) if names.PLACEMENT in pod["metadata"]["annotations"] else (201, "")
+
+
+@dataclass(frozen=True)
+class Printed:
+    code: int
+    out: str
+    err: str
+
+
+class Doctor:
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capture = capture
+
+    def __call__(self, *arguments: str, **changes: Any) -> Printed:
+        """Of a healthy cluster, but for what is there at some paths."""
+        return self.of({**healthy(), **changes}, *arguments)
+
+    def of(self, there: Mapping[str, Any], *arguments: str, judge: Any = judged) -> Printed:
+        with api_server(self._folder, there, judge) as kubeconfig:
+            code = main(["doctor", "--kubeconfig", str(kubeconfig), *arguments])
+        return Printed(code, *self._capture.readouterr())
+
+
+@pytest.fixture
+def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    return Doctor(tmp_path, capsys)
+
+
+def without(*paths: str) -> dict[str, Any]:
+    return {path: found for path, found in healthy().items() if path not in paths}
+
+
+def test_a_healthy_cluster_is_one_line_and_exit_code_0(doctor: Doctor) -> None:
+    printed = doctor()
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out.startswith("Nothing is wrong: ") and printed.out.endswith("checks of 1 node and 1 pod.\n")
+
+
+def test_what_is_broken_comes_with_where_got_rule_fix_and_command_and_exit_code_1(doctor: Doctor) -> None:
+    """As the page shows it."""
+    printed = doctor.of(without(f"{WEBHOOKS}/validatingwebhookconfigurations"))
+    example = next(fence for fence in fences(ROOT / "docs" / "doctor.md") if fence.language == "text")
+    assert printed.code == 1
+    assert shows(example.text, printed.out), printed.out
+
+
+def test_a_warning_is_no_failure_unless_it_is_asked_for(doctor: Doctor) -> None:
+    spelled = {"metadata": {"namespace": "a", "name": "q"}, "spec": {"hard": {"requests.tencent.com/vcuda-cor": "1"}}}
+    there = {**healthy(), "/api/v1/resourcequotas": [spelled]}
+    assert doctor.of(there).code == 0
+    strict = doctor.of(there, "--strict")
+    assert (strict.code, "warning: quota-unknown-key" in strict.out) == (1, True)
+
+
+def test_the_json_holds_every_finding(doctor: Doctor) -> None:
+    printed = doctor.of(without(LEASE), "-o", "json")
+    said = json.loads(printed.out)
+    assert (printed.code, said["healthy"]) == (1, False)
+    assert said["findings"] == [
+        {
+            "check": "extender-not-led",
+            "severity": "broken",
+            "where": f"Lease {names.NAMESPACE}/{names.EXTENDER_SERVICE}",
+            "got": "it is not there",
+            "rule": "one replica of the extender holds the Lease and renews it",
+            "fix": "start the extender, or see in its log why nobody leads",
+            "command": "",
+        }
+    ]
+
+
+def test_what_may_not_be_read_is_noted_and_the_rest_is_looked_at(doctor: Doctor) -> None:
+    secret = f"{OURS}/secrets/{names.ADMISSION_TLS}"
+    printed = doctor.of({**without(LEASE), secret: "secrets is forbidden: no"})
+    assert "note: not-looked-at" in printed.out and "secrets is forbidden: no" in printed.out
+    assert "broken: extender-not-led" in printed.out
+
+
+@pytest.mark.parametrize(
+    "path", [f"{WEBHOOKS}/mutatingwebhookconfigurations", LEASE, "/api/v1/resourcequotas", f"{OURS}/pods"]
+)
+def test_any_right_may_be_missing(doctor: Doctor, path: str) -> None:
+    printed = doctor.of({**healthy(), path: "forbidden here"}, "-o", "json")
+    assert [each["check"] for each in json.loads(printed.out)["findings"]] == ["not-looked-at"]
+
+
+def test_who_may_not_create_pods_is_told_that_none_was_tried(doctor: Doctor) -> None:
+    def refuse(_: Object) -> tuple[int, str]:
+        return 403, 'pods is forbidden: User "u" cannot create resource "pods" in API group ""'
+
+    printed = doctor.of(healthy(), judge=refuse)
+    assert printed.code == 0
+    assert printed.out.count("POST /api/v1/namespaces/default/pods") == 2
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])
+def test_without_nodes_or_pods_nothing_can_be_said(doctor: Doctor, path: str) -> None:
+    printed = doctor.of({**healthy(), path: "not for you"})
+    assert (printed.code, printed.out) == (2, "")
+    assert "halfcard doctor: the API server answered 403" in printed.err and "not for you" in printed.err
+
+
+def test_no_api_server_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with api_server(tmp_path, {}, judged) as kubeconfig:
+        pass
+    assert main(["doctor", "--kubeconfig", str(kubeconfig)]) == 2
+    assert "the API server cannot be reached" in capsys.readouterr().err
+
+
+def test_what_answers_as_an_api_server_never_would_is_exit_code_2(doctor: Doctor) -> None:
+    printed = doctor.of({**healthy(), LEASE: b"<html>sign in</html>"})
+    assert (printed.code, printed.out) == (2, "")
+    assert "this is no API server" in printed.err
+
+
+def test_the_settings_in_the_cluster_count_unless_others_are_named(doctor: Doctor, tmp_path: Path) -> None:
+    there = {**healthy(), f"{OURS}/configmaps/{names.SETTINGS_MAP}": _settings("exempt_namespaces: [gpu-operator]")}
+    assert "warning: webhook-differs" in doctor.of(there).out
+    file = tmp_path / "settings.yaml"
+    file.write_text("{}")
+    assert doctor.of(there, "--settings", str(file)).code == 0
+    assert "Nothing is wrong" in doctor.of(there, "--settings", str(file)).out
+
+
+def test_settings_that_are_none_are_a_finding_and_no_failure_of_the_doctor(doctor: Doctor) -> None:
+    there = {**healthy(), f"{OURS}/configmaps/{names.SETTINGS_MAP}": _settings("packing: [")}
+    printed = doctor.of(there)
+    assert (printed.code, "broken: settings-unusable" in printed.out) == (1, True)
+
+
+def _settings(text: str) -> Object:
+    return {"metadata": {"name": names.SETTINGS_MAP}, "data": {"settings.yaml": text}}
+
+
+def test_many_findings_of_one_check_are_cut_and_lines_fit(doctor: Doctor) -> None:
+    hard = {f"limits.{names.VCUDA_CORE}": "100", f"limits.{names.VCUDA_MEMORY}": "100"}
+    quotas = [{"metadata": {"namespace": "team", "name": f"q{at}"}, "spec": {"hard": hard}} for at in range(7)]
+    printed = doctor.of({**healthy(), "/api/v1/resourcequotas": quotas})
+    assert "… and 2 more; -o json holds all" in printed.out
+    assert "    halfcard quota repair team\n" in printed.out
+    assert too_wide(printed.out) == []
+
+
+def test_two_pods_on_one_card_that_each_wants_alone_are_found(doctor: Doctor) -> None:
+    def alone(name: str) -> Object:
+        containers = [{"name": "main", "resources": {"limits": {names.VCUDA_CORE: "100"}}}]
+        return {
+            **POD,
+            "metadata": {**POD["metadata"], "name": name, "uid": name},
+            "spec": {**POD["spec"], "containers": containers},
+        }
+
+    printed = doctor.of({**healthy(), "/api/v1/pods": [alone("one"), alone("two")]})
+    assert printed.code == 1
+    assert "pod team/two on node gpu-1: card 0 has less left than it holds there" in printed.out
+
+
+def test_a_command_that_is_too_long_is_broken_as_a_shell_takes_it(doctor: Doctor) -> None:
+    metadata = {
+        "name": "p" * 60,
+        "namespace": "team",
+        "uid": "v",
+        "annotations": {names.PLACEMENT: "", names.VOLCANO_INDEX: ""},
+    }
+    waiting = {"metadata": metadata, "spec": {"containers": []}}
+    printed = doctor.of({**healthy(), "/api/v1/pods": [waiting]})
+    command = printed.out.partition("kubectl")[2].partition("\n\n")[0].replace("\\\n", "").split()
+    assert command == ["-n", "team", "annotate", "pod", "p" * 60, f"{names.PLACEMENT}-", f"{names.VOLCANO_INDEX}-"]
+    assert too_wide(printed.out) == []
+
+
+def test_a_check_is_explained_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--explain", "webhook-mute"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("webhook-mute (warning)\n") and "fails open" in printed
+
+
+def test_after_a_while_it_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.progress, "_EVERY_S", 0.01)
+    told = StringIO()
+    with Progress(told, "halfcard doctor") as progress:
+        progress.say("reading pods")
+        wait_until(lambda: "halfcard doctor: reading pods\n" in told.getvalue(), what="a line")
+
+
+def test_a_plugin_of_kubectl_calls_itself_as_people_typed_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [f"{os.sep}usr{os.sep}bin{os.sep}kubectl-halfcard"])
+    with pytest.raises(SystemExit):
+        main(["doctor", "--help"])
+    assert capsys.readouterr().out.startswith("usage: kubectl halfcard doctor ")
