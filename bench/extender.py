@@ -13,10 +13,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import isqrt
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import uvloop
 
@@ -46,22 +48,32 @@ _KINDS: Final[dict[str, Json]] = {
     "hami: 3,000 MiB of each of two cards": cluster.asking({names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000}),
     "five whole cards, which no node has": cluster.asking({names.VCUDA_CORE: 500}),
 }
+_FLOORS: Final = 60
 _ORDERS: Final = 8
 """The scheduler's threads bring the nodes in another order each time."""
+_THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How long to measure."""
+    """How long to measure; turns are short, so that what else the machine does falls on both alike."""
 
-    rounds: int = 9
-    calls: int = 60
+    turns: int = 80
+    calls: int = 10
+    changes: int = 18
     firsts: int = 5
+
+
+class Call(NamedTuple):
+    """In milliseconds; `cpu` is what the server used."""
+
+    taken: float
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Calls of one kind, in milliseconds; `cpu` is what the server used for one: a busy machine spoils the others."""
+    """Calls of one kind, in milliseconds; a busy machine spoils `cpu`, the median of what the server used, least."""
 
     p50: float
     p99: float
@@ -110,50 +122,71 @@ class Bench:
     size: Size
     rounds: Rounds
 
-    def questions(self, pod: Json, nodes: Sequence[str] | None = None) -> list[bytes]:
+    def questions(self, pod: Json) -> list[bytes]:
         """The same one with the nodes in other orders."""
-        named = list(nodes or [cluster.node_name(number) for number in range(self.size.nodes)])
-        random = Random(7)
-        return [cluster.by_name(pod, random.sample(named, len(named))) for _ in range(_ORDERS)]
+        named = [cluster.node_name(number) for number in range(self.size.nodes)]
+        Random(7).shuffle(named)
+        random = Random(8)
+        return [cluster.by_name(pod, _as_threads_come(named, random)) for _ in range(_ORDERS)]
+
+    async def sequel(self, pod: Json, question: bytes) -> bytes:
+        """What the scheduler asks prioritize next: about the nodes that filter told it, as it told them."""
+        answer = await self.caller.ask(names.FILTER_PATH, question)
+        return cluster.by_name(pod, json.loads(answer.body)["NodeNames"])
 
     async def against_floor(self, path: str, floor: str, bodies: Sequence[bytes]) -> tuple[Sample, Sample]:
-        """Mine and the floor's: medians over the rounds."""
-        mine, theirs = [], []
-        for number in range(self.rounds.rounds + 1):
-            found = {each: await self.sample(each, bodies, self.rounds.calls) for each in (floor, path)}
-            if number:  # the first round only warms up
-                mine.append(found[path])
-                theirs.append(found[floor])
-        return _middle(mine), _middle(theirs)
+        """Mine and the floor's, of all turns together."""
+        mine: list[Call] = []
+        theirs: list[Call] = []
+        for turn in range(self.rounds.turns + 1):
+            found = {each: await self.calls(each, bodies, self.rounds.calls) for each in (floor, path)}
+            if turn:  # the first one only warms up
+                mine += found[path]
+                theirs += found[floor]
+        return _sample(mine), _sample(theirs)
 
-    async def sample(self, path: str, bodies: Sequence[bytes], calls: int, before: Before = _nothing) -> Sample:
+    async def calls(self, path: str, bodies: Sequence[bytes], count: int, before: Before = _nothing) -> list[Call]:
         """`before` happens before each call and is not measured."""
-        taken, cpu = [], []
-        for call in range(calls):
+        made = []
+        for call in range(count):
             await before()
             used = self.server.cpu_s()
             answer = await self.caller.ask(path, bodies[call % len(bodies)])
-            cpu.append((self.server.cpu_s() - used) * 1000)
-            taken.append(answer.seconds * 1000)
-        taken.sort()
-        return Sample(median(taken), taken[min(calls - 1, int(calls * 0.99))], median(cpu))
+            made.append(Call(answer.seconds * 1000, (self.server.cpu_s() - used) * 1000))
+        return made
 
     async def first(self, path: str, bodies: Sequence[bytes]) -> Sample:
         """When nobody has asked for it before."""
-        return await self.sample(path, bodies, self.rounds.firsts, lambda: self.caller.control(FORGET))
+        return _sample(await self.calls(path, bodies, self.rounds.firsts, lambda: self.caller.control(FORGET)))
 
     async def after(self, path: str, bodies: Sequence[bytes], changes: int) -> Sample:
         """When a pod came to so many nodes, or went, since the last call."""
-        return await self.sample(path, bodies, 2 * self.rounds.rounds, lambda: self.caller.control(CHANGE, changes))
+        return _sample(
+            await self.calls(path, bodies, self.rounds.changes, lambda: self.caller.control(CHANGE, changes))
+        )
 
     async def event_us(self) -> float:
         return median([await self.caller.control(CHANGE, self.size.nodes // 10) for _ in range(self.rounds.firsts)])
 
 
-def _middle(samples: Sequence[Sample]) -> Sample:
-    return Sample(
-        median(each.p50 for each in samples), median(each.p99 for each in samples), median(each.cpu for each in samples)
-    )
+def _as_threads_come(nodes: Sequence[str], random: Random) -> list[str]:
+    """The stock scheduler was seen to go through its list in pieces of its root, one for each thread at a time."""
+    size = max(1, isqrt(len(nodes)))
+    pieces = iter([iter(nodes[at : at + size]) for at in range(0, len(nodes), size)])
+    threads, found = [*islice(pieces, _THREADS)], []
+    while threads:
+        at = random.randrange(len(threads))
+        if (node := next(threads[at], None)) is not None:
+            found.append(node)
+        else:
+            threads[at : at + 1] = islice(pieces, 1)
+    return found
+
+
+def _sample(calls: Sequence[Call]) -> Sample:
+    taken = sorted(call.taken for call in calls)
+    p99 = taken[min(len(taken) - 1, int(len(taken) * 0.99))]
+    return Sample(median(taken), p99, median(call.cpu for call in calls))
 
 
 # --- the measurements -------------------------------------------------------------------------------------------------
@@ -181,7 +214,7 @@ async def _first_filter(bench: Bench) -> Part:
     figures = []
     for kind, pod in _KINDS.items():
         bodies = bench.questions(pod)
-        floor = await bench.sample(FLOOR_FILTER, bodies, bench.rounds.calls)
+        floor = _sample(await bench.calls(FLOOR_FILTER, bodies, _FLOORS))
         first = await bench.first(names.FILTER_PATH, bodies)
         figures += [
             Figure(f"{kind}", first.p50 / floor.p50, "x", MOST_FIRST, 1),
@@ -193,7 +226,7 @@ async def _first_filter(bench: Bench) -> Part:
 async def _full_filter(bench: Bench) -> Part:
     nodes = [cluster.full_node(number) for number in range(bench.size.full_nodes)]
     body = cluster.in_full(_KINDS["two whole cards"], nodes)
-    shorter = replace(bench, rounds=replace(bench.rounds, calls=max(1, bench.rounds.calls // 4)))
+    shorter = replace(bench, rounds=replace(bench.rounds, calls=1))
     mine, floor = await shorter.against_floor(names.FILTER_PATH, FLOOR_FILTER, [body])
     title = f"filter with {len(nodes):,} full Node objects, {len(body) / 1e6:.1f} MB"
     return Part(title, _compared(mine, floor, MOST_FULL))
@@ -202,8 +235,7 @@ async def _full_filter(bench: Bench) -> Part:
 async def _prioritize(bench: Bench) -> Part:
     figures = []
     for kind in ("a share", "two whole cards"):
-        answer = await bench.caller.ask(names.FILTER_PATH, bench.questions(_KINDS[kind])[0])
-        bodies = bench.questions(_KINDS[kind], json.loads(answer.body)["NodeNames"])
+        bodies = [await bench.sequel(_KINDS[kind], question) for question in bench.questions(_KINDS[kind])]
         mine, floor = await bench.against_floor(names.PRIORITIZE_PATH, FLOOR_PRIORITIZE, bodies)
         figures += [replace(each, name=f"{kind}: {each.name}") for each in _compared(mine, floor, MOST_WARM)]
     for kind, pod in _KINDS.items():
@@ -276,7 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     size = Size(nodes=arguments.nodes, pods=4 * arguments.nodes, pods_later=40 * arguments.nodes)
     size = replace(size, full_nodes=min(size.full_nodes, size.nodes))
-    rounds = Rounds(rounds=3, calls=20, firsts=3) if arguments.quick else Rounds()
+    rounds = Rounds(turns=5, firsts=3, changes=6) if arguments.quick else Rounds()
     busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
     with scratch() as folder, extender(folder, size) as server, apart(server):
         parts = uvloop.run(measure(server, size, rounds, arguments.cases or tuple(_CASES)))

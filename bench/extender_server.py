@@ -26,6 +26,7 @@ from extender.forwarding import Forwarding
 from extender.learning import Learning
 from extender.memory import keep_what_is_freed
 from extender.metrics import Metrics
+from extender.place_budgets import PlaceBudgets
 from extender.scheduling import Scheduling
 from extender.state import State
 from halfcard import names
@@ -34,6 +35,7 @@ from halfcard.dialects import Dialects
 from halfcard.stored import StoredPod
 from kube.access import Access
 from kube.calls import ApiCalls
+from kube.ledgers import Ledgers
 from serving.bodies import JSON, body_in_time, respond
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, Stopping, serve
@@ -50,6 +52,10 @@ GROW: Final = "/bench/grow"
 _MOST_BYTES: Final = 256 * 2**20
 _FIRST: Final = 20_000_000
 _SMALL: Final = {names.VCUDA_CORE: 1, names.VCUDA_MEMORY: 1}
+
+
+def _no_budgets(calls: ApiCalls) -> PlaceBudgets:
+    return PlaceBudgets(lambda _namespace: (), Ledgers(calls, names.NAMESPACE), time.monotonic)
 
 
 class _List(msgspec.Struct):
@@ -130,7 +136,7 @@ class Extender:
         return Scheduling(
             self._state,
             Answers(self._state, self._expectations.policy),
-            Binder(self._state, calls, manners),
+            Binder(self._state, calls, manners, _no_budgets(calls)),
             Forwarding(lambda: None, "", _no_tls),
             lambda: True,
             lambda: False,

@@ -6,39 +6,44 @@ rooms that are alike are judged once, so that a call costs by the names in it an
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import filterfalse
+from itertools import compress, filterfalse
 from typing import Any, Final, TypeVar
 
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import best, possible_where
-from halfcard.placing.refusals import Why, text, why_not
+from halfcard.placing.refusals import Why, text, why_not_where
 from halfcard.placing.room import Room
 
 from .likeness import Likeness, tells_cards_apart
-from .placement import WORST, Policy
+from .placement import WORST, Policy, scores_of_kinds
 from .state import State
-from .wire import unformatted
+from .wire import Together, prioritized, unformatted
 
 _MOST_SHAPES: Final = 64
-"""A shape of 5,000 nodes keeps about half a megabyte."""
+"""A shape of 5,000 nodes keeps about a quarter of a megabyte."""
 
 _MOST_NAMES: Final = 100_000
 _MOST_KINDS: Final = 20_000
 """What a shape remembers; beyond that it begins anew: callers may ask for any name, and rooms change."""
 
+_MOST_RANKS: Final = 10_000
+"""Likewise, of ranks; in use are at most some hundred."""
+
 FITS: Final = ""
 """No reason against it."""
+
+_ONLY: Final = [bytes([other == at for other in range(256)]) for at in range(len(Why) + 1)]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class _Known(dict[K, V]):
-    """What was worked out; `missing` works out the rest. Thousands of names are looked up without a loop of ours."""
+    """What was worked out; `missing` works out the rest. Thousands are looked up without a loop of ours."""
 
     def __init__(self, missing: Callable[[K], V], most: int) -> None:
         super().__init__()
@@ -55,6 +60,20 @@ class _Known(dict[K, V]):
         return [*map(self.__getitem__, keys)]
 
 
+class _Reasons(dict[str, str]):
+    """Of each node a letter that stands for its reason."""
+
+    def __init__(self, of_strangers: str) -> None:
+        super().__init__()
+        self._of_strangers = of_strangers
+
+    def __missing__(self, _name: str) -> str:
+        return self._of_strangers
+
+    def of(self, names: Iterable[str]) -> str:
+        return "".join(map(self.__getitem__, names))
+
+
 class Feasible:
     """Of one shape: the nodes that can take it, and the reason of each other one."""
 
@@ -62,10 +81,14 @@ class Feasible:
         self._state = state
         self._demand = demand
         self._texts = {why: unformatted(text(why, demand)) for why in Why}
+        self._reasons = [*dict.fromkeys((FITS, *self._texts.values()))]
+        self._letters = {reason: chr(at) for at, reason in enumerate(self._reasons)}
         self._then = state.changes.now
         self._fits = _Known(partial(possible_where, demand), _MOST_KINDS)
-        self._judged = _Known(self._judge, _MOST_KINDS)
-        self._told = _nobody()
+        self._why_not = _Known(partial(why_not_where, demand), _MOST_KINDS)
+        self._judged = _Known(self._judge_kind, _MOST_KINDS)
+        self._of_nodes = _Reasons(self._letters[self.unknown])
+        self._everywhere: Mapping[str, Sequence[str]] | None = None
         self._ask_all()
 
     def catch_up(self) -> None:
@@ -73,20 +96,31 @@ class Feasible:
         self._then = self._state.changes.now
         if changed is None:
             self._ask_all()
-        else:
+        elif changed:
             self._ask(changed)
 
-    def among(self, names: list[str]) -> dict[str, list[str]]:
-        """These names by reason; `FITS` is that of the nodes that can take it."""
-        found: dict[str, list[str]] = {}
-        rest = names
-        for reason, told in self._told.items():
-            if told.issuperset(rest):
-                return {**found, reason: rest} if rest else found
-            if here := [*filter(told.__contains__, rest)]:
-                found[reason] = here
-                rest = [*filterfalse(told.__contains__, rest)]
-        return {**found, self.unknown: rest}
+    def among(self, names: Sequence[str], *, known: bool = False) -> dict[str, Sequence[str]]:
+        """These names by reason; `FITS` is that of the nodes that can take it. `known` is as in `Roll.read`.
+
+        Most calls ask about nearly all nodes: then the answer is that for all of them, less the others.
+        """
+        others = self._state.roll.others(names, known=known) if 2 * len(names) > len(self._of_nodes) else None
+        if others is None:
+            return self._by_reason(names, self._of_nodes.of(names))
+        if self._everywhere is None:
+            everywhere = self._by_reason([*self._of_nodes], "".join(self._of_nodes.values()))
+            self._everywhere = {reason: Together(told) for reason, told in everywhere.items()}
+        if not others:
+            return {**self._everywhere}
+        left = {reason: [*filterfalse(others.__contains__, told)] for reason, told in self._everywhere.items()}
+        return {reason: told for reason, told in left.items() if told}
+
+    def _by_reason(self, names: Sequence[str], letters: str) -> dict[str, Sequence[str]]:
+        codes, found = letters.encode("latin-1"), {}
+        for at, reason in enumerate(self._reasons):
+            if many := codes.count(at):
+                found[reason] = names if many == len(names) else [*compress(names, codes.translate(_ONLY[at]))]
+        return found
 
     @property
     def unknown(self) -> str:
@@ -94,60 +128,83 @@ class Feasible:
 
     def of(self, room: Room) -> str:
         """The reason of a room, whosever it is."""
-        return FITS if self._fits[room.slices](room) else self._texts[why_not(room, self._demand)]
+        return FITS if self._fits[room.slices](room) else self._texts[self._why_not[room.slices](room)]
 
     def _ask_all(self) -> None:
-        self._told = _nobody()
+        names = [*self._state.roll.names()]
+        self._everywhere = None
+        self._of_nodes.clear()
+        self._of_nodes.update(zip(names, self._judge(names), strict=True))
+
+    def _ask(self, changed: set[str]) -> None:
+        known = [name for name in changed if name in self._state.nodes()]
+        judged = zip(known, self._judge(known), strict=True)
+        found = {name: letter for name, letter in judged if self._of_nodes.get(name) != letter}
+        gone = changed.difference(known).intersection(self._of_nodes)
+        for name in gone:
+            del self._of_nodes[name]
+        self._of_nodes.update(found)
+        if found or gone:
+            self._everywhere = None
+
+    def _judge(self, names: Sequence[str]) -> list[str]:
+        """Of nodes that are known."""
         if tells_cards_apart(self._demand):
-            return self._ask(self._state.likenesses())
-        for likeness, names in self._state.alike().items():
-            self._told[self._judged[likeness]].update(names)
-        return None
+            rooms = filter(None, map(self._state.room, names))
+            return [self._letters[self.of(room)] for room in rooms]
+        return self._judged.all(map(self._state.likenesses().__getitem__, names))
 
-    def _ask(self, names: Iterable[str]) -> None:
-        alike = self._state.likenesses()
-        for name in names:
-            for told in self._told.values():
-                told.discard(name)
-            if (likeness := alike.get(name)) is not None:
-                self._told[self._reason(name, likeness)].add(name)
-
-    def _reason(self, name: str, likeness: Likeness) -> str:
-        if tells_cards_apart(self._demand) and (room := self._state.room(name)) is not None:
-            return self.of(room)
-        return self._judged[likeness]
-
-    def _judge(self, likeness: Likeness) -> str:
-        return self.of(likeness.room)
-
-
-def _nobody() -> defaultdict[str, set[str]]:
-    """By reason; those that fit are looked for first."""
-    return defaultdict(set, {FITS: set()})
+    def _judge_kind(self, likeness: Likeness) -> str:
+        return self._letters[self.of(likeness.room)]
 
 
 class Ranked:
-    """Of one shape and one policy: what each node that was asked about gains, the more the better."""
+    """Of one shape and one policy: what each node gains, the more the better."""
 
     def __init__(self, state: State, demand: Demand, policy: Policy) -> None:
         self._state = state
         self._demand = demand
         self._policy = policy
         self._then = state.changes.now
-        self._ranks = _Known(self._rank, _MOST_NAMES)
+        self._ranks: list[float] = []
+        self._letters = _Known(self._new_letter, _MOST_NAMES)
+        self._of_nodes = _Known(self._letter_of, _MOST_NAMES)
         self._judged = _Known(self._judge, _MOST_KINDS)
+        self._told: tuple[Sequence[str], bytes] | None = None
 
     def catch_up(self) -> None:
         changed = self._state.changes.since(self._then)
         self._then = self._state.changes.now
-        if changed is None:
-            self._ranks.clear()
-        else:
+        if changed is None or len(self._ranks) > _MOST_RANKS:
+            self._forget()
+        elif changed:
+            self._told = None
             for name in changed:
-                self._ranks.pop(name, None)
+                self._of_nodes.pop(name, None)
+
+    def _forget(self) -> None:
+        self._told = None
+        self._of_nodes.clear()
+        self._letters.clear()
+        self._ranks.clear()
 
     def ranks(self, names: Iterable[str]) -> list[float]:
-        return self._ranks.all(names)
+        return [self._ranks[ord(letter)] for letter in self._of_nodes.all(names)]
+
+    def told(self, names: Sequence[str]) -> bytes:
+        """The answer for these nodes. Whoever asks again asks about what filter has told it, in the same order."""
+        if self._told is None or self._told[0] != names:
+            scores = scores_of_kinds(self._ranks, "".join(self._of_nodes.all(names)), names)
+            self._told = names, prioritized(names, scores)
+        return self._told[1]
+
+    def _letter_of(self, name: str) -> str:
+        return self._letters[self._rank(name)]
+
+    def _new_letter(self, rank: float) -> str:
+        """That stands for its place among the ranks that were seen."""
+        self._ranks.append(rank)
+        return chr(len(self._ranks) - 1)
 
     def _rank(self, name: str) -> float:
         room = self._state.room(name)

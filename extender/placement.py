@@ -58,15 +58,23 @@ def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
 
     Where all are alike, as on an idle cluster, the others have 0, which need not be told.
     """
-    if not ranks:
+    kinds = [*{*ranks}]
+    return scores_of_kinds(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
+
+
+def scores_of_kinds(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
+    """`scores`, where `letters` tell of each name which of the ranks `kinds` it has: text needs no loop of ours."""
+    if not letters:
         return b""
-    kinds = {*ranks}
-    if len(kinds) == 1:
-        given, first = bytearray(len(names)), min(names)
-    else:
-        given = bytearray(map(_table(kinds).__getitem__, ranks))
-        first = min(compress(names, given.translate(_ARE_BEST)))
-    given[names.index(first)] = TOP
+    here = {at: rank for at, rank in enumerate(kinds) if chr(at) in letters}
+    ranks = {*here.values()}
+    best: Iterable[str] = names
+    given = bytearray(len(letters))
+    if len(ranks) > 1:
+        table = _table(ranks)
+        given = bytearray(letters.translate({at: table[rank] for at, rank in here.items()}), "latin-1")
+        best = compress(names, given.translate(_ARE_BEST))
+    given[names.index(min(best))] = TOP
     return bytes(given)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from extender.likeness import likeness_of, tells_cards_apart
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
-from halfcard.placing.refusals import why_not
+from halfcard.placing.refusals import why_not, why_not_where
 from halfcard.placing.room import Room
 from tests.halfcard.placing.examples import demands, room, rooms
 
@@ -22,6 +22,7 @@ def test_what_is_possible_and_why_not_is_the_same_in_a_rooms_likeness(found: Roo
     assert possible(found, demand) == possible(alike, demand)
     if not possible(found, demand):
         assert why_not(found, demand) == why_not(alike, demand)
+        assert why_not(found, demand) == why_not_where(demand, found.slices)(found)
 
 
 @given(rooms(), st.randoms(use_true_random=False))

@@ -34,6 +34,15 @@ def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str
     }
 
 
+@given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
+def test_names_that_are_kept_together_are_told_like_any_others(names: list[str], reasons: list[str]) -> None:
+    kept = wire.Together(names)
+    for reason in (*reasons, *reasons):
+        assert wire.filtered(question(names), kept, {reason: kept}) == wire.filtered(
+            question(names), names, {reason: names}
+        )
+
+
 @pytest.mark.parametrize("why", ["no", 'a "quoted" \\ and 50 % free', "ж💥"])
 def test_an_error_stands_alone(why: str) -> None:
     answer = json.loads(wire.filter_failed(why))
