@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 import deviceplugin
 from deviceplugin.announcement import announcement
@@ -17,22 +15,17 @@ from deviceplugin.arguments import add_arguments
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.owned import is_owned
-from settings.installation import read_settings
 
-_DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+from .rendered import CHART, every
+
 _ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _VERBS: Final = ("- get", "- list", "- watch", "- patch", "- create")
-_FILES: Final = (
-    _DEPLOY / "agent" / "daemonset.yaml",
-    _DEPLOY / "rbac" / "agent.yaml",
-    _DEPLOY / "rbac" / "agent-own-node.yaml",
-)
+_TEMPLATE: Final = CHART / "templates" / "agent.yaml"
+_RIGHTS: Final = CHART / "rbac" / "agent.yaml"
 
 
 def shipped(kind: str) -> Any:
-    found = [item for file in _FILES for item in yaml.safe_load_all(file.read_text()) if item["kind"] == kind]
-    (item,) = found
-    return item
+    return every(kind)[_ACCOUNT]
 
 
 WRITTEN: Final = announcement([Card(0, "Tesla T4", 15109, "GPU-0", replicas=2)], {}).labels or {}
@@ -62,16 +55,9 @@ def test_only_where_it_writes_it_may_write() -> None:
     assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir)}
 
 
-def test_the_settings_beside_it_are_the_defaults() -> None:
-    text = shipped("ConfigMap")["data"]["settings.yaml"]
-    assert read_settings(yaml.safe_load(text)) == read_settings({})
-
-
-def test_it_is_asked_at_the_paths_and_the_port_that_it_serves() -> None:
+def test_its_port_is_that_of_the_node() -> None:
     (port,) = CONTAINER["ports"]
     assert port["containerPort"] == port["hostPort"] == names.AGENT_PORT
-    assert CONTAINER["startupProbe"]["httpGet"] == {"path": names.HEALTH_PATH, "port": port["name"]}
-    assert CONTAINER["readinessProbe"]["httpGet"] == {"path": names.READY_PATH, "port": port["name"]}
 
 
 def test_it_sees_all_cards_and_only_to_count_them() -> None:
@@ -91,14 +77,14 @@ def test_it_is_as_weak_as_it_can_be() -> None:
 
 
 def test_it_runs_as_the_account_that_admission_trusts_and_on_the_nodes_that_are_given_to_it() -> None:
-    assert shipped("ServiceAccount")["metadata"] == {"name": POD["serviceAccountName"], "namespace": names.NAMESPACE}
+    assert shipped("ServiceAccount")["metadata"]["namespace"] == names.NAMESPACE
     assert POD["serviceAccountName"] == _ACCOUNT
     assert POD["nodeSelector"] == {names.AGENT_LABEL: "true"}
 
 
 def test_every_right_and_every_mount_says_why() -> None:
-    rights = [line for line in _FILES[1].read_text().splitlines() if line.strip().startswith(_VERBS)]
-    mounts = _FILES[0].read_text().partition("volumeMounts:")[2].partition("volumes:")[0].splitlines()
+    rights = [line for line in _RIGHTS.read_text().splitlines() if line.strip().startswith(_VERBS)]
+    mounts = _TEMPLATE.read_text().partition("volumeMounts:")[2].partition("volumes:")[0].splitlines()
     mounted = [line for line in mounts if "- name:" in line and "settings" not in line]
     assert len(rights) >= 11 and len(mounted) == 6
     assert [line for line in (*rights, *mounted) if "#" not in line] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -13,11 +12,13 @@ from halfcard.charges import COUNTED
 from halfcard.ledger import Ledger
 from quota.status import status_of
 
-_CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
+from .rendered import CHART
+
+_KINDS: Final = CHART / "kinds"
 
 
 def crd(kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((_CRDS / f"{kind.lower()}.yaml").read_text())
+    found: dict[str, Any] = yaml.safe_load((_KINDS / f"{kind.lower()}.yaml").read_text())
     return found
 
 
@@ -50,6 +51,12 @@ def test_each_may_have_what_all_may_have_together() -> None:
     hard, each = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"]["perLabel"]["properties"]["hard"]
     assert hard["properties"] == each["properties"]
     assert set(hard["properties"]) == set(COUNTED)
+
+
+@pytest.mark.parametrize("by", ["byModel", "byPool"])
+def test_each_model_and_each_pool_may_have_what_all_may_have_together(by: str) -> None:
+    hard, each = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"][by]["additionalProperties"]
+    assert hard["properties"] == each["properties"]
 
 
 def test_a_status_has_the_fields_that_the_api_server_keeps() -> None:

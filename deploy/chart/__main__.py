@@ -1,0 +1,35 @@
+"""`python -m deploy.chart`: writes what the chart takes from the code, and the manifests that helm renders from it.
+
+Exit codes: 0 done, 3 helm is missing or refuses the chart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from .made import made
+from .rendered import CannotRenderError
+
+DONE: Final = 0
+CANNOT_RENDER: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.chart", description=__doc__)
+    parser.add_argument("--helm", default=shutil.which("helm"), metavar="FILE", help="the program (default: on PATH)")
+    arguments = parser.parse_args(argv)
+    try:
+        for file, make in made(arguments.helm or "helm").items():
+            file.write_text(make())
+    except CannotRenderError as error:
+        print(f"halfcard: {error}", file=sys.stderr)
+        return CANNOT_RENDER
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

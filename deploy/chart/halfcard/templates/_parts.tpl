@@ -1,0 +1,109 @@
+{{/* Where Halfcard lives is known to its certificates, its rights and its webhooks. */}}
+{{- define "halfcard.checked" -}}
+{{- if ne .Release.Namespace "halfcard-system" -}}
+{{- fail (printf "Halfcard lives in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "halfcard.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "halfcard.labels" -}}
+app.kubernetes.io/name: {{ . }}
+app.kubernetes.io/part-of: halfcard
+{{- end -}}
+
+{{/* Processes read their settings once, at the start: new settings are new pods. */}}
+{{- define "halfcard.settingsAnnotation" -}}
+halfcard.dev/settings: {{ .Values.settings | toJson | sha256sum | trunc 16 }}
+{{- end -}}
+
+{{/* Of every container but the agent's. */}}
+{{- define "halfcard.weak" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{/* The status listener: it needs no certificate. */}}
+{{- define "halfcard.status" -}}
+startupProbe: # until the API server has answered for the first time; in a large cluster that takes a while
+  httpGet: {path: /healthz, port: metrics}
+  periodSeconds: 1
+  failureThreshold: 120
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics}
+  periodSeconds: 2
+  timeoutSeconds: 2
+livenessProbe: # only a process that hangs for a minute is ended: a busy one would only be busier after a restart
+  httpGet: {path: /healthz, port: metrics}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end -}}
+
+{{/* What the pods of a Deployment have in common: a list of the chart's root, the component's values and its name. */}}
+{{- define "halfcard.pod" -}}
+{{- $root := index . 0 }}{{ $values := index . 1 }}{{ $name := index . 2 -}}
+serviceAccountName: {{ $name }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532 # keys in Secrets are readable by their group alone
+  seccompProfile: {type: RuntimeDefault}
+{{- if gt (int $values.replicas) 1 }}
+topologySpreadConstraints: # replicas on one node go with it
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector: {matchLabels: {app.kubernetes.io/name: {{ $name }}}}
+{{- end }}
+{{- end -}}
+
+{{/* At most one replica at a time may be drained away. */}}
+{{- define "halfcard.disruption" -}}
+{{- $values := index . 0 }}{{ $name := index . 1 -}}
+{{- if gt (int $values.replicas) 1 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $name }}
+  namespace: halfcard-system
+  labels: {{- include "halfcard.labels" $name | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow # what does not work needs no protection
+  selector: {matchLabels: {app.kubernetes.io/name: {{ $name }}}}
+{{- end }}
+{{- end -}}
+
+{{/* A Secret with a certificate. Its keys are named, so that a pod waits until they are there. */}}
+{{- define "halfcard.tlsVolume" -}}
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+    items:
+      - {key: tls.crt, path: tls.crt}
+      - {key: tls.key, path: tls.key}
+      - {key: ca.crt, path: ca.crt}
+{{- end -}}

@@ -1,0 +1,25 @@
+"""Which files are made, and how; later ones from those before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from .registration_template import template
+from .rendered import manifests
+from .values_schema import with_settings
+
+CHART: Final = Path(__file__).parent / "halfcard"
+SCHEMA: Final = CHART / "values.schema.json"
+REGISTRATION: Final = CHART / "templates" / "webhooks.yaml"
+MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
+
+
+def made(helm: str) -> Mapping[Path, Callable[[], str]]:
+    return {
+        REGISTRATION: template,
+        SCHEMA: lambda: with_settings(SCHEMA.read_text()),
+        MANIFESTS: partial(manifests, helm, CHART),
+    }

@@ -1,0 +1,77 @@
+"""Halfcard's chart in a cluster, by the real helm and in the words of docs/install.md, and the image on a node."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from deploy.image.__main__ import main as build
+from halfcard import names
+
+from .binaries import program_path
+from .client import Done, run
+from .cluster import Cluster
+from .containerd import SNAPSHOTTER, SOCKET
+from .errors import CannotStartError
+from .node import Node
+
+_ROOT: Final = Path(__file__).parents[2]
+_PATIENTLY: Final = "--timeout=100s"
+
+
+def load_image(node: Node) -> None:
+    """Halfcard's own, built of the checkout; what it stands on is built once."""
+    archive = node.folder / "halfcard.tar"
+    assert build([str(archive)]) == 0
+    client = (str(program_path("ctr")), f"--address={SOCKET}", "--namespace=k8s.io")
+    done = node.run(*client, "images", "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
+    archive.unlink()
+    if done.code:
+        raise CannotStartError(f"containerd does not take Halfcard's image: {done.stderr}")
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    cluster: Cluster
+
+    def __call__(self, *arguments: str) -> Done:
+        access = f"--kubeconfig={self.cluster.admin.kubeconfig}"
+        return run(str(program_path("helm")), *arguments, access, home=self.cluster.folder)
+
+    def must(self, *arguments: str) -> str:
+        done = self(*arguments)
+        assert done.code == 0, f"{done.stderr}\n{self._pods()}"
+        return done.stdout
+
+    def install(self, values: Mapping[str, Any]) -> None:
+        """Returns when all pods are ready."""
+        self.must(*documented("install"), *self._values(values), _PATIENTLY)
+
+    def upgrade(self, values: Mapping[str, Any]) -> None:
+        self.must(*documented("upgrade"), *self._values(values), _PATIENTLY)
+
+    def rollback(self) -> None:
+        """To what was before the last upgrade."""
+        self.must(*documented("rollback"), _PATIENTLY)
+
+    def uninstall(self) -> None:
+        """Returns when its objects are gone."""
+        self.must(*documented("uninstall"), _PATIENTLY)
+
+    def _values(self, values: Mapping[str, Any]) -> tuple[str, str]:
+        file: Path = self.cluster.folder / "values.json"
+        file.write_text(json.dumps(values))
+        return "--values", str(file)
+
+    def _pods(self) -> str:
+        return self.cluster.kubectl("describe", "pods", f"--namespace={names.NAMESPACE}").stdout
+
+
+def documented(verb: str) -> list[str]:
+    """The command as the page has it, from anywhere."""
+    (words,) = re.findall(rf"^helm ({verb} .+)$", (_ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    return [str(_ROOT / word) if "/" in word else word for word in words.split()]

@@ -1,0 +1,209 @@
+"""The chart by the real helm: what it renders, what it refuses, and that a real API server takes all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from admission.registration import configurations
+from admission.settings import policy_of
+from deploy.chart.made import CHART, MANIFESTS
+from deploy.chart.rendered import manifests
+from halfcard import names
+from settings.installation import read_settings
+
+from .binaries import program_path
+from .client import Done, run
+from .cluster import Cluster
+
+_PAGE: Final = Path(__file__).parents[2] / "docs" / "install.md"
+
+
+def helm(*arguments: str, values: Mapping[str, Any] | None = None, folder: Path = CHART) -> Done:
+    given = ("--values=-",) if values is not None else ()
+    return run(str(program_path("helm")), *arguments, *given, home=folder, stdin=json.dumps(values or {}))
+
+
+def template(values: Mapping[str, Any] | None = None, namespace: str = names.NAMESPACE) -> Done:
+    return helm("template", "halfcard", str(CHART), f"--namespace={namespace}", values=values or {})
+
+
+def objects(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    done = template(values)
+    assert done.code == 0, done.stderr
+    return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+
+def of_kind(values: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [item for item in objects(values) if item["kind"] == kind]
+
+
+def test_helm_finds_nothing_to_complain_about() -> None:
+    done = helm("lint", "--strict", str(CHART), f"--namespace={names.NAMESPACE}")
+    assert done.code == 0, done.stdout
+    assert re.findall(r"\[(?:WARNING|ERROR)\].*", done.stdout) == []
+
+
+def test_the_manifests_are_what_helm_renders() -> None:
+    assert manifests(str(program_path("helm")), CHART) == MANIFESTS.read_text(), (
+        "run `python -m deploy.chart --helm FILE`"
+    )
+
+
+def test_another_namespace_is_refused_with_what_to_type() -> None:
+    done = template(namespace="gpu")
+    assert done.code == 1
+    assert "not in gpu: add --namespace halfcard-system --create-namespace" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"admision": {"replicas": 3}}, "admision"),
+        ({"admission": {"replicas": 0}}, "/admission/replicas"),
+        ({"webhooks": {"failurePolicy": "Maybe"}}, "/webhooks/failurePolicy"),
+        ({"settings": {"dialect": ["tencent"]}}, "dialect"),
+        ({"settings": {"templates": "never"}}, "/settings/templates"),
+        ({"image": {"digest": "latest"}}, "/image/digest"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_mistake_among_the_values_is_named(values: Mapping[str, Any], said: str) -> None:
+    done = template(values)
+    assert done.code == 1
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"exempt_namespaces": ["gpu-operator", "a"]},
+        {"dialects": ["tencent", "hami"]},
+        {"vcuda_prefixes": [{"prefix": "gpu.example.com"}, {"prefix": "aaa.example.com", "memory_alone": True}]},
+        {"dialects": ["nvidia"], "vcuda_prefixes": [{"prefix": "x.y"}], "exempt_namespaces": ["kube-system"]},
+    ],
+    ids=lambda settings: ",".join(settings) or "defaults",
+)
+@pytest.mark.parametrize("fails", ["Fail", "Ignore"])
+def test_the_webhooks_are_registered_as_the_code_would(settings: Mapping[str, Any], fails: str) -> None:
+    policy = policy_of(read_settings(settings))
+    wanted = configurations(policy.dialects, exempt=policy.exempt_namespaces)
+    text = json.dumps(wanted).replace('"failurePolicy": "Fail"', f'"failurePolicy": "{fails}"')
+    values = {"settings": settings, "webhooks": {"failurePolicy": fails}}
+    found = [item for item in objects(values) if item["kind"].endswith("WebhookConfiguration")]
+    assert sorted(found, key=_kind) == sorted(json.loads(text), key=_kind)
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return str(item["kind"])
+
+
+def test_the_processes_read_the_settings_that_were_given_and_new_settings_are_new_pods() -> None:
+    settings = {"packing": "spread", "node_resources": [names.VCUDA_CORE, names.VCUDA_MEMORY]}
+    (written,) = of_kind({"settings": settings}, "ConfigMap")
+    assert read_settings(yaml.safe_load(written["data"]["settings.yaml"])) == read_settings(settings)
+    assert _marks({"settings": settings}).isdisjoint(_marks({}))
+    assert len(_marks({})) == 1
+
+
+def _marks(values: Mapping[str, Any]) -> set[str]:
+    makers = [item for item in objects(values) if item["kind"] in ("Deployment", "DaemonSet")]
+    return {item["spec"]["template"]["metadata"]["annotations"]["halfcard.dev/settings"] for item in makers}
+
+
+def test_a_setting_that_takes_a_further_right_brings_it() -> None:
+    assert "halfcard-extender-evicts" not in _roles({})
+    assert "halfcard-extender-evicts" in _roles({"settings": {"evict_for_cards": True}})
+    slices = [
+        (role["metadata"]["namespace"], role["rules"][0]["resourceNames"])
+        for role in of_kind({"settings": {"time_slicing": {"config": "gpu-operator/slices"}}}, "Role")
+        if role["metadata"]["name"] == "halfcard-agent-slices"
+    ]
+    assert slices == [("gpu-operator", ["slices"])]
+
+
+def _roles(values: Mapping[str, Any]) -> set[str]:
+    return {item["metadata"]["name"] for item in of_kind(values, "ClusterRole")}
+
+
+def test_an_image_is_named_by_tag_or_by_digest() -> None:
+    digest = f"sha256:{'0' * 64}"
+    assert _images({"image": {"repository": "r.example/h", "tag": "1"}}) == {"r.example/h:1"}
+    assert _images({"image": {"repository": "r.example/h", "digest": digest}}) == {f"r.example/h@{digest}"}
+
+
+def _images(values: Mapping[str, Any]) -> set[str]:
+    makers = [item for item in objects(values) if item["kind"] in ("Deployment", "DaemonSet")]
+    return {each["image"] for item in makers for each in item["spec"]["template"]["spec"]["containers"]}
+
+
+def test_with_cert_manager_nothing_of_ours_makes_certificates_and_every_pod_finds_its_own() -> None:
+    made = objects({"certificates": {"from": "cert-manager"}})
+    assert [
+        item["metadata"]["name"] for item in made if item["kind"] == "Secret" or "certs" in str(item["metadata"])
+    ] == []
+    secrets = {item["spec"]["secretName"] for item in made if item["kind"] == "Certificate"}
+    mounted = {
+        volume["secret"]["secretName"]
+        for item in made
+        if item["kind"] == "Deployment"
+        for volume in item["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
+    }
+    assert mounted | {names.SCHEDULER_TLS} <= secrets
+    injected = [item["metadata"]["annotations"] for item in made if item["kind"].endswith("WebhookConfiguration")]
+    certificates = {f"{names.NAMESPACE}/{item['metadata']['name']}" for item in made if item["kind"] == "Certificate"}
+    assert len(injected) == 2
+    assert {each["cert-manager.io/inject-ca-from"] for each in injected} <= certificates
+
+
+def test_metrics_are_read_from_every_pod_where_that_is_asked_for() -> None:
+    values = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}}
+    made = {(item["kind"], item["metadata"]["name"]): item for item in objects(values)}
+    service = made["Service", "halfcard-metrics"]
+    pods = [item["spec"]["template"] for item in made.values() if item["kind"] in ("Deployment", "DaemonSet")]
+    assert len(pods) == 5
+    for pod in pods:
+        assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        assert "metrics" in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+    monitor = made["ServiceMonitor", "halfcard"]["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [each["port"] for each in monitor["endpoints"]] == [each["name"] for each in service["spec"]["ports"]]
+    assert made["PrometheusRule", "halfcard"]["spec"]["groups"]
+    assert json.loads(made["ConfigMap", "halfcard-dashboard"]["data"]["halfcard.json"])["uid"] == "halfcard"
+
+
+@pytest.fixture
+def halfcards_namespace(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.create_namespace(names.NAMESPACE)
+    yield cluster
+    cluster.kubectl("delete", "namespace", names.NAMESPACE)
+
+
+def test_an_api_server_takes_the_manifests_without_a_warning(halfcards_namespace: Cluster) -> None:
+    done = halfcards_namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(MANIFESTS))
+    assert (done.code, [line for line in done.stderr.splitlines() if "last-applied" not in line]) == (0, [])
+
+
+def test_kustomize_changes_what_the_page_says(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "deploy").symlink_to(MANIFESTS.parent)
+    (tmp_path / "own").mkdir()
+    (said,) = re.findall(r"^```text kustomization\n(.*?)^```$", _PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "own" / "kustomization.yaml").write_text(said)
+    done = cluster.kubectl("kustomize", str(tmp_path / "own"))
+    assert done.code == 0, done.stderr
+    assert _named(done.stdout, ["Deployment", "DaemonSet"]) == _named(
+        MANIFESTS.read_text(), ["Deployment", "DaemonSet"]
+    )
+    assert set(re.findall(r"image: (\S+?):", done.stdout)) == {"registry.example/halfcard"}
+
+
+def _named(text: str, kinds: Sequence[str]) -> set[str]:
+    return {item["metadata"]["name"] for item in yaml.safe_load_all(text) if item["kind"] in kinds}
