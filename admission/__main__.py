@@ -47,15 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
     settings = settings_from(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-    policy = policy_of(settings)
+    policy, source = policy_of(settings), ApiSource(access, settings.dealings())
     return Webhook(
         policy,
-        ApiSource(access, settings.dealings()),
+        source,
         ReloadingContext(TlsFiles(arguments.tls_dir / "tls.crt", arguments.tls_dir / "tls.key")),
         Addresses(arguments.admission, arguments.status),
         Stopping(grace_s=arguments.grace),
         log,
-        Budgets.of(access, arguments.namespace, policy, log),
+        Budgets.of(access, arguments.namespace, policy, source.view, log),
     )
 
 

@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from halfcard.asks import read_pod
 from halfcard.budgets import Budget
 from halfcard.charges import charge
-from halfcard.ledger import MOST_OPEN, MOST_OPEN_OF_ONE, Entry
-from halfcard.placing.demand import needs_of
+from halfcard.cluster import ClusterView
+from halfcard.ledger import Amounts, Entry
+from halfcard.placing.demand import Need, needs_of
 from halfcard.pods import Metadata, Pod
+from halfcard.wanted import read_wanted
 from kube.budget_source import BudgetSource
+from kube.desks import Desks
+from kube.ledger_desk import LedgerDesk
 from kube.ledgers import Ledgers, Seen
 
-from .ledger_desk import LedgerDesk
+from .places import Places
 from .policy import Policy
 
 _NAMELESS = Metadata()
 
 
 class Wanted(NamedTuple):
-    """What one budget counts of the pod."""
+    """What one budget counts of the pod.
+
+    Attributes:
+        somewhere: what it counts besides, at each place that the pod may go to; empty where that is all the same to it.
+    """
 
     budget: Budget
     desk: LedgerDesk
     entry: Entry
+    somewhere: Sequence[Amounts] = ()
 
 
 class BudgetDesks:
     """Made on the event loop."""
 
-    def __init__(self, source: BudgetSource, ledgers: Ledgers, policy: Policy) -> None:
+    def __init__(
+        self, source: BudgetSource, ledgers: Ledgers, policy: Policy, cluster: Callable[[], ClusterView]
+    ) -> None:
         self._source = source
-        self._ledgers = ledgers
+        self._places = Places(cluster)
         self._policy = policy
-        self._desks: dict[str, LedgerDesk] = {}
+        self._desks = Desks(ledgers, time.monotonic)
 
     @property
     def ready(self) -> bool:
@@ -44,28 +56,29 @@ class BudgetDesks:
 
     def saw(self, name: str, seen: Seen | None) -> None:
         """A ledger that has changed."""
-        desk = self._desks.get(name)
-        if desk is not None:
-            desk.saw(seen)
+        self._desks.saw(name, seen)
 
     def concern(self, namespace: str) -> bool:
         return namespace not in self._policy.exempt_namespaces and bool(self._source.of(namespace))
 
     def wanted(self, pod: Pod, namespace: str) -> list[Wanted]:
         """In the order in which the ledgers are written."""
-        asked = charge(needs_of(read_pod(pod, self._policy.dialects))[1])
+        needs = needs_of(read_pod(pod, self._policy.dialects))[1]
+        asked = charge(needs)
         if not asked:
             return []
         title = (pod.metadata or _NAMELESS).title
         return [
-            Wanted(budget, self._desk(budget), Entry(namespace, title, budget.cost(asked, pod.labels)))
+            Wanted(
+                budget,
+                self._desks.of(budget),
+                Entry(namespace, title, budget.cost(asked, pod.labels)),
+                self._costs_at(budget, pod, needs),
+            )
             for budget in self._source.of(namespace)
         ]
 
-    def _desk(self, budget: Budget) -> LedgerDesk:
-        desk = self._desks.get(budget.ledger)
-        if desk is None:
-            most_of_one = MOST_OPEN if budget.namespace else MOST_OPEN_OF_ONE
-            desk = LedgerDesk(self._ledgers, budget.ledger, time.monotonic, most_of_one)
-            self._desks[budget.ledger] = desk
-        return desk
+    def _costs_at(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
+        if not budget.asks_where:
+            return []
+        return [budget.cost_at(place) for place in self._places.of(needs, read_wanted(pod.annotations))]

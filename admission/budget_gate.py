@@ -13,12 +13,12 @@ import msgspec
 from halfcard import names
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
-from halfcard.ledger import Busy, Full
+from halfcard.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.stored import StoredPod
+from kube.ledger_desk import LedgerDesk
 
 from .budget_desks import BudgetDesks, Wanted
-from .ledger_desk import LedgerDesk
 from .review import NoRoom, Verdict
 from .wire import Malformed, Request
 
@@ -48,6 +48,8 @@ class BudgetGate:
         pod = _stored(request)
         runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
         wanted = [] if runs_already else self._desks.wanted(pod, namespace)
+        if pod.waits_for_quota:
+            return verdict._replace(no_room=_never(wanted))
         if request.dry_run:
             return verdict._replace(no_room=await _ask(wanted))
         why = await _reserve(wanted, pod.meta.uid)
@@ -67,6 +69,7 @@ async def _reserve(wanted: Sequence[Wanted], uid: str) -> NoRoom | None:
     own: list[LedgerDesk] = []
     for at, each in enumerate(wanted):
         try:
+            await _check_somewhere(each)
             if await each.desk.promise(uid, each.entry, each.budget.uid):
                 own.append(each.desk)
         except Full as full:
@@ -82,12 +85,42 @@ async def _ask(wanted: Sequence[Wanted]) -> NoRoom | None:
     """What would be answered; nobody is promised anything."""
     for at, each in enumerate(wanted):
         try:
+            await _check_somewhere(each)
             await each.desk.would_promise(each.entry, each.budget.uid)
         except Full as full:
             return _full([(each, full), *_also_short(wanted[at + 1 :])])
         except Busy as busy:
             return _busy(each, busy)
     return None
+
+
+def _never(wanted: Sequence[Wanted]) -> NoRoom | None:
+    """Nothing is promised to who waits, and nobody waits for what will never be there."""
+    empty = [(each, shortages(Ledger(each.budget.hard), each.entry.cost)) for each in wanted]
+    refused = [(each, Full(short)) for each, short in empty if short]
+    return _full(refused) if refused else None
+
+
+async def _check_somewhere(wanted: Wanted) -> None:
+    """Nothing is promised of a place before the pod goes there; one that can go nowhere need not wait for that.
+
+    Raises Full where there is too little left everywhere, and Busy where nobody can say.
+    """
+    ledger = wanted.desk.known()
+    if not wanted.somewhere or (ledger is not None and not _nowhere(ledger, wanted.somewhere)):
+        return
+    if short := _nowhere(await wanted.desk.now(), wanted.somewhere):
+        raise Full(short)
+
+
+def _nowhere(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
+    """Of the place where the least is missing, rather one where something is allowed; empty where one has room."""
+    short = [shortages(ledger, cost) for cost in costs]
+    return min(short, key=_distance, default=())
+
+
+def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
+    return any(each.hard == 0 for each in short), sum(each.missing for each in short)
 
 
 def _take_back(desks: Sequence[LedgerDesk], uid: str) -> None:

@@ -9,10 +9,11 @@ import msgspec
 
 from halfcard import names
 from halfcard.cluster import ClusterView
+from halfcard.native_quotas import ResourceQuota
 from halfcard.pods import Pod
 
 from .policy import Policy
-from .quotas import Quota, mutate_quota
+from .quotas import mutate_quota
 from .review import ALLOWED, Verdict, mutate_pod, validate_pod
 from .subject import Circumstances, Stage
 from .wire import Malformed, Request, Review
@@ -88,8 +89,8 @@ def _validate_workloads(request: Request, policy: Policy, cluster: ClusterView) 
 def _mutate_quotas(request: Request, policy: Policy, _cluster: ClusterView) -> Verdict:
     if request.kind.kind != "ResourceQuota" or request.sub_resource:
         return ALLOWED
-    old = msgspec.convert(request.old_object, Quota) if request.old_object is not None else None
-    return mutate_quota(msgspec.convert(request.object, Quota), policy, old=old)
+    old = msgspec.convert(request.old_object, ResourceQuota) if request.old_object is not None else None
+    return mutate_quota(msgspec.convert(request.object, ResourceQuota), policy, old=old)
 
 
 DECISIONS: Final[Mapping[str, Decision]] = {

@@ -7,15 +7,18 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from halfcard.cluster import ClusterView
 from kube.access import Access
 from kube.budget_source import BudgetSource
 from kube.calls import ApiCalls
+from kube.following import Following
 from kube.ledgers import FollowedLedgers, Ledgers
+from kube.native_quotas import NativeQuotas
 from kube.source import ClusterSource
 from serving.address import Address
 from serving.health import health_app
@@ -29,8 +32,11 @@ from .app import admission_app
 from .budget_desks import BudgetDesks
 from .budget_gate import BudgetGate
 from .budget_hints import BudgetHints
+from .budget_queue import BudgetQueue
 from .endpoint import Gate
+from .live_quotas import CONNECTIONS, LiveQuotas
 from .metrics import Metrics
+from .native_gate import NativeGate, in_turn
 from .policy import Policy
 from .refusals import Refusals
 
@@ -46,32 +52,46 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """GpuQuotas, and the ledgers in which what they promise is written."""
+    """GpuQuotas, and the ledgers in which what they promise is written; ResourceQuotas, which others enforce."""
 
     source: BudgetSource
     desks: BudgetDesks
     followed: FollowedLedgers
     refusals: Refusals
+    native_source: NativeQuotas
+    native: NativeGate
 
     @classmethod
-    def of(cls, access: Access, namespace: str, policy: Policy, log: Log) -> Budgets:
+    def of(
+        cls, access: Access, namespace: str, policy: Policy, cluster: Callable[[], ClusterView], log: Log
+    ) -> Budgets:
         calls, source = ApiCalls(access), BudgetSource(access)
         refusals = Refusals(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
-        desks = BudgetDesks(source, Ledgers(calls, namespace), policy)
-        return cls(source, desks, FollowedLedgers(access, namespace, desks.saw), refusals)
+        desks = BudgetDesks(source, Ledgers(calls, namespace), policy, cluster)
+        followed = FollowedLedgers(access, namespace, desks.saw)
+        native = NativeQuotas(access, policy.dialects.resources)
+        gate = NativeGate(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy)
+        return cls(source, desks, followed, refusals, native, gate)
 
     def gates(self) -> Mapping[str, Gate]:
+        """Native quota first: for a pod that it refuses nothing has to be promised and taken back."""
+        promised = BudgetGate(self.desks, self.refusals.refused)
         return {
-            names.VALIDATE_PODS_PATH: BudgetGate(self.desks, self.refusals.refused),
+            names.MUTATE_PODS_PATH: BudgetQueue(self.desks),
+            names.VALIDATE_PODS_PATH: in_turn(self.native, promised),
             names.VALIDATE_WORKLOADS_PATH: BudgetHints(self.desks),
         }
 
     def jobs(self) -> list[Job]:
-        return [*self.source.jobs(), self.followed.following.run(), self.refusals.run()]
+        followed = [each.run() for each in self._following()]
+        return [*self.source.jobs(), *followed, self.refusals.run()]
 
     def problems(self) -> tuple[str, ...]:
-        trouble = self.followed.following.trouble
-        return (*self.source.problems(), *((trouble,) if trouble else ()))
+        troubles = (each.trouble for each in self._following())
+        return (*self.source.problems(), *filter(None, troubles))
+
+    def _following(self) -> Sequence[Following[Any]]:
+        return self.followed.following, self.native_source.following
 
 
 @dataclass(frozen=True, slots=True)

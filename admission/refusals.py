@@ -78,7 +78,7 @@ class Refusals:
     async def _write(self, told: _Told) -> None:
         when, count = moment(self._now()), told.count
         told.since = told.since or when
-        collection = f"/api/v1/namespaces/{told.budget.namespace or NOWHERE}/events"
+        collection = f"/api/v1/namespaces/{told.budget.reference.get('namespace', NOWHERE)}/events"
         news = {"count": count, "lastTimestamp": when, "message": printable(told.message, MOST_CHARS)}
         answer = await self._calls.patch(f"{collection}/{self._name(told.budget)}", msgspec.json.encode(news))
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -91,12 +91,9 @@ class Refusals:
         return f"{budget.name}.{hashlib.sha256(f'{budget.uid}{self._instance}'.encode()).hexdigest()[:16]}"
 
     def _event(self, told: _Told, news: Mapping[str, Any]) -> bytes:
-        budget = told.budget
-        placed = {"namespace": budget.namespace} if budget.namespace else {}
-        version = names.QUOTA_API.removeprefix("/apis/")
         return event(
-            {"apiVersion": version, "kind": budget.kind, "name": budget.name, **placed, "uid": budget.uid},
-            {"name": self._name(budget)},
+            told.budget.reference,
+            {"name": self._name(told.budget)},
             {"component": names.ADMISSION_SERVICE, "host": self._instance},
             {"reason": "QuotaExceeded", "firstTimestamp": told.since, **news},
         )

@@ -33,6 +33,7 @@ RULES: Final[tuple[Rule, ...]] = (
     rules.policy_is_known,
     rules.node_is_not_chosen,
     rules.scheduler_is_served,
+    rules.gate_is_not_opened,
     escapes.records_are_not_forged,
     escapes.environment,
     escapes.no_device_lists,

@@ -16,6 +16,7 @@ from halfcard.problems import (
     MEMORY_TOO_LARGE,
     NODE_NAME,
     POLICY,
+    QUOTA_GATE,
     SCHEDULER,
     SLOTS,
     UNREPAIRED,
@@ -117,3 +118,11 @@ def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
     spec, served = subject.pod.spec, subject.around.policy.schedulers
     if subject.claims and spec is not None and spec.scheduler_name and spec.scheduler_name not in served:
         yield SCHEDULER.broken("spec.schedulerName", spec.scheduler_name, f"use {' or '.join(sorted(served))}")
+
+
+def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
+    """Who may change a pod may open its gates; ours is opened when its part of every quota is promised."""
+    if subject.old is None or subject.around.user == names.QUOTA_SERVICE_ACCOUNT:
+        return
+    if subject.old.waits_for_quota and not subject.pod.waits_for_quota:
+        yield QUOTA_GATE.broken("spec.schedulingGates", "it removed", f"keep {names.QUOTA_GATE}")

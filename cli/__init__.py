@@ -1,1 +1,1 @@
-"""What a person types: `halfcard review|inspect|explain|top|simulate|serve|webhooks|demo|dev`."""
+"""What a person types: `halfcard review|inspect|explain|top|doctor|simulate|serve|webhooks|demo|dev`."""

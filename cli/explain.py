@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from extender.explanation import Explanation, Standing, explanation
+from extender.limits import UNLIMITED, Counted, Limits
 from extender.prospects import CardView, Departure, NodeView, Prospects
 from extender.whereabouts import CardHeld, Whereabouts
+from halfcard import names
 from halfcard.columns import columns
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.uses import Mode
+from halfcard.stored import StoredPod
+from kube.access import Access, AccessError
+from kube.calls import ApiCalls, NoAnswerError
 
-from .cluster_state import Cluster, NoClusterError, read_cluster
+from .cluster_state import Cluster, NoClusterError, find_access, read_cluster
 from .cluster_state import add_arguments as add_source
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .gpu_quotas import Told, concerning
 from .inspect import share, warn
 from .terminal import Colour, Screen
 
@@ -40,11 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         cluster = read_cluster(arguments)
-        pod = _pod(cluster, arguments.pod)
-    except NoClusterError as error:
+        stored = _stored(cluster, arguments.pod)
+        pod = read_facts(stored, cluster.state.dialects)
+        limits = _limits(arguments, pod)
+    except (AccessError, NoClusterError, NoAnswerError) as error:
         print(f"halfcard explain: {error}", file=sys.stderr)
         return EXIT_USAGE
-    found = explanation(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy))
+    explained = explanation(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy), limits)
+    found = replace(explained, gates=stored.gates)
     if arguments.output == "json":
         print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
     else:
@@ -53,14 +64,32 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_REFUSED if found.has_nowhere_to_go else EXIT_OK
 
 
-def _pod(cluster: Cluster, written: str) -> Facts:
+def _limits(arguments: argparse.Namespace, pod: Facts) -> Limits:
+    """What quotas leave a pending pod on which models and in which pools; a dump says nothing of that."""
+    if arguments.state is not None or pod.node:
+        return UNLIMITED
+    told = asyncio.run(_told(find_access(arguments), pod.namespace))
+    return Limits(pod.demand.needs, [Counted(each.budget, each.ledger) for each in told if each.budget.asks_where])
+
+
+async def _told(access: Access, namespace: str) -> list[Told]:
+    calls = ApiCalls(access)
+    try:
+        return (await concerning(calls, namespace))[0]
+    except NoClusterError:
+        return []  # the kinds are not installed, or are not shown to whoever asks
+    finally:
+        calls.close()
+
+
+def _stored(cluster: Cluster, written: str) -> StoredPod:
     namespace, _, name = written.removeprefix("pod/").rpartition("/")
     if "/" in namespace or not name:
         raise NoClusterError(f'got "{written}"; a pod is written pod/NAMESPACE/NAME')
     pod = cluster.pods.get(f"{namespace or 'default'}/{name}")
     if pod is None:
         raise NoClusterError(f"pod {namespace or 'default'}/{name} is not there; check its namespace and its name")
-    return read_facts(pod, cluster.state.dialects)
+    return pod
 
 
 def _concerns(doubt: str, found: Explanation) -> bool:
@@ -79,8 +108,15 @@ def _print(screen: Screen, found: Explanation) -> None:
         screen.wrapped(f"it wants {found.wants}", indent="  ", hanging="  ")
     if found.trouble:
         screen.wrapped(found.trouble, indent="", hanging="  ", colour=Colour.RED)
+    if names.QUOTA_GATE in found.gates:
+        screen.wrapped(_behind_gate(found), indent="", hanging="  ", colour=Colour.YELLOW)
     if found.prospects is not None:
         _print_prospects(screen, found.prospects)
+
+
+def _behind_gate(found: Explanation) -> str:
+    namespace = found.pod.partition("/")[0]
+    return f"It waits for room in its quotas, behind the gate {names.QUOTA_GATE}: halfcard quota explain {namespace}"
 
 
 def _headline(found: Explanation) -> str:
@@ -133,9 +169,9 @@ def _print_reasons(screen: Screen, refusing: Sequence[NodeView]) -> None:
     for node in refusing:
         grouped.setdefault(node.reason, []).append(node.name)
     ordered = sorted(grouped.items(), key=lambda item: -len(item[1]))
-    for reason, names in ordered[:_MOST_REASONS]:
-        shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-        screen.wrapped(f"{_counted(len(names), 'node')}: {reason} ({shown})", indent="  ", hanging="  ")
+    for reason, nodes in ordered[:_MOST_REASONS]:
+        shown = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
+        screen.wrapped(f"{_counted(len(nodes), 'node')}: {reason} ({shown})", indent="  ", hanging="  ")
 
 
 def _print_nearest(screen: Screen, prospects: Prospects) -> None:

@@ -9,11 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from admission.policy import Policy
-from admission.quotas import Quota, mutate_quota
+from admission.quotas import mutate_quota
 from admission.review import ALLOWED, Verdict, mutate_pod, validate_pod
 from admission.subject import Circumstances, Stage
 from admission.workloads import TEMPLATES, mutate_workload, validate_workload
 from halfcard.cluster import ClusterView
+from halfcard.native_quotas import ResourceQuota
 from halfcard.patches import Change, Pointer, apply, field_path, value_at
 from halfcard.pods import Pod
 from halfcard.problems import MALFORMED, Problem
@@ -48,7 +49,7 @@ class Judge:
         if namespace in self.policy.exempt_namespaces:
             return ALLOWED
         if kind == "ResourceQuota":
-            return mutate_quota(msgspec.convert(obj, Quota), self.policy)
+            return mutate_quota(msgspec.convert(obj, ResourceQuota), self.policy)
         if kind == "Pod":
             return self._pod(obj, namespace)
         return self._workload(kind, obj, namespace) if kind in TEMPLATES else ALLOWED

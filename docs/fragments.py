@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from itertools import pairwise
-from types import ModuleType
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -18,10 +14,15 @@ from admission import wire as admission_wire
 from admission.policy import Policy
 from admission.registration import configurations
 from admission.review import ALLOWED
-from certs import keeper, plan
+from certs import flaws, keeper, rules, tending
+from certs import metrics as certs_metrics
+from certs.chains import chains
+from certs.upkeep import Looked, Seen, places
+from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
 from deviceplugin import usage_metrics
 from docs.container import container
+from docs.sentences import sentences
 from extender import forwarding
 from extender import metrics as extender_metrics
 from extender import wire as extender_wire
@@ -33,6 +34,7 @@ from halfcard.quantity import Quantity
 from kube import folder
 from kube.candidacy import Rules
 from quota import metrics as quota_metrics
+from quota.native_metrics import watch_native
 from serving import tls
 from serving.limits import Limits
 from serving.listener import Stopping
@@ -162,7 +164,7 @@ def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
 
 def settings_reference() -> str:
     """The settings model: its fields, defaults, and the sentence below each field."""
-    meanings = _sentences(installation, "Settings")
+    meanings = sentences(installation, "Settings")
     rows = (
         (code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(installation.Settings)
     )
@@ -192,17 +194,6 @@ def _default(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(str, value))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _sentences(module: ModuleType, name: str) -> dict[str, str]:
-    """The docstring below each field of a class."""
-    tree = ast.parse(inspect.getsource(module))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    found: dict[str, str] = {}
-    for field, below in pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            found[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
-    return found
 
 
 # --- escapes ---------------------------------------------------------------------------------------------------------
@@ -240,7 +231,7 @@ def records() -> str:
 
 def metrics() -> str:
     """Every metric of the registries, with the labels that it really has."""
-    registries = (_of_admission(), _of_extender(), _of_agent(), _of_quota())
+    registries = (_of_admission(), _of_extender(), _of_agent(), _of_quota(), _of_certs())
     found = {_exposed(each): each for registry in registries for each in registry.collect()}
     counted = [(code(name), each.type, _labels(each), each.documentation) for name, each in found.items()]
     gauges = usage_metrics.FAMILIES
@@ -277,6 +268,16 @@ def _of_agent() -> CollectorRegistry:
 def _of_quota() -> CollectorRegistry:
     registry = CollectorRegistry()
     quota_metrics.watch(registry, leading=lambda: 1, keepers=tuple)
+    watch_native(registry, uncounted=lambda: 0, drifted=lambda: 0)
+    return registry
+
+
+def _of_certs() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    (chain, _) = chains(names.NAMESPACE)
+    counted = certs_metrics.Metrics(registry)
+    counted.looked(Looked(Seen(chain, dict.fromkeys(places(chain))), None), datetime.now(UTC))
+    counted.changed(chain.authority)
     return registry
 
 
@@ -329,11 +330,18 @@ def _seconds(seconds: float) -> str:
 
 def lifetimes() -> str:
     rows = (
-        ("CA lives", _days(plan.AUTHORITY_LIFE)),
-        ("certificate lives", _days(plan.LEAF_LIFE)),
+        ("CA lives", _days(rules.AUTHORITY_LIFE)),
+        ("certificate lives", _days(rules.LEAF_LIFE)),
         ("renewed after", "two thirds of its life"),
-        ("both valid from", f"{_hours(plan.BACKDATED)} before they were made"),
-        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(plan.RETIREMENT)),
+        ("CA of the extender lives", f"{_days(rules.LASTING_LIFE)}, and is replaced when somebody asks"),
+        ("both valid from", f"{_hours(flaws.BACKDATED)} before they were made"),
+        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(rules.RETIREMENT)),
+        (
+            "in a cluster certificates follow a new CA, once every `caBundle` has it, after",
+            _minutes(rules.KNOWN_AFTER),
+        ),
+        ("the extender's, and one in a folder, at the latest", f"{_days(rules.LAST_CALL)} before its end"),
+        ("`python -m certs keep` looks whether something is due every", _seconds(tending.EVERY_S)),
         ("`halfcard serve` looks whether something is due every", _seconds(keeper.EVERY_S)),
         ("a server looks whether its files have changed every", _seconds(tls.POLL_S)),
         ("the state folder is looked at every", _seconds(folder.POLL_SECONDS)),
@@ -345,8 +353,18 @@ def _days(span: timedelta) -> str:
     return f"{span.days} days"
 
 
+def _minutes(span: timedelta) -> str:
+    return f"{span.total_seconds() / 60:g} min"
+
+
 def _hours(span: timedelta) -> str:
     return f"{span.total_seconds() / 3600:g} h"
+
+
+def checks() -> str:
+    """Every check of the doctor."""
+    rows = ((code(check.name), check.severity, check.rule, check.why) for check in CHECKS)
+    return table(("check", "severity", "what should be", "why"), rows)
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
@@ -362,5 +380,6 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "limits": limits,
     "lease": lease,
     "lifetimes": lifetimes,
+    "checks": checks,
     "container": container,
 }

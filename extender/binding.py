@@ -17,14 +17,18 @@ from typing import Final
 import msgspec
 
 from halfcard import names
+from halfcard.places import place_of
+from halfcard.placing.demand import Demand
 from halfcard.placing.facts import Facts
-from halfcard.placing.layouts import best
+from halfcard.placing.layouts import Layout, best
 from halfcard.placing.records import Placed, write
 from halfcard.placing.refusals import Why, text, why_not
 from halfcard.problems import printable
 from halfcard.stored import StoredPod
 from kube.calls import Answer, ApiCalls, NoAnswerError, NotSentError
 
+from .limits import narrowed
+from .place_budgets import NOTHING_PROMISED, NoBudgetError, PlaceBudgets, Promised
 from .placement import Policy
 from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
 from .state import State
@@ -73,6 +77,7 @@ class Binder:
     state: State
     calls: ApiCalls
     manners: Manners
+    budgets: PlaceBudgets
     _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _fences: Iterator[int] = field(default_factory=count)
 
@@ -139,33 +144,71 @@ class Binder:
     # --- one try ----------------------------------------------------------------------------------------------------
 
     async def _place(self, facts: Facts, node: str) -> None:
-        promised = replace(facts, node=node, owned=self._record(facts, node))
+        layout = self._choose(facts, node)
+        promised = replace(facts, node=node, owned=self._record(facts, node, layout))
         if not self.manners.may_decide():
             raise Deposed
         self.state.promise(promised)
+        budgeted = await self._ask_budgets(promised, layout)
         try:
-            answer = await self.calls.post(binding_path(facts), binding(promised))
+            await self._send(promised)
+        except (NotBound, _Outdated):
+            budgeted.take_back()  # each means that it is certain; where nobody knows, the promise has to expire
+            raise
+
+    async def _ask_budgets(self, promised: Facts, layout: Layout) -> Promised:
+        if not layout:
+            return NOTHING_PROMISED
+        place = place_of(self.state.nodes()[promised.node], promised.demand.needs, layout)
+        try:
+            budgeted = await self.budgets.promise(promised, place, self.next_fence())
+        except NoBudgetError as why:
+            self.state.take_back(promised.uid)
+            raise NotBound(str(why)) from None
+        if not self.manners.may_decide():
+            budgeted.take_back()
+            self.state.take_back(promised.uid)
+            raise Deposed
+        return budgeted
+
+    async def _send(self, promised: Facts) -> None:
+        try:
+            answer = await self.calls.post(binding_path(promised), binding(promised))
         except NotSentError as error:
-            self.state.take_back(facts.uid)
+            self.state.take_back(promised.uid)
             raise NotBound(f"the API server cannot be reached: {error}") from None
         except NoAnswerError:
             await self._make_certain(promised)
         else:
             await self._conclude(promised, answer)
 
-    def _record(self, facts: Facts, node: str) -> dict[str, str]:
-        """The cards of the best way to lay the pod on the node, as annotations."""
+    def _choose(self, facts: Facts, node: str) -> Layout:
+        """The best way to lay the pod on the node; empty for one that needs no card."""
         if not facts.demand.needs:
-            return {}
-        room, demand = self.state.room(node), facts.demand
+            return ()
+        room = self.state.room(node)
         if room is None:
             raise NotBound(f"node {node}: {Why.UNKNOWN}; try again when its cards are published")
+        demand = self._allowed(facts, node)
         laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
         if laid is None:
             raise NotBound(f"node {node}: {text(why_not(room, demand), demand)}; the scheduler will choose again")
-        placed = Placed(
-            self.state.nodes()[node], facts.containers, demand.needs, laid.layout, self.manners.aliyun_unit_mib
-        )
+        return laid.layout
+
+    def _allowed(self, facts: Facts, node: str) -> Demand:
+        """What it asks for, on cards of which budgets leave it something."""
+        try:
+            closed = self.budgets.limits(facts).closed(self.state.kind(node))
+        except NoBudgetError as why:
+            raise NotBound(str(why)) from None
+        return narrowed(facts.demand, closed) if closed else facts.demand
+
+    def _record(self, facts: Facts, node: str, layout: Layout) -> dict[str, str]:
+        """The cards, as annotations."""
+        if not layout:
+            return {}
+        unit = self.manners.aliyun_unit_mib
+        placed = Placed(self.state.nodes()[node], facts.containers, facts.demand.needs, layout, unit)
         return write(placed, self.manners.now_ns(), self.manners.prefixes)
 
     async def _conclude(self, promised: Facts, answer: Answer) -> None:

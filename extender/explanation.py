@@ -12,6 +12,7 @@ from enum import StrEnum
 from halfcard.claims import Claim, Part
 from halfcard.placing.facts import Facts
 
+from .limits import UNLIMITED, Limits
 from .placement import Policy
 from .prospects import Prospects, prospects
 from .state import State
@@ -33,6 +34,7 @@ class Explanation:
     Attributes:
         asks: what each container wants, in words.
         wants: what its owner says about the cards, as written.
+        gates: for its scheduling that are closed.
         trouble: why nobody could place it anywhere, or why what it holds is not certain.
     """
 
@@ -45,6 +47,7 @@ class Explanation:
     trouble: str
     prospects: Prospects | None = None
     whereabouts: Whereabouts | None = None
+    gates: tuple[str, ...] = ()
 
     @property
     def has_nowhere_to_go(self) -> bool:
@@ -53,8 +56,8 @@ class Explanation:
         return self.prospects is None or not any(node.fits for node in self.prospects.nodes)
 
 
-def explanation(state: State, pod: Facts, policy: Policy) -> Explanation:
-    """`policy` is the one by which the pod would be placed."""
+def explanation(state: State, pod: Facts, policy: Policy, limits: Limits = UNLIMITED) -> Explanation:
+    """`policy` is the one by which the pod would be placed, `limits` are what its quotas leave it where."""
     standing, trouble = _standing(pod), _trouble(pod)
     return Explanation(
         pod.title,
@@ -64,7 +67,7 @@ def explanation(state: State, pod: Facts, policy: Policy) -> Explanation:
         {name: in_words(need.claim) for name, need in zip(pod.containers, pod.demand.needs, strict=True)},
         pod.demand.wanted.text,
         trouble,
-        prospects(state, pod, policy) if standing is Standing.PENDING and not trouble else None,
+        prospects(state, pod, policy, limits) if standing is Standing.PENDING and not trouble else None,
         whereabouts(state, pod) if standing is Standing.BOUND else None,
     )
 

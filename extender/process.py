@@ -15,8 +15,10 @@ from halfcard import names
 from halfcard.placing.facts import Facts
 from halfcard.placing.totals import offers
 from kube.access import Access
+from kube.budget_source import BudgetSource
 from kube.calls import ApiCalls
 from kube.lease import Leadership
+from kube.ledgers import FollowedLedgers, Ledgers
 from serving.address import Address
 from serving.health import health_app
 from serving.jobs import Job, beside, report
@@ -33,6 +35,7 @@ from .forwarding import Forwarding
 from .learning import Learning
 from .metrics import Metrics
 from .place import Agreed, Place
+from .place_budgets import PlaceBudgets
 from .scheduling import Scheduling
 from .takeover import Takeover
 from .waking import Waking
@@ -67,10 +70,16 @@ class Extender:
             address=place.advertised,
             notes=self._learning.notes,
         )
+        self._source = BudgetSource(access, self._quotas_changed)
+        self._budgets = PlaceBudgets(self._source.of, Ledgers(self._calls, namespace), time.monotonic)
+        self._ledgers = FollowedLedgers(access, namespace, self._budgets.saw)
         self._term = ""
         self._counsel = Counsel(self.state, self._calls, log, self._leadership.may_decide, utc_now, agreed.evicts)
-        self._binder = Binder(self.state, self._calls, self._manners())
-        self._waking = Waking(self.state, self.answers, self._calls)
+        self._binder = Binder(self.state, self._calls, self._manners(), self._budgets)
+        self._waking = Waking(self.state, self.answers, self._calls, self._budgets)
+
+    def _quotas_changed(self) -> None:
+        self._budgets.quotas_changed()
 
     def _manners(self) -> Manners:
         return Manners(
@@ -83,8 +92,12 @@ class Extender:
         )
 
     def _problems(self) -> tuple[str, ...]:
-        leadership = self._leadership.trouble
-        return (*((leadership,) if leadership else ()), *self._watching.problems())
+        own = (self._leadership.trouble, self._ledgers.following.trouble)
+        return (*filter(None, own), *self._watching.problems(), *self._source.problems())
+
+    def _ready(self) -> bool:
+        """Has all been seen once that decides where pods may go?"""
+        return self._watching.ready() and self._source.ready and self._ledgers.following.ready
 
     # --- leading ------------------------------------------------------------------------------------------------------
 
@@ -98,7 +111,9 @@ class Extender:
     async def _lead(self) -> None:
         """Begins when there is something to lead with."""
         await self._watching.wait_until_ready()
-        self.state.alike()  # or the first call would wait for it
+        await self._source.wait_until_ready()
+        await self._ledgers.following.wait_until_ready()
+        self.state.likenesses()  # or the first call would wait for it
         gc.freeze()  # nodes and pods live long: no collection needs to look at them again
         await self._leadership.run(self._take_over)
 
@@ -129,7 +144,8 @@ class Extender:
         jobs: Sequence[Job] = (),
     ) -> None:
         watching = self._watching
-        follow = (watching.nodes.run(), watching.pods.run(), report(self._problems, self._log))
+        budgets = (*self._source.jobs(), self._ledgers.following.run())
+        follow = (watching.nodes.run(), watching.pods.run(), *budgets, report(self._problems, self._log))
         own = (self._lead(), self._renew(), self._adapt(), self._counsel.run(), self._waking.run())
         async with beside((*follow, *own, *jobs), self._log):
             await serve(
@@ -146,7 +162,7 @@ class Extender:
             metrics=self._metrics(registry),
             log=self._log,
         )
-        checks = {"state": lambda: None if self._watching.ready() else "nodes and pods have not all been seen"}
+        checks = {"state": lambda: None if self._ready() else "nodes, pods and quotas have not all been seen"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
         gc.freeze()
         where = self._place
@@ -161,7 +177,7 @@ class Extender:
             self.answers,
             self._binder,
             Forwarding(lambda: self._leadership.leader_address, self._place.advertised, self._place.peer_context),
-            self._watching.ready,
+            self._ready,
             self._leadership.may_decide,
             self._place.peers is not None,
             self._hear_of_refused,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from halfcard.cards import Card
@@ -18,6 +19,7 @@ from halfcard.placing.room import Room
 from halfcard.placing.uses import Mode, mode_of
 
 from .answers import rank_of
+from .limits import UNLIMITED, Limits
 from .placement import Policy, scores
 from .preemption import below, fewest
 from .state import State
@@ -81,20 +83,28 @@ class Prospects:
     nearest_of_any_priority: Departure | None
 
 
-def prospects(state: State, pod: Facts, policy: Policy) -> Prospects:
+def prospects(state: State, pod: Facts, policy: Policy, limits: Limits = UNLIMITED) -> Prospects:
     shape, (rooms, elsewhere) = _of_cards(pod.demand), _rooms(state, pod)
-    fitting = [name for name, room in rooms.items() if possible(room, shape)]
-    refused = sorted(rooms.keys() - set(fitting))
+    closed = _closed(state, rooms, shape, limits)
+    fitting = [name for name, room in rooms.items() if possible(room, shape) and name not in closed]
+    refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
     fits = [NodeView(name, "", score, _cards(state, name, shape)) for name, score in ranked]
     cannot = [
         NodeView(name, text(why_not(rooms[name], shape), shape), None, _cards(state, name, shape)) for name in refused
     ]
+    cannot += [NodeView(name, closed[name], None, ()) for name in sorted(closed)]
     strangers = [NodeView(name, elsewhere[name], None, ()) for name in sorted(elsewhere)]
     if fits:
         return Prospects((*fits, *cannot, *strangers), None, None)
     lower, anybody = (_nearest(state, shape, refused, priority) for priority in (pod.priority, _ABOVE_ALL))
     return Prospects((*cannot, *strangers), lower, anybody)
+
+
+def _closed(state: State, rooms: Mapping[str, Room], shape: Demand, limits: Limits) -> dict[str, str]:
+    """Nodes on which quotas leave the pod nothing, however free they are: nobody has to go for that."""
+    verdicts = {name: limits.why_not(state.kind(name), shape, partial(state.room, name)) for name in rooms}
+    return {name: why for name, why in verdicts.items() if why}
 
 
 def _of_cards(demand: Demand) -> Demand:

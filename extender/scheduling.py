@@ -14,6 +14,7 @@ from .answers import Answers
 from .binding import Binder, Deposed, NotBound
 from .endpoint import Declined
 from .forwarding import Forwarding, NotForwarded
+from .place_budgets import NoBudgetError
 from .state import State
 from .verbs import Heard, Unplaceable
 
@@ -43,8 +44,8 @@ class Scheduling:
     async def filter(self, body: bytes, _scope: Scope) -> bytes:
         question = self._question(body)
         try:
-            return verbs.filter_nodes(self.state, self.answers, question, self.on_none)
-        except Unplaceable as why:
+            return verbs.filter_nodes(self.state, self.answers, question, self.on_none, self.binder.budgets.limits)
+        except (Unplaceable, NoBudgetError) as why:
             raise Declined(str(why)) from None
 
     async def prioritize(self, body: bytes, _scope: Scope) -> bytes:
@@ -84,7 +85,7 @@ class Scheduling:
             raise Declined(f"{_NO_LEADER} ({why})") from None
 
     def _question(self, body: bytes) -> wire.Question:
-        question = wire.read_question(body)
+        question = wire.read_question(body, self.state.roll.read)
         self._check_ready()
         return question
 

@@ -18,12 +18,14 @@ from halfcard.cards import Node
 from halfcard.cluster import Odd, read_node
 from halfcard.dialects import Dialects
 from halfcard.node_news import news
+from halfcard.places import UNKNOWN, Kind, kind_of
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.holding import Bound, Holding, hold, joined, parted
 from halfcard.placing.room import Room
 from halfcard.stored import StoredPod
 
 from .likeness import Likeness, likeness_of
+from .roll import Roll
 
 Change = Callable[[Holding, Node, Bound], Holding | None]
 
@@ -65,10 +67,12 @@ class State:
 
     def __init__(self, dialects: Dialects, dealings: Dealings, on_arrival: Callable[[Facts], None] = _ignore) -> None:
         self.changes = Changes()
+        self.roll = Roll()
         self.dialects = dialects
         self.dealings = dealings
         self._on_arrival = on_arrival
         self._nodes: dict[str, Node] = {}
+        self._kinds: dict[str, Kind] = {}
         self._odd: dict[str, Odd] = {}
         self._heard: dict[str, int] = {}
         self._seen: dict[str, Facts] = {}
@@ -76,7 +80,6 @@ class State:
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
         self._holdings: dict[str, Holding] = {}
         self._likenesses: dict[str, Likeness] = {}
-        self._alike: defaultdict[Likeness, set[str]] = defaultdict(set)
         self._doubts: dict[str, tuple[str, ...]] = {}
         self._troubled: dict[str, Facts] = {}
         self._stale: set[str] = set()
@@ -86,6 +89,9 @@ class State:
 
     def nodes(self) -> Mapping[str, Node]:
         return self._nodes
+
+    def kind(self, name: str) -> Kind:
+        return self._kinds.get(name, UNKNOWN)
 
     def room(self, name: str) -> Room | None:
         """None for a node that is not known, or cannot be believed."""
@@ -97,29 +103,15 @@ class State:
         self._refresh()
         return self._likenesses
 
-    def alike(self) -> Mapping[Likeness, set[str]]:
-        """The nodes of each likeness."""
-        self._refresh()
-        return self._alike
-
     def _refresh(self) -> None:
         while self._stale:
             name = self._stale.pop()
-            self._part(name)
+            self._likenesses.pop(name, None)
             self._doubts.pop(name, None)
             if (holding := self.holding(name)) is not None:
-                likeness = self._likenesses[name] = likeness_of(holding.room)
-                self._alike[likeness].add(name)
+                self._likenesses[name] = likeness_of(holding.room)
                 if holding.doubts:
                     self._doubts[name] = holding.doubts
-
-    def _part(self, name: str) -> None:
-        """From those that it was alike."""
-        likeness = self._likenesses.pop(name, None)
-        if likeness is not None:
-            self._alike[likeness].discard(name)
-            if not self._alike[likeness]:
-                del self._alike[likeness]
 
     def holding(self, name: str) -> Holding | None:
         node = self._nodes.get(name)
@@ -178,8 +170,11 @@ class State:
     def _take(self, name: str, node: Node) -> None:
         self._odd.pop(name, None)
         known = self._nodes.get(name)
+        if known is None:
+            self.roll.enter(name)
         if known is None or known != node:
             self._nodes[name] = node
+            self._kinds[name] = kind_of(node)
             self._touch(name)
         elif known.published != node.published:
             self._nodes[name] = node
@@ -187,7 +182,9 @@ class State:
     def drop_node(self, name: str) -> None:
         self._heard.pop(name, None)
         self._odd.pop(name, None)
+        self._kinds.pop(name, None)
         if self._nodes.pop(name, None) is not None:
+            self.roll.strike(name)
             self._touch(name)
 
     # --- pods -----------------------------------------------------------------------------------------------------
@@ -267,9 +264,8 @@ class State:
 
     def _touch(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
         """Something is different about a node; where it is one pod, the others need not be looked at again."""
+        name = self.roll.own(name)  # and not the text of each pod that is there
         known, node = self._holdings.pop(name, None), self._nodes.get(name)
-        if node is not None:
-            name = node.name  # the same text, but not one of each pod: calls compare all names, and find them together
         if known is not None and node is not None and pod is not None and change is not None:
             changed = change(known, node, pod)
             if changed is not None:

@@ -5,7 +5,8 @@ Decisions only: a question and the state in, an answer out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from halfcard.stored import StoredPod
 
 from . import wire
 from .answers import FITS, Answers, Feasible
-from .placement import scores
+from .limits import UNLIMITED, Limits, LimitsOf, unlimited
 from .preemption import extended
 from .state import State
 
@@ -61,7 +62,13 @@ def check_honest(facts: Facts) -> None:
         raise Unplaceable(str(OWNED.broken(where, facts.owned[key], "delete the pod and create it without")))
 
 
-def filter_nodes(state: State, answers: Answers, question: wire.Question, on_none: Heard = _ignore) -> bytes:
+def filter_nodes(
+    state: State,
+    answers: Answers,
+    question: wire.Question,
+    on_none: Heard = _ignore,
+    limits_of: LimitsOf = unlimited,
+) -> bytes:
     """All nodes that can take the pod; of each other one the reason, the same text for the same reason.
 
     `on_none` hears of a pod that none of the nodes can take.
@@ -70,23 +77,46 @@ def filter_nodes(state: State, answers: Answers, question: wire.Question, on_non
     if not facts.demand.needs:
         return wire.filtered(question, question.names, {})
     known = answers.feasible(facts.demand)
-    told = known.among(question.names)
+    told = known.among(question.names, known=question.known)
     if known.unknown in told and question.full is not None:
         _meet_strangers(state, known, question, told)
-    feasible = told.pop(FITS, [])
+    feasible = told.pop(FITS, ())
+    if feasible and (limits := limits_of(facts)) is not UNLIMITED:
+        feasible = _within(limits, state, facts, feasible, told)
     if not feasible:
         on_none(facts, question.names)
     return wire.filtered(question, feasible, told)
 
 
-def _meet_strangers(state: State, known: Feasible, question: wire.Question, told: dict[str, list[str]]) -> None:
+def _within(
+    limits: Limits, state: State, facts: Facts, names: Sequence[str], told: dict[str, Sequence[str]]
+) -> Sequence[str]:
+    """Those of them that the budgets allow; the others are told why not."""
+    by_reason: dict[str, list[str]] = {FITS: []}
+    for name in names:
+        why = limits.why_not(state.kind(name), facts.demand, partial(state.room, name))
+        by_reason.setdefault(why, []).append(name)
+    allowed = by_reason.pop(FITS)
+    _tell_more(told, by_reason)
+    return allowed
+
+
+def _meet_strangers(state: State, known: Feasible, question: wire.Question, told: dict[str, Sequence[str]]) -> None:
     """A node that our watch has not shown yet, but that came in full, has no pods with cards yet."""
     strangers = {*told.pop(known.unknown)}
+    by_reason: dict[str, list[str]] = {}
     for raw, name in zip(question.full or (), question.names, strict=True):
         if name in strangers:
             node = read_node(_as_mapping(raw), state.dealings)
             reason = known.of(empty_room(node)) if isinstance(node, Node) else known.unknown
-            told.setdefault(reason, []).append(name)
+            by_reason.setdefault(reason, []).append(name)
+    _tell_more(told, by_reason)
+
+
+def _tell_more(told: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
+    """What is told already may be kept by others, and is not changed."""
+    for reason, names in by_reason.items():
+        told[reason] = [*told.get(reason, ()), *names]
 
 
 def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
@@ -100,7 +130,7 @@ def prioritize_nodes(state: State, answers: Answers, question: wire.Question) ->
     names = question.names
     if not facts.demand.needs or not names:
         return wire.prioritized(names, bytes(len(names)))
-    return wire.prioritized(names, scores(answers.ranked(facts.demand).ranks(names), names))
+    return answers.ranked(facts.demand).told(names)
 
 
 def preempt(state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims]) -> bytes:

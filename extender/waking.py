@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 
 from .answers import FITS, Answers
+from .place_budgets import NoBudgetError, PlaceBudgets
 from .pod_requests import pod_path
 from .state import State
 
@@ -32,23 +34,29 @@ _AT_ONCE: Final = 20
 _MOST_WAITING: Final = 20_000
 
 
-class _Refusal(NamedTuple):
-    """Of what, and when: how far the changes of the state had come."""
+_Alike = tuple[str, Demand]
+"""In the same namespace, with the same needs."""
 
-    demand: Demand
+
+class _Refusal(NamedTuple):
+    """When: how far the changes of the state had come, and those of budgets."""
+
+    facts: Facts
     then: int
+    budgets_then: int
 
 
 class Waking:
-    def __init__(self, state: State, answers: Answers, calls: ApiCalls) -> None:
+    def __init__(self, state: State, answers: Answers, calls: ApiCalls, budgets: PlaceBudgets) -> None:
         self._state = state
         self._answers = answers
         self._calls = calls
+        self._budgets = budgets
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
     def refused(self, facts: Facts) -> None:
         """Everywhere: the pod waits from now on."""
-        self._refused[facts.uid] = _Refusal(facts.demand, self._state.changes.now)
+        self._refused[facts.uid] = _Refusal(facts, self._state.changes.now, self._budgets.changes)
         self._refused.move_to_end(facts.uid)
         if len(self._refused) > _MOST_WAITING:
             self._refused.popitem(last=False)
@@ -61,21 +69,40 @@ class Waking:
 
     def _outdated(self) -> Iterator[Facts]:
         """Pods whose refusal is no longer true; each is named once, until it is refused again."""
+        judged: dict[_Alike, bool] = {}
         for uid, refusal in [*self._refused.items()]:
             facts = self._state.pod(uid)
             if facts is None or facts.node:
                 del self._refused[uid]
-            elif self._fits_now(uid, refusal):
+            elif self._fits_now(uid, refusal, judged):
                 del self._refused[uid]
                 yield facts
 
-    def _fits_now(self, uid: str, refusal: _Refusal) -> bool:
-        changes = self._state.changes
+    def _fits_now(self, uid: str, refusal: _Refusal, judged: dict[_Alike, bool]) -> bool:
+        changes, facts = self._state.changes, refusal.facts
         changed = changes.since(refusal.then)
-        self._refused[uid] = refusal._replace(then=changes.now)
+        self._refused[uid] = _Refusal(facts, changes.now, self._budgets.changes)
         if changed is None:
             return True  # too long ago to tell
-        return bool(changed) and FITS in self._answers.feasible(refusal.demand).among([*changed])
+        if self._budgets.changed_since(refusal.budgets_then, facts.namespace):
+            return self._fits_anywhere(facts, judged)
+        return bool(changed) and self._fits_on(changed, facts)
+
+    def _fits_anywhere(self, facts: Facts, judged: dict[_Alike, bool]) -> bool:
+        """Of those who are refused by a budget many are alike."""
+        alike = facts.namespace, facts.demand
+        if alike not in judged:
+            judged[alike] = self._fits_on(self._state.nodes(), facts)
+        return judged[alike]
+
+    def _fits_on(self, names: Iterable[str], facts: Facts) -> bool:
+        fitting = self._answers.feasible(facts.demand).among([*names]).get(FITS, ())
+        try:
+            limits = self._budgets.limits(facts)
+        except NoBudgetError:
+            return False
+        rooms = self._state.room
+        return any(not limits.why_not(self._state.kind(each), facts.demand, partial(rooms, each)) for each in fitting)
 
     async def _wake(self, facts: Facts) -> None:
         """As well as it can be done: whoever is gone, or changes at this moment, needs no waking."""

@@ -5,7 +5,10 @@ The law: one odd object spoils only itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from operator import eq
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -13,12 +16,21 @@ import msgspec
 from . import names
 from .charges import CARDS, CORES, MEMORY, SHARES
 from .ledger import Amounts
+from .places import Place
 from .problems import printable
 from .quantity import NANOS, InvalidQuantity, Quantity
 
 _MIB: Final = 2**20
 _WHY_CHARS: Final = 200
-_OWN, _SHARED = LEDGER_PREFIXES = ("gpuquota.", "clustergpuquota.")
+_OWN, _SHARED = f"{names.GPU_QUOTA.lower()}.", f"{names.CLUSTER_GPU_QUOTA.lower()}."
+_MAPPED: Final = f"{names.GPU_QUOTA_MAP}map."
+LEDGER_PREFIXES: Final = (_OWN, _SHARED, _MAPPED)
+
+OTHERS: Final = "*"
+"""Every model, or every pool, that its quota does not name."""
+
+AT_PLACE: Final = " of "
+"""Between what is counted and the model or pool on which it is."""
 
 Labels = Mapping[str, str]
 
@@ -79,7 +91,10 @@ class _Namespaces(msgspec.Struct, frozen=True):
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     hard: _Hard = _Hard()
+    by_model: dict[str, _Hard] = {}
+    by_pool: dict[str, _Hard] = {}
     per_label: _PerLabel | None = None
+    on_exceeded: Literal["Deny", "Gate"] = "Deny"
     namespaces: _Namespaces = _Namespaces()
 
 
@@ -101,6 +116,10 @@ class Budget(NamedTuple):
         namespace: its own, and the only one that it concerns; empty for a ClusterGpuQuota.
         hard: what is allowed, in the keys of a ledger.
         label: of pods, by whose values amounts are allowed to each; empty for none.
+        models: parts of their names; what is allowed on the cards of each is in `hard`.
+        pools: of nodes, likewise.
+        gates: pods wait until there is room, in order, and are not refused.
+        is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
     """
 
     namespace: str
@@ -109,19 +128,38 @@ class Budget(NamedTuple):
     hard: Amounts
     label: str
     namespaces: _Namespaces
+    models: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    is_mapped: bool = False
+    gates: bool = False
 
     @property
     def title(self) -> str:
         """As people write it."""
+        if self.is_mapped:
+            return f"{names.KUBE_SYSTEM}/{self.name} for {self.namespace}"
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def kind(self) -> str:
+        if self.is_mapped:
+            return "ConfigMap"
         return names.GPU_QUOTA if self.namespace else names.CLUSTER_GPU_QUOTA
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """To the object that it stands in."""
+        named = {"kind": self.kind, "name": self.name}
+        if self.is_mapped:
+            return {"apiVersion": "v1", **named, "namespace": names.KUBE_SYSTEM, "uid": self.uid.partition("/")[0]}
+        placed = {"namespace": self.namespace} if self.namespace else {}
+        return {"apiVersion": names.QUOTA_API.removeprefix("/apis/"), **named, **placed, "uid": self.uid}
 
     @property
     def ledger(self) -> str:
         """The name of the object that its ledger is kept in."""
+        if self.is_mapped:
+            return f"{_MAPPED}{self.namespace}"
         return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
 
     def concerns(self, namespace: str, labels: Labels) -> bool:
@@ -138,9 +176,49 @@ class Budget(NamedTuple):
         value = labels.get(self.label, "")
         return {**charge, **{f"{_of_each(key, self.label)}={value}": amount for key, amount in charge.items()}}
 
+    @property
+    def asks_where(self) -> bool:
+        """Does it matter to it on which node a pod is?"""
+        return bool(self.models or self.pools)
+
+    def cost_at(self, place: Place) -> Amounts:
+        """What it counts besides, once a pod has a node."""
+        found: Counter[str] = Counter()
+        for model, charge in place.by_model.items():
+            for named in _naming(self.models, partial(_is_part, of=model)):
+                found.update({of_model(key, named): amount for key, amount in charge.items()})
+        for named in _naming(self.pools, partial(eq, place.pool)):
+            found.update({of_pool(key, named): amount for key, amount in place.in_all.items()})
+        return found
+
+
+def _naming(named: tuple[str, ...], means_it: Callable[[str], bool]) -> list[str]:
+    """One at most, the longest: where A100 and A100-SXM4-80GB are named, a card counts in one of them."""
+    meaning = sorted((each for each in named if each != OTHERS and means_it(each)), key=len)
+    return meaning[-1:] or [each for each in named if each == OTHERS]
+
+
+def _is_part(name: str, of: str) -> bool:
+    """Drivers write NVIDIA A100-SXM4-80GB, and labels NVIDIA-A100-SXM4-80GB."""
+    return _plain(name) in _plain(of)
+
+
+def _plain(model: str) -> str:
+    return model.lower().replace(" ", "-")
+
+
+def of_model(key: str, model: str) -> str:
+    return f"{key}{AT_PLACE}model {model}"
+
+
+def of_pool(key: str, pool: str) -> str:
+    return f"{key}{AT_PLACE}pool {pool}"
+
 
 def gone(ledger: str) -> Budget:
     """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
+    if ledger.startswith(_MAPPED):
+        return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", _Namespaces(), is_mapped=True)
     namespace, _, name = ledger.removeprefix(_OWN).partition(".") if ledger.startswith(_OWN) else ("", "", "")
     return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", _Namespaces())
 
@@ -172,7 +250,17 @@ def _budget(found: _GpuQuota) -> Budget:
     if spec.per_label is not None:
         label = spec.per_label.key
         hard |= {_of_each(key, label): amount for key, amount in spec.per_label.hard.amounts().items()}
-    return Budget(meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces)
+    hard |= dict(_places(spec.by_model, of_model)) | dict(_places(spec.by_pool, of_pool))
+    places = tuple(spec.by_model), tuple(spec.by_pool)
+    return Budget(
+        meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces, *places, gates=spec.on_exceeded == "Gate"
+    )
+
+
+def _places(allowed: Mapping[str, _Hard], key_of: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:
+    for named, hard in allowed.items():
+        for key, amount in hard.amounts().items():
+            yield key_of(key, named), amount
 
 
 def _of_each(key: str, label: str) -> str:

@@ -76,7 +76,7 @@ def read_node(obj: Mapping[str, Any], dealings: Dealings = Dealings()) -> Node |
         name,
         without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
         slices,
-        _text(labels, names.GAIA_POOL_LABEL),
+        _first(labels, names.POOL_LABELS),
         _address(status),
         _thousandths(allocatable.get("cpu")),
         _thousandths(allocatable.get("memory")) // (1000 * _MIB),
@@ -89,7 +89,7 @@ def _inventory(published: Published, annotations: Mapping[str, Any], dealings: D
     if isinstance(written, str):
         return read_inventory(written)
     found = stock(published, dealings)
-    model = _text(published.labels, names.NVIDIA_LABEL_PRODUCT).removesuffix(_SHARED)
+    model = _first(published.labels, names.MODEL_LABELS).removesuffix(_SHARED)
     cards = tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
     return Inventory(cards, _slices(published, len(cards)))
 
@@ -133,6 +133,10 @@ def split(read: Iterable[Node | Odd]) -> tuple[tuple[Node, ...], tuple[Odd, ...]
         tuple(node for node in everything if isinstance(node, Node)),
         tuple(node for node in everything if isinstance(node, Odd)),
     )
+
+
+def _first(labels: Mapping[str, Any], spellings: Iterable[str]) -> str:
+    return next(filter(None, (_text(labels, each) for each in spellings)), "")
 
 
 def _mapping(obj: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ caller that tries again and again would hold all of what belongs to others."""
 MOST_OPEN: Final = 1000
 """An object that is larger takes longer to write."""
 
+_AT: Final = "@"
+
 
 class Entry(NamedTuple):
     """What one pod is charged for; its name is for people."""
@@ -37,7 +39,7 @@ class Ledger(NamedTuple):
         is_ready: whether somebody has led it, before which it grants nothing.
         epoch: raised by whoever comes to lead; nobody folds in another's.
         committed: what stored pods hold, by namespace.
-        open: what was promised to pods that may still be stored, by uid.
+        open: what was promised to pods that may still be stored, by uid, or bound, by `binding_of`.
         late: stored pods that came past the ledger, by uid, while there is too little for them.
         of: whose it is: the uid of a quota. Another quota of the same name begins anew.
     """
@@ -135,15 +137,21 @@ class Crowd:
         """
         if uid in self._open:
             return False
+        self.check(uid, entry)
+        self._open[uid] = entry
+        self._used.update(entry.cost)
+        self._of_one[entry.namespace] += 1
+        return True
+
+    def check(self, uid: str, entry: Entry) -> None:
+        """Raises as `reserve`, and promises nothing."""
+        if uid in self._open:
+            return
         if not self._before.is_ready:
             raise Busy("nobody has counted yet what is in use")
         if short := _short(self._before, entry.cost, self._used):
             raise Full(short)
         self._check_caps(entry.namespace)
-        self._open[uid] = entry
-        self._used.update(entry.cost)
-        self._of_one[entry.namespace] += 1
-        return True
 
     def _check_caps(self, namespace: str) -> None:
         if self._of_one[namespace] >= self._most_of_one:
@@ -164,6 +172,19 @@ def cancel(ledger: Ledger, uid: str) -> Ledger:
     return without(ledger, (uid,))
 
 
+def binding_of(uid: str, attempt: str) -> str:
+    """By what a promise is known that is made to a pod for one attempt to bind it, and for no other."""
+    return f"{uid}{_AT}{attempt}"
+
+
+def uid_of(promise: str) -> str:
+    return promise.partition(_AT)[0]
+
+
+def is_of_binding(promise: str) -> bool:
+    return _AT in promise
+
+
 # --- who leads --------------------------------------------------------------------------------------------------------
 
 
@@ -172,26 +193,43 @@ def take_over(ledger: Ledger, of: str = "") -> Ledger:
     return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
 
 
-def fold(
-    ledger: Ledger,
-    epoch: int,
-    live: Mapping[str, Entry],
-    strangers: Collection[str] = (),
-    ended: Collection[str] = (),
-) -> Ledger:
-    """As many as live are committed, absolutely, so that the same may be folded again.
+class Pods(NamedTuple):
+    """What whoever leads knows of those that are charged.
 
-    `live` are all stored pods that hold something, and of them `strangers` came without a promise. `ended` were stored
-    and hold nothing any more: nobody comes with their promises again.
+    Attributes:
+        live: all stored pods that hold something, by uid.
+        bound: those of them that are counted with their nodes.
+        strangers: those of them that came without a promise.
+        ended: others, that were stored and hold nothing any more: nobody comes with their promises again.
+    """
+
+    live: Mapping[str, Entry]
+    bound: Collection[str] = ()
+    strangers: Collection[str] = ()
+    ended: Collection[str] = ()
+
+
+def fold(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    """As many as live are committed, absolutely, so that the same may be folded again.
 
     Raises:
         Deposed: this is another one's epoch.
     """
     if ledger.epoch != epoch:
         raise Deposed
-    folded = without(ledger, {*live, *ended})._replace(is_ready=True, committed=_by_namespace(live.values()))
-    came = live.keys() & (ledger.late | {*strangers} - ledger.open.keys())
+    left = without(ledger, settled(ledger, pods))
+    folded = left._replace(is_ready=True, committed=_by_namespace(pods.live.values()))
+    came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
     return folded._replace(late=frozenset(came if over(folded) else ()))
+
+
+def settled(ledger: Ledger, pods: Pods) -> frozenset[str]:
+    """The promises that are kept, or to pods that have come and gone."""
+    return frozenset(
+        promise
+        for promise in ledger.open
+        if (uid := uid_of(promise)) in pods.ended or uid in (pods.bound if is_of_binding(promise) else pods.live)
+    )
 
 
 def without(ledger: Ledger, uids: Collection[str]) -> Ledger:

@@ -41,7 +41,8 @@ NVIDIA_LABEL_PRODUCT: Final = "nvidia.com/gpu.product"
 NVIDIA_LABEL_COUNT: Final = "nvidia.com/gpu.count"
 NVIDIA_LABEL_REPLICAS: Final = "nvidia.com/gpu.replicas"
 
-GAIA_POOL_LABEL: Final = "gaia.tencent.com/gpu-pool"  # gpu-manager's
+POOL_LABELS: Final = ("halfcard.dev/pool", "gaia.tencent.com/gpu-pool", "tkestack.io/gpu-pool")  # ours, gpu-manager's
+MODEL_LABELS: Final = (NVIDIA_LABEL_PRODUCT, "gaia.tencent.com/gpu-model", "tkestack.io/gpu-model")
 
 # --- annotations -----------------------------------------------------------------------------------------------------
 
@@ -59,6 +60,9 @@ LEADER_ADDRESS: Final = "halfcard.dev/address"  # on the Lease: where binds are 
 LEARNT_MIX: Final = "halfcard.dev/mix"  # on the Lease: which pods are expected
 CORE_LIMIT_DEFAULTED: Final = "halfcard.dev/core-limit-defaulted"  # which core limits we wrote ourselves
 NUDGED: Final = "halfcard.dev/nudged"  # on owners of pods: when a quota had room for them again
+KNOWN_SINCE: Final = "halfcard.dev/known-since"  # on a CA's Secret: since when everybody who verifies has had it
+NEW_LEAF_ASKED: Final = "halfcard.dev/new-certificate-asked"  # on a certificate's Secret, a time: what is older goes
+NEW_CA_ASKED: Final = "halfcard.dev/new-ca-asked"  # as above, for the CA that signed it
 QUOTA_TWINS: Final = "halfcard.dev/quota-twins"  # which requests.* keys of a quota we wrote ourselves
 
 PREDICATE_SUFFIX: Final = "/predicate-"  # gpu-manager's record of node, time and cards
@@ -90,6 +94,7 @@ HAMI_AVOID_MODEL: Final = "nvidia.com/nouse-gputype"
 HAMI_USE_UUID: Final = "nvidia.com/use-gpuuuid"
 HAMI_AVOID_UUID: Final = "nvidia.com/nouse-gpuuuid"
 
+CERT_MANAGER_INJECTS: Final = "cert-manager.io/inject-"  # on webhook configurations whose caBundle it writes
 CDI_PREFIX: Final = "cdi.k8s.io/"  # some runtimes hand out devices by annotation
 MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, nobody may change it
 
@@ -192,6 +197,15 @@ EXTENDER_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcar
 AGENT: Final = "halfcard-agent"  # whose Events those of nodes are
 AGENT_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-agent"
 QUOTA_SERVICE: Final = "halfcard-quota"  # its account and its Lease
+QUOTA_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-quota"
+QUOTA_GATE: Final = "halfcard.dev/quota"  # a scheduling gate: the pod waits until its quotas have room
+SETTINGS_MAP: Final = "halfcard-settings"  # the ConfigMap that all processes mount
+CERTS_SERVICE: Final = "halfcard-certs"  # its account, and whose Events those of certificates are
+ADMISSION_CA: Final = "halfcard-ca"  # Secrets
+ADMISSION_TLS: Final = "halfcard-admission-tls"
+EXTENDER_CA: Final = "halfcard-extender-ca"
+EXTENDER_TLS: Final = "halfcard-extender-tls"
+SCHEDULER_TLS: Final = "halfcard-scheduler-tls"
 OWN_USERS: Final = frozenset({EXTENDER_SERVICE_ACCOUNT, AGENT_SERVICE_ACCOUNT})  # they write the records
 NODE_USERS: Final = "system:node:"  # what the name of every kubelet begins with
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
@@ -203,6 +217,8 @@ CLUSTER_GPU_QUOTA: Final = "ClusterGpuQuota"
 QUOTA_API: Final = "/apis/halfcard.dev/v1alpha1"
 GPU_QUOTAS: Final = "gpuquotas"
 CLUSTER_GPU_QUOTAS: Final = "clustergpuquotas"
+GPU_QUOTA_MAP: Final = "gpuquota"  # the ConfigMap of TKE's quota admission, in kube-system
+GPU_QUOTA_KEY: Final = "gpu_quota"
 
 ADMISSION_PORT: Final = 8443
 EXTENDER_PORT: Final = 3456

@@ -88,6 +88,10 @@ class Toleration(_Record, frozen=True):
     effect: str | None = None
 
 
+class SchedulingGate(_Record, frozen=True):
+    name: str = ""
+
+
 class PodSpec(_Record, frozen=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -99,6 +103,7 @@ class PodSpec(_Record, frozen=True):
     scheduler_name: str | None = None
     runtime_class_name: str | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 _EMPTY = PodSpec()
@@ -141,6 +146,15 @@ class Pod(_Record, frozen=True):
     @property
     def labels(self) -> Mapping[str, str]:
         return (self.metadata and self.metadata.labels) or _NOTHING
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The scheduling gates that are still closed."""
+        return tuple([each.name for each in (self.spec and self.spec.scheduling_gates) or ()])
+
+    @property
+    def waits_for_quota(self) -> bool:
+        return names.QUOTA_GATE in self.gates
 
     @property
     def is_mirror(self) -> bool:

@@ -261,6 +261,12 @@ DEVICE_LIST = Rule(
     "a mount or a CDI annotation may not choose GPUs",
     f"NVIDIA's runtime reads these as a list of devices, as it does {names.VISIBLE_DEVICES}.",
 )
+QUOTA_GATE = Rule(
+    "HC028",
+    _DENY,
+    f"only Halfcard opens the scheduling gate {names.QUOTA_GATE}",
+    "Behind it a pod waits until its quotas have room for it: whoever opened it himself would pass the others by.",
+)
 QUOTA_CORES = Rule(
     "HC030",
     _DENY,

@@ -24,6 +24,7 @@ class Wanted:
         uuids: the cards to choose among.
         not_uuids: the cards to leave alone.
         text: all of it as people wrote it, on one line, for messages.
+        closed: models that a budget leaves nothing of, whatever the owner wants.
     """
 
     policy: str = ""
@@ -32,21 +33,23 @@ class Wanted:
     uuids: tuple[str, ...] = ()
     not_uuids: tuple[str, ...] = ()
     text: str = field(default="", compare=False)
+    closed: tuple[str, ...] = ()
 
     @property
     def narrows(self) -> bool:
         """Does it leave some cards out?"""
-        return bool(self.models or self.not_models or self.uuids or self.not_uuids)
+        return bool(self.models or self.not_models or self.uuids or self.not_uuids or self.closed)
 
     def allows(self, card: Card) -> bool:
-        model = card.model.lower()
-        if self.models and not any(part in model for part in self.models):
-            return False
-        if any(part in model for part in self.not_models):
-            return False
-        if self.uuids and card.uuid not in self.uuids:
+        if not self.allows_model(card.model) or (self.uuids and card.uuid not in self.uuids):
             return False
         return card.uuid not in self.not_uuids
+
+    def allows_model(self, name: str) -> bool:
+        model = name.lower()
+        if self.models and not any(part in model for part in self.models):
+            return False
+        return name not in self.closed and not any(part in model for part in self.not_models)
 
 
 NOTHING_WANTED: Final = Wanted()

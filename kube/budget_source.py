@@ -13,6 +13,7 @@ from halfcard.budgets import Budget, Labels, OddBudget, concerning, read_budget
 from .access import Access
 from .following import Following
 from .list_watch import Change, Collection, Undecodable
+from .map_source import MapSource
 
 _NAMESPACES: Final = "/api/v1/namespaces"
 _SORTS: Final = (names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTAS)
@@ -35,10 +36,14 @@ class BudgetSource:
     """Running all of `jobs` keeps it fresh; `changed` is called when budgets or namespaces have changed.
 
     Where the two kinds are not installed there are no budgets, which is no trouble.
+
+    Attributes:
+        map: those of the ConfigMap of TKE's quota admission.
     """
 
     def __init__(self, access: Access, changed: Callable[[], None] = lambda: None) -> None:
         self._read: dict[str, dict[Key, Budget | OddBudget]] = {sort: {} for sort in _SORTS}
+        self.map = MapSource(access, self._forget)
         self._labels: dict[str, Labels] = {}
         self._concerning: dict[str, tuple[Budget, ...]] = {}
         self._changed = changed
@@ -95,12 +100,13 @@ class BudgetSource:
         self._changed()
 
     def _following(self) -> list[Following[Any]]:
-        return [*self._quotas, self._namespaces]
+        return [*self._quotas, self._namespaces, self.map.following]
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
     def budgets(self) -> list[Budget]:
-        return [each for sort in self._read.values() for each in sort.values() if isinstance(each, Budget)]
+        written = [each for sort in self._read.values() for each in sort.values() if isinstance(each, Budget)]
+        return [*written, *self.map.budgets]
 
     def of(self, namespace: str) -> tuple[Budget, ...]:
         """Those that concern it, in the order of their ledgers."""
@@ -127,7 +133,7 @@ class BudgetSource:
     def problems(self) -> tuple[str, ...]:
         troubles = (each.trouble for each in self._following())
         odd = (f"{each}" for sort in self._read.values() for each in sort.values() if isinstance(each, OddBudget))
-        return (*filter(None, troubles), *odd)
+        return (*filter(None, troubles), *odd, *self.map.problems)
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
         return [each.run() for each in self._following()]

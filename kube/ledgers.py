@@ -32,14 +32,14 @@ class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
     resource_version: str = ""
 
 
-class _ConfigMap(msgspec.Struct, rename="camel"):
+class ConfigMap(msgspec.Struct, rename="camel"):
     metadata: _Metadata
     data: dict[str, str] = {}
     api_version: str = "v1"
     kind: str = "ConfigMap"
 
 
-_CONFIG_MAP: Final = msgspec.json.Decoder(_ConfigMap)
+_CONFIG_MAP: Final = msgspec.json.Decoder(ConfigMap)
 
 
 class LedgerError(Exception):
@@ -93,7 +93,7 @@ class Seen(NamedTuple):
     """A ledger as it came by a watch; it is read when somebody wants it."""
 
     name: str
-    content: _ConfigMap
+    content: ConfigMap
 
     @property
     def version(self) -> str:
@@ -112,17 +112,17 @@ class FollowedLedgers:
     def __init__(self, access: Access, namespace: str, saw: Callable[[str, Seen | None], None]) -> None:
         self._saw = saw
         self._there: set[str] = set()
-        collection = Collection(access, _collection(namespace), _ConfigMap)
+        collection = Collection(access, _collection(namespace), ConfigMap)
         self.following = Following(collection, listed=self._list, changed=self._change, name="ledgers")
 
-    def _list(self, found: Sequence[_ConfigMap | Undecodable]) -> None:
-        there = [each for each in found if isinstance(each, _ConfigMap)]
+    def _list(self, found: Sequence[ConfigMap | Undecodable]) -> None:
+        there = [each for each in found if isinstance(each, ConfigMap)]
         for name in self._there.difference(each.metadata.name for each in there):
             self._drop(name)
         for each in there:
             self._put(each)
 
-    def _change(self, changes: Sequence[Change[_ConfigMap]]) -> None:
+    def _change(self, changes: Sequence[Change[ConfigMap]]) -> None:
         for change in changes:
             if isinstance(change.object, Undecodable):
                 continue
@@ -131,7 +131,7 @@ class FollowedLedgers:
             else:
                 self._put(change.object)
 
-    def _put(self, found: _ConfigMap) -> None:
+    def _put(self, found: ConfigMap) -> None:
         name = found.metadata.name
         if name.startswith(LEDGER_PREFIXES):
             self._there.add(name)
@@ -149,7 +149,7 @@ def _collection(namespace: str) -> str:
 
 def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
     data = {_KEY: msgspec.json.encode(ledger).decode()}
-    return msgspec.json.encode(_ConfigMap(_Metadata(name, version), data))
+    return msgspec.json.encode(ConfigMap(_Metadata(name, version), data))
 
 
 def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
@@ -164,7 +164,7 @@ def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
     return _read(name, found) if written is None else Kept(written, found.metadata.resource_version)
 
 
-def _read(name: str, found: _ConfigMap) -> Kept:
+def _read(name: str, found: ConfigMap) -> Kept:
     try:
         return Kept(_LEDGER.decode(found.data.get(_KEY, "")), found.metadata.resource_version)
     except msgspec.MsgspecError as error:

@@ -6,5 +6,6 @@ One replica leads:
 - `keeper`: one ledger: taken over, folded, and rid of promises whose pods never came.
 - `keeping`: all ledgers, as quotas and pods come and go.
 - `status`: what a quota's status says (pure); `reporting` writes it.
+- `native`: Kubernetes' own quotas: which of them count nothing, and which count wrong.
 - `process`: what runs beside what; `__main__` wires it.
 """

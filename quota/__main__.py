@@ -20,7 +20,7 @@ from serving.log import Log
 from settings.file import settings_from
 from settings.installation import SettingsError
 
-from .process import QuotaService
+from .process import Agreed, QuotaService
 
 BAD_ARGUMENTS: Final = 2
 COULD_NOT_START: Final = 3
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def serve(lifecycle: Lifecycle) -> None:
         service = QuotaService(
             access,
-            settings.words(),
+            Agreed(settings.words(), settings.dealings(), settings.repair_quotas_at_start),
             arguments.status,
             instance=arguments.instance,
             namespace=arguments.namespace,

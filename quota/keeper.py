@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from halfcard.budgets import Budget
-from halfcard.ledger import Amounts, Deposed, Entry, Ledger, fold, take_over, used, without
+from halfcard.ledger import Amounts, Deposed, Entry, Ledger, Pods, fold, settled, take_over, uid_of, used, without
 from halfcard.promises import Promises
 from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
@@ -19,7 +19,7 @@ _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
 
 IsStored = Callable[[Entry, str], Awaitable[bool]]
-"""By a read of this moment: whether a pod of this name and uid is stored."""
+"""By a read of this moment: whether what was promised to a pod has come about."""
 
 
 class Keeper:
@@ -27,12 +27,14 @@ class Keeper:
 
     Attributes:
         live: the stored pods that hold something, as they were folded last; None before the first time.
+        bound: those of them that were counted with their nodes.
     """
 
     def __init__(self, ledgers: Ledgers, budget: Budget) -> None:
         self.budget = budget
         self.kept: Kept | None = None
         self.live: Mapping[str, Entry] | None = None
+        self.bound: Collection[str] = ()
         self._ledgers = ledgers
         self._epoch = -1
         self._promises = Promises()
@@ -53,8 +55,11 @@ class Keeper:
 
     def is_due(self, has_ended: Callable[[str], bool]) -> bool:
         """Whether it promises something to pods that are stored, and so counts them twice, or that have ended."""
-        opened = self.kept.ledger.open if self.kept is not None else ()
-        return any(uid in (self.live or ()) or has_ended(uid) for uid in opened)
+        if self.kept is None:
+            return False
+        ledger = self.kept.ledger
+        known = Pods(self.live or {}, self.bound, ended=_ended(ledger, has_ended))
+        return bool(settled(ledger, known))
 
     def saw(self, seen: Seen) -> None:
         """What is watched may be older than what we wrote ourselves."""
@@ -76,17 +81,19 @@ class Keeper:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
-    async def fold(self, live: Mapping[str, Entry], has_ended: Callable[[str], bool]) -> None:
+    async def fold(
+        self, live: Mapping[str, Entry], has_ended: Callable[[str], bool], bound: Collection[str] = ()
+    ) -> None:
         """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError."""
         known = self.live
 
         def folded(ledger: Ledger) -> Ledger:
             strangers = () if known is None else live.keys() - known.keys()
-            ended = [uid for uid in ledger.open if has_ended(uid)]
-            return fold(ledger, self._epoch, live, strangers, ended)._replace(hard=self.budget.hard)
+            pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
+            return fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard)
 
         await self._change(folded)
-        self.live = live
+        self.live, self.bound = live, bound
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
         """One look at the promises that are open. Raises as `fold`."""
@@ -99,8 +106,10 @@ class Keeper:
         except (LedgerError, NoAnswerError):
             self._promises = self._promises.failed()
             raise
-        stored = {uid for uid, there in zip(sought, found, strict=True) if there} | (self.live or {}).keys()
-        self._promises = self._promises.read(began, opened, stored)
+        kept = {promise for promise, there in zip(sought, found, strict=True) if there}
+        if self.kept is not None:
+            kept |= settled(self.kept.ledger, Pods(self.live or {}, self.bound))
+        self._promises = self._promises.read(began, opened, kept)
         if void := self._promises.void():
             await self._change(lambda ledger: self._without(ledger, void))
 
@@ -126,3 +135,7 @@ class Keeper:
             if self.kept is not None:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be written")
+
+
+def _ended(ledger: Ledger, has_ended: Callable[[str], bool]) -> frozenset[str]:
+    return frozenset(uid for uid in map(uid_of, ledger.open) if has_ended(uid))

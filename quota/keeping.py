@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from halfcard.budgets import Budget, gone
-from halfcard.ledger import Deposed, Entry
+from halfcard.ledger import Deposed
 from kube.budget_source import BudgetSource
 from kube.calls import NoAnswerError
 from kube.ledgers import LedgerError, Ledgers, Seen
@@ -64,6 +64,11 @@ class Keeping:
     def quotas_changed(self) -> None:
         """Or the labels of a namespace, by which one that is shared may concern others now."""
         self._due |= {name for name, keeper in self.keepers.items() if not keeper.budget.namespace}
+        self._stirred.set()
+
+    def nodes_changed(self) -> None:
+        """Where a pod is may count more now, or less."""
+        self._due |= {name for name, keeper in self.keepers.items() if keeper.budget.asks_where}
         self._stirred.set()
 
     def pods_changed(self, namespaces: Iterable[str]) -> None:
@@ -139,12 +144,11 @@ class Keeping:
         await self._each(taken, self._fold)
 
     async def _fold(self, keeper: Keeper) -> None:
-        await keeper.fold(self._live(keeper.budget), self._pods.has_ended)
-        self._tell_of_room(keeper)
-
-    def _live(self, budget: Budget) -> dict[str, Entry]:
+        budget = keeper.budget
         there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        return self._pods.entries(budget, [each for each in there if budget in self._source.of(each)])
+        live, bound = self._pods.held(budget, [each for each in there if budget in self._source.of(each)])
+        await keeper.fold(live, self._pods.has_ended, bound)
+        self._tell_of_room(keeper)
 
     def _tell_of_room(self, keeper: Keeper) -> None:
         if keeper.has_more_room():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.asks import read_pod
 from halfcard.budgets import Budget, Labels
+from halfcard.cards import Node
 from halfcard.charges import charge
 from halfcard.dialects import Dialects
 from halfcard.ledger import Amounts, Entry
-from halfcard.placing.demand import needs_of
+from halfcard.places import Place, kind_of, place_of, whole_place
+from halfcard.placing.demand import Need, needs_of
+from halfcard.placing.records import Named, positions, read
 from halfcard.stored import StoredPod
 from kube.access import Access
 from kube.following import Following
@@ -23,32 +26,73 @@ _MOST_ENDED: Final = 20_000
 
 
 class Charged(NamedTuple):
+    """
+    Attributes:
+        named: the cards that its record names, where it has a node.
+        gates: for its scheduling that are closed, where one of them is ours: only then it is kept in which version.
+    """
+
     namespace: str
     name: str
     labels: Labels
     charge: Amounts
+    needs: tuple[Need, ...] = ()
+    node: str = ""
+    named: Named | None = None
+    priority: int = 0
+    created: str = ""
+    gates: tuple[str, ...] = ()
+    version: str = ""
+
+    def place(self, node: Node) -> Place:
+        """Without a record that can be believed it may be on any card."""
+        layout = positions(self.named, node) if self.named is not None else None
+        return place_of(node, self.needs, layout) if layout else whole_place(kind_of(node), self.needs)
+
+
+NodeOf = Callable[[str], Node | None]
+"""By its name; None where nothing is known of it yet."""
 
 
 class ChargedPods:
     """Running `following` keeps it fresh; `changed` is called with the namespaces in which something has changed."""
 
-    def __init__(self, access: Access, dialects: Dialects, changed: Callable[[Iterable[str]], None]) -> None:
+    def __init__(
+        self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Iterable[str]], None]
+    ) -> None:
+        self._nodes = nodes
         self._dialects = dialects
         self._changed = changed
         self._pods: dict[str, Charged] = {}
         self._by_namespace: dict[str, dict[str, Charged]] = {}
+        self._waiting: dict[str, Charged] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self.following = Following(
             Collection(access, _PODS, StoredPod, _PAGE), listed=self._list, changed=self._change, name="pods"
         )
 
-    def entries(self, budget: Budget, namespaces: Iterable[str]) -> dict[str, Entry]:
-        """What it counts of each pod there, by uid."""
-        return {
-            uid: Entry(pod.namespace, pod.name, budget.cost(pod.charge, pod.labels))
-            for namespace in namespaces
-            for uid, pod in self._by_namespace.get(namespace, {}).items()
-        }
+    def held(self, budget: Budget, namespaces: Iterable[str]) -> tuple[dict[str, Entry], frozenset[str]]:
+        """What it counts of each pod there, by uid; and those that were counted with their nodes."""
+        pods = {uid: pod for uid, pod in self._in(namespaces) if not pod.gates}
+        live = {uid: Entry(pod.namespace, pod.name, budget.cost(pod.charge, pod.labels)) for uid, pod in pods.items()}
+        at = dict(self._costs_at(budget, pods)) if budget.asks_where else {}
+        for uid, cost in at.items():
+            live[uid] = live[uid]._replace(cost={**live[uid].cost, **cost})
+        return live, frozenset(at)
+
+    def _in(self, namespaces: Iterable[str]) -> Iterator[tuple[str, Charged]]:
+        for namespace in namespaces:
+            yield from self._by_namespace.get(namespace, {}).items()
+
+    def waiting(self) -> Mapping[str, Charged]:
+        """Those behind our gate, by uid."""
+        return self._waiting
+
+    def _costs_at(self, budget: Budget, pods: Mapping[str, Charged]) -> Iterator[tuple[str, Amounts]]:
+        """On a node that is not known yet, the promise to bind them there stays open."""
+        for uid, pod in pods.items():
+            if pod.node and (node := self._nodes(pod.node)) is not None:
+                yield uid, budget.cost_at(pod.place(node))
 
     def namespaces(self) -> Iterable[str]:
         """Those with pods that are charged."""
@@ -62,6 +106,7 @@ class ChargedPods:
         before = set(self._by_namespace)
         self._pods.clear()
         self._by_namespace.clear()
+        self._waiting.clear()
         for pod in pods:
             if isinstance(pod, StoredPod):
                 self._put(pod)
@@ -86,14 +131,16 @@ class ChargedPods:
 
     def _put(self, pod: StoredPod) -> None:
         """Only the phase ends a charge: until then its cards may be in use."""
-        asked = charge(needs_of(read_pod(pod, self._dialects))[1])
+        containers, needs = needs_of(read_pod(pod, self._dialects))
+        asked = charge(needs)
         if pod.is_over and asked:
             self._end(pod.meta.uid)
         elif asked:
-            meta = pod.meta
-            found = Charged(meta.namespace or "", meta.title, meta.labels or {}, asked)
-            self._pods[meta.uid] = found
-            self._by_namespace.setdefault(found.namespace, {})[meta.uid] = found
+            found = _charged(pod, containers, needs)
+            self._pods[pod.meta.uid] = found
+            self._by_namespace.setdefault(found.namespace, {})[pod.meta.uid] = found
+            if found.gates:
+                self._waiting[pod.meta.uid] = found
 
     def _end(self, uid: str) -> None:
         self._ended[uid] = None
@@ -102,9 +149,22 @@ class ChargedPods:
 
     def _drop(self, uid: str) -> None:
         gone = self._pods.pop(uid, None)
+        self._waiting.pop(uid, None)
         if gone is None:
             return
         there = self._by_namespace[gone.namespace]
         del there[uid]
         if not there:
             del self._by_namespace[gone.namespace]
+
+
+def _charged(pod: StoredPod, containers: Sequence[str], needs: tuple[Need, ...]) -> Charged:
+    meta = pod.meta
+    found = Charged(meta.namespace or "", meta.title, meta.labels or {}, charge(needs), needs, pod.node)
+    if pod.node:
+        return found._replace(named=read(pod.annotations, pod.node, containers, needs))
+    if not pod.waits_for_quota:
+        return found
+    priority = (pod.spec and pod.spec.priority) or 0
+    created = meta.creation_timestamp or ""
+    return found._replace(priority=priority, created=created, gates=pod.gates, version=meta.resource_version)

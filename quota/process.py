@@ -6,20 +6,23 @@ import gc
 import time
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from halfcard.capacity import Dealings
 from halfcard.dialects import Dialects
-from halfcard.ledger import Entry
+from halfcard.ledger import Entry, is_of_binding, uid_of
 from halfcard.stored import StoredPod
 from kube.access import Access
 from kube.budget_source import BudgetSource
 from kube.calls import ApiCalls, NoAnswerError
+from kube.desks import Desks
+from kube.following import Following
 from kube.lease import Leadership
-from kube.ledgers import FollowedLedgers, Ledgers
+from kube.ledgers import FollowedLedgers, Ledgers, Seen
 from serving.address import Address
 from serving.health import health_app
 from serving.jobs import beside, report
@@ -27,10 +30,15 @@ from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
 from serving.log import Log, utc_now
 
+from .events import QuotaEvents
 from .keeper import Keeper
 from .keeping import Keeping
+from .map_reports import MapReports
 from .metrics import watch
+from .native import Native
+from .nodes import Nodes
 from .nudging import Nudging
+from .opening import Opening
 from .pods import ChargedPods
 from .reporting import Reporting
 
@@ -40,11 +48,19 @@ _AT_ONCE: Final = Stopping(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """Nobody calls it: the sooner it gives the Lease back, the sooner another leads."""
 
 
+class Agreed(NamedTuple):
+    """What the installation's settings say."""
+
+    dialects: Dialects
+    dealings: Dealings
+    repairs_native: bool = False
+
+
 class QuotaService:
     """All that it is made of; made on the event loop that runs it."""
 
     def __init__(
-        self, access: Access, dialects: Dialects, status: Address, *, instance: str, namespace: str, log: Log
+        self, access: Access, agreed: Agreed, status: Address, *, instance: str, namespace: str, log: Log
     ) -> None:
         self._status = status
         self._log = log
@@ -53,49 +69,82 @@ class QuotaService:
             self._calls, namespace=namespace, name=names.QUOTA_SERVICE, instance=instance, address="", notes=dict
         )
         self._source = BudgetSource(access, self._quotas_changed)
-        self._pods = ChargedPods(access, dialects, self._pods_changed)
+        self._nodes = Nodes(access, agreed.dealings, self._nodes_changed)
+        self._pods = ChargedPods(access, agreed.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
-        self._nudging = Nudging(self._calls, dialects, may_decide, utc_now, log)
+        self._nudging = Nudging(self._calls, agreed.dialects, may_decide, utc_now, log)
         ledgers = Ledgers(self._calls, namespace)
         self._keeping = Keeping(self._source, self._pods, ledgers, may_decide, log, freed=self._nudging.freed)
-        self._ledgers = FollowedLedgers(access, namespace, self._keeping.ledger_changed)
-        self._reporting = Reporting(self._calls, lambda: self._keeping.keepers, may_decide, utc_now)
+        self._ledgers = FollowedLedgers(access, namespace, self._ledger_changed)
+        self._desks = Desks(ledgers, time.monotonic)
+        self._opening = Opening(
+            calls=self._calls,
+            pods=self._pods,
+            budgets_of=self._source.of,
+            keepers=lambda: self._keeping.keepers,
+            desk_of=self._desks.of,
+            may_decide=may_decide,
+            now=utc_now,
+            log=log,
+        )
+        self._reporting = Reporting(
+            self._calls, lambda: self._keeping.keepers, self._opening.waits, may_decide, utc_now
+        )
+        self._map_reports = MapReports(self._source.map, QuotaEvents(self._calls, utc_now), may_decide)
+        self._native = Native(
+            access, self._calls, agreed.dialects, may_decide, log, repairs_at_start=agreed.repairs_native
+        )
 
     def _quotas_changed(self) -> None:
         self._keeping.quotas_changed()
+        self._opening.stir()
+
+    def _ledger_changed(self, name: str, seen: Seen | None) -> None:
+        self._keeping.ledger_changed(name, seen)
+        self._desks.saw(name, seen)
+        self._opening.stir()
+
+    def _nodes_changed(self) -> None:
+        self._keeping.nodes_changed()
 
     def _pods_changed(self, namespaces: Iterable[str]) -> None:
         self._keeping.pods_changed(namespaces)
+        self._opening.stir()
 
-    async def _is_stored(self, entry: Entry, uid: str) -> bool:
+    async def _is_stored(self, entry: Entry, promise: str) -> bool:
         answer = await self._calls.get(f"/api/v1/namespaces/{entry.namespace}/pods/{entry.pod}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return False
         if answer.status != HTTPStatus.OK:
             raise NoAnswerError(f"the API server answered {answer.status} where a pod was looked for")
-        return _POD.decode(answer.body).meta.uid == uid
+        return _is_kept(promise, _POD.decode(answer.body))
 
     async def _lead(self) -> None:
         await self._source.wait_until_ready()
+        await self._nodes.following.wait_until_ready()
         await self._pods.following.wait_until_ready()
         await self._ledgers.following.wait_until_ready()
         gc.freeze()
         await self._leadership.run(self._keeping.take_over)
 
     def _problems(self) -> tuple[str, ...]:
-        said = (self._leadership.trouble, self._pods.following.trouble, self._ledgers.following.trouble)
-        return (*filter(None, (*said, self._keeping.trouble, self._reporting.trouble)), *self._source.problems())
+        followed = [each.trouble for each in self._following()]
+        own = (self._leadership.trouble, self._keeping.trouble, self._reporting.trouble, self._map_reports.trouble)
+        return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
     def _keepers(self) -> Iterable[Keeper]:
         return self._keeping.keepers.values() if self._leadership.may_decide() else ()
 
     def _ready(self) -> bool:
-        return self._source.ready and self._pods.following.ready and self._ledgers.following.ready
+        return self._source.ready and all(each.ready for each in self._following())
+
+    def _following(self) -> Sequence[Following[Any]]:
+        return self._nodes.following, self._pods.following, self._ledgers.following
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = (*self._source.jobs(), self._pods.following.run(), self._ledgers.following.run())
+        follow = (*self._source.jobs(), *[each.run() for each in self._following()], *self._native.jobs())
         settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
-        keep = (*settle, self._reporting.run(), self._nudging.run())
+        keep = (*settle, self._reporting.run(), self._nudging.run(), self._opening.run(), self._map_reports.run())
         async with beside((*follow, *keep, self._lead(), report(self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
@@ -103,6 +152,14 @@ class QuotaService:
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
         registry = CollectorRegistry()
         watch(registry, leading=lambda: float(self._leadership.may_decide()), keepers=self._keepers)
-        checks = {"state": lambda: None if self._ready() else "quotas, pods and ledgers have not all been seen"}
+        self._native.watch(registry)
+        checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers have not all been seen"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
         return (Listener(STATUS, self._status.host, self._status.port, health),)
+
+
+def _is_kept(promise: str, pod: StoredPod) -> bool:
+    """One to a pod behind the gate is not: it may never come."""
+    if pod.meta.uid != uid_of(promise):
+        return False
+    return bool(pod.node) if is_of_binding(promise) else not pod.waits_for_quota

@@ -33,12 +33,14 @@ class Reporting:
         self,
         calls: ApiCalls,
         keepers: Callable[[], Mapping[str, Keeper]],
+        waits: Callable[[], Mapping[str, int]],
         may_decide: Callable[[], bool],
         now: Callable[[], datetime],
     ) -> None:
         self.trouble = ""
         self._calls = calls
         self._keepers = keepers
+        self._waits = waits
         self._may_decide = may_decide
         self._now = now
         self._written: dict[str, Status] = {}
@@ -50,18 +52,20 @@ class Reporting:
             if self._may_decide():
                 self.trouble = ""
                 self._forget()
-                await asyncio.gather(*[self._report(keeper, turns) for keeper in [*self._keepers().values()]])
+                waits = self._waits()
+                keepers = [*self._keepers().items()]
+                await asyncio.gather(*[self._report(keeper, waits.get(name, 0), turns) for name, keeper in keepers])
 
     def _forget(self) -> None:
         known = {keeper.budget.uid for keeper in self._keepers().values()}
         for uid in self._written.keys() - known:
             del self._written[uid]
 
-    async def _report(self, keeper: Keeper, turns: asyncio.Semaphore) -> None:
+    async def _report(self, keeper: Keeper, waiting: int, turns: asyncio.Semaphore) -> None:
         budget = keeper.budget
-        if keeper.kept is None or not budget.uid:
+        if keeper.kept is None or not budget.uid or budget.is_mapped:
             return
-        said = status_of(keeper.kept.ledger, keeper.live or {})
+        said = status_of(keeper.kept.ledger, keeper.live or {}, waiting)
         if _untimed(self._written.get(budget.uid)) == said:
             return
         async with turns:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from halfcard.budget_words import amount
+from halfcard.budgets import AT_PLACE
 from halfcard.charges import COUNTED
 from halfcard.ledger import Entry, Ledger, over, used
 
@@ -15,17 +16,22 @@ _UNLIMITED: Final = "-"
 Status = dict[str, Any]
 
 
-def status_of(ledger: Ledger, live: Mapping[str, Entry]) -> Status:
-    """Amounts as `used/hard`, in the units in which they are written. `live` are the pods that hold something."""
+def status_of(ledger: Ledger, live: Mapping[str, Entry], waiting: int = 0) -> Status:
+    """Amounts as `used/hard`, in the units in which they are written.
+
+    `live` are the pods that hold something, and so many are waiting for it.
+    """
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
     return {
         **said,
         "pods": len(live),
         "promised": len(ledger.open),
+        "waiting": waiting,
         "late": len(ledger.late),
         "holders": _holders(live),
         "perLabel": _per_label(found, ledger),
+        "places": _places(found, ledger),
         "conditions": _conditions(ledger),
     }
 
@@ -56,6 +62,17 @@ def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]
     limited = [(key, ledger.hard[rule]) for key, rule in shares if ledger.hard.get(rule) is not None]
     limited.sort(key=lambda each: (-found[each[0]] / max(each[1], 1), each[0]))
     return [{"key": key, "amount": f"{amount(key, found[key])}/{amount(key, hard)}"} for key, hard in limited[:TOP]]
+
+
+def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
+    """Models and pools that something is allowed on, as they are named."""
+    rows: dict[str, dict[str, str]] = {}
+    for rule, hard in sorted(ledger.hard.items()):
+        key, at, place = rule.partition(AT_PLACE)
+        if at:
+            row = rows.setdefault(place, {"place": place})
+            row[key] = f"{amount(key, found.get(rule, 0))}/{amount(key, hard)}"
+    return [rows[place] for place in sorted(rows)]
 
 
 def _conditions(ledger: Ledger) -> list[dict[str, str]]:

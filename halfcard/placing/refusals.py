@@ -5,7 +5,7 @@ Numbers of a node never appear: kube-scheduler counts equal texts and writes the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from ..claims import Claim, Part
@@ -47,6 +47,15 @@ def why_not(room: Room, demand: Demand) -> Why:
     return Why.TOGETHER
 
 
+def why_not_where(demand: Demand, slices: str) -> Callable[[Room], Why]:
+    """`why_not` in rooms of nodes that sell time slices so: what the demand alone says is looked at once for all."""
+    one = len(demand.needs) == 1 and not demand.wanted.narrows
+    why = _of_any_room(demand.needs[0], slices) if one else None
+    if why is None:
+        return lambda room: why_not(room, demand)
+    return lambda room: why if room.usable else why_not(room, demand)
+
+
 def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Why | None:
     """The reason of one card; None where it would do for one card's worth of the need."""
     card = room.cards[at]
@@ -61,18 +70,23 @@ def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Why | None:
 
 
 def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Why:
-    mode = mode_of(need.claim, room.slices)
-    if not is_sold(need.claim, room.slices):
-        return Why.NOT_SOLD
-    if mode is Mode.SLICES:
-        return Why.TOO_FEW_SLICES
-    if need.claim.cards > 1 or mode is not Mode.SHARED:
-        return Why.TOO_FEW
+    if (why := _of_any_room(need, room.slices)) is not None:
+        return why
     reasons = [
         _short_of(use_of(need.claim, room.cards[at], room.slices), room.left[at], room.cards[at].memory_mib)
         for at in usable
     ]
     return _summed_up([reason for reason in reasons if reason is not None])
+
+
+def _of_any_room(need: Need, slices: str) -> Why | None:
+    """None where the cards have to be looked at."""
+    mode = mode_of(need.claim, slices)
+    if not is_sold(need.claim, slices):
+        return Why.NOT_SOLD
+    if mode is Mode.SLICES:
+        return Why.TOO_FEW_SLICES
+    return Why.TOO_FEW if need.claim.cards > 1 or mode is not Mode.SHARED else None
 
 
 def _summed_up(reasons: Iterable[Why]) -> Why:

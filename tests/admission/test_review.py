@@ -163,3 +163,21 @@ def test_a_second_pass_has_no_patch() -> None:
     assert once != obj
     assert mutate(once).changes == ()
     assert patched(once, mutate(once)) == once
+
+
+OURS, THEIRS = {"name": names.QUOTA_GATE}, {"name": "their.own/gate"}
+GATED = mutated(pod(gpu(), schedulingGates=[OURS, THEIRS]))
+OPENED = changed(GATED, "spec", "schedulingGates", to=[THEIRS])
+
+
+@pytest.mark.parametrize("user", ["alice", "peer-agent", names.EXTENDER_SERVICE_ACCOUNT])
+def test_the_gate_of_a_quota_is_opened_by_nobody_else(user: str) -> None:
+    refused = validate(OPENED, old=GATED, user=user)
+    assert codes(refused) == ["HC028"]
+    assert 'spec.schedulingGates: got "it removed"' in refused.message
+
+
+def test_the_quota_service_opens_its_gate_and_everybody_opens_other_ones() -> None:
+    assert validate(OPENED, old=GATED, user=names.QUOTA_SERVICE_ACCOUNT).allowed
+    assert validate(changed(GATED, "spec", "schedulingGates", to=[OURS]), old=GATED).allowed
+    assert validate(OPENED, user="alice").allowed

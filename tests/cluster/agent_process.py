@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from deploy.chart.made import CHART
 from halfcard import names
 from halfcard.quantity import Quantity
 
@@ -20,7 +21,7 @@ from .started import Started
 from .users import User
 
 _ROOT: Final = Path(__file__).parents[2]
-_RBAC: Final = _ROOT / "deploy" / "rbac"
+_RBAC: Final = CHART / "rbac"
 _ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _READY_WITHIN_S: Final = 30.0
 _GET: Final = """

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from admission.policy import Policy
 from admission.registration import configurations
+from deploy.chart.made import CHART
 from halfcard import names
 
 from . import dev_background
@@ -27,7 +27,7 @@ from .objects import Object
 from .pki import Authority
 from .waiting import wait_until
 
-_RBAC: Final = Path(__file__).parents[2] / "deploy" / "rbac" / "admission.yaml"
+_RBAC: Final = CHART / "rbac" / "admission.yaml"
 _MARK: Final = f"{names.OWN_PREFIX}dev"
 _CONFIGURATIONS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _KINDS: Final = f"{_CONFIGURATIONS},clusterrolebindings,clusterroles,namespaces"

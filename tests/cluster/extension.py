@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from deploy.chart.made import CHART
 from halfcard import names
 
 from .cluster import Cluster
@@ -24,18 +24,14 @@ from .network import free_port
 from .objects import Object
 from .processes import Component
 from .relay import Place, Relay
+from .scheduling import schedule_by, shipped
 from .users import User
 
-CONFIGURATIONS: Final = Path(__file__).parents[2] / "deploy" / "scheduler"
-
 _ROOT: Final = Path(__file__).parents[2]
-_RBAC: Final = _ROOT / "deploy" / "rbac"
-_SCHEDULER: Final = "kube-scheduler"
+_RBAC: Final = CHART / "rbac"
 _ANSWERS: Final = "halfcard_extender_answers_total"
 _LEADING: Final = "halfcard_extender_leading 1.0"
 _LEADS_WITHIN_S: Final = 40.0  # the Lease of one that was killed has to run out first
-_SAID_BY_THE_FILE: Final = ("--kubeconfig=", "--config=", "--kube-api-")
-_UNHURRIED: Final = {"qps": 5000, "burst": 5000}
 _TIMEOUT_S: Final = 30.0
 
 
@@ -203,17 +199,12 @@ class Extension:
 
     def shipped(self, file: str, *, url: str | None = None) -> Object:
         """A configuration of ours with the files and the address of this cluster in the places of its own."""
-        content: Object = yaml.safe_load((CONFIGURATIONS / file).read_text())
-        for extender in content["extenders"]:
-            if url is not None:
-                extender["urlPrefix"] = url
-            if "tlsConfig" in extender:
-                extender["tlsConfig"] |= {
-                    "caFile": str(self.cluster.authority.certificate),
-                    "certFile": str(self.caller.certificate),
-                    "keyFile": str(self.caller.key),
-                }
-        return content
+        files = {
+            "caFile": str(self.cluster.authority.certificate),
+            "certFile": str(self.caller.certificate),
+            "keyFile": str(self.caller.key),
+        }
+        return shipped(file, url=url, tls=files)
 
     def recommended(self, server: Place | None = None) -> Object:
         """For the replicas, or another server that speaks as they do."""
@@ -222,15 +213,4 @@ class Extension:
 
     def schedule_by(self, configuration: Object) -> None:
         """The stock scheduler, started anew with a configuration."""
-        connection = {**configuration["clientConnection"], "kubeconfig": self._scheduler_kubeconfig(), **_UNHURRIED}
-        own = {**configuration, "clientConnection": connection, "leaderElection": {"leaderElect": False}}
-        file = self.cluster.folder / "scheduler-configuration.yaml"
-        file.write_text(yaml.safe_dump(own))
-        scheduler = self.cluster.components[_SCHEDULER]
-        kept = [each for each in scheduler.command if not each.startswith(_SAID_BY_THE_FILE)]
-        scheduler.command = [*kept, f"--config={file}"]
-        self.cluster.components.restart(_SCHEDULER)
-
-    def _scheduler_kubeconfig(self) -> str:
-        command = self.cluster.components[_SCHEDULER].command
-        return next(each.partition("=")[2] for each in command if each.startswith("--authentication-kubeconfig="))
+        schedule_by(self.cluster, configuration)

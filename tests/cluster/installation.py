@@ -16,6 +16,7 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.__main__ import main as halfcard
+from deploy.chart.made import CHART
 from halfcard import names
 
 from .client import Answer, Done
@@ -34,8 +35,8 @@ OFFERED: Final = names.VOLCANO_GPU_MEMORY
 """By the nodes' agents: counted in MiB, so that its containers get slots."""
 
 _ROOT: Final = Path(__file__).parents[2]
-_CRDS: Final = _ROOT / "deploy" / "crds"
-_RBAC: Final = _ROOT / "deploy" / "rbac"
+_CRDS: Final = CHART / "kinds"
+_RBAC: Final = CHART / "rbac"
 _ACCOUNT: Final = "halfcard-admission"
 _AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _COUNTED: Final = ("halfcard_admission_decisions_total", "halfcard_admission_http_errors_total")

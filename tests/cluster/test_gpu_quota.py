@@ -261,7 +261,7 @@ def test_the_quotas_of_the_page_do_what_it_shows(quotas: QuotaService) -> None:
     quotas.cluster.wait_until(lambda: quotas.status(team).get("pods") == 3, what="the pods to be counted")
     shown = re.search(r"(NAME +CARDS.*?)\n(gpu .*?)\n", page)
     assert shown is not None
-    lines = quotas.webhook.kubectl(team, "get", "gpuquota").stdout.splitlines()
+    lines = quotas.webhook.kubectl(team, "get", "gpuquota", "gpu").stdout.splitlines()
     assert [line.split()[:5] for line in lines] == [line.split()[:5] for line in shown.groups()]
 
 
@@ -272,6 +272,8 @@ NONSENSE = {
     "less memory than none": ({"hard": {"memory": "-1Gi"}}, "not below 0"),
     "half a card in whole cards": ({"hard": {"cards": 0.5}}, "must be of type integer"),
     "an empty list": ({"hard": {}}, "at least 1 properties"),
+    "a model's name that no card has": ({"byModel": {"T4=": {"cards": 1}}}, "letters, digits, spaces"),
+    "an unknown manner": ({"hard": {"cards": 1}, "onExceeded": "Wait"}, "supported values"),
 }
 
 
@@ -292,3 +294,77 @@ def test_tenants_may_neither_see_nor_write_ledgers(quotas: QuotaService, team: s
     alice = quotas.cluster.tenant(team, "alice")
     answer = quotas.cluster.request("GET", "/api/v1/namespaces/halfcard-system/configmaps", user=alice)
     assert answer.status == 403
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def waiting_for(quotas: QuotaService, team: str) -> set[str]:
+    """The pods behind the gate."""
+    pods = quotas.cluster.request("GET", f"/api/v1/namespaces/{team}/pods").must()["items"]
+    return {each["metadata"]["name"] for each in pods if each["spec"].get("schedulingGates")}
+
+
+def delete(quotas: QuotaService, team: str, name: str) -> None:
+    quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/{name}", {"gracePeriodSeconds": 0}).must()
+
+
+def test_pods_wait_behind_the_gate_and_are_let_in_in_order(quotas: QuotaService, team: str) -> None:
+    ledger = quotas.allow(team, hard={"cores": 60}, onExceeded="Gate")
+    for name in "abcd":
+        quotas.webhook.create(team, share(name)).must()
+        quotas.cluster.wait_until(
+            lambda: len(waiting_for(quotas, team)) == max(0, "abcd".index(name) - 1),  # noqa: B023
+            what=f"{name} to be let in or to wait",
+        )
+    assert waiting_for(quotas, team) == {"c", "d"}
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("waiting") == 2, what="the status")
+    assert quotas.ledger(ledger).hard == {"cores": 60}
+    events = quotas.webhook.kubectl(team, "get", "events", "-o=jsonpath={.items[*].message}").stdout
+    assert f"the next one to be let in: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60" in events
+    delete(quotas, team, "a")
+    quotas.cluster.wait_until(lambda: waiting_for(quotas, team) == {"d"}, what="c to be let in")
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/60", what="the status")
+
+
+def test_who_may_edit_pods_may_not_open_the_gate(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
+    for name in "ab":
+        quotas.webhook.create(team, share(name)).must()
+    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 1, what="one to be let in")
+    (name,) = waiting_for(quotas, team)
+    patch = {"spec": {"schedulingGates": None}}
+    done = quotas.webhook.kubectl(team, "patch", "pod", name, "--type=merge", "-p", json.dumps(patch))
+    assert done.code != 0 and "HC028" in done.stderr and waiting_for(quotas, team) == {name}
+    labelled = quotas.webhook.kubectl(team, "label", "pod", name, "note=mine")
+    assert labelled.code == 0, labelled.stderr
+
+
+def test_nobody_waits_for_what_will_never_be_there(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 20}, onExceeded="Gate")
+    assert "used: cores=0, limited: cores=20" in refusal(quotas.webhook.create(team, share("large")))
+
+
+def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaService, team: str) -> None:
+    ledger = quotas.allow(team, hard={"cores": 90}, onExceeded="Gate")
+    second = quotas.add_replica()
+    leading = quotas.wait_led()
+    for number in range(8):
+        quotas.webhook.create(team, share(f"p{number}")).must()
+        if number == 3:
+            leading.program.kill()
+            quotas.replicas.remove(leading)
+    assert second is not leading
+    quotas.wait_led()
+    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 5, what="three to be let in", seconds=60)
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled", seconds=90)
+    assert used(quotas.ledger(ledger))["cores"] == 90
+
+
+def test_without_the_gate_those_who_wait_are_let_in_as_there_is_room(quotas: QuotaService, team: str) -> None:
+    quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
+    for name in "abc":
+        quotas.webhook.create(team, share(name)).must()
+    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 2, what="one to be let in")
+    assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
+    quotas.cluster.wait_until(lambda: not waiting_for(quotas, team), what="all to be let in")

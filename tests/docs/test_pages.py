@@ -139,7 +139,8 @@ def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield agent
     yield from _below(certs_parser())
     yield quota_parser()
-    yield from _subcommands(_subcommands(cli_parser())["quota"]).values()
+    for command in ("certs", "quota"):
+        yield from _subcommands(_subcommands(cli_parser())[command]).values()
     check = argparse.ArgumentParser(add_help=False)
     check.add_argument("--check")  # of docs/generate.py
     yield check

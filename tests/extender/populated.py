@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from extender.place_budgets import PlaceBudgets
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import Dealings
@@ -15,6 +16,9 @@ from halfcard.cards import Card
 from halfcard.dialects import Dialects
 from halfcard.inventory import write_inventory
 from halfcard.stored import StoredPod
+from kube.access import Access
+from kube.calls import ApiCalls
+from kube.ledgers import Ledgers
 from tests.builders import PodBuilder
 
 CARD_MIB: Final = 16384
@@ -60,6 +64,10 @@ def stored(
     obj["metadata"] = {"namespace": "ns", **obj["metadata"], "uid": name, "annotations": annotations}
     obj["spec"] |= {"priority": priority, **({"nodeName": on} if on else {})}
     return msgspec.convert({**obj, "status": {"phase": phase}}, StoredPod)
+
+
+def no_budgets() -> PlaceBudgets:
+    return PlaceBudgets(lambda _namespace: (), Ledgers(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0)
 
 
 def state_of(nodes: Iterable[Mapping[str, Any]], pods: Iterable[StoredPod] = ()) -> State:

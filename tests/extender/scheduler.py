@@ -29,7 +29,7 @@ from serving.log import Log
 from tests.admission.asgi import JSON, Answer, ask
 from tests.builders import PodBuilder, pod
 
-from .populated import node, state_of, stored
+from .populated import no_budgets, node, state_of, stored
 
 Json = dict[str, Any]
 SHARE = pod("asking").asks(core="30", memory="8")
@@ -56,7 +56,7 @@ class Extender:
         self.scheduling = Scheduling(
             self.state,
             Answers(self.state, lambda _: policy),
-            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners),
+            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners, no_budgets()),
             Forwarding(lambda: None, "", _no_tls),
             ready=lambda: self.is_ready,
             may_decide=lambda: False,

@@ -14,6 +14,7 @@ import uvloop
 from extender.binding import Binder, Deposed, Manners, NotBound
 from extender.fleet import fleet_of
 from extender.mix import Mix
+from extender.place_budgets import PlaceBudgets
 from extender.placement import POLICIES
 from extender.state import State
 from extender.wire import Binding
@@ -24,7 +25,7 @@ from kube.access import Access
 from kube.calls import ApiCalls
 from tests.builders import PodBuilder, pod
 from tests.extender.pod_server import Fault, PodServer, serving_pods
-from tests.extender.populated import node
+from tests.extender.populated import no_budgets, node
 
 MIB = 16384
 HALF = pod().asks(core="50", memory="20")
@@ -37,6 +38,7 @@ class Replica:
     server: PodServer
     term: str = "first"
     leads: bool = True
+    budgets: PlaceBudgets = field(default_factory=no_budgets)
     state: State = field(init=False)
     calls: ApiCalls = field(init=False)
     binder: Binder = field(init=False)
@@ -54,7 +56,7 @@ class Replica:
             may_decide=lambda: self.leads,
             term=lambda: self.term,
         )
-        self.binder = Binder(self.state, self.calls, manners)
+        self.binder = Binder(self.state, self.calls, manners, self.budgets)
 
     def see_all(self) -> None:
         self.state.list_pods(self.server.listed())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,9 @@ SHAPES = [
     pod().asks(core="50").annotated({names.ASK_UUID: "n1-0"}),
 ]
 ASKED = [demand for shape in SHAPES if (demand := read_facts(stored(shape), DIALECTS).demand).needs]
+
+
+QUESTIONS = [NAMES, [*NAMES, "stranger"], ["n2", "n0", "n1"], ["n2", "n1"], ["n1"], []]
 
 
 def odd_node(name: str) -> dict[str, Any]:
@@ -153,8 +156,10 @@ class World:
     def ask(self, number: int, _: int) -> None:
         """So that answers are remembered that things happen to."""
         demand = ASKED[number % len(ASKED)]
-        self.answers.feasible(demand)
-        self.answers.ranked(demand).ranks(NAMES)
+        feasible, ranked = self.answers.feasible(demand), self.answers.ranked(demand)
+        for asked in QUESTIONS:
+            feasible.among(asked)
+        ranked.told(NAMES)
 
     def _some(self, number: int, which: Callable[[StoredPod], bool] = lambda _: True) -> StoredPod | None:
         found = [each for each in self.pods.values() if which(each)]
@@ -195,12 +200,15 @@ STEPS = [
 STORIES = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 11), st.integers(0, 4)), max_size=40)
 
 
-def after(story: list[tuple[Callable[[World, int, int], None], int, int]]) -> World:
+def after(story: list[tuple[Callable[[World, int, int], None], int, int]], asked: int = 0) -> World:
+    """`asked` demands are asked about after every step, so that there is something to be out of date."""
     world = World()
     for number in range(len(NAMES)):
         world.put_node(number, 2)
     for step, first, second in story:
         step(world, first, second)
+        for number in range(asked):
+            world.ask(number, 0)
     return world
 
 
@@ -218,12 +226,30 @@ def test_the_state_is_what_a_rebuild_from_the_same_objects_would_be(story: Any) 
 
 @given(STORIES)
 def test_answers_are_what_they_would_be_if_they_were_worked_out_now(story: Any) -> None:
-    world = after(story)
+    assert_fresh(after(story, asked=2))
+
+
+@given(STORIES)
+def test_so_are_they_when_ranks_that_are_gone_are_forgotten(story: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("extender.answers._MOST_RANKS", 0)
+        assert_fresh(after(story, asked=2))
+
+
+def assert_fresh(world: World) -> None:
+    """Each answer is what somebody says who was asked nothing before, about one node after the other."""
     fresh = Answers(world.rebuilt(), lambda _name: plain_policy())
-    asked = [*NAMES, "stranger"]
     for demand in ASKED:
-        assert world.answers.feasible(demand).among(asked) == fresh.feasible(demand).among(asked)
-        assert world.answers.ranked(demand).ranks(asked) == pytest.approx(fresh.ranked(demand).ranks(asked))
+        feasible, ranked = world.answers.feasible(demand), world.answers.ranked(demand)
+        for asked in QUESTIONS:
+            one_by_one = [(name, reason) for name in asked for reason in fresh.feasible(demand).among([name])]
+            assert sorted(one_by_one) == sorted(by_node(feasible.among(asked)))
+            assert ranked.ranks(asked) == pytest.approx(fresh.ranked(demand).ranks(asked))
+            assert ranked.told(asked) == fresh.ranked(demand).told(asked)
+
+
+def by_node(told: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    return [(name, reason) for reason, names in told.items() for name in names]
 
 
 @given(STORIES)

@@ -31,7 +31,7 @@ def extender() -> Extender:
 
 
 @pytest.mark.parametrize("path", FILTERS)
-def test_nodes_that_fit_are_told_in_the_order_in_which_they_were_asked_about(extender: Extender, path: str) -> None:
+def test_nodes_that_fit_are_told_and_of_each_other_one_why_not(extender: Extender, path: str) -> None:
     answer = extender.post(path, by_name(SHARE, ["n2", "n3", "n1", "n9"]))
     assert answer == {
         "Nodes": None,
@@ -61,6 +61,14 @@ def test_a_node_that_is_not_known_yet_is_judged_by_its_object(extender: Extender
     answer = extender.post(names.FILTER_PATH, in_full(SHARE, objects))
     assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["new"]
     assert answer["FailedAndUnresolvableNodes"] == {"empty": "no GPU", "odd": "Halfcard does not know this node"}
+
+
+def test_what_is_told_of_a_new_node_is_not_told_of_it_later(extender: Extender) -> None:
+    known = ["n1", "n2", "n3"]
+    before = extender.post(names.FILTER_PATH, by_name(SHARE, known))
+    both = extender.post(names.FILTER_PATH, in_full(SHARE, [node("new", 0), *(node(name, 2) for name in known)]))
+    assert both["FailedAndUnresolvableNodes"] == {"n3": "no GPU", "new": "no GPU"}
+    assert extender.post(names.FILTER_PATH, by_name(SHARE, known)) == before
 
 
 def test_the_keys_may_be_written_in_lower_case(extender: Extender) -> None:

@@ -22,7 +22,7 @@ from kube.access import Access
 from kube.calls import ApiCalls
 from tests.builders import pod
 from tests.extender.pod_server import PodServer, serving_pods
-from tests.extender.populated import node
+from tests.extender.populated import no_budgets, node
 from tests.extender.test_binding import manifest
 from tests.kube.test_folder import until
 
@@ -49,7 +49,7 @@ def tell(story: Story) -> None:
             state.list_pods(server.listed())
             policy = POLICIES["binpack"](Mix(()), fleet_of(state.nodes().values()))
             calls = ApiCalls(Access("127.0.0.1", server.port))
-            waking = Waking(state, Answers(state, lambda _name: policy), calls)
+            waking = Waking(state, Answers(state, lambda _name: policy), calls, no_budgets())
             refuse(state, waking)
             running = asyncio.create_task(waking.run())
             try:

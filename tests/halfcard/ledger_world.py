@@ -7,13 +7,13 @@ are given to it, so that broken ones can be, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
 from halfcard import ledger as rules
-from halfcard.ledger import Amounts, Busy, Deposed, Entry, Full, Ledger
+from halfcard.ledger import Amounts, Busy, Deposed, Entry, Full, Ledger, Pods
 from halfcard.promises import Promises
 
 CREATE_S: Final = 34.0
@@ -21,6 +21,8 @@ CREATE_S: Final = 34.0
 
 CORES: Final = "cores"
 HARD: Final = 10
+ON_MODEL: Final = "cores of model T4"
+HARD_ON_MODEL: Final = 6
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Rules:
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
     cancel: Callable[[Ledger, str], Ledger] = rules.cancel
     take_over: Callable[[Ledger], Ledger] = rules.take_over
-    fold: Callable[[Ledger, int, Mapping[str, Entry], Collection[str], Collection[str]], Ledger] = rules.fold
+    fold: Callable[[Ledger, int, Pods], Ledger] = rules.fold
     read: Callable[[Promises, float, Collection[str], Collection[str]], Promises] = Promises.read
     void: Callable[[Promises], frozenset[str]] = Promises.void
     compares: bool = True
@@ -45,12 +47,13 @@ class Leader:
     live: dict[str, Entry] | None
     promises: Promises = field(default_factory=Promises)
     ended: frozenset[str] = frozenset()
+    bound: frozenset[str] = frozenset()
 
 
 @dataclass
 class World:
     rules: Rules = field(default_factory=Rules)
-    ledger: Ledger = field(default_factory=lambda: Ledger({CORES: HARD}))
+    ledger: Ledger = field(default_factory=lambda: Ledger({CORES: HARD, ON_MODEL: HARD_ON_MODEL}))
     version: int = 0
     clock: float = 0.0
     worked: float = 0.0
@@ -60,6 +63,10 @@ class World:
     """Creates that were allowed, and when they end."""
 
     stored: dict[str, Entry] = field(default_factory=dict)
+    being_bound: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Of each pod the last attempt that was sent, and when it ends: one that was sent before can no longer land."""
+
+    bound: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
     seen: list[tuple[Ledger, int]] = field(default_factory=list)
     leaders: list[Leader] = field(default_factory=list)
@@ -81,6 +88,7 @@ class World:
         self.clock += seconds
         self.worked += seconds
         self.coming = {uid: (entry, end) for uid, (entry, end) in self.coming.items() if end > self.worked}
+        self.being_bound = {uid: (name, end) for uid, (name, end) in self.being_bound.items() if end > self.worked}
 
     def hangs(self, seconds: float) -> None:
         """Whatever is under way is done when it goes on."""
@@ -93,7 +101,19 @@ class World:
 
     def end(self, uid: str) -> None:
         del self.stored[uid]
+        self.being_bound.pop(uid, None)
+        self.bound.discard(uid)
         self.ended.add(uid)
+
+    def live(self) -> dict[str, Entry]:
+        """What all pods hold that are stored."""
+        return {uid: self._with_its_place(uid, entry) for uid, entry in self.stored.items()}
+
+    def _with_its_place(self, uid: str, entry: Entry) -> Entry:
+        return entry._replace(cost={**entry.cost, ON_MODEL: entry.cost[CORES]}) if uid in self.bound else entry
+
+    def is_kept(self, promise: str) -> bool:
+        return rules.uid_of(promise) in (self.bound if rules.is_of_binding(promise) else self.stored)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -138,18 +158,41 @@ class World:
         self.write(self.rules.cancel(self.ledger, uid), self.version)
         self.look(replica)
 
+    def tries_to_bind(self, uid: str, *, dies: bool = False) -> None:
+        """With a promise of its own for the node that was chosen; who `dies` sends nothing."""
+        if uid in self.bound:
+            return
+        promise = rules.binding_of(uid, f"{next(self._uids)}")
+        entry = Entry(self.stored[uid].namespace, uid, {ON_MODEL: self.stored[uid].cost[CORES]})
+        try:
+            wanted = self.rules.reserve(self.ledger, promise, entry)
+        except (Full, Busy):
+            return
+        self.write(wanted, self.version)
+        if not dies:
+            self.being_bound[uid] = promise, self.worked + CREATE_S
+
+    def is_bound(self, uid: str) -> None:
+        del self.being_bound[uid]
+        self.bound.add(uid)
+
+    def was_not_bound(self, uid: str) -> None:
+        """The API server said so: what was promised for it is given back."""
+        self.write(self.rules.cancel(self.ledger, self.being_bound.pop(uid)[0]), self.version)
+
     # --- leaders ------------------------------------------------------------------------------------------------------
 
     def stands(self) -> None:
         """The first half of coming to lead."""
-        self.leaders.append(Leader(None, {**self.stored}))
+        self.leaders.append(Leader(None, self.live(), bound=frozenset(self.bound)))
         if self.rules.lists_after_epoch:
             self.leaders[-1] = Leader(self._new_epoch(), None)
 
     def begins(self, leader: int) -> None:
         """The second half."""
         mine = self.leaders[leader]
-        mine.live = {**self.stored} if mine.live is None else mine.live
+        if mine.live is None:
+            mine.live, mine.bound = self.live(), frozenset(self.bound)
         mine.epoch = self._new_epoch() if mine.epoch is None else mine.epoch
 
     def _new_epoch(self) -> int:
@@ -160,7 +203,7 @@ class World:
         """All that was stored or has ended since it has listed."""
         mine = self.leaders[leader]
         if mine.live is not None:
-            mine.live, mine.ended = {**self.stored}, frozenset(self.ended)
+            mine.live, mine.ended, mine.bound = self.live(), frozenset(self.ended), frozenset(self.bound)
 
     def folds(self, leader: int) -> bool:
         """With what it heard last, which may be long ago."""
@@ -169,7 +212,8 @@ class World:
             return False
         try:
             strangers = mine.live.keys() - self.ledger.open.keys()
-            wanted = self.rules.fold(self.ledger, mine.epoch, mine.live, strangers, mine.ended)
+            pods = Pods(mine.live, mine.bound, strangers, mine.ended)
+            wanted = self.rules.fold(self.ledger, mine.epoch, pods)
         except Deposed:
             return False
         return self.write(wanted, self.version)
@@ -177,7 +221,8 @@ class World:
     def reads(self, leader: int) -> None:
         """All pods, by a quorum; and takes back what is void."""
         mine = self.leaders[leader]
-        mine.promises = self.rules.read(mine.promises, self.clock, self.ledger.open.keys(), self.stored.keys())
+        opened = self.ledger.open.keys()
+        mine.promises = self.rules.read(mine.promises, self.clock, opened, {*filter(self.is_kept, opened)})
         if self.ledger.epoch == mine.epoch and (void := self.rules.void(mine.promises) & self.ledger.open.keys()):
             self.write(rules.without(self.ledger, void), self.version)
 
@@ -185,16 +230,20 @@ class World:
 
     def wrong(self) -> list[str]:
         """What must never be, by sums of our own."""
-        promised = sum(each.get(CORES, 0) for each in self.ledger.committed.values())
-        promised += sum(entry.cost[CORES] for entry in self.ledger.open.values())
         held = sum(entry.cost[CORES] for entry in self.stored.values())
         coming = sum(entry.cost[CORES] for entry, _ in self.coming.values())
-        found = []
-        if promised > HARD:
-            found.append(f"{promised} of {HARD} are promised")
-        if held + coming > HARD:
-            found.append(f"{held + coming} are stored or may be, of {HARD}")
-        return found
+        placed = sum(self.stored[uid].cost[CORES] for uid in {*self.bound, *self.being_bound})
+        told = (
+            (self._promised(CORES), HARD, "are promised"),
+            (held + coming, HARD, "are stored or may be"),
+            (self._promised(ON_MODEL), HARD_ON_MODEL, "are promised on the model"),
+            (placed, HARD_ON_MODEL, "are bound or may be"),
+        )
+        return [f"{found} of {hard} {what}" for found, hard, what in told if found > hard]
+
+    def _promised(self, key: str) -> int:
+        committed = sum(each.get(key, 0) for each in self.ledger.committed.values())
+        return committed + sum(entry.cost.get(key, 0) for entry in self.ledger.open.values())
 
     def settle(self) -> None:
         """Nobody asks any more, and whoever leads has time."""
@@ -210,6 +259,6 @@ class World:
     def leaked(self) -> Amounts:
         """What is counted and nobody has."""
         held = Counter[str]()
-        for entry in self.stored.values():
+        for entry in self.live().values():
             held.update(entry.cost)
         return +Counter({key: amount - held[key] for key, amount in rules.used(self.ledger).items()})

@@ -9,6 +9,7 @@ import pytest
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget, OddBudget, concerning, gone, read_budget
 from halfcard.ledger import Shortage
+from halfcard.places import Place
 
 
 def own(spec: dict[str, Any], name: str = "gpu", namespace: str = "team") -> dict[str, Any]:
@@ -43,6 +44,45 @@ def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
         "shares per user=alice": 1,
     }
     assert found.cost(charge, {})["cores per user="] == 30
+
+
+T4: Final = "Tesla T4"
+A100: Final = "NVIDIA A100-SXM4-80GB"
+ONE_CARD: Final = {"cores": 100, "cards": 1}
+
+
+def test_what_is_allowed_on_models_and_in_pools_has_keys_of_its_own() -> None:
+    found = budget(own({"byModel": {"T4": {"cards": 4}}, "byPool": {"lab": {"memory": "2Gi"}}}))
+    assert found.hard == {"cards of model T4": 4, "memory of pool lab": 2048}
+    assert found.asks_where
+    assert not budget(own({"hard": {"cores": 1}})).asks_where
+
+
+PLACES: Final[dict[str, tuple[dict[str, Any], Place, set[str]]]] = {
+    "a part of the model's name": ({"byModel": {"t4": {}}}, Place("", ONE_CARD, {T4: ONE_CARD}), {"model t4"}),
+    "as a label spells it": (
+        {"byModel": {"NVIDIA-A100": {}}},
+        Place("", ONE_CARD, {A100: ONE_CARD}),
+        {"model NVIDIA-A100"},
+    ),
+    "several names of one card": (
+        {"byModel": {"A100": {}, "A100-SXM4-80GB": {}, "*": {}}},
+        Place("", ONE_CARD, {A100: ONE_CARD}),
+        {"model A100-SXM4-80GB"},
+    ),
+    "a model that is not named": ({"byModel": {"A100": {}}}, Place("", ONE_CARD, {T4: ONE_CARD}), set()),
+    "all others": ({"byModel": {"A100": {}, "*": {}}}, Place("", ONE_CARD, {T4: ONE_CARD}), {"model *"}),
+    "a pool": ({"byPool": {"lab": {}, "*": {}}}, Place("lab", ONE_CARD, {T4: ONE_CARD}), {"pool lab"}),
+    "a pool that is only like it": ({"byPool": {"lab": {}}}, Place("lab-2", ONE_CARD, {T4: ONE_CARD}), set()),
+    "no pool": ({"byPool": {"lab": {}, "*": {}}}, Place("", ONE_CARD, {T4: ONE_CARD}), {"pool *"}),
+    "both": ({"byModel": {"*": {}}, "byPool": {"*": {}}}, Place("", ONE_CARD, {T4: ONE_CARD}), {"model *", "pool *"}),
+}
+
+
+@pytest.mark.parametrize(("spec", "place", "counted"), PLACES.values(), ids=PLACES)
+def test_a_pod_is_counted_where_it_is(spec: dict[str, Any], place: Place, counted: set[str]) -> None:
+    found = budget(own(spec)).cost_at(place)
+    assert found == {f"{key} of {named}": amount for named in counted for key, amount in ONE_CARD.items()}
 
 
 CONCERNED: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {

@@ -237,8 +237,15 @@ def test_an_inventory_that_cannot_be_makes_the_node_odd() -> None:
     assert isinstance(odd, Odd) and "halfcard.dev/inventory" in odd.why
 
 
-def test_pool_address_and_what_pods_may_ask_of_the_machine() -> None:
-    obj = node({"cpu": "8", "memory": "16Gi"}, {names.GAIA_POOL_LABEL: "training"})
+@pytest.mark.parametrize("label", names.MODEL_LABELS)
+def test_the_model_of_cards_stands_in_whichever_label_says_it(label: str) -> None:
+    found = read_node(node({"nvidia.com/gpu": "2"}, {label: "Tesla-T4"}))
+    assert isinstance(found, Node) and [card.model for card in found.cards] == ["Tesla-T4", "Tesla-T4"]
+
+
+@pytest.mark.parametrize("label", names.POOL_LABELS)
+def test_pool_address_and_what_pods_may_ask_of_the_machine(label: str) -> None:
+    obj = node({"cpu": "8", "memory": "16Gi"}, {label: "training"})
     obj["status"]["allocatable"] = {"cpu": "7900m", "memory": "15Gi"}
     obj["status"]["addresses"] = [{"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "10.0.0.7"}]
     found = read_node(obj)
@@ -321,7 +328,7 @@ def test_any_capacity_and_labels_give_a_node_or_a_sentence(capacity: object, lab
 METADATA = JSON | st.fixed_dictionaries(
     {"name": st.sampled_from(["n1", ""]) | JSON},
     optional={
-        "labels": JSON | st.dictionaries(st.sampled_from([*T4, names.GAIA_POOL_LABEL]), AMOUNT),
+        "labels": JSON | st.dictionaries(st.sampled_from([*T4, *names.POOL_LABELS, *names.MODEL_LABELS]), AMOUNT),
         "annotations": JSON
         | st.dictionaries(st.sampled_from([names.INVENTORY, names.CORDONED_CARDS]), JSON | st.just('[{"index":1}]')),
     },

@@ -12,6 +12,7 @@ from halfcard.ledger import (
     Entry,
     Full,
     Ledger,
+    Pods,
     Shortage,
     cancel,
     fold,
@@ -21,7 +22,7 @@ from halfcard.ledger import (
     used,
 )
 
-READY = fold(Ledger({"cores": 100, "cards": 2}), 0, {})
+READY = fold(Ledger({"cores": 100, "cards": 2}), 0, Pods({}))
 
 
 def entry(namespace: str = "team", **cost: int) -> Entry:
@@ -31,9 +32,9 @@ def entry(namespace: str = "team", **cost: int) -> Entry:
 def test_a_promise_counts_until_it_is_committed_and_then_once() -> None:
     promised = reserve(READY, "u", entry(cores=30))
     assert used(promised) == {"cores": 30}
-    committed = fold(promised, 0, {"u": entry(cores=30)})
+    committed = fold(promised, 0, Pods({"u": entry(cores=30)}))
     assert (committed.open, committed.committed, used(committed)) == ({}, {"team": {"cores": 30}}, {"cores": 30})
-    assert used(fold(committed, 0, {})) == {}
+    assert used(fold(committed, 0, Pods({}))) == {}
 
 
 def test_what_is_missing_is_told_of_everything_that_is_short() -> None:
@@ -95,17 +96,17 @@ def test_what_is_given_back_may_be_promised_again() -> None:
 
 def test_a_pod_that_came_and_went_unseen_holds_nothing_any_more() -> None:
     promised = reserve(reserve(READY, "u", entry(cores=30)), "v", entry(cores=30))
-    assert fold(promised, 0, {}, ended={"u", "w"}).open.keys() == {"v"}
+    assert fold(promised, 0, Pods({}, ended={"u", "w"})).open.keys() == {"v"}
 
 
 def test_whoever_led_before_folds_no_more() -> None:
     with pytest.raises(Deposed):
-        fold(take_over(READY), 0, {})
+        fold(take_over(READY), 0, Pods({}))
 
 
 def test_who_came_past_the_ledger_is_late_while_there_is_too_little() -> None:
     live = {"u": entry(cores=60), "past": entry(cores=60)}
-    full = fold(reserve(READY, "u", entry(cores=60)), 0, live, strangers={"u", "past"})
+    full = fold(reserve(READY, "u", entry(cores=60)), 0, Pods(live, strangers={"u", "past"}))
     assert full.late == {"past"}
-    assert fold(full, 0, live).late == {"past"}
-    assert fold(full, 0, {"past": entry(cores=60)}).late == frozenset()
+    assert fold(full, 0, Pods(live)).late == {"past"}
+    assert fold(full, 0, Pods({"past": entry(cores=60)})).late == frozenset()

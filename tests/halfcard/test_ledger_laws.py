@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
 import pytest
@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from halfcard import ledger as rules
-from halfcard.ledger import Entry, Ledger
+from halfcard.ledger import Entry, Ledger, Pods
 from halfcard.promises import Promises
 
 from .ledger_world import Rules, World
 
 REPLICAS: Final = st.integers(0, 2)
 ANY: Final = st.integers(0, 10**6)
-
-
-Live = Mapping[str, Entry]
-Uids = Collection[str]
 
 
 class Life(RuleBasedStateMachine):
@@ -59,6 +55,20 @@ class Life(RuleBasedStateMachine):
     @rule(which=ANY)
     def ends(self, which: int) -> None:
         self.world.end([*self.world.stored][which % len(self.world.stored)])
+
+    @precondition(lambda self: self.world.stored)
+    @rule(which=ANY, dies=st.booleans())
+    def somebody_tries_to_bind(self, which: int, dies: bool) -> None:  # noqa: FBT001
+        self.world.tries_to_bind([*self.world.stored][which % len(self.world.stored)], dies=dies)
+
+    @precondition(lambda self: self.world.being_bound)
+    @rule(which=ANY, lands=st.booleans())
+    def a_bind_ends(self, which: int, lands: bool) -> None:  # noqa: FBT001
+        uid = [*self.world.being_bound][which % len(self.world.being_bound)]
+        if lands:
+            self.world.is_bound(uid)
+        else:
+            self.world.was_not_bound(uid)
 
     @rule(seconds=st.sampled_from([1.0, 4.0, 20.0, 60.0]))
     def the_api_server_works(self, seconds: float) -> None:
@@ -110,10 +120,8 @@ def blind_to_promises(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
     return rules.reserve(ledger._replace(open={}), uid, entry)._replace(open={**ledger.open, uid: entry})
 
 
-def adding(
-    ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str], ended: Collection[str]
-) -> Ledger:
-    found = rules.fold(ledger, epoch, live, strangers, ended)
+def adding(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    found = rules.fold(ledger, epoch, pods)
     both = {
         name: {"cores": ledger.committed.get(name, {}).get("cores", 0) + sums["cores"]}
         for name, sums in found.committed.items()
@@ -121,22 +129,24 @@ def adding(
     return found._replace(committed=both)
 
 
-def in_any_epoch(
-    ledger: Ledger, _epoch: int, live: Mapping[str, Entry], strangers: Collection[str], ended: Collection[str]
-) -> Ledger:
-    return rules.fold(ledger, ledger.epoch, live, strangers, ended)
+def in_any_epoch(ledger: Ledger, _epoch: int, pods: Pods) -> Ledger:
+    return rules.fold(ledger, ledger.epoch, pods)
 
 
-def forgetting(
-    ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str], ended: Collection[str]
-) -> Ledger:
-    return rules.fold(ledger, epoch, live, strangers, ended)._replace(open={})
+def forgetting(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    return rules.fold(ledger, epoch, pods)._replace(open={})
 
 
-def keeping(
-    ledger: Ledger, epoch: int, live: Mapping[str, Entry], strangers: Collection[str], ended: Collection[str]
-) -> Ledger:
-    return rules.fold(ledger, epoch, live, strangers, ended)._replace(open=ledger.open)
+def keeping(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    return rules.fold(ledger, epoch, pods)._replace(open=ledger.open)
+
+
+def taking_waiting_pods_for_bound(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    return rules.fold(ledger, epoch, pods._replace(bound=pods.live.keys()))
+
+
+def keeping_what_a_bind_was_promised(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+    return rules.fold(ledger, epoch, pods._replace(bound=()))
 
 
 def by_the_clock(promises: Promises, began: float, uids: Collection[str], stored: Collection[str]) -> Promises:
@@ -153,6 +163,7 @@ BROKEN: Final = {
     "a fold adds to what was folded": Rules(fold=adding),
     "a fold that forgets who has not come yet": Rules(fold=forgetting),
     "a fold that keeps the promise of who has come": Rules(fold=keeping),
+    "a fold counts twice who was bound": Rules(fold=keeping_what_a_bind_was_promised),
     "a promise is void when it may still be kept": Rules(void=young),
     "a promise is void at once": Rules(void=lambda promises: frozenset(promises.since)),
     "a promise is never void": Rules(void=lambda _: frozenset()),
@@ -205,6 +216,16 @@ def the_api_server_hangs_before_it_stores(world: World) -> None:
         world.reads(0)
 
 
+def a_pod_is_folded_while_it_is_about_to_be_bound(world: World) -> None:
+    for uid in ("u0", "u1"):
+        world.create(0, "a", 4)
+        world.store(uid)
+    world.tries_to_bind("u0")
+    world.hears(0)
+    world.folds(0)
+    world.tries_to_bind("u1")
+
+
 @pytest.mark.parametrize(
     ("history", "broken"),
     [
@@ -216,7 +237,13 @@ def the_api_server_hangs_before_it_stores(world: World) -> None:
 )
 def test_histories_that_chance_finds_late(history: Callable[[World], None], broken: Rules) -> None:
     assert after(history, Rules()) == []
-    assert after(history, broken) == ["12 are stored or may be, of 10"]
+    assert after(history, broken) == ["12 of 10 are stored or may be"]
+
+
+def test_a_bind_is_promised_what_it_takes_until_it_is_done() -> None:
+    history = a_pod_is_folded_while_it_is_about_to_be_bound
+    assert after(history, Rules()) == []
+    assert after(history, Rules(fold=taking_waiting_pods_for_bound)) == ["8 of 6 are bound or may be"]
 
 
 def after(history: Callable[[World], None], obeyed: Rules) -> list[str]:

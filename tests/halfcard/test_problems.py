@@ -49,6 +49,7 @@ CODES: Final = {
     "HC025": "PRIVILEGED_SHARE",
     "HC026": "NODE_NAME",
     "HC027": "DEVICE_LIST",
+    "HC028": "QUOTA_GATE",
     "HC030": "QUOTA_CORES",
     "HC031": "MALFORMED",
     "HC040": "WHOLE_MEMORY",

@@ -13,6 +13,7 @@ import uvloop
 from halfcard.ledger import Ledger
 from kube.access import Access
 from kube.calls import ApiCalls
+from kube.ledgers import ConfigMap, Seen
 
 from .listening import JsonHandler, listening
 from .object_server import refusal
@@ -57,6 +58,11 @@ class LedgerServer:
     def ledger(self, name: str) -> Ledger:
         with self._lock:
             return msgspec.json.decode(self._maps[name]["data"]["ledger"], type=Ledger)
+
+    def seen(self, name: str) -> Seen:
+        """As it comes by a watch."""
+        with self._lock:
+            return Seen(name, msgspec.convert(self._maps[name], ConfigMap))
 
     def there(self) -> set[str]:
         with self._lock:

@@ -68,3 +68,14 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
         "Ready": "t1",
         "Exceeded": "t2",
     }
+
+
+def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None:
+    ledger = Ledger(
+        {"cards of model A100": 4, "shares of model A100": 2, "memory of pool lab": 2048},
+        committed={"a": {"cards of model A100": 3, "cores of model A100": 300}},
+    )
+    assert status_of(ledger, {})["places"] == [
+        {"place": "model A100", "cards": "3/4", "shares": "0/2"},
+        {"place": "pool lab", "memory": "0/2Gi"},
+    ]

@@ -1,4 +1,4 @@
-"""One ledger as a replica of the webhook uses it: all who come while a write is under way share the next.
+"""One ledger, to whoever asks it for promises: all who come while a write is under way share the next.
 
 The law: nobody is told yes before the write that promises it has landed, and nobody no on what was read before he came.
 """
@@ -24,8 +24,9 @@ from halfcard.ledger import (
     reserve,
     shortages,
 )
-from kube.calls import NoAnswerError
-from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
+
+from .calls import NoAnswerError
+from .ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 
 PATIENCE_S: Final = 3.0
 """The API server gives a webhook 5 s, and the answer has a way to go."""
@@ -103,14 +104,25 @@ class LedgerDesk:
 
     async def would_promise(self, entry: Entry, of: str) -> None:
         """Raises as `promise` does, and writes nothing."""
-        kept = await self._read_or_busy()
-        _check_whose(kept.ledger, of)
-        reserve(kept.ledger, "", entry, self._most_of_one)
+        ledger = await self.now()
+        _check_whose(ledger, of)
+        reserve(ledger, "", entry, self._most_of_one)
+
+    def known(self) -> Ledger | None:
+        """What was seen last, by whatever way."""
+        kept = self._latest()
+        return kept.ledger if kept is not None else None
+
+    async def now(self) -> Ledger:
+        """By a read that begins now. Raises Busy where there is no answer."""
+        try:
+            return (await self._read()).ledger
+        except (NoAnswerError, LedgerError) as error:
+            raise Busy(str(error)) from error
 
     async def look(self, cost: Amounts) -> list[Shortage]:
         """What there is too little of, by what is known now. Raises Busy where nothing is."""
-        kept = self._latest() or await self._read_or_busy()
-        return shortages(kept.ledger, cost)
+        return shortages(self.known() or await self.now(), cost)
 
     def shortages(self, entry: Entry) -> list[Shortage]:
         """By what was read last, for people who are refused by another ledger anyway."""
@@ -184,16 +196,11 @@ class LedgerDesk:
 
     def _latest(self) -> Kept | None:
         """What is watched serves to write over, and to refuse nobody: that takes a read of its own."""
-        if self._kept is not None and self._seen is not None and is_newer(self._seen.version, self._kept.version):
-            self._kept = self._seen.read()
+        seen, kept = self._seen, self._kept
+        if seen is not None and (kept is None or is_newer(seen.version, kept.version)):
+            self._kept = seen.read()
         self._seen = None
         return self._kept
-
-    async def _read_or_busy(self) -> Kept:
-        try:
-            return await self._read()
-        except (NoAnswerError, LedgerError) as error:
-            raise Busy(str(error)) from error
 
     async def _read(self) -> Kept:
         began = self._clock()

@@ -10,16 +10,16 @@ from typing import Final
 
 import pytest
 
-from admission.ledger_desk import LedgerDesk
-from halfcard.ledger import Busy, Entry, Full, Ledger, fold, take_over, used
+from halfcard.ledger import Busy, Entry, Full, Ledger, Pods, fold, take_over, used
 from kube.calls import ApiCalls
+from kube.ledger_desk import LedgerDesk
 from kube.ledgers import Ledgers
 from tests.kube import ledger_server
 from tests.kube.ledger_server import NAMESPACE, LedgerServer
 
 NAME: Final = "gpuquota.team.gpu"
 OF: Final = "uid-of-the-quota"
-READY: Final = fold(take_over(Ledger({"cores": 100}), OF), 1, {})
+READY: Final = fold(take_over(Ledger({"cores": 100}), OF), 1, Pods({}))
 
 
 def entry(cores: int = 10) -> Entry:
@@ -159,7 +159,7 @@ def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones() -> N
         desk = place.desk()
         with pytest.raises(Busy, match="nobody has counted yet"):
             await desk.promise("u", entry(), "another")
-        place.server.put(NAME, fold(take_over(READY, "another"), 2, {}))
+        place.server.put(NAME, fold(take_over(READY, "another"), 2, Pods({})))
         assert await desk.promise("u", entry(), "another")
 
     tell(story)

@@ -1,0 +1,100 @@
+"""The GpuQuotas that concern a namespace, and what their statuses say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.budgets import AT_PLACE, Budget, OddBudget, read_amounts, read_budget
+from halfcard.charges import COUNTED
+from halfcard.ledger import Amounts, Ledger, Shortage
+from kube.calls import Answer, ApiCalls
+
+from .cluster_state import NoClusterError
+
+Object = Mapping[str, Any]
+
+
+class Told(NamedTuple):
+    """One quota, and what its status says."""
+
+    budget: Budget
+    used: Amounts
+    status: Object
+
+    def shortages(self, charge: Amounts) -> list[Shortage]:
+        found = [Shortage(key, charge.get(key, 0), self.used[key], hard) for key, hard in self._hard().items()]
+        return [each for each in found if each.wanted > 0 and each.missing > 0]
+
+    @property
+    def ledger(self) -> Ledger:
+        """As far as the status tells."""
+        return Ledger(self.budget.hard, is_ready=True, committed={"": self.used}, of=self.budget.uid)
+
+    def _hard(self) -> Amounts:
+        return {key: self.budget.hard[key] for key in COUNTED if key in self.budget.hard}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.budget.kind,
+            "name": self.budget.title,
+            "hard": self.budget.hard,
+            "used": self.used,
+            "free": {key: max(hard - self.used[key], 0) for key, hard in self._hard().items()},
+            **{
+                key: self.status[key]
+                for key in ("pods", "promised", "waiting", "late", "places", "perLabel", "holders", "conditions")
+                if key in self.status
+            },
+        }
+
+
+async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[Told], list[str]]:
+    """And what could not be read, a sentence each. Raises NoClusterError and NoAnswerError."""
+    space = await _get(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}")
+    own = await _get(calls, f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTAS}")
+    shared, problems = await _shared(calls)
+    labels = space["metadata"].get("labels") or {}
+    read = [(read_budget(each), each.get("status") or {}) for each in (*own["items"], *shared)]
+    told = [Told(budget, _used(status), status) for budget, status in read if isinstance(budget, Budget)]
+    odd = [str(budget) for budget, _ in read if isinstance(budget, OddBudget)]
+    return [each for each in told if each.budget.concerns(namespace, labels)], [*problems, *odd]
+
+
+async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:
+    """Those of a namespace see its own quotas, and not always those that it shares with others."""
+    answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
+    if answer.status == HTTPStatus.FORBIDDEN:
+        return [], [f"quotas that it shares with other namespaces are not shown: {answer.message()}"]
+    return _decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"], []
+
+
+async def _get(calls: ApiCalls, path: str) -> Object:
+    return _decoded(await calls.get(path), path)
+
+
+def _decoded(answer: Answer, what: str) -> Object:
+    if answer.status != HTTPStatus.OK:
+        raise NoClusterError(f"the API server answered {answer.status} to GET {what}: {answer.message()}")
+    found: Object = msgspec.json.decode(answer.body)
+    return found
+
+
+def _used(status: Object) -> Amounts:
+    """What nobody has counted yet is shown as 0, beside the condition that says so."""
+    at_places = {
+        f"{key}{AT_PLACE}{each['place']}": amount
+        for each in status.get("places") or ()
+        for key, amount in _amounts(each).items()
+    }
+    return {**dict.fromkeys(COUNTED, 0), **_amounts(status), **at_places}
+
+
+def _amounts(written: Object) -> Amounts:
+    """What is used of each, where it says `used/allowed`."""
+    return read_amounts({key: str(written[key]).partition("/")[0] for key in COUNTED if key in written})

@@ -1,0 +1,73 @@
+"""Where one pod may not go because of what GpuQuotas allow on a model or in a pool. Pure.
+
+Which cards of a node a pod gets is not known before it is bound: a model is closed to it where the whole pod would be
+too much there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple
+
+from halfcard.budget_words import exceeded
+from halfcard.budgets import Budget
+from halfcard.ledger import Ledger, shortages
+from halfcard.places import Kind, Place, whole_place
+from halfcard.placing.demand import Demand, Need
+from halfcard.placing.facts import Facts
+from halfcard.placing.layouts import possible
+from halfcard.placing.room import Room
+
+
+class Counted(NamedTuple):
+    budget: Budget
+    ledger: Ledger
+
+
+class Limits:
+    """Of one pod, by what is known at one moment.
+
+    Attributes:
+        closed: of a kind of nodes, the models that are closed to the pod, and why.
+    """
+
+    def __init__(self, needs: tuple[Need, ...], counted: Sequence[Counted]) -> None:
+        self._needs = needs
+        self._counted = counted
+        self.closed = cache(self._judge)
+
+    def why_not(self, kind: Kind, demand: Demand, room: Callable[[], Room | None]) -> str:
+        """Empty where nothing is against a node of this kind; the same text for all of them."""
+        closed = self.closed(kind)
+        if not closed or (len(closed) < len(kind.models) and _fits(room(), narrowed(demand, closed))):
+            return ""
+        return next(iter(closed.values()))
+
+    def _judge(self, kind: Kind) -> Mapping[str, str]:
+        whole = whole_place(kind, self._needs)
+        alone = {model: whole._replace(by_model={model: charge}) for model, charge in whole.by_model.items()}
+        return {model: why for model, place in alone.items() if (why := self._refusal(place))}
+
+    def _refusal(self, place: Place) -> str:
+        found = ((budget, shortages(ledger, budget.cost_at(place))) for budget, ledger in self._counted)
+        return " | ".join(exceeded(budget.title, short) for budget, short in found if short)
+
+
+def narrowed(demand: Demand, closed: Iterable[str]) -> Demand:
+    """To cards of other models."""
+    return demand._replace(wanted=replace(demand.wanted, closed=tuple(closed)))
+
+
+def _fits(room: Room | None, demand: Demand) -> bool:
+    return room is not None and possible(room, demand)
+
+
+UNLIMITED: Final = Limits((), ())
+
+LimitsOf = Callable[[Facts], Limits]
+
+
+def unlimited(_facts: Facts) -> Limits:
+    return UNLIMITED

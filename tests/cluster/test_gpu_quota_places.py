@@ -1,0 +1,252 @@
+"""GpuQuotas by model and by pool: the stock scheduler asks the extender, and nobody gets more than was allowed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from cli.__main__ import main as halfcard
+from halfcard import names
+from halfcard.claims import WHOLE_CARD
+from halfcard.ledger import used
+from tests.builders import pod
+
+from .client import Answer
+from .cluster import Cluster
+from .extension import Extension
+from .gpu_nodes import GpuNodes
+from .installation import Installation
+from .manifests import complete
+from .objects import Object
+from .quota_service import QuotaService, refusal
+from .site import node_of
+
+A100, T4 = "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
+NODES: Final = (GpuNodes(2, A100, 81920), GpuNodes(2, T4, 15360))
+LAB: Final = "gpu-manager-tesla-t4-0001"
+"""The one node that belongs to a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A cluster of its own with 16 cards of each model, all of Halfcard and the stock scheduler."""
+
+    quotas: QuotaService
+    extension: Extension
+
+    def create(self, team: str, name: str, *, model: str = "", core: int = 100, dry_run: bool = False) -> Answer:
+        item = complete(pod(name).asks(core=core, **({} if core >= WHOLE_CARD else {"memory": 4})))
+        item["metadata"]["annotations"] = {names.ASK_MODEL: model} if model else {}
+        return self.quotas.webhook.create(team, item, dry_run=dry_run)
+
+    def pods(self, team: str) -> list[Object]:
+        found: list[Object] = self.quotas.cluster.request("GET", f"/api/v1/namespaces/{team}/pods").must()["items"]
+        return found
+
+    def bound(self, team: str) -> Mapping[str, int]:
+        """How many pods are on nodes of each model."""
+        named = (node_of(each) for each in self.pods(team))
+        return Counter("A100" if "a100" in node else "T4" for node in named if node)
+
+    def settle(self, team: str, *, bound: int) -> None:
+        """Until so many have a node, and the scheduler has said of each other one why it has none."""
+
+        def settled() -> bool:
+            pods = self.pods(team)
+            refused = [each for each in pods if not node_of(each) and each["status"].get("conditions")]
+            return len(pods) - len(refused) == sum(self.bound(team).values()) == bound
+
+        self.quotas.cluster.wait_until(settled, what=f"{bound} pods of {team} to be bound", seconds=60)
+
+    def counted(self, ledger: str) -> Mapping[str, int]:
+        """All that is in use, once nothing is only promised."""
+        self.quotas.cluster.wait_until(
+            lambda: not self.quotas.ledger(ledger).open, what="the promises to be settled", seconds=90
+        )
+        return used(self.quotas.ledger(ledger))
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    with Cluster() as cluster, Extension(cluster) as extension:
+        webhook = Installation(cluster)
+        webhook.add_replica()
+        webhook.register()
+        service = QuotaService(webhook)
+        service.add_replica()
+        cluster.add_gpu_nodes(NODES)
+        assert cluster.kubectl("label", "node", LAB, f"{names.POOL_LABELS[0]}=lab").code == 0
+        extension.add_replica()
+        extension.schedule_by(extension.recommended())
+        service.wait_led()
+        yield Scene(service, extension)
+
+
+@pytest.fixture
+def team(scene: Scene, request: pytest.FixtureRequest) -> str:
+    return scene.quotas.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
+
+
+def test_of_each_model_pods_get_what_is_allowed_and_no_more(scene: Scene, team: str) -> None:
+    ledger = scene.quotas.allow(team, byModel={"A100": {"cards": 3}, "T4": {"cards": 2}})
+    for number in range(12):
+        answer = scene.create(team, f"p{number}")
+        assert answer.ok or "cards of model" in refusal(answer)
+    scene.settle(team, bound=5)
+    assert scene.bound(team) == {"A100": 3, "T4": 2}
+    counted = scene.counted(ledger)
+    assert (counted["cards of model A100"], counted["cards of model T4"]) == (3, 2)
+    scene.quotas.cluster.wait_until(
+        lambda: (
+            scene.quotas.status(team).get("places")
+            == [{"place": "model A100", "cards": "3/3"}, {"place": "model T4", "cards": "2/2"}]
+        ),
+        what="the status",
+    )
+
+
+def test_the_scheduler_is_told_in_numbers(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, byModel={"A100": {"cards": 1}})
+    scene.create(team, "first", model="A100").must()
+    scene.settle(team, bound=1)
+    scene.quotas.cluster.wait_until(
+        lambda: not scene.create(team, "b", model="A100", dry_run=True).ok, what="A100 to be known to be full"
+    )
+    another = scene.create(team, "another", dry_run=True).must()
+    answer = scene.extension.filter(another, "gpu-manager-nvidia-a100-sxm4-80gb-0001", LAB)
+    assert answer["NodeNames"] == [LAB]
+    (said,) = answer["FailedAndUnresolvableNodes"].values()
+    assert "cards of model A100=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in said
+
+
+def test_a_pod_that_can_go_nowhere_is_refused_when_it_is_created(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, byModel={"A100": {"cards": 1}, "*": {"cards": 0}})
+    said = refusal(scene.create(team, "t4", model="T4"))
+    assert f"exceeded quota: {team}/gpu, requested: cards of model *=1" in said
+    scene.create(team, "a100").must()
+    scene.settle(team, bound=1)
+    scene.quotas.cluster.wait_until(
+        lambda: not scene.create(team, "another", dry_run=True).ok, what="the model to be known to be full"
+    )
+
+
+def test_a_pool_has_what_it_allows_and_what_is_raised_is_used_at_once(scene: Scene, team: str) -> None:
+    ledger = scene.quotas.allow(team, byPool={"lab": {"cores": 200}})
+    for number in range(4):
+        item = complete(pod(f"p{number}").asks(core=100).specified(nodeSelector={"kubernetes.io/hostname": LAB}))
+        scene.quotas.webhook.create(team, item).must()
+    scene.settle(team, bound=2)
+    assert scene.counted(ledger)["cores of pool lab"] == 200
+    scene.quotas.allow(team, byPool={"lab": {"cores": 300}})
+    scene.settle(team, bound=3)
+
+
+def test_room_that_a_deleted_pod_leaves_is_given_to_one_that_waits(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, byModel={"T4": {"cores": 100}, "*": {"cards": 0, "shares": 0}})
+    for name in ("a", "b"):
+        scene.create(team, name, model="T4").must()
+    scene.settle(team, bound=1)
+    (first,) = (each["metadata"]["name"] for each in scene.pods(team) if node_of(each))
+    path = f"/api/v1/namespaces/{team}/pods/{first}"
+    scene.quotas.cluster.request("DELETE", path, {"gracePeriodSeconds": 0}).must()
+    scene.settle(team, bound=1)
+    assert first not in {each["metadata"]["name"] for each in scene.pods(team)}
+
+
+def test_nothing_is_lost_or_given_twice_while_whoever_promises_and_whoever_counts_are_killed(
+    scene: Scene, team: str
+) -> None:
+    ledger = scene.quotas.allow(team, byModel={"A100": {"cores": 240}, "T4": {"cores": 180}})
+    scene.extension.add_replica()
+    scene.quotas.add_replica()
+    for number in range(20):
+        answer = scene.create(team, f"p{number}", core=30)
+        assert answer.ok or "of model" in refusal(answer)
+        if number == 6:
+            scene.extension.kill(scene.extension.leader())
+        if number == 10:
+            counting = scene.quotas.wait_led()
+            counting.program.kill()
+            scene.quotas.replicas.remove(counting)
+    scene.quotas.wait_led()
+    scene.extension.leader()
+    scene.settle(team, bound=14)
+    assert scene.bound(team) == {"A100": 8, "T4": 6}
+    counted = scene.counted(ledger)
+    assert (counted["cores of model A100"], counted["cores of model T4"]) == (240, 180)
+
+
+def test_a_pod_that_waits_for_its_quota_is_explained(
+    scene: Scene, team: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.quotas.allow(team, byModel={"A100": {"cards": 0}, "T4": {"cards": 1}})
+    item = complete(pod("waits").asks(core=100).specified(nodeSelector={"no": "node"}))
+    scene.quotas.webhook.create(team, item).must()
+    scene.create(team, "runs").must()
+    scene.quotas.cluster.wait_until(lambda: scene.bound(team) == {"T4": 1}, what="runs to be bound")
+    scene.quotas.cluster.wait_until(
+        lambda: {"place": "model T4", "cards": "1/1"} in scene.quotas.status(team).get("places", []), what="the status"
+    )
+    admin = ("--kubeconfig", str(scene.quotas.cluster.admin.kubeconfig))
+    assert halfcard(["explain", f"{team}/waits", *admin]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "It fits on no node" in said
+    assert "2 nodes: exceeded quota:" in said and "cards of model A100=1, used: cards of model A100=0" in said
+    assert halfcard(["quota", "explain", team, *admin]) == 0
+    assert "model A100: cards=0/0 model T4: cards=1/1" in " ".join(capsys.readouterr().out.split())
+
+
+# --- the ConfigMap of TKE's quota admission ---------------------------------------------------------------------------
+
+
+def write_map(scene: Scene, text: str) -> None:
+    item = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names.GPU_QUOTA_MAP, "namespace": names.KUBE_SYSTEM},
+        "data": {names.GPU_QUOTA_KEY: text},
+    }
+    done = scene.quotas.cluster.kubectl("apply", "-f-", stdin=json.dumps(item))
+    assert done.code == 0, done.stderr
+
+
+def test_the_map_of_tke_counts_as_it_stands_and_as_it_is_imported(
+    scene: Scene, team: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quotas, ledger = scene.quotas, f"gpuquotamap.{team}"
+    write_map(scene, json.dumps({team: {"quota": {"T4": 2}}, "odd": {"quota": {"T4": "many"}}}))
+    quotas.cluster.wait_until(lambda: quotas.ledger(ledger).is_ready, what="the map to be counted")
+    for number in range(3):
+        scene.create(team, f"p{number}")
+    scene.settle(team, bound=2)
+    assert scene.bound(team) == {"T4": 2}
+    quotas.cluster.wait_until(lambda: not scene.create(team, "x", dry_run=True).ok, what="the map to be full")
+    said = refusal(scene.create(team, "x", dry_run=True))
+    assert f"exceeded quota: kube-system/gpuquota for {team}, requested: cores of model T4=100" in said
+    quotas.cluster.wait_until(lambda: "limits nothing" in events_of_map(scene), what="the odd entry to be told of")
+
+    write_map(scene, "{")  # what it allowed before still counts
+    quotas.cluster.wait_until(lambda: "holds no JSON object" in events_of_map(scene), what="the mistake to be told of")
+    assert not scene.create(team, "x", dry_run=True).ok
+
+    write_map(scene, json.dumps({team: {"quota": {"T4": 3}}}))
+    quotas.cluster.wait_until(lambda: scene.create(team, "x", dry_run=True).ok, what="the raised map to count")
+    admin = str(quotas.cluster.admin.kubeconfig)
+    assert halfcard(["quota", "import", "--kubeconfig", admin]) == 0
+    done = quotas.cluster.kubectl("apply", "-f-", stdin=capsys.readouterr().out)
+    assert done.code == 0, done.stderr
+    assert quotas.cluster.kubectl("-n", names.KUBE_SYSTEM, "delete", "configmap", names.GPU_QUOTA_MAP).code == 0
+    quotas.cluster.wait_until(
+        lambda: {"place": "model T4", "cores": "200/300"} in quotas.status(team, names.GPU_QUOTA_MAP).get("places", []),
+        what="the imported quota to be counted",
+    )
+
+
+def events_of_map(scene: Scene) -> str:
+    done = scene.quotas.cluster.kubectl("-n", names.KUBE_SYSTEM, "describe", "configmap", names.GPU_QUOTA_MAP)
+    return done.stdout
