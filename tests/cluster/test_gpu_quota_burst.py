@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from halfcard.ledger import used
+from halfcard.ledger import Ledger, used
 
 from .client import Answer
 from .cluster import Cluster
@@ -169,11 +169,15 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
     quotas.add_replica()
     quotas.webhook.add_replica()
     quotas.wait_led()
-    wait_until(lambda: not quotas.ledger(ledger).open, what="promises to be settled", seconds=EXPIRED_WITHIN_S)
-    assert used(quotas.ledger(ledger))["shares"] == burst.stored()
+    wait_until(lambda: is_settled(quotas.ledger(ledger), burst), what="promises to be settled", seconds=EXPIRED_WITHIN_S)
     burst.fill()
     burst.empty()
     wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="all room to be free again", seconds=90)
+
+
+def is_settled(ledger: Ledger, burst: Burst) -> bool:
+    """Every promise is kept or taken back, and what is used is what is stored."""
+    return not ledger.open and used(ledger)["shares"] == burst.stored()
 
 
 def kill(webhook: Installation, replica: Replica) -> None:
