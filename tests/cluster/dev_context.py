@@ -27,10 +27,11 @@ from .objects import Object
 from .pki import Authority
 from .waiting import wait_until
 
-_RBAC: Final = CHART / "rbac" / "admission.yaml"
+_RBAC: Final = [CHART / "rbac" / name for name in ("admission.yaml", "quota-map.yaml")]
 _MARK: Final = f"{names.OWN_PREFIX}dev"
 _CONFIGURATIONS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _KINDS: Final = f"{_CONFIGURATIONS},clusterrolebindings,clusterroles,namespaces"
+_KINDS_OF_SYSTEM: Final = "rolebindings,roles"
 _WEBHOOK_TIMEOUT_S: Final = 2  # a machine that was switched off answers nothing: its cluster waits so long
 _ASKED_WITHIN_S: Final = 20.0
 _NOT_REPAIRED: Final = "must be an integer"
@@ -46,9 +47,9 @@ def up(folder: Folder, lock: int, wanted: Borrowed, say: Say) -> None:
     )
     server = copy_access(folder, wanted.context)
     loan = agree(folder, wanted, server)
-    say(f"  creating the namespace {names.NAMESPACE} and the RBAC of {_RBAC.name}")
+    say(f"  creating the namespace {names.NAMESPACE} and the RBAC of the webhook")
     _create(folder, loan, [_namespace()])  # alone: if it is somebody else's, nothing is written into it
-    _create(folder, loan, list(yaml.safe_load_all(_RBAC.read_text())))
+    _create(folder, loan, [each for file in _RBAC for each in yaml.safe_load_all(file.read_text())])
     process = dev_background.start(folder, lock, "tests.cluster.dev_context_process", say)
     try:
         say(f"  registering the webhooks at {loan.url}")
@@ -117,7 +118,9 @@ def undo(folder: Folder) -> None:
         return
     loan = Loan.of(folder)
     try:
-        kubectl(folder, "delete", _KINDS, "--selector", f"{_MARK}={loan.mark}", "--ignore-not-found", "--timeout=60s")
+        ours = ("--selector", f"{_MARK}={loan.mark}", "--ignore-not-found", "--timeout=60s")
+        kubectl(folder, "delete", _KINDS, *ours)
+        kubectl(folder, "delete", _KINDS_OF_SYSTEM, f"--namespace={names.KUBE_SYSTEM}", *ours)
     except CannotStartError as error:
         raise CannotStartError(
             f'what Halfcard put into the cluster of context "{loan.context}" is still there (it fails open, so nothing '

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from halfcard import names
+from tests.deploy.rendered import every
 
 from .client import Answer
 from .installation import Installation
@@ -20,7 +21,6 @@ from .users import User
 HERE, THERE = "node-here", "node-there"
 RECORDS: Final = {names.PLACEMENT: '{"node": "x", "cards": {}}', "tencent.com/predicate-gpu-idx-0": "1"}
 _MERGE: Final = "application/merge-patch+json"
-_DAEMON_SET: Final = Path(__file__).parents[2] / "deploy" / "agent"
 _AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _ACCOUNTS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
 
@@ -145,7 +145,8 @@ def test_a_token_that_tells_no_node_may_write_about_every_node_but_no_more(unbou
 
 
 def test_its_daemon_set_is_one_that_the_api_server_takes(webhook: Installation) -> None:
-    done = webhook.cluster.kubectl("apply", "--dry-run=server", "-f", str(_DAEMON_SET))
+    (daemon_set,) = every("DaemonSet").values()
+    done = webhook.cluster.kubectl("apply", "--dry-run=server", "-f-", stdin=json.dumps(daemon_set))
     assert done.code == 0 and "Warning" not in done.stderr, done.stderr
 
 

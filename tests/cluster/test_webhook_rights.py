@@ -198,10 +198,10 @@ def test_our_accounts_are_the_users_whom_admission_trusts(webhook: Installation)
 # --- quota ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_quota_service_reads_pods_keeps_ledgers_and_writes_statuses_alone(webhook: Installation) -> None:
+def test_the_quota_service_keeps_ledgers_writes_statuses_and_opens_gates(webhook: Installation) -> None:
     quota = webhook.cluster.service_account(names.NAMESPACE, names.QUOTA_SERVICE)
     home = f"--namespace={names.NAMESPACE}"
-    assert [verb for verb in _VERBS if may(webhook, quota, verb, "pods")] == ["get", "list", "watch"]
+    assert [verb for verb in _VERBS if may(webhook, quota, verb, "pods")] == ["get", "list", "watch", "patch"]
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "configmaps")] == []
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "resourcequotas")] == ["list", "watch"]
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "events")] == ["get", "create", "patch"]
