@@ -30,12 +30,14 @@ class Wanted(NamedTuple):
 
     Attributes:
         somewhere: what it counts besides, at each place that the pod may go to; empty where that is all the same to it.
+        reach: the most that it can ever allow.
     """
 
     budget: Budget
     desk: LedgerDesk
     entry: Entry
-    somewhere: Sequence[Amounts] = ()
+    somewhere: Sequence[Amounts]
+    reach: Amounts
 
 
 class BudgetDesks:
@@ -74,6 +76,7 @@ class BudgetDesks:
                 self._desks.of(budget),
                 Entry(namespace, title, budget.cost(asked, pod.labels)),
                 self._costs_at(budget, pod, needs),
+                self._source.reach(budget),
             )
             for budget in self._source.of(namespace)
         ]

@@ -96,7 +96,7 @@ async def _ask(wanted: Sequence[Wanted]) -> NoRoom | None:
 
 def _never(wanted: Sequence[Wanted]) -> NoRoom | None:
     """Nothing is promised to who waits, and nobody waits for what will never be there."""
-    empty = [(each, shortages(Ledger(each.budget.hard), each.entry.cost)) for each in wanted]
+    empty = [(each, shortages(Ledger(each.reach), each.entry.cost)) for each in wanted]
     refused = [(each, Full(short)) for each, short in empty if short]
     return _full(refused) if refused else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -12,12 +12,18 @@ import msgspec
 from halfcard import names
 from halfcard.budgets import AT_PLACE, Budget, OddBudget, read_amounts, read_budget
 from halfcard.charges import COUNTED
-from halfcard.ledger import Amounts, Ledger, Shortage
+from halfcard.ledger import Amounts, Ledger, Shortage, allowed
 from kube.calls import Answer, ApiCalls
 
 from .cluster_state import NoClusterError
 
 Object = Mapping[str, Any]
+
+_TOLD: Final = (
+    *("pods", "promised", "waiting", "late", "places", "perLabel"),
+    *("borrowed", "lent", "holders", "conditions"),
+)
+"""Of a status, as it stands there."""
 
 
 class Told(NamedTuple):
@@ -28,16 +34,22 @@ class Told(NamedTuple):
     status: Object
 
     def shortages(self, charge: Amounts) -> list[Shortage]:
-        found = [Shortage(key, charge.get(key, 0), self.used[key], hard) for key, hard in self._hard().items()]
+        found = [Shortage(key, charge.get(key, 0), self.used[key], hard) for key, hard in self.allowed().items()]
         return [each for each in found if each.wanted > 0 and each.missing > 0]
 
     @property
     def ledger(self) -> Ledger:
         """As far as the status tells."""
-        return Ledger(self.budget.hard, is_ready=True, committed={"": self.used}, of=self.budget.uid)
+        counted = Ledger(self.budget.hard, is_ready=True, committed={"": self.used}, of=self.budget.uid)
+        return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
 
-    def _hard(self) -> Amounts:
-        return {key: self.budget.hard[key] for key in COUNTED if key in self.budget.hard}
+    def allowed(self) -> Amounts:
+        """With what is borrowed, and without what is lent."""
+        hard = allowed(self.ledger)
+        return {key: hard[key] for key in COUNTED if key in hard}
+
+    def _loans(self, sort: str) -> Mapping[str, Amounts]:
+        return {each["quota"]: _amounts(each) for each in self.status.get(sort) or ()}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -45,12 +57,8 @@ class Told(NamedTuple):
             "name": self.budget.title,
             "hard": self.budget.hard,
             "used": self.used,
-            "free": {key: max(hard - self.used[key], 0) for key, hard in self._hard().items()},
-            **{
-                key: self.status[key]
-                for key in ("pods", "promised", "waiting", "late", "places", "perLabel", "holders", "conditions")
-                if key in self.status
-            },
+            "free": {key: max(hard - self.used[key], 0) for key, hard in self.allowed().items()},
+            **{key: self.status[key] for key in _TOLD if key in self.status},
         }
 
 

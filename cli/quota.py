@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -75,9 +75,9 @@ def _explain(arguments: argparse.Namespace) -> int:
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)
         return EXIT_USAGE
-    refused = [] if arguments.pod is None else _refusals(found, arguments.pod, dialects)
+    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, dialects)
     if arguments.output == "json":
-        pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, "refused": refused}}
+        pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
         own = {
             "quotas": [each.as_json() for each in found.told],
             "native": native_explain.as_json(found.native, dialects.resources),
@@ -85,13 +85,22 @@ def _explain(arguments: argparse.Namespace) -> int:
         told = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
         print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        _print(Screen.on(sys.stdout), arguments, found, refused, dialects.resources)
-    return EXIT_REFUSED if refused else EXIT_OK
+        _print(Screen.on(sys.stdout), arguments, found, answer, dialects.resources)
+    return EXIT_REFUSED if answer.refused else EXIT_OK
 
 
-def _refusals(found: Found, charge: Amounts, dialects: Dialects) -> list[str]:
-    own = [exceeded(each.budget.title, short) for each in found.told if (short := each.shortages(charge))]
-    return [*own, *native_explain.refusals(found.native, charge, dialects)]
+class _Answer(NamedTuple):
+    """What a pod would be told; it is stored and waits where no quota refuses it."""
+
+    refused: list[str]
+    waits: list[str]
+
+
+def _answer(found: Found, charge: Amounts, dialects: Dialects) -> _Answer:
+    short = [(each.budget, shortages) for each in found.told if (shortages := each.shortages(charge))]
+    refused = [exceeded(budget.title, shortages) for budget, shortages in short if not budget.gates]
+    waits = [exceeded(budget.title, shortages) for budget, shortages in short if budget.gates]
+    return _Answer([*refused, *native_explain.refusals(found.native, charge, dialects)], waits)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
@@ -121,7 +130,7 @@ async def _asked(access: Access, namespace: str, resources: frozenset[str]) -> F
 
 
 def _print(
-    screen: Screen, arguments: argparse.Namespace, found: Found, refused: Sequence[str], resources: frozenset[str]
+    screen: Screen, arguments: argparse.Namespace, found: Found, answer: _Answer, resources: frozenset[str]
 ) -> None:
     if not found.told and not found.native.quotas:
         kinds = f"no {names.GPU_QUOTA}, no {names.CLUSTER_GPU_QUOTA} and no ResourceQuota of GPUs"
@@ -133,9 +142,11 @@ def _print(
         screen.wrapped(problem, indent="", hanging="  ", colour=Colour.YELLOW)
     if arguments.pod is None:
         return
-    for words in refused:
+    for words in answer.refused:
         screen.wrapped(f"a pod like this would be refused: {words}", indent="", hanging="  ", colour=Colour.RED)
-    if not refused:
+    for words in answer.waits:
+        screen.wrapped(f"a pod like this would wait: {words}", indent="", hanging="  ", colour=Colour.YELLOW)
+    if not any(answer):
         screen.line(screen.paint("a pod like this would be stored", Colour.GREEN))
 
 
@@ -147,6 +158,10 @@ def _print_quota(screen: Screen, told: Told) -> None:
         screen.line(f"  {each['place']}: {_amounts(each)}")
     for each in told.status.get("perLabel") or ():
         screen.line(f"  {each['key']}: {each['amount']}")
+    for each in told.status.get("borrowed") or ():
+        screen.line(f"  borrows {_amounts(each)} from {each['quota']}, which is among ALLOWED")
+    for each in told.status.get("lent") or ():
+        screen.line(f"  lends {_amounts(each)} to {each['quota']}, which is no longer among ALLOWED")
     for each in told.status.get("holders") or ():
         screen.line(f"  {each['pod']} holds {_amounts(each)}")
     for said in _remarks(told.status):
@@ -155,7 +170,7 @@ def _print_quota(screen: Screen, told: Told) -> None:
 
 
 def _row(told: Told, key: str) -> tuple[str, ...]:
-    used, hard = told.used[key], told.budget.hard.get(key)
+    used, hard = told.used[key], told.allowed().get(key)
     if hard is None:
         return key, amount(key, used), _UNLIMITED, _UNLIMITED
     return key, amount(key, used), amount(key, hard), amount(key, max(hard - used, 0))

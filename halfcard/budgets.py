@@ -16,6 +16,7 @@ import msgspec
 from . import names
 from .charges import CARDS, CORES, MEMORY, SHARES
 from .ledger import Amounts
+from .lending import Terms
 from .places import Place
 from .problems import printable
 from .quantity import NANOS, InvalidQuantity, Quantity
@@ -89,12 +90,21 @@ class _Namespaces(msgspec.Struct, frozen=True):
         return namespace in (self.names or ()) or (self.selector is not None and self.selector.selects(labels))
 
 
+class _Borrowing(msgspec.Struct, frozen=True, rename="camel"):
+    """What a limit does not name is not limited."""
+
+    cohort: str
+    borrowing_limit: _Hard = _Hard()
+    lending_limit: _Hard = _Hard()
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     hard: _Hard = _Hard()
     by_model: dict[str, _Hard] = {}
     by_pool: dict[str, _Hard] = {}
     per_label: _PerLabel | None = None
     on_exceeded: Literal["Deny", "Gate"] = "Deny"
+    borrowing: _Borrowing | None = None
     namespaces: _Namespaces = _Namespaces()
 
 
@@ -119,6 +129,7 @@ class Budget(NamedTuple):
         models: parts of their names; what is allowed on the cards of each is in `hard`.
         pools: of nodes, likewise.
         gates: pods wait until there is room, in order, and are not refused.
+        terms: on which it lends to others and borrows from them, where it does.
         is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
     """
 
@@ -132,6 +143,7 @@ class Budget(NamedTuple):
     pools: tuple[str, ...] = ()
     is_mapped: bool = False
     gates: bool = False
+    terms: Terms | None = None
 
     @property
     def title(self) -> str:
@@ -252,9 +264,13 @@ def _budget(found: _GpuQuota) -> Budget:
         hard |= {_of_each(key, label): amount for key, amount in spec.per_label.hard.amounts().items()}
     hard |= dict(_places(spec.by_model, of_model)) | dict(_places(spec.by_pool, of_pool))
     places = tuple(spec.by_model), tuple(spec.by_pool)
-    return Budget(
-        meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces, *places, gates=spec.on_exceeded == "Gate"
-    )
+    gates = spec.on_exceeded == "Gate"
+    terms = _terms(spec.borrowing) if gates and spec.borrowing else None
+    return Budget(meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces, *places, gates=gates, terms=terms)
+
+
+def _terms(written: _Borrowing) -> Terms:
+    return Terms(written.cohort, written.borrowing_limit.amounts(), written.lending_limit.amounts())
 
 
 def _places(allowed: Mapping[str, _Hard], key_of: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:

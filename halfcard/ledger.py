@@ -42,6 +42,8 @@ class Ledger(NamedTuple):
         open: what was promised to pods that may still be stored, by uid, or bound, by `binding_of`.
         late: stored pods that came past the ledger, by uid, while there is too little for them.
         of: whose it is: the uid of a quota. Another quota of the same name begins anew.
+        lent: of what is allowed, to other ledgers by their names.
+        borrowed: besides what is allowed, from other ledgers by their names.
     """
 
     hard: Amounts
@@ -51,6 +53,8 @@ class Ledger(NamedTuple):
     open: Mapping[str, Entry] = {}
     late: frozenset[str] = frozenset()
     of: str = ""
+    lent: Mapping[str, Amounts] = {}
+    borrowed: Mapping[str, Amounts] = {}
 
 
 class Shortage(NamedTuple):
@@ -84,26 +88,40 @@ class Deposed(Exception):
 
 def used(ledger: Ledger) -> Counter[str]:
     """By stored pods and by those that may come, however old the promise."""
-    return _sum([*ledger.committed.values(), *[entry.cost for entry in ledger.open.values()]])
+    return sum_of([*ledger.committed.values(), *[entry.cost for entry in ledger.open.values()]])
+
+
+def allowed(ledger: Ledger) -> Amounts:
+    """Of what is limited: without what is lent, and with what is borrowed."""
+    if not ledger.lent and not ledger.borrowed:
+        return ledger.hard
+    less, more = sum_of(ledger.lent.values()), sum_of(ledger.borrowed.values())
+    return {key: hard - less[key] + more[key] for key, hard in ledger.hard.items()}
+
+
+def free(ledger: Ledger) -> Amounts:
+    """Of what is limited for all together; less than nothing where more is used than allowed."""
+    found = used(ledger)
+    return {key: hard - found[key] for key, hard in allowed(ledger).items()}
 
 
 def over(ledger: Ledger) -> dict[str, int]:
     """By how much more is used than allowed, as after somebody has lowered what is allowed."""
-    return {each.key: each.missing for each in _asked(ledger, used(ledger), {}) if each.missing > 0}
+    return {each.key: each.missing for each in _asked(allowed(ledger), used(ledger), {}) if each.missing > 0}
 
 
 def shortages(ledger: Ledger, cost: Amounts) -> list[Shortage]:
-    return _short(ledger, cost, used(ledger))
+    return _short(allowed(ledger), cost, used(ledger))
 
 
-def _short(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
-    return [each for each in _asked(ledger, cost, found) if each.wanted > 0 and each.missing > 0]
+def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
+    return [each for each in _asked(limits, cost, found) if each.wanted > 0 and each.missing > 0]
 
 
-def _asked(ledger: Ledger, cost: Amounts, found: Amounts) -> list[Shortage]:
+def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
     """Of what is limited."""
-    limits = {key: ledger.hard.get(key.partition("=")[0]) for key in cost}
-    return [Shortage(key, cost[key], found.get(key, 0), hard) for key, hard in limits.items() if hard is not None]
+    hard = {key: limits.get(key.partition("=")[0]) for key in cost}
+    return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
 
 
 # --- every replica ----------------------------------------------------------------------------------------------------
@@ -118,6 +136,7 @@ class Crowd:
     def __init__(self, ledger: Ledger, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
         self._before = ledger
         self._most_of_one = most_of_one
+        self._allowed = allowed(ledger)
         self._used = used(ledger)
         self._open = dict(ledger.open)
         self._of_one = Counter(entry.namespace for entry in self._open.values())
@@ -149,9 +168,17 @@ class Crowd:
             return
         if not self._before.is_ready:
             raise Busy("nobody has counted yet what is in use")
-        if short := _short(self._before, entry.cost, self._used):
+        if short := _short(self._allowed, entry.cost, self._used):
             raise Full(short)
         self._check_caps(entry.namespace)
+
+    def free(self) -> Amounts:
+        """Of what is limited for all together."""
+        return {key: hard - self._used[key] for key, hard in self._allowed.items()}
+
+    def allow(self, more: Amounts) -> None:
+        """As if so much were borrowed, or lent where it is below nothing."""
+        self._allowed = {key: hard + more.get(key, 0) for key, hard in self._allowed.items()}
 
     def _check_caps(self, namespace: str) -> None:
         if self._of_one[namespace] >= self._most_of_one:
@@ -243,7 +270,7 @@ def _by_namespace(entries: Iterable[Entry]) -> dict[str, Amounts]:
     return {**found}
 
 
-def _sum(amounts: Iterable[Amounts]) -> Counter[str]:
+def sum_of(amounts: Iterable[Amounts]) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in amounts:
         found.update(each)

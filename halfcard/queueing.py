@@ -7,9 +7,12 @@ Priority goes before age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .ledger import Busy, Crowd, Entry, Full, Ledger, Shortage
+from .lending import Lenders, Loan, Terms, netted, returned, unused
+
+_NO_TERMS: Final[Mapping[str, Terms]] = {}
 
 
 class Waiting(NamedTuple):
@@ -37,43 +40,87 @@ class Blocked(NamedTuple):
 
 
 class Queue(NamedTuple):
+    """
+    Attributes:
+        openable: those for whom there is room, once the loans are made.
+        first: of those that wait for a ledger, the first of each.
+        loans: to be made first.
+        unused: loans that are to be given back.
+    """
+
     openable: tuple[Waiting, ...]
     first: tuple[Blocked, ...]
+    loans: tuple[Loan, ...] = ()
+    unused: tuple[Loan, ...] = ()
 
 
-def queue(waiting: Iterable[Waiting], ledgers: Mapping[str, Ledger]) -> Queue:
-    crowds = {name: Crowd(ledger) for name, ledger in ledgers.items()}
-    blocked: set[str] = set()
-    openable, first = [], []
-    for each in in_order(waiting):
-        if not blocked.isdisjoint(each.entries):
-            blocked |= each.entries.keys()
-            continue
-        obstacle = _obstacle(each, crowds)
-        if obstacle is None:
-            openable.append(each)
-        else:
-            first.append(obstacle)
-            blocked |= each.entries.keys()
-    return Queue(tuple(openable), tuple(first))
+def queue(waiting: Iterable[Waiting], ledgers: Mapping[str, Ledger], terms: Mapping[str, Terms] = _NO_TERMS) -> Queue:
+    """`terms` are those of the quotas that lend and borrow, by the names of their ledgers.
+
+    What is borrowed and not used goes back first, and what is a quota's own to its own pods, whoever came before them.
+    """
+    ordered = in_order(waiting)
+    names = {name for each in ordered for name in each.entries} | terms.keys()
+    concerned = {name: ledger for name, ledger in ledgers.items() if name in names or ledger.borrowed}
+    back = [*unused(concerned)]
+    there = returned(concerned, back)
+    crowds = {name: Crowd(ledger) for name, ledger in there.items()}
+    alone = _Row(crowds, Lenders(crowds, there, _NO_TERMS))
+    left = alone.admit(ordered)
+    helped = _Row(crowds, Lenders(crowds, there, terms, wanting=alone.blocked))
+    helped.admit(left)
+    loans, still_unused = netted(helped.loans, back)
+    return Queue((*alone.openable, *helped.openable), tuple(helped.first), tuple(loans), tuple(still_unused))
 
 
-def in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
-    return sorted(waiting, key=lambda each: (-each.priority, each.created, each.namespace, each.pod))
+class _Row:
+    """Those who wait step forward one after the other, and take what room there is."""
 
+    def __init__(self, crowds: Mapping[str, Crowd], lenders: Lenders) -> None:
+        self.blocked: set[str] = set()
+        self.openable: list[Waiting] = []
+        self.first: list[Blocked] = []
+        self.loans: list[Loan] = []
+        self._crowds = crowds
+        self._lenders = lenders
 
-def _obstacle(waiting: Waiting, crowds: Mapping[str, Crowd]) -> Blocked | None:
-    """None where there was room everywhere, which is taken then."""
-    for name, entry in waiting.entries.items():
-        crowd = crowds.get(name)
+    def admit(self, ordered: Iterable[Waiting]) -> list[Waiting]:
+        """Those who are left."""
+        return [each for each in ordered if self._must_stay(each)]
+
+    def _must_stay(self, waiting: Waiting) -> bool:
+        stays = not self.blocked.isdisjoint(waiting.entries) or not self._step_forward(waiting)
+        if stays:
+            self.blocked |= waiting.entries.keys()
+        return stays
+
+    def _step_forward(self, waiting: Waiting) -> bool:
+        loans: list[Loan] = []
+        for obstacle in filter(None, [self._obstacle(waiting, name) for name in waiting.entries]):
+            offered = self._lenders.offer(obstacle.ledger, obstacle.shortages)
+            if not offered:
+                self.first.append(obstacle)
+                return False
+            loans += offered
+        self._lenders.count(loans)
+        self.loans += loans
+        self.openable.append(waiting)
+        for name, entry in waiting.entries.items():
+            self._crowds[name].reserve(waiting.uid, entry)
+        return True
+
+    def _obstacle(self, waiting: Waiting, name: str) -> Blocked | None:
+        crowd = self._crowds.get(name)
         if crowd is None:
             return Blocked(waiting, name, ())
         try:
-            crowd.check(waiting.uid, entry)
+            crowd.check(waiting.uid, waiting.entries[name])
         except Full as full:
             return Blocked(waiting, name, full.shortages)
         except Busy:
             return Blocked(waiting, name, ())
-    for name, entry in waiting.entries.items():
-        crowds[name].reserve(waiting.uid, entry)
-    return None
+        return None
+
+
+def in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
+    return sorted(waiting, key=lambda each: (-each.priority, each.created, each.namespace, each.pod))

@@ -9,6 +9,8 @@ import msgspec
 
 from halfcard import names
 from halfcard.budgets import Budget, Labels, OddBudget, concerning, read_budget
+from halfcard.ledger import Amounts
+from halfcard.lending import reach
 
 from .access import Access
 from .following import Following
@@ -46,6 +48,7 @@ class BudgetSource:
         self.map = MapSource(access, self._forget)
         self._labels: dict[str, Labels] = {}
         self._concerning: dict[str, tuple[Budget, ...]] = {}
+        self._reach: dict[str, Amounts] = {}
         self._changed = changed
         self._quotas = [self._followed(access, sort) for sort in _SORTS]
         self._namespaces = Following(
@@ -97,6 +100,7 @@ class BudgetSource:
 
     def _forget(self) -> None:
         self._concerning.clear()
+        self._reach.clear()
         self._changed()
 
     def _following(self) -> list[Following[Any]]:
@@ -115,6 +119,16 @@ class BudgetSource:
             found = concerning(self.budgets(), namespace, self._labels.get(namespace, {}))
             if namespace in self._labels:  # callers may name any
                 self._concerning[namespace] = found
+        return found
+
+    def reach(self, budget: Budget) -> Amounts:
+        """The most that it can ever allow, with what others may lend it."""
+        if budget.terms is None:
+            return budget.hard
+        found = self._reach.get(budget.ledger)
+        if found is None:
+            others = [(each.hard, each.terms) for each in self.budgets() if each != budget and each.terms]
+            found = self._reach[budget.ledger] = reach(budget.hard, budget.terms, others)
         return found
 
     def namespaces(self, budget: Budget) -> list[str]:

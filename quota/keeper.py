@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from halfcard.budgets import Budget
-from halfcard.ledger import Amounts, Deposed, Entry, Ledger, Pods, fold, settled, take_over, uid_of, used, without
+from halfcard.ledger import Amounts, Deposed, Entry, Ledger, Pods, fold, free, settled, take_over, uid_of, without
 from halfcard.promises import Promises
 from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 
 _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
+
+_NOTHING: Final[Mapping[str, Amounts]] = {}
 
 IsStored = Callable[[Entry, str], Awaitable[bool]]
 """By a read of this moment: whether what was promised to a pod has come about."""
@@ -39,14 +41,14 @@ class Keeper:
         self._epoch = -1
         self._promises = Promises()
         self._room: Amounts = {}
+        self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
 
     def has_more_room(self) -> bool:
         """Than when this was asked before, of anything."""
         if self.kept is None:
             return False
-        ledger, before = self.kept.ledger, self._room
-        total = used(ledger)
-        self._room = {key: hard - total[key] for key, hard in ledger.hard.items()}
+        before = self._room
+        self._room = free(self.kept.ledger)
         return any(room > 0 and room > before.get(key, 0) for key, room in self._room.items())
 
     @property
@@ -68,6 +70,10 @@ class Keeper:
 
     async def take_over(self) -> None:
         """Raises LedgerError and NoAnswerError."""
+        async with self._turn:
+            await self._take_over()
+
+    async def _take_over(self) -> None:
         for _ in range(_TRIES):
             kept = await self._ledgers.read(self.budget.ledger)
             mine = take_over(kept.ledger if kept else Ledger({}), self.budget.uid)._replace(hard=self.budget.hard)
@@ -82,15 +88,23 @@ class Keeper:
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
     async def fold(
-        self, live: Mapping[str, Entry], has_ended: Callable[[str], bool], bound: Collection[str] = ()
+        self,
+        live: Mapping[str, Entry],
+        has_ended: Callable[[str], bool],
+        bound: Collection[str] = (),
+        lent: Mapping[str, Amounts] = _NOTHING,
     ) -> None:
-        """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError."""
+        """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError.
+
+        `lent` is what others have borrowed from it, which a ledger that is made anew does not know.
+        """
         known = self.live
 
         def folded(ledger: Ledger) -> Ledger:
             strangers = () if known is None else live.keys() - known.keys()
             pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
-            return fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard)
+            found = fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard)
+            return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(folded)
         self.live, self.bound = live, bound
@@ -99,7 +113,7 @@ class Keeper:
         """One look at the promises that are open. Raises as `fold`."""
         began = now()
         try:
-            self.kept = await self._ledgers.read(self.budget.ledger)
+            await self._read()
             opened = self.kept.ledger.open if self.kept else {}
             sought = [uid for uid in self._promises.nearly_old() if uid in opened]
             found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
@@ -111,19 +125,32 @@ class Keeper:
             kept |= settled(self.kept.ledger, Pods(self.live or {}, self.bound))
         self._promises = self._promises.read(began, opened, kept)
         if void := self._promises.void():
-            await self._change(lambda ledger: self._without(ledger, void))
+            await self.change(lambda ledger: without(ledger, void))
 
     async def clear_away(self) -> None:
-        """The ledger of a quota that is gone."""
-        if self.kept is not None and not self.kept.ledger.open:
+        """The ledger of a quota that is gone, once it holds nothing of anybody's."""
+        if self.kept is not None and not self.kept.ledger.open and not self.kept.ledger.borrowed:
             await self._ledgers.delete(self.budget.ledger, self.kept)
 
-    def _without(self, ledger: Ledger, uids: Collection[str]) -> Ledger:
-        if ledger.epoch != self._epoch:
-            raise Deposed
-        return without(ledger, uids)
+    async def change(self, change: Callable[[Ledger], Ledger]) -> None:
+        """Raises as `fold`, and what `change` raises."""
+
+        def mine(ledger: Ledger) -> Ledger:
+            if ledger.epoch != self._epoch:
+                raise Deposed
+            return change(ledger)
+
+        await self._change(mine)
+
+    async def _read(self) -> None:
+        async with self._turn:
+            self.kept = await self._ledgers.read(self.budget.ledger)
 
     async def _change(self, change: Callable[[Ledger], Ledger]) -> None:
+        async with self._turn:
+            await self._write(change)
+
+    async def _write(self, change: Callable[[Ledger], Ledger]) -> None:
         for _ in range(_TRIES):
             kept = self.kept or await self._ledgers.read(self.budget.ledger)
             if kept is None:

@@ -6,11 +6,12 @@ The law: a ledger is taken over before the pods are listed that it is first coun
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from halfcard.budgets import Budget, gone
-from halfcard.ledger import Deposed
+from halfcard.ledger import Amounts, Deposed, Ledger
+from halfcard.lending import owed
 from kube.budget_source import BudgetSource
 from kube.calls import NoAnswerError
 from kube.ledgers import LedgerError, Ledgers, Seen
@@ -147,8 +148,25 @@ class Keeping:
         budget = keeper.budget
         there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
         live, bound = self._pods.held(budget, [each for each in there if budget in self._source.of(each)])
-        await keeper.fold(live, self._pods.has_ended, bound)
+        await keeper.fold(live, self._pods.has_ended, bound, self._lent(keeper))
         self._tell_of_room(keeper)
+
+    def _lent(self, keeper: Keeper) -> Mapping[str, Amounts]:
+        written = keeper.kept.ledger.lent if keeper.kept else {}
+        return owed(keeper.budget.ledger, self.ledgers(), written, self.unseen())
+
+    def ledgers(self) -> dict[str, Ledger]:
+        """As far as they are known."""
+        return {name: keeper.kept.ledger for name, keeper in self.keepers.items() if keeper.kept is not None}
+
+    def take_over_anew(self, name: str) -> None:
+        """What was written last there is not known."""
+        self.keepers.pop(name, None)
+        self._stirred.set()
+
+    def unseen(self) -> set[str]:
+        """Ledgers that are there, and not ours yet."""
+        return self._there - self.ledgers().keys()
 
     def _tell_of_room(self, keeper: Keeper) -> None:
         if keeper.has_more_room():

@@ -20,13 +20,16 @@ from halfcard import names
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
 from halfcard.events import event, once
-from halfcard.ledger import Busy, Entry, Full, Ledger
+from halfcard.ledger import Busy, Entry, Full
+from halfcard.lending import Terms
 from halfcard.queueing import Blocked, Waiting, queue
 from kube.calls import ApiCalls, NoAnswerError
 from kube.ledger_desk import LedgerDesk
 from serving.log import Log
 
 from .keeper import Keeper
+from .keeping import Keeping
+from .loans import Loans
 from .pods import Charged, ChargedPods
 
 _REST_S: Final = 0.2
@@ -49,8 +52,9 @@ class Opening:
     calls: ApiCalls
     pods: ChargedPods
     budgets_of: Callable[[str], Sequence[Budget]]
-    keepers: Callable[[], Mapping[str, Keeper]]
+    keeping: Keeping
     desk_of: Callable[[Budget], LedgerDesk]
+    loans: Loans
     may_decide: Callable[[], bool]
     now: Callable[[], datetime]
     log: Log
@@ -69,15 +73,19 @@ class Opening:
             except TimeoutError:
                 pass
             self._stirred.clear()
-            if self.may_decide() and self.pods.waiting():
+            if self.may_decide() and (self.pods.waiting() or self.loans.are_open):
                 await self._round()
             await asyncio.sleep(_REST_S)
 
     async def _round(self) -> None:
         pods, budgets = self.pods.waiting(), self._budgets()
-        found = queue(_waiting(pods, budgets), self._ledgers())
+        await self.loans.settle()
+        found = queue(_waiting(pods, budgets), self.keeping.ledgers(), self._terms())
         next_ones = found.openable[:_AT_ONCE]
         try:
+            await self.loans.give_back(found.unused)
+            await self.loans.settle()
+            await self.loans.make(found.loans)
             await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
             await self._tell(found.first)
         except NoAnswerError as error:
@@ -94,8 +102,8 @@ class Opening:
             for namespace in {pod.namespace for pod in self.pods.waiting().values()}
         }
 
-    def _ledgers(self) -> dict[str, Ledger]:
-        return {name: keeper.kept.ledger for name, keeper in self.keepers().items() if keeper.kept is not None}
+    def _terms(self) -> dict[str, Terms]:
+        return {name: terms for name, keeper in self.keeping.keepers.items() if (terms := keeper.budget.terms)}
 
     async def _open(self, waiting: Waiting, pod: Charged, budgets: Sequence[Budget]) -> None:
         promised: list[LedgerDesk] = []
@@ -128,7 +136,7 @@ class Opening:
         known = {each.waiting.uid for each in first}
         self._told = {uid: why for uid, why in self._told.items() if uid in known}
         for each in first:
-            said = _sentence(each, self.keepers())
+            said = _sentence(each, self.keeping.keepers)
             if said and self._told.get(each.waiting.uid) != each.ledger:
                 self._told[each.waiting.uid] = each.ledger
                 await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, said))

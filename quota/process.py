@@ -33,6 +33,7 @@ from serving.log import Log, utc_now
 from .events import QuotaEvents
 from .keeper import Keeper
 from .keeping import Keeping
+from .loans import Loans
 from .map_reports import MapReports
 from .metrics import watch
 from .native import Native
@@ -81,8 +82,9 @@ class QuotaService:
             calls=self._calls,
             pods=self._pods,
             budgets_of=self._source.of,
-            keepers=lambda: self._keeping.keepers,
+            keeping=self._keeping,
             desk_of=self._desks.of,
+            loans=Loans(self._keeping),
             may_decide=may_decide,
             now=utc_now,
             log=log,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from halfcard.budget_words import amount
-from halfcard.budgets import AT_PLACE
+from halfcard.budgets import AT_PLACE, gone
 from halfcard.charges import COUNTED
-from halfcard.ledger import Entry, Ledger, over, used
+from halfcard.ledger import Amounts, Entry, Ledger, over, used
 
 TOP: Final = 10
 _UNLIMITED: Final = "-"
@@ -32,6 +32,8 @@ def status_of(ledger: Ledger, live: Mapping[str, Entry], waiting: int = 0) -> St
         "holders": _holders(live),
         "perLabel": _per_label(found, ledger),
         "places": _places(found, ledger),
+        "borrowed": _loans(ledger.borrowed),
+        "lent": _loans(ledger.lent),
         "conditions": _conditions(ledger),
     }
 
@@ -73,6 +75,13 @@ def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
             row = rows.setdefault(place, {"place": place})
             row[key] = f"{amount(key, found.get(rule, 0))}/{amount(key, hard)}"
     return [rows[place] for place in sorted(rows)]
+
+
+def _loans(loans: Mapping[str, Amounts]) -> list[dict[str, str]]:
+    return [
+        {"quota": gone(name).title, **{key: amount(key, number) for key, number in amounts.items()}}
+        for name, amounts in sorted(loans.items())
+    ]
 
 
 def _conditions(ledger: Ledger) -> list[dict[str, str]]:

@@ -274,6 +274,7 @@ NONSENSE = {
     "an empty list": ({"hard": {}}, "at least 1 properties"),
     "a model's name that no card has": ({"byModel": {"T4=": {"cards": 1}}}, "letters, digits, spaces"),
     "an unknown manner": ({"hard": {"cards": 1}, "onExceeded": "Wait"}, "supported values"),
+    "loans without waiting": ({"hard": {"cards": 1}, "borrowing": {"cohort": "c"}}, "set hard and onExceeded: Gate"),
 }
 
 
@@ -359,6 +360,32 @@ def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaServ
     quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 5, what="three to be let in", seconds=60)
     quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled", seconds=90)
     assert used(quotas.ledger(ledger))["cores"] == 90
+
+
+def test_a_quota_lends_what_it_does_not_use_and_has_it_back_first(
+    quotas: QuotaService, team: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = quotas.cluster.create_namespace(f"{team}-other")
+    terms = {"cohort": team, "lendingLimit": {"cores": 40}}
+    lender = quotas.allow(team, hard={"cores": 60}, onExceeded="Gate", borrowing=terms)
+    borrower = quotas.allow(other, hard={"cores": 30}, onExceeded="Gate", borrowing={"cohort": team})
+    for name in "abc":
+        quotas.webhook.create(other, share(name)).must()
+    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, other)) == 1, what="one to be let in by a loan")
+    assert quotas.ledger(lender).lent == {borrower: {"cores": 30}}, "another 30 would be more than it lends"
+    quotas.cluster.wait_until(lambda: quotas.status(other).get("cores") == "60/30", what="the status")
+    assert quotas.status(other)["borrowed"] == [{"quota": f"{team}/gpu", "cores": "30"}]
+    assert halfcard(["quota", "explain", team, "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]) == 0
+    assert f"lends cores=30 to {other}/gpu" in capsys.readouterr().out
+
+    quotas.webhook.create(team, share("own")).must()
+    quotas.webhook.create(team, share("more")).must()
+    quotas.cluster.wait_until(lambda: waiting_for(quotas, team) == {"more"}, what="its own part to be used")
+    (last,) = waiting_for(quotas, other)
+    delete(quotas, other, next(name for name in "abc" if name != last))
+    quotas.cluster.wait_until(lambda: not waiting_for(quotas, team), what="what was lent to come back")
+    assert waiting_for(quotas, other) == {last}, "though it has waited for longer"
+    assert quotas.ledger(lender).lent == {} and quotas.ledger(borrower).borrowed == {}
 
 
 def test_without_the_gate_those_who_wait_are_let_in_as_there_is_room(quotas: QuotaService, team: str) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -134,11 +134,20 @@ def behind_the_gate(quotas: QuotaService, team: str) -> tuple[str, Burst]:
     return quotas.allow(team, hard={"shares": ROOM}, onExceeded="Gate"), Burst(quotas, [(team, {})])
 
 
+def with_what_others_lend(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+    other = quotas.cluster.create_namespace(f"{team}-other")
+    spec: dict[str, Any] = {"hard": {"shares": ROOM // 2}, "onExceeded": "Gate", "borrowing": {"cohort": team}}
+    quotas.allow(other, **spec)
+    return quotas.allow(team, **spec), Burst(quotas, [(team, {})])
+
+
+WAITING: Final = (behind_the_gate, with_what_others_lend)
+
 BURSTS: Final = [
     *[(of_one_namespace, CREATES)] * ROUNDS,
     (of_three_namespaces, FEWER),
     (of_each_person, FEWER),
-    (behind_the_gate, FEWER),
+    *[(kind, FEWER) for kind in WAITING],
 ]
 
 
@@ -165,19 +174,26 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
     say(f"{dict(burst.answers)}; {stored} stored, {len(opened)} promised")
     assert stored <= ROOM
     assert stored <= burst.answers[201] + burst.answers[500]
-    assert ROOM - len(opened) <= stored or kind is behind_the_gate, "those are still let in"
+    assert ROOM - len(opened) <= stored or kind in WAITING, "those are still let in"
     quotas.add_replica()
     quotas.webhook.add_replica()
     quotas.wait_led()
-    wait_until(lambda: is_settled(quotas.ledger(ledger), burst), what="promises to be settled", seconds=EXPIRED_WITHIN_S)
+    wait_until(
+        lambda: is_settled(quotas.ledger(ledger), burst), what="promises to be settled", seconds=EXPIRED_WITHIN_S
+    )
     burst.fill()
     burst.empty()
-    wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="all room to be free again", seconds=90)
+    wait_until(lambda: is_free(quotas.ledger(ledger)), what="all room to be free again", seconds=90)
 
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:
     """Every promise is kept or taken back, and what is used is what is stored."""
     return not ledger.open and used(ledger)["shares"] == burst.stored()
+
+
+def is_free(ledger: Ledger) -> bool:
+    """And what was borrowed is given back."""
+    return used(ledger) == {} and not ledger.borrowed
 
 
 def kill(webhook: Installation, replica: Replica) -> None:

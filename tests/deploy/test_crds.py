@@ -61,3 +61,9 @@ def test_each_model_and_each_pool_may_have_what_all_may_have_together(by: str) -
 
 def test_a_status_has_the_fields_that_the_api_server_keeps() -> None:
     assert status_of(Ledger({}), {}).keys() == OWN["status"]["properties"].keys()
+
+
+@pytest.mark.parametrize("limit", ["borrowingLimit", "lendingLimit"])
+def test_what_is_lent_is_said_in_the_words_of_what_is_allowed(limit: str) -> None:
+    hard, borrowing = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"]["borrowing"]["properties"]
+    assert hard["properties"] == borrowing[limit]["properties"]

@@ -9,6 +9,7 @@ import pytest
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget, OddBudget, concerning, gone, read_budget
 from halfcard.ledger import Shortage
+from halfcard.lending import Terms
 from halfcard.places import Place
 
 
@@ -44,6 +45,13 @@ def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
         "shares per user=alice": 1,
     }
     assert found.cost(charge, {})["cores per user="] == 30
+
+
+def test_only_pods_that_may_wait_can_be_lent_something() -> None:
+    borrowing = {"cohort": "c", "lendingLimit": {"memory": "2Gi"}}
+    spec = {"hard": {"cores": 100}, "borrowing": borrowing}
+    assert budget(own({**spec, "onExceeded": "Gate"})).terms == Terms("c", {}, {"memory": 2048})
+    assert budget(own(spec)).terms is None
 
 
 T4: Final = "Tesla T4"

@@ -1,0 +1,61 @@
+"""Loans between ledgers, made and given back by whoever leads, one step after the other.
+
+The law: see halfcard/lending.py. A borrower whose answer is lost is taken over anew before anybody counts on what his
+ledger says: the write that nobody knows of can land no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from halfcard.ledger import Deposed, Full, Ledger
+from halfcard.lending import Loan, borrow, give_back, lend, owed
+from kube.calls import NoAnswerError
+from kube.ledgers import LedgerError
+
+from .keeping import Keeping
+
+_FAILURES = (Deposed, LedgerError, NoAnswerError)
+
+
+@dataclass(frozen=True, slots=True)
+class Loans:
+    keeping: Keeping
+
+    @property
+    def are_open(self) -> bool:
+        return any(each.lent or each.borrowed for each in self.keeping.ledgers().values())
+
+    async def settle(self) -> None:
+        """Lenders are told what they are owed: less where something was given back, or never taken."""
+        for name, ledger in self.keeping.ledgers().items():
+            if self._told(name)(ledger) != ledger:
+                await self._change(name, self._told(name))
+
+    def _told(self, lender: str) -> Callable[[Ledger], Ledger]:
+        ledgers, unseen = self.keeping.ledgers(), self.keeping.unseen()
+        return lambda ledger: ledger._replace(lent=owed(lender, ledgers, ledger.lent, unseen))
+
+    async def give_back(self, unused: Iterable[Loan]) -> None:
+        for loan in unused:
+            await self._change(loan.borrower, partial(give_back, loan=loan))
+
+    async def make(self, loans: Iterable[Loan]) -> None:
+        for loan in loans:
+            if await self._change(loan.lender, partial(lend, loan=loan)):
+                await self._change(loan.borrower, partial(borrow, loan=loan))
+
+    async def _change(self, name: str, change: Callable[[Ledger], Ledger]) -> bool:
+        """Whether it is written."""
+        keeper = self.keeping.keepers.get(name)
+        try:
+            if keeper is not None:
+                await keeper.change(change)
+                return True
+        except Full:
+            return False  # whoever came first has it
+        except _FAILURES:
+            self.keeping.take_over_anew(name)
+        return False

@@ -1,0 +1,219 @@
+"""Three ledgers of one cohort: replicas that promise in them, leaders that lend between them, writes that land late.
+
+A leader does here what quota/loans.py does, one write at a time, so that anything may come between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Final
+
+from halfcard import ledger as promising
+from halfcard import lending, queueing
+from halfcard.ledger import Amounts, Busy, Entry, Full, Ledger
+from halfcard.lending import Loan, Terms
+from halfcard.queueing import Waiting
+
+CORES: Final = "cores"
+HARD: Final = {"a": 10, "b": 6, "c": 3}
+TERMS: Final = {
+    "a": Terms("team", most_borrowed={}, most_lent={CORES: 7}),
+    "b": Terms("team", most_borrowed={CORES: 8}, most_lent={}),
+    "c": Terms("team", most_borrowed={}, most_lent={}),
+}
+
+Change = Callable[[Ledger], Ledger]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """As they are; a test breaks one at a time."""
+
+    lend: Callable[[Ledger, Loan], Ledger] = lending.lend
+    borrow: Callable[[Ledger, Loan], Ledger] = lending.borrow
+    give_back: Callable[[Ledger, Loan], Ledger] = lending.give_back
+    owed: Callable[[str, Mapping[str, Ledger], Mapping[str, Amounts], Collection[str]], Mapping[str, Amounts]] = (
+        lending.owed
+    )
+    lends_first: bool = True
+    takes_over_anew: bool = True
+
+
+@dataclass
+class World:
+    """`written` is what the API server keeps, each with its version; `late` are writes that may still land."""
+
+    rules: Rules = field(default_factory=Rules)
+    written: dict[str, tuple[Ledger, int]] = field(default_factory=dict)
+    late: list[tuple[str, Ledger, int]] = field(default_factory=list)
+    seen: dict[str, tuple[Ledger, int]] = field(default_factory=dict)
+    """By whoever leads; a ledger that he has to take over first is missing."""
+
+    steps: list[Callable[[], object]] = field(default_factory=list)
+    """That he has planned and not done yet."""
+
+    waiting: list[tuple[str, str, int]] = field(default_factory=list)
+    _uids: count[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.written = {name: (Ledger({CORES: hard}, is_ready=True), 0) for name, hard in HARD.items()}
+        self.takes_over()
+
+    # --- the API server -----------------------------------------------------------------------------------------------
+
+    def write(self, name: str, found: Ledger, over: int) -> bool:
+        if self.written[name][1] != over:
+            return False
+        self.written[name] = found, over + 1
+        return True
+
+    def lands(self, which: int) -> None:
+        self.write(*self.late.pop(which))
+
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    def promise(self, name: str, cores: int) -> None:
+        ledger, version = self.written[name]
+        uid = f"u{next(self._uids)}"
+        try:
+            self.write(name, promising.reserve(ledger, uid, Entry("team", uid, {CORES: cores})), version)
+        except (Full, Busy):
+            self.waiting.append((name, uid, cores))
+
+    def end(self, name: str, which: int) -> None:
+        ledger, version = self.written[name]
+        uids = [*ledger.open]
+        if uids:
+            self.write(name, promising.without(ledger, {uids[which % len(uids)]}), version)
+
+    # --- who leads ----------------------------------------------------------------------------------------------------
+
+    def takes_over(self) -> None:
+        """Somebody else, who knows nothing of what was planned."""
+        self.steps.clear()
+        self.seen.clear()
+        for name in HARD:
+            self._takes_over(name)
+
+    def _takes_over(self, name: str) -> None:
+        ledger, version = self.written[name]
+        self.write(name, promising.take_over(ledger), version)
+        self.seen[name] = self.written[name]
+
+    def takes_over_anew(self) -> None:
+        """The ledgers in which a write had no answer."""
+        for name in HARD.keys() - self.seen.keys():
+            self._takes_over(name)
+
+    def looks(self) -> None:
+        self.seen = {name: self.written[name] for name in self.seen}
+
+    def plans(self) -> None:
+        """What is lent, given back and opened; who lends writes first."""
+        waiting = [
+            Waiting(uid, "team", uid, 0, f"{int(uid[1:]):06}", {name: Entry("team", uid, {CORES: cores})})
+            for name, uid, cores in self.waiting
+        ]
+        found = queueing.queue(waiting, self._ledgers(), TERMS)
+        settle = [partial(self._settles, name) for name in HARD]
+        self.steps += [*settle, *[partial(self._gives_back, loan) for loan in found.unused], *settle]
+        self.steps += [partial(self._lends, loan) for loan in found.loans]
+        self.steps += [partial(self._opens, each) for each in found.openable]
+
+    def does(self, answer: str = "arrives") -> None:
+        """The next of his steps; its write "arrives", is "lost", or is on its way and `late`."""
+        self._answer = answer
+        if self.steps:
+            self.steps.pop(0)()
+
+    def _change(self, name: str, change: Change) -> bool:
+        answer, self._answer = self._answer, "arrives"
+        if name not in self.seen:
+            return False
+        while True:
+            ledger, version = self.seen[name]
+            try:
+                wanted = change(ledger)
+            except Full:
+                return False
+            if wanted == ledger:
+                return True
+            if answer != "arrives":
+                return self._is_unsure(name, wanted, version, lands=answer == "late")
+            if self.write(name, wanted, version):
+                self.seen[name] = self.written[name]
+                return True
+            self.seen[name] = self.written[name]
+
+    def _is_unsure(self, name: str, wanted: Ledger, version: int, *, lands: bool) -> bool:
+        if lands:
+            self.late.append((name, wanted, version))
+        if self.rules.takes_over_anew:
+            del self.seen[name]
+        return False
+
+    def _ledgers(self) -> dict[str, Ledger]:
+        return {name: ledger for name, (ledger, _) in self.seen.items()}
+
+    def _settles(self, name: str) -> None:
+        unseen = HARD.keys() - self.seen.keys()
+        known = self._ledgers()
+        self._change(name, lambda ledger: ledger._replace(lent=self.rules.owed(name, known, ledger.lent, unseen)))
+
+    def _gives_back(self, loan: Loan) -> None:
+        self._change(loan.borrower, lambda ledger: self.rules.give_back(ledger, loan))
+
+    def _lends(self, loan: Loan) -> None:
+        first = partial(self._change, loan.lender, lambda ledger: self.rules.lend(ledger, loan))
+        second = partial(self._change, loan.borrower, lambda ledger: self.rules.borrow(ledger, loan))
+        if not self.rules.lends_first:
+            first, second = second, first
+        if first():
+            self.steps.insert(0, second)
+
+    def _opens(self, waiting: Waiting) -> None:
+        ((name, entry),) = waiting.entries.items()
+        self._answer = "arrives"
+        if (name, waiting.uid, entry.cost[CORES]) not in self.waiting:
+            return
+        if self._change(name, lambda ledger: promising.reserve(ledger, waiting.uid, entry)):
+            self.waiting.remove((name, waiting.uid, entry.cost[CORES]))
+
+    # --- is all well? -------------------------------------------------------------------------------------------------
+
+    def wrong(self) -> list[str]:
+        """What must never be, by sums of our own."""
+        ledgers = {name: ledger for name, (ledger, _) in self.written.items()}
+        used = sum(entry.cost[CORES] for ledger in ledgers.values() for entry in ledger.open.values())
+        found = [f"{used} of {sum(HARD.values())} are promised"] if used > sum(HARD.values()) else []
+        for name, ledger in ledgers.items():
+            for lender, amounts in ledger.borrowed.items():
+                lent = ledgers[lender].lent.get(name, {}).get(CORES, 0)
+                if amounts[CORES] > lent:
+                    found.append(f"{name} has {amounts[CORES]} from {lender}, who lent {lent}")
+        return found
+
+    def rests(self) -> None:
+        """All pods end, and whoever leads has time."""
+        self.waiting.clear()
+        self.late.clear()
+        for name in HARD:
+            while self.written[name][0].open:
+                self.end(name, 0)
+        for _ in range(3):
+            self.takes_over()
+            self.settles_down()
+
+    def settles_down(self) -> None:
+        """Whoever leads does all there is to do, by what is so now."""
+        self.takes_over_anew()
+        self.looks()
+        self.plans()
+        while self.steps:
+            self.does()
+
+    def loans(self) -> list[Mapping[str, Amounts]]:
+        return [each for ledger, _ in self.written.values() for each in (ledger.lent, ledger.borrowed) if each]
