@@ -55,9 +55,10 @@ test-oldest: environment-dev ## the same on the oldest Kubernetes that is suppor
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m tests.cluster.build control-plane kwok
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m pytest tests/cluster
 
-soak: cluster-tools ## replicas under load for 15 minutes, while things break
+soak: cluster-tools ## replicas, quotas and certificates under load for 20 minutes, while things break
 	@$(PY) -m tests.cluster.soak --minutes 10
 	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
+	@HALFCARD_CERTS_CREATES=25000 $(PY) -m pytest -q -s tests/cluster/test_certs.py -k rotation
 
 load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000

@@ -247,13 +247,18 @@ def test_the_keeper_may_do_nothing_more_than_it_does(certified: Certified, verb:
 @pytest.mark.timeout(120 + _CREATES / 20)
 def test_a_rotation_under_load_fails_no_call_though_keepers_are_killed(certified: Certified) -> None:
     """Again and again, where more creates are asked for."""
+    rotations, before = 0, certified.webhook.calls()
     with Hammer(certified.create) as creates, Hammer(lambda: shake_hands(certified)) as handshakes:
         while len(creates.answers) < _CREATES:
             replace_everything(certified)
             creates.wait_for(100)
+            rotations += 1
     for hammer in (creates, handshakes):
         assert [answer.body for answer in hammer.answers if not answer.ok] == []
-    sys.stderr.write(f"{len(creates.answers)} creates, {len(handshakes.answers)} rounds of handshakes\n")
+    made, calls = len(creates.answers), certified.webhook.calls() - before
+    assert calls >= 2 * made, "each create is to be asked about twice"
+    shaken = len(handshakes.answers) * len(certified.webhook.replicas)
+    sys.stderr.write(f"{rotations} rotations: {made} creates, {calls} calls, {shaken} new handshakes, none failed\n")
 
 
 def replace_everything(certified: Certified) -> None:
