@@ -26,7 +26,7 @@ _MARKS: Final = ("annotations", "labels")
 
 def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
     """Both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
-    client = _Client(sorted(exempt), ca_bundle)
+    client = _Client(exempt, ca_bundle)
     concerned = f"{concerns_us(dialects, pods='[object]')} || {_takes_record_away()}"
     templates = concerns_us(dialects, pods=_TEMPLATE)
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
@@ -53,8 +53,8 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
 class _Client:
     """What all webhooks have in common."""
 
-    def __init__(self, exempt: Sequence[str], ca_bundle: str) -> None:
-        self._exempt = list(exempt)
+    def __init__(self, exempt: Iterable[str], ca_bundle: str) -> None:
+        self._exempt = sorted(exempt)
         self._ca_bundle = ca_bundle
 
     def webhook(
@@ -67,22 +67,27 @@ class _Client:
     ) -> dict[str, Any]:
         service = {"namespace": names.NAMESPACE, "name": names.ADMISSION_SERVICE, "path": path, "port": 443}
         trust = {"caBundle": self._ca_bundle} if self._ca_bundle else {}
-        exempt = {"key": names.NAMESPACE_LABEL, "operator": "NotIn", "values": self._exempt}
         return {
             "name": names.webhook_name(path),
             "clientConfig": {"service": service, **trust},
             "rules": rules,
-            "namespaceSelector": {"matchExpressions": [exempt]},
+            "namespaceSelector": not_in(self._exempt),
             "failurePolicy": fails,
             "matchPolicy": "Equivalent",
             "sideEffects": "None",
             "timeoutSeconds": _TIMEOUT_S,
             "admissionReviewVersions": ["v1", "v1beta1"],
             "matchConditions": [
-                {"name": "not-halfcard-itself", "expression": _NOT_HALFCARD},
+                {"name": "not-halfcard-itself", "expression": NOT_HALFCARD},
                 {"name": "reaches-for-a-gpu", "expression": concerned},
             ],
         }
+
+
+def not_in(namespaces: Iterable[str]) -> dict[str, Any]:
+    """A selector of all other namespaces."""
+    exempt = {"key": names.NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(namespaces)}
+    return {"matchExpressions": [exempt]}
 
 
 def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -144,7 +149,7 @@ def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
 
 
 def _asks(dialects: Dialects) -> str:
-    wanted = _cel_list(sorted(dialects.resources | {names.SLOT}))
+    wanted = cel_list(sorted(dialects.resources | {names.SLOT}))
     sides = (
         f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted}))" for side in ("limits", "requests")
     )
@@ -157,7 +162,7 @@ def _chooses_devices() -> str:
     device_list = names.DEVICE_LIST_MOUNT.rpartition("/")[2]
     return " || ".join(
         (
-            f"(has(c.env) && c.env.exists(e, e.name in {_cel_list(widening)}))",
+            f"(has(c.env) && c.env.exists(e, e.name in {cel_list(widening)}))",
             f"(has(c.envFrom) && c.envFrom.exists(f, has(f.prefix) && f.prefix != '' && ({prefix})))",
             f"(has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.contains('{device_list}')))",
         )
@@ -188,14 +193,14 @@ def _takes_record_away() -> str:
     return f"(oldObject != null && {_carries_record('oldObject')})"
 
 
-def _cel_list(texts: Iterable[str]) -> str:
+def cel_list(texts: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
 
 
-_NOT_HALFCARD: Final = f"!(request.userInfo.username in {_cel_list(sorted(names.OWN_USERS))})"
+NOT_HALFCARD: Final = f"!(request.userInfo.username in {cel_list(sorted(names.OWN_USERS))})"
 
 
 def _limits_gpus(dialects: Dialects) -> str:
     keys = [side + resource for side in ("", "limits.", "requests.") for resource in sorted(dialects.resources)]
     marked = f"(has(object.metadata.annotations) && '{names.QUOTA_TWINS}' in object.metadata.annotations)"
-    return f"(has(object.spec.hard) && object.spec.hard.exists(k, k in {_cel_list(keys)})) || {marked}"
+    return f"(has(object.spec.hard) && object.spec.hard.exists(k, k in {cel_list(keys)})) || {marked}"

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from admission import metrics as admission_metrics
 from admission import wire as admission_wire
+from admission.guard import GUARDED
 from admission.policy import Policy
 from admission.registration import configurations
 from admission.review import ALLOWED
@@ -29,7 +30,7 @@ from extender import wire as extender_wire
 from halfcard import names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
-from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS
+from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
 from kube import folder
 from kube.candidacy import Rules
@@ -367,6 +368,15 @@ def checks() -> str:
     return table(("check", "severity", "what should be", "why"), rows)
 
 
+def guard() -> str:
+    """The rules that the static guard holds."""
+    return table(("code", "rule"), ((f"[{each.code}](problems.md#{each.code.lower()})", each.text) for each in _held()))
+
+
+def _held() -> Iterable[Rule]:
+    return sorted((each.rule for each in GUARDED), key=lambda rule: rule.code)
+
+
 FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "dialects": dialects,
     "spellings": spellings,
@@ -381,5 +391,6 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "lease": lease,
     "lifetimes": lifetimes,
     "checks": checks,
+    "guard": guard,
     "container": container,
 }

@@ -7,19 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from .registration_template import template
+from . import guard_template, registration_template
 from .rendered import manifests
 from .values_schema import with_settings
 
 CHART: Final = Path(__file__).parent / "halfcard"
 SCHEMA: Final = CHART / "values.schema.json"
 REGISTRATION: Final = CHART / "templates" / "webhooks.yaml"
+GUARD: Final = CHART / "templates" / "guard.yaml"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 
 
 def made(helm: str) -> Mapping[Path, Callable[[], str]]:
     return {
-        REGISTRATION: template,
+        REGISTRATION: registration_template.template,
+        GUARD: guard_template.template,
         SCHEMA: lambda: with_settings(SCHEMA.read_text()),
         MANIFESTS: partial(manifests, helm, CHART),
     }

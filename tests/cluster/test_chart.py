@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from admission.guard import guard
 from admission.registration import configurations
 from admission.settings import policy_of
 from deploy.chart.made import CHART, MANIFESTS
@@ -80,7 +81,7 @@ def test_a_mistake_among_the_values_is_named(values: Mapping[str, Any], said: st
     assert said in done.stderr
 
 
-@pytest.mark.parametrize(
+each_settings = pytest.mark.parametrize(
     "settings",
     [
         {},
@@ -88,9 +89,13 @@ def test_a_mistake_among_the_values_is_named(values: Mapping[str, Any], said: st
         {"dialects": ["tencent", "hami"]},
         {"vcuda_prefixes": [{"prefix": "gpu.example.com"}, {"prefix": "aaa.example.com", "memory_alone": True}]},
         {"dialects": ["nvidia"], "vcuda_prefixes": [{"prefix": "x.y"}], "exempt_namespaces": ["kube-system"]},
+        {"severities": {"HC002": "warn", "HC006": "off", "HC043": "deny"}},
     ],
     ids=lambda settings: ",".join(settings) or "defaults",
 )
+
+
+@each_settings
 @pytest.mark.parametrize("fails", ["Fail", "Ignore"])
 def test_the_webhooks_are_registered_as_the_code_would(settings: Mapping[str, Any], fails: str) -> None:
     policy = policy_of(read_settings(settings))
@@ -99,6 +104,13 @@ def test_the_webhooks_are_registered_as_the_code_would(settings: Mapping[str, An
     values = {"settings": settings, "webhooks": {"failurePolicy": fails}}
     found = [item for item in objects(values) if item["kind"].endswith("WebhookConfiguration")]
     assert sorted(found, key=_kind) == sorted(json.loads(text), key=_kind)
+
+
+@each_settings
+def test_the_guard_is_as_the_code_would_make_it_and_only_where_it_is_asked_for(settings: Mapping[str, Any]) -> None:
+    wanted = guard(policy_of(read_settings(settings)))
+    assert [item for item in wanted if item not in objects({"settings": settings, "webhooks": {"guard": True}})] == []
+    assert [item for item in objects({"settings": settings}) if "guard" in item["metadata"]["name"]] == []
 
 
 def _kind(item: Mapping[str, Any]) -> str:
@@ -121,6 +133,8 @@ def _marks(values: Mapping[str, Any]) -> set[str]:
 def test_a_setting_that_takes_a_further_right_brings_it() -> None:
     assert "halfcard-extender-evicts" not in _roles({})
     assert "halfcard-extender-evicts" in _roles({"settings": {"evict_for_cards": True}})
+    assert "halfcard-quota-repairs" not in _roles({})
+    assert "halfcard-quota-repairs" in _roles({"settings": {"repair_quotas_at_start": True}})
     slices = [
         (role["metadata"]["namespace"], role["rules"][0]["resourceNames"])
         for role in of_kind({"settings": {"time_slicing": {"config": "gpu-operator/slices"}}}, "Role")

@@ -5,6 +5,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Words as a list of CEL's. */}}
+{{- define "halfcard.list" -}}
+[{{ range $place, $each := . }}{{ if $place }}, {{ end }}'{{ $each }}'{{ end }}]
+{{- end -}}
+
 {{- define "halfcard.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
