@@ -80,7 +80,7 @@ async def _take(access: Access, namespace: str, settings: Path | None, say: Call
             await _of_nodes_and_pods(reader, found),
             await _of_webhooks(reader, namespace),
             await _of_our_own(reader),
-            await _of_schedulers(reader),
+            await _of_schedulers(reader, found),
             await _of_quotas(reader),
         ]
     finally:
@@ -207,10 +207,15 @@ async def _of_our_own(reader: Reader) -> dict[str, Any]:
     }
 
 
-async def _of_schedulers(reader: Reader) -> dict[str, Any]:
+async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
     """Where it runs as a pod, and its file comes from a ConfigMap; what lies on a node's disk cannot be seen."""
     pods = await reader.selected(f"{_SYSTEM}/pods", labelSelector="component=kube-scheduler")
-    return {"schedulers": tuple([await _scheduler(reader, pod) for pod in pods])}
+    selector = "reason=FailedScheduling"
+    failed = await reader.selected(f"{_CORE}/events", fieldSelector=selector) if settings.derived_resources else ()
+    return {
+        "schedulers": tuple([await _scheduler(reader, pod) for pod in pods]),
+        "short_of_derived": sightings.short_of_derived(failed),
+    }
 
 
 async def _scheduler(reader: Reader, pod: Object) -> Scheduler:

@@ -34,6 +34,12 @@ HAMI_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card
 
 SLOT: Final = "halfcard.dev/slot"  # carries identity where amounts are too many to have device ids
 
+DERIVED_GROUP: Final = (
+    "quota.halfcard.dev"  # what only native quota reads: no node offers it, no scheduler may ask for it
+)
+DERIVED_CARDS: Final = "quota.halfcard.dev/cards"
+DERIVED_SHARES: Final = "quota.halfcard.dev/shares"
+
 # --- labels that NVIDIA's feature discovery puts on nodes ------------------------------------------------------------
 
 NVIDIA_LABEL_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card

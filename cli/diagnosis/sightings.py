@@ -116,6 +116,13 @@ def refusal(event: Object) -> Refusal:
     return Refusal(event["involvedObject"]["name"], event.get("message") or "", moment(when))
 
 
+def short_of_derived(failed: Iterable[Object]) -> tuple[str, ...]:
+    """Pods of whom a scheduler says so."""
+    sign = f"Insufficient {names.DERIVED_GROUP}/"
+    pods = [each["involvedObject"] for each in failed if sign in (each.get("message") or "")]
+    return tuple(sorted({f"{pod.get('namespace')}/{pod['name']}" for pod in pods}))
+
+
 def ready_endpoints(slices: Iterable[Object]) -> dict[str, int]:
     """By Service; nobody has said that an endpoint is not ready means that it is."""
     found: dict[str, int] = {}

@@ -124,6 +124,7 @@ class Snapshot:
         endpoints: how many of each of our Services are ready.
         bad, good: what became of a pod that breaks two rules, and of one that breaks none.
         doubts: what the extender could not believe of nodes and pods, a sentence each.
+        short_of_derived: pods for which a scheduler looked for what no node offers and only quotas count.
         ledgers: by name, what is wrong with it; empty for nothing.
     """
 
@@ -146,6 +147,7 @@ class Snapshot:
     workloads: tuple[Workload, ...] = ()
     not_offered: tuple[Refusal, ...] = ()
     schedulers: tuple[Scheduler, ...] = ()
+    short_of_derived: tuple[str, ...] = ()
     quotas: tuple[Object, ...] = ()
     crds: Mapping[str, Object | None] = field(default_factory=dict)
     budgets: tuple[Object, ...] = ()

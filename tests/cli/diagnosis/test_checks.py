@@ -15,6 +15,7 @@ from cli.diagnosis.checks import CHECKS, diagnose
 from cli.diagnosis.finding import several
 from cli.diagnosis.snapshot import ABSENT, Probe, Refusal, Scheduler, Snapshot, Unread
 from halfcard import names
+from settings.installation import DerivedResources, Settings
 from tests.cli.command import ROOT
 
 from .healthy import (
@@ -104,6 +105,7 @@ def failing(why: str) -> Snapshot:
 OTHER_CA: Final = authority(NOW - DAY)
 LATE_CA: Final = authority(NOW - 9 * 365 * DAY)
 OLD_CA: Final = authority(NOW - 400 * DAY, 365 * DAY)
+COUNTING: Final = Settings(derived_resources=DerivedResources(schedulers=[names.DEFAULT_SCHEDULER]))
 SERVED: Final = f"{ADMISSION}.{names.NAMESPACE}.svc"
 PEER: Final = workload("DaemonSet", "nvidia-device-plugin-daemonset", namespace="gpu", account="x", config_maps=())
 NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-plugin:v0.17.0",))
@@ -242,6 +244,16 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         scheduled_by("/etc/s.yaml", scheduler(ignorable=True)),
         "scheduler-misconfigured",
         "ignorable",
+    ),
+    "a scheduler asks for what only quotas count": (
+        replace(scheduled_by("/etc/s.yaml", scheduler()), settings=COUNTING),
+        "scheduler-asks-derived",
+        "profile default-scheduler does not ignore quota.halfcard.dev",
+    ),
+    "a scheduler found none of what only quotas count": (
+        replace(with_pods(pod(node="")), settings=COUNTING, schedulers=(), short_of_derived=("team/gone", "team/work")),
+        "scheduler-asks-derived",
+        "1 pod (team/work)",
     ),
     "the newest pod has no record": (
         with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", is_recorded=False)),
