@@ -84,6 +84,7 @@ ALIYUN_ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ALIYUN_ASSUME_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 VOLCANO_INDEX: Final = "volcano.sh/gpu-index"
 VOLCANO_TIME: Final = "volcano.sh/predicate-time"
+HAMI_REGISTER: Final = "hami.io/node-nvidia-register"  # on nodes: the cards that HAMi's own scheduler gives away
 OWNED_SUFFIXES: Final = (PREDICATE_SUFFIX, GPU_ASSIGNED_SUFFIX)
 OWNED_PREFIXES: Final = (
     OWN_PREFIX,
