@@ -217,6 +217,7 @@ class Agent:
         async with beside((*jobs, report(self._problems, self._log)), self._log):
             await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
             self._gpus.close()
+        self._slots.show_all(time.time_ns())
         await self._pod_resources.close()
         self._calls.close()
 

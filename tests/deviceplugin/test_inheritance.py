@@ -24,8 +24,7 @@ def gave(asking: PodBuilder, ids: Ids, where: Node, annotations: dict[str, str] 
     resource = next(iter(pods["u"].asks))
     given = [Given("u", container, resource, frozenset(each)) for container, each in ids.items()]
     found = inherited(given, pods, where)
-    (layout,) = [layout for _, layout in found.named] or [None]
-    return layout, [each.title for each in found.unknown]
+    return next((layout for _, layout in found.named), None), [each.title for each in found.unknown]
 
 
 NAMED: Final[dict[str, tuple[PodBuilder, Ids, Node, Any]]] = {
