@@ -139,6 +139,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
         "nodes": tuple(map(sightings.node_seen, nodes)),
         "pods": seen,
         "counted_pods": len(pods),
+        "daemons": sightings.daemons(pods.values()),
         "doubts": (*left_out, *state.doubts()),
     }
 
@@ -196,13 +197,13 @@ async def _of_our_own(reader: Reader) -> dict[str, Any]:
         for kind, path in _WORKLOADS.items()
         for each in await reader.collection(path, dict[str, Any]) or ()
     ]
-    selector = f"reason=NotOffered,source={names.AGENT}"
-    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=selector)
+    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=f"source={names.AGENT}")
+    about_offers = [each for each in events if each.get("reason") in ("NotOffered", "Offered")]
     leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE)
     return {
         "own_pods": tuple(sightings.own_pod(pod) for pod in pods if not sightings.has_ended(pod)),
         "workloads": tuple(sightings.workload(kind, each) for kind, each in items),
-        "not_offered": tuple(map(sightings.refusal, events)),
+        "not_offered": tuple(map(sightings.refusal, about_offers)),
         "leases": {name: await reader.object(f"{_LEASES}/{name}") for name in leases},
     }
 

@@ -365,7 +365,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "nobody has counted",
     ),
     "a quota is exceeded": (replace(HEALTHY, budgets=(budget(exceeded="True"),)), "budget-exceeded", "cores=30"),
-    "NVIDIA's plugin is on our node": (with_workload(NVIDIA), "peer-plugin", "1 node (gpu-1)"),
+    "NVIDIA's plugin is on our node": (
+        replace(with_workload(NVIDIA), daemons={(NVIDIA.namespace, NVIDIA.name): frozenset({"gpu-1"})}),
+        "peer-plugin",
+        "1 node (gpu-1)",
+    ),
     "HAMi's scheduler is there": (with_workload(HAMI), "peer-scheduler", "HAMi's scheduler"),
     "a pod of ours is not ready": (
         replace(HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=LATER))),
@@ -429,13 +433,17 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "the scheduler's file lies on a disk": scheduled_by("/etc/s.yaml", None),
     "the extender is sent every pod": scheduled_by("/etc/s.yaml", scheduler(managedResources=[])),
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
+    "what was not offered is offered again": replace(
+        HEALTHY,
+        not_offered=(Refusal("gpu-1", "no", LATER, is_over=True), Refusal("gpu-1", "no", LATER)),
+    ),
     "what was not offered is an old story": replace(HEALTHY, not_offered=(Refusal("gpu-1", "no", NOW - DAY),)),
     "a node's cards are all sick, and offered no more": with_nodes(node(cards=0, offers={})),
     "agents are no pods": replace(HEALTHY, own_pods=(), workloads=HEALTHY.workloads[1:]),
     "something else lives in our namespace": with_workload(
         workload("Deployment", "other", account="other", config_maps=("its-own",))
     ),
-    "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA._replace(node_selector={"nvidia": "yes"})),
+    "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA),
     "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
     "a pod of ours is just starting": replace(
         HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=NOW))
