@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from halfcard import __version__
 
 from . import guard_template, registration_template
 from .rendered import manifests
 from .values_schema import with_settings
 
 CHART: Final = Path(__file__).parent / "halfcard"
+TITLE: Final = CHART / "Chart.yaml"
 SCHEMA: Final = CHART / "values.schema.json"
 REGISTRATION: Final = CHART / "templates" / "webhooks.yaml"
 GUARD: Final = CHART / "templates" / "guard.yaml"
@@ -20,8 +24,14 @@ MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 
 def made(helm: str) -> Mapping[Path, Callable[[], str]]:
     return {
+        TITLE: lambda: with_version(TITLE.read_text()),
         REGISTRATION: registration_template.template,
         GUARD: guard_template.template,
         SCHEMA: lambda: with_settings(SCHEMA.read_text()),
         MANIFESTS: partial(manifests, helm, CHART),
     }
+
+
+def with_version(title: str) -> str:
+    """The chart goes with the image, under one version."""
+    return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", title, flags=re.MULTILINE)

@@ -27,9 +27,13 @@ def load_image(node: Node) -> None:
     """Halfcard's own, built of the checkout; what it stands on is built once."""
     archive = node.folder / "halfcard.tar"
     assert build([str(archive)]) == 0
-    client = (str(program_path("ctr")), f"--address={SOCKET}", "--namespace=k8s.io")
-    done = node.run(*client, "images", "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
+    images(node, "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
     archive.unlink()
+
+
+def images(node: Node, *words: str) -> None:
+    """What is done to the images of a node, in the words of containerd's client."""
+    done = node.run(str(program_path("ctr")), f"--address={SOCKET}", "--namespace=k8s.io", "images", *words)
     if done.code:
         raise CannotStartError(f"containerd does not take Halfcard's image: {done.stderr}")
 
@@ -47,9 +51,9 @@ class Helm:
         assert done.code == 0, f"{done.stderr}\n{self._pods()}"
         return done.stdout
 
-    def install(self, values: Mapping[str, Any]) -> None:
+    def install(self, values: Mapping[str, Any], checkout: Path = _ROOT) -> None:
         """Returns when all pods are ready."""
-        self.must(*documented("install"), *self._values(values), _PATIENTLY)
+        self.must(*documented("install", checkout), *self._values(values), _PATIENTLY)
 
     def upgrade(self, values: Mapping[str, Any]) -> None:
         self.must(*documented("upgrade"), *self._values(values), _PATIENTLY)
@@ -71,7 +75,7 @@ class Helm:
         return self.cluster.kubectl("describe", "pods", f"--namespace={names.NAMESPACE}").stdout
 
 
-def documented(verb: str) -> list[str]:
+def documented(verb: str, checkout: Path = _ROOT) -> list[str]:
     """The command as the page has it, from anywhere."""
-    (words,) = re.findall(rf"^helm ({verb} .+)$", (_ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
-    return [str(_ROOT / word) if "/" in word else word for word in words.split()]
+    (words,) = re.findall(rf"^helm ({verb} .+)$", (checkout / "docs" / "install.md").read_text(), re.MULTILINE)
+    return [str(checkout / word) if "/" in word else word for word in words.split()]

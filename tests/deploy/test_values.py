@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from deploy.chart import guard_template, registration_template
-from deploy.chart.made import GUARD, REGISTRATION, SCHEMA
+from deploy.chart.made import GUARD, REGISTRATION, SCHEMA, TITLE, with_version
 from deploy.chart.values_schema import with_settings
 from halfcard import __version__
 from settings.installation import Settings
@@ -64,7 +64,8 @@ def test_the_templates_of_webhooks_and_guard_are_made_from_the_code_of_today() -
 
 
 def test_the_chart_has_the_version_of_the_code() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    chart = yaml.safe_load(TITLE.read_text())
+    assert with_version(TITLE.read_text()) == TITLE.read_text(), AGAIN
     assert chart["version"] == chart["appVersion"] == __version__
 
 

@@ -1,0 +1,56 @@
+"""`python -m deploy.release DIR`: writes every file of a release; with --check all is made again and compared.
+
+Exit codes: 0 done, 1 a file is not what is made now, 2 bad arguments, 3 something that it needs is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from deploy.image.build import default_cache
+from deploy.image.errors import CannotBuildError
+
+from .artefacts import artefacts, differing
+
+DONE: Final = 0
+DIFFERS: Final = 1
+CANNOT_BUILD: Final = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--check", action="store_true", help="write nothing; make all of it again, without any cache")
+    arguments = parser.parse_args(argv)
+    try:
+        return _check(arguments.folder) if arguments.check else _write(artefacts(default_cache()), arguments.folder)
+    except CannotBuildError as error:
+        print(f"halfcard: {error}", file=sys.stderr)
+        return CANNOT_BUILD
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+        print(f"{len(content):>12,}  {folder / name}")
+    return DONE
+
+
+def _check(folder: Path) -> int:
+    with tempfile.TemporaryDirectory() as empty:
+        files = artefacts(Path(empty))
+    if differs := differing(files, folder):
+        print(f"halfcard: not what is made now: {', '.join(differs)}", file=sys.stderr)
+        return DIFFERS
+    print(f"{len(files)} files are made again, byte for byte.")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""An earlier version of Halfcard: its sources as they were committed, and its own image on a node."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from halfcard import names
+from tests.cluster.containerd import SNAPSHOTTER
+from tests.cluster.errors import CannotStartError
+from tests.cluster.helm import images
+from tests.cluster.node import Node
+
+VARIABLE: Final = "HALFCARD_UPGRADE_FROM"
+TAG: Final = "earlier"
+_REPOSITORY: Final = Path(__file__).parents[2]
+_IMAGE: Final = f"{names.OWN_DOMAIN}/halfcard"
+
+
+def revision() -> str:
+    """Which one: as named, or the newest that has a tag."""
+    if named := os.environ.get(VARIABLE):
+        return named
+    done = subprocess.run(
+        ["git", "describe", "--tags", "--abbrev=0"], cwd=_REPOSITORY, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CannotStartError(f"no version has a tag yet: name a commit, such as {VARIABLE}=HEAD~1.")
+    return done.stdout.strip()
+
+
+def check_out(wanted: str, folder: Path) -> Path:
+    """Its sources, into a new folder."""
+    done = subprocess.run(["git", "archive", wanted], cwd=_REPOSITORY, capture_output=True, check=False)
+    if done.returncode:
+        raise CannotStartError(f"{VARIABLE}={wanted}: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as opened:
+        opened.extractall(folder, filter="data")
+    return folder
+
+
+def load_image(node: Node, checkout: Path) -> None:
+    """Built by its own builder, and named by a tag that no version has."""
+    archive = node.folder / "earlier.tar"
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.image", str(archive)], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CannotStartError(f"the image of {checkout} cannot be built: {done.stderr}")
+    images(node, "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
+    archive.unlink()
+    name = done.stdout.split()[0]
+    images(node, "tag", name, f"{_IMAGE}:{TAG}")
+    images(node, "rm", name)  # the version of today may have the same
