@@ -6,7 +6,8 @@ PY := .venv/bin/python
 export PYTHON
 
 .PHONY: help demo test lint format bench bench-extender bench-agent bench-packing fuzz cluster-tools \
-	test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment environment-dev
+	test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment environment-dev \
+	image release chart docs test-upgrade environment-docs
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,9 @@ test-oldest: environment-dev ## the same on the oldest Kubernetes that is suppor
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m tests.cluster.build control-plane kwok
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m pytest tests/cluster
 
+test-upgrade: cluster-tools ## from the newest tag, or the commit HALFCARD_UPGRADE_FROM, to this tree, under load
+	@$(PY) -m pytest tests/node/upgrade.py
+
 soak: cluster-tools ## replicas, quotas and certificates under load for 20 minutes, while things break
 	@$(PY) -m tests.cluster.soak --minutes 10
 	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
@@ -72,6 +76,21 @@ bench-quota: cluster-tools ## pods created per second against one GpuQuota, besi
 bench-starts: cluster-tools ## GPU pods started by a real kubelet beside pods without GPUs (Linux, root, 5 minutes)
 	@$(PY) -m bench.agent_starts
 
+image: environment ## the one image, as a file for every engine: dist/halfcard.tar (Debian 12, no engine, no registry)
+	@$(PY) -m deploy.image dist/halfcard.tar
+
+release: environment ## wheel, image, its bill of materials, chart, manifests and hashes into dist; all of it made twice
+	@$(PY) -m deploy.release dist
+	@$(PY) -m deploy.release --check dist
+
+chart: environment-dev ## write what the chart takes from the code, and the manifests rendered from it
+	@$(PY) -m tests.cluster.build helm
+	@$(PY) -m deploy.chart --helm "$$($(PY) -c 'from tests.cluster.binaries import program_path; print(program_path("helm"))')"
+
+docs: environment-docs ## the pages as a site that needs no network: build/site
+	@$(PY) docs/generate.py
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock
 
@@ -84,3 +103,6 @@ environment:
 
 environment-dev:
 	@scripts/environment dev
+
+environment-docs:
+	@scripts/environment docs

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from admission.policy import Policy
-from admission.settings import policy_of
 from halfcard import names
 from halfcard.budget_words import amount, exceeded
 from halfcard.budgets import read_amounts
 from halfcard.charges import COUNTED
 from halfcard.columns import columns
+from halfcard.dialects import Dialects
 from halfcard.ledger import Amounts
-from halfcard.native_words import units
 from kube.access import Access, AccessError
 from kube.calls import ApiCalls, NoAnswerError
 from settings.file import settings_from
@@ -32,13 +30,14 @@ from .terminal import Colour, Screen
 
 _HEADS: Final = ("", "USED", "ALLOWED", "FREE")
 _UNLIMITED: Final = "-"
+_SUMMARY: Final = "what is allowed in a namespace, what is used and by whom, and whether a pod would fit"
 
 Object = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    explain = commands.add_parser("explain", help=__doc__.partition(": ")[2].rstrip(".\n") if __doc__ else "")
+    explain = _command(commands, "explain", _SUMMARY)
     explain.add_argument("namespace", metavar="NAMESPACE")
     explain.add_argument(
         "--pod",
@@ -50,11 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     explain.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.set_defaults(does=_explain)
-    quota_report.add_arguments(commands.add_parser("report", help=quota_report.SUMMARY))
-    quota_import.add_arguments(commands.add_parser("import", help=quota_import.SUMMARY))
-    quota_repair.add_arguments(
-        commands.add_parser("repair", help=quota_repair.SUMMARY, description=f"{quota_repair.SUMMARY.capitalize()}.")
-    )
+    for name, module in (("report", quota_report), ("import", quota_import), ("repair", quota_repair)):
+        module.add_arguments(_command(commands, name, module.SUMMARY))
+
+
+def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    described = f"{summary[0].upper()}{summary[1:]}."
+    made: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=described)
+    return made
 
 
 def _charge(text: str) -> Amounts:
@@ -72,22 +74,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     try:
-        policy = policy_of(settings_from(arguments.settings))
-        found = asyncio.run(_asked(find_access(arguments), arguments.namespace, policy.counted))
+        dialects = settings_from(arguments.settings).words()
+        found = asyncio.run(_asked(find_access(arguments), arguments.namespace, dialects.resources))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)
         return EXIT_USAGE
-    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
+    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, dialects)
     if arguments.output == "json":
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
         own = {
             "quotas": [each.as_json() for each in found.told],
-            "native": native_explain.as_json(found.native, policy.counted),
+            "native": native_explain.as_json(found.native, dialects.resources),
         }
         told = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
         print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
+        _print(Screen.on(sys.stdout), arguments, found, answer, dialects.resources)
     return EXIT_REFUSED if answer.refused else EXIT_OK
 
 
@@ -98,13 +100,11 @@ class _Answer(NamedTuple):
     waits: list[str]
 
 
-def _answer(found: Found, charge: Amounts, policy: Policy) -> _Answer:
+def _answer(found: Found, charge: Amounts, dialects: Dialects) -> _Answer:
     short = [(each.budget, shortages) for each in found.told if (shortages := each.shortages(charge))]
     refused = [exceeded(budget.title, shortages) for budget, shortages in short if not budget.gates]
     waits = [exceeded(budget.title, shortages) for budget, shortages in short if budget.gates]
-    return _Answer(
-        [*refused, *native_explain.refusals(found.native, charge, units(policy.dialects, policy.derived))], waits
-    )
+    return _Answer([*refused, *native_explain.refusals(found.native, charge, dialects)], waits)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,12 @@ from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
 from deviceplugin import usage_metrics
 from docs.container import container
+from docs.kinds import kinds
+from docs.programs import commands, processes
+from docs.rights import rights
 from docs.sentences import sentences
+from docs.tables import code, table
+from docs.values import values
 from extender import forwarding
 from extender import metrics as extender_metrics
 from extender import wire as extender_wire
@@ -40,16 +45,6 @@ from serving import tls
 from serving.limits import Limits
 from serving.listener import Stopping
 from settings import installation
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
-
-
-def code(text: object) -> str:
-    return f"`{text}`"
-
 
 # --- dialects --------------------------------------------------------------------------------------------------------
 
@@ -393,4 +388,9 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "checks": checks,
     "guard": guard,
     "container": container,
+    "kinds": kinds,
+    "rights": rights,
+    "values": values,
+    "commands": commands,
+    "processes": processes,
 }

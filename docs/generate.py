@@ -12,6 +12,7 @@ PAGE: Final = ROOT / "docs" / "problems.md"
 
 sys.path.insert(0, str(ROOT))  # runs from a checkout that is not installed
 
+from docs.drawings import drawn  # noqa: E402
 from docs.regions import pages, refreshed  # noqa: E402
 from halfcard.problems import RULES, Rule, Severity  # noqa: E402
 
@@ -50,8 +51,9 @@ def _entry(rule: Rule) -> list[str]:
 
 
 def wanted() -> dict[Path, str]:
-    """Every page with a part that is made from the code, as it should be."""
-    return {page: refreshed(page.read_text(encoding="utf-8")) for page in pages()} | {PAGE: render()}
+    """Every page with a part that is made from the code, and every picture, as it should be."""
+    written = {page: refreshed(page.read_text(encoding="utf-8")) for page in pages()}
+    return written | {PAGE: render()} | {file: draw() for file, draw in drawn().items()}
 
 
 def main() -> str | None:

@@ -5,7 +5,6 @@ The law: a write lands on the very version that was read, or not at all.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -26,21 +25,16 @@ _KEY: Final = "ledger"
 _PROBLEM_CHARS: Final = 300
 _OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
-_LONGEST_TEXT: Final = 64 * 1024
-"""What is longer is packed: 1,000 promises come to 42 kB instead of 114."""
-
-_PACKED_FAST: Final = 1
 
 
-class Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str
     resource_version: str = ""
 
 
 class ConfigMap(msgspec.Struct, rename="camel"):
-    metadata: Metadata
+    metadata: _Metadata
     data: dict[str, str] = {}
-    binary_data: dict[str, bytes] = {}
     api_version: str = "v1"
     kind: str = "ConfigMap"
 
@@ -154,19 +148,8 @@ def _collection(namespace: str) -> str:
 
 
 def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
-    return msgspec.json.encode(written(Metadata(name, version), ledger))
-
-
-def written(metadata: Metadata, ledger: Ledger) -> ConfigMap:
-    text = msgspec.json.encode(ledger)
-    if len(text) <= _LONGEST_TEXT:
-        return ConfigMap(metadata, data={_KEY: text.decode()})
-    return ConfigMap(metadata, binary_data={_KEY: zlib.compress(text, _PACKED_FAST)})
-
-
-def _text(found: ConfigMap) -> bytes | str:
-    packed = found.binary_data.get(_KEY)
-    return found.data.get(_KEY, "") if packed is None else zlib.decompress(packed)
+    data = {_KEY: msgspec.json.encode(ledger).decode()}
+    return msgspec.json.encode(ConfigMap(_Metadata(name, version), data))
 
 
 def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
@@ -183,8 +166,8 @@ def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
 
 def _read(name: str, found: ConfigMap) -> Kept:
     try:
-        return Kept(_LEDGER.decode(_text(found)), found.metadata.resource_version)
-    except (msgspec.MsgspecError, zlib.error) as error:
+        return Kept(_LEDGER.decode(found.data.get(_KEY, "")), found.metadata.resource_version)
+    except msgspec.MsgspecError as error:
         what = f"ConfigMap {name} holds no ledger of Halfcard's: {error}; delete it, and it is made anew"
         raise LedgerError(printable(what, _PROBLEM_CHARS)) from error
 

@@ -54,8 +54,7 @@ def _same_node(snapshot: Snapshot) -> Iterator[Fault]:
     ours = set(snapshot.settings.offered())
     nodes = [node for node in snapshot.nodes if is_to_have_agent(node)]
     for each, peer in _plugins(snapshot):
-        there = snapshot.daemons.get((each.namespace, each.name), frozenset())
-        both = [node.name for node in nodes if node.name in there]
+        both = [node.name for node in nodes if each.node_selector.items() <= node.labels.items()]
         shared = sorted(peer.resources & ours)
         if both and shared:
             got = f"{peer.system}'s plugin offers {', '.join(shared)} on {several(both, 'node')}, as our agent does"
@@ -83,7 +82,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         "peer-plugin",
         Severity.WARNING,
         "one plugin serves a resource on a node",
-        "Kubelet takes whoever registered last; the other one's containers get no card, or the wrong one.",
+        "Kubelet takes whoever registered last; the other one's containers get no card, or the wrong one. Taints and"
+        " affinities are not looked at, labels are.",
         _same_node,
         unless=("not-offered",),
     ),

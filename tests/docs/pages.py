@@ -14,6 +14,7 @@ PAGES: Final = (
     *sorted((ROOT / "docs").glob("*.md")),
 )
 _FENCE: Final = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_MADE: Final = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 _LINK: Final = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _CODE: Final = re.compile(r"`([^`\n]+)`")
@@ -45,6 +46,11 @@ def all_fences(*languages: str) -> list[Fence]:
 def prose(page: Path) -> str:
     """The page without its fences."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def written(page: Path) -> str:
+    """Its prose without the parts that are made from the code."""
+    return _MADE.sub("", prose(page))
 
 
 def links(page: Path) -> list[str]:

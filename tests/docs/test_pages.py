@@ -25,7 +25,7 @@ from extender.__main__ import _parser as extender_parser
 from halfcard.problems import RULES
 from quota.__main__ import _parser as quota_parser
 
-from .pages import PAGES, ROOT, anchors, inline_code, links, prose
+from .pages import PAGES, ROOT, anchors, inline_code, links, written
 
 LOGGING: Final = ("admission", "certs", "deviceplugin", "extender", "kube", "quota", "serving")
 _TOP: Final = frozenset(path.name for path in ROOT.iterdir())
@@ -93,7 +93,7 @@ def test_options_exist(page: Path) -> None:
 @each_page
 def test_our_annotations_are_those_of_the_code(page: Path) -> None:
     names = (ROOT / "halfcard" / "names.py").read_text(encoding="utf-8")
-    assert [record for record in _RECORD.findall(prose(page)) if record not in names] == []
+    assert [record for record in _RECORD.findall(written(page)) if record not in names] == []
 
 
 def test_every_rule_against_escapes_stands_on_the_security_page() -> None:

@@ -1,0 +1,226 @@
+"""The pictures that are drawn from the code: what they call a mode or a time is what the code calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from docs.drawing import (
+    CODE,
+    FRAME,
+    HEAD,
+    OURS,
+    PLANNED,
+    QUIET,
+    RED,
+    REFUSED,
+    Picture,
+    arrow,
+    box,
+    card,
+    refusal,
+    svg,
+    text,
+)
+from halfcard import names, promises
+from halfcard.placing.uses import HALVES, Mode
+
+_FOLDER: Final = Path(__file__).parent / "pictures"
+_CORE: Final = names.VCUDA_CORE.partition("/")[2]
+_MEMORY: Final = names.VCUDA_MEMORY.partition("/")[2]
+
+
+def drawn() -> Mapping[Path, Callable[[], str]]:
+    return {
+        _FOLDER / "flow.svg": lambda: svg(flow()),
+        _FOLDER / "reservation.svg": lambda: svg(reservation()),
+        _FOLDER / "modes.svg": lambda: svg(modes()),
+    }
+
+
+# --- the way of a pod ------------------------------------------------------------------------------------------------
+
+
+def flow() -> Picture:
+    return Picture(
+        960,
+        430,
+        "How a pod that asks for part of a GPU travels, and where Halfcard stands",
+        "kubectl apply sends a pod to the API server. The API server asks Halfcard's mutating webhook, checks the pod "
+        "itself, asks Halfcard's validating webhook, which also asks the quotas, charges the ResourceQuota, and stores "
+        "the pod. The stock scheduler asks Halfcard's extender, which chooses node and card and binds. The node agent "
+        "works out whose container starts and hands it that card. Holding the container to its share is planned.",
+        (*_legend(), *_api_server(), *_refusals(), *_after()),
+    )
+
+
+def _legend() -> tuple[str, ...]:
+    kinds = ((OURS, "Halfcard, today"), (PLANNED, "Halfcard, planned"), ("box", "Kubernetes"))
+    return tuple(
+        part
+        for row, (kind, said) in enumerate(kinds)
+        for part in (box(24, 22 + 22 * row, 26, 16, kind=kind), text(60, 35 + 22 * row, said, QUIET))
+    )
+
+
+def _api_server() -> tuple[str, ...]:
+    return (
+        box(24, 96, 190, 92, (HEAD, "kubectl apply"), (CODE, f"{_CORE}:   0.3"), (CODE, f"{_MEMORY}: 5Gi")),
+        arrow("M214 142 H264"),
+        box(244, 34, 692, 176, (HEAD, "API server"), kind=FRAME),
+        box(266, 82, 146, 120, (HEAD, "mutate"), *_quiet("repairs amounts,", "fills requests,"), kind=OURS),
+        text(282, 161, "hides GPUs from", QUIET),
+        text(282, 179, "other containers", QUIET),
+        arrow("M412 142 H442"),
+        box(444, 102, 112, 80, ("", "Kubernetes'"), ("", "own checks")),
+        arrow("M556 142 H582"),
+        box(584, 82, 142, 120, (HEAD, "validate"), *_quiet("amounts, escapes,", "forged records,"), kind=OURS),
+        text(600, 161, "GpuQuota: all at", QUIET),
+        text(600, 179, "once, with the fix", QUIET),
+        arrow("M726 142 H750"),
+        box(752, 82, 170, 120, (HEAD, "ResourceQuota"), *_quiet("counts requests.*;", "Halfcard adds that")),
+        text(768, 161, "key where people", QUIET),
+        text(768, 179, "wrote limits.*", QUIET),
+    )
+
+
+def _refusals() -> tuple[str, ...]:
+    return (
+        refusal("M339 202 V246 H216"),
+        refusal("M655 202 V246 H339", tip=False),
+        box(24, 222, 190, 52, (RED, "refused: where, got,"), (RED, "rule, fix [HC002]"), kind=REFUSED),
+    )
+
+
+def _after() -> tuple[str, ...]:
+    return (
+        arrow("M837 202 V312"),
+        box(752, 314, 170, 92, (HEAD, "the pod as stored"), (CODE, f"{_CORE}:   30"), (CODE, f"{_MEMORY}: 20")),
+        arrow("M752 360 H722"),
+        box(
+            *(500, 314, 220, 92),
+            (HEAD, "scheduler extender"),
+            *_quiet("chooses node and card for", "the stock kube-scheduler and", "records them in the Binding"),
+            kind=OURS,
+        ),
+        arrow("M500 360 H470"),
+        box(
+            *(248, 314, 220, 92),
+            (HEAD, "node agent"),
+            *_quiet("works out whose container", "it is, and hands it exactly", "the card of its record"),
+            kind=OURS,
+        ),
+        arrow("M248 360 H216"),
+        box(24, 314, 190, 92, (HEAD, "the container"), (QUIET, "card, variables, limits")),
+        box(36, 371, 166, 27, kind=PLANNED),
+        text(48, 389, "planned: held to them", QUIET),
+    )
+
+
+def _quiet(*lines: str) -> tuple[tuple[str, str], ...]:
+    return tuple((QUIET, line) for line in lines)
+
+
+# --- the life of a reservation ---------------------------------------------------------------------------------------
+
+_STEPS: Final = (
+    ("promised", "before it is stored,", "by the validating call", "the quota's ledger"),
+    ("used", "once it is stored,", "by the quota service", "the quota's ledger"),
+    ("chosen", "while it is bound, by", "the one that leads", "the leader's memory"),
+    ("recorded", "with the Binding, in", "the same request", "the pod's annotations"),
+    ("handed over", "before the container", "starts, by the agent", "a file of the node"),
+)
+
+
+def reservation() -> Picture:
+    """From the left to the right; below, what holds where something goes wrong."""
+    parts = [part for number in range(len(_STEPS)) for part in _step(number)]
+    return Picture(
+        960,
+        292,
+        "The life of a reservation",
+        "A pod's part of a quota is promised before it is stored, and used once it is. Its cards are chosen while it "
+        "is bound, recorded in the pod with the Binding, and handed to the container by the node agent. Below each "
+        "step: where it stands, and what becomes of it where the next step does not come.",
+        tuple(parts),
+    )
+
+
+def _step(number: int) -> tuple[str, ...]:
+    head, when, whom, where = _STEPS[number]
+    x = 24 + 184 * number
+    last = number == len(_STEPS) - 1
+    return (
+        box(x, 30, 160, 92, (HEAD, f"{number + 1}  {head}"), *_quiet(when, whom), kind=OURS),
+        "" if last else arrow(f"M{x + 160} 76 H{x + 182}"),
+        text(x + 16, 148, "stands in", QUIET),
+        text(x + 16, 168, where),
+        arrow(f"M{x + 80} 184 V212"),
+        box(x, 214, 160, 56, *_quiet(*_otherwise()[number])),
+    )
+
+
+def _otherwise() -> tuple[tuple[str, str], ...]:
+    """What becomes of each step where the next one does not come."""
+    return (
+        ("never stored: taken", f"back, after {promises.OLD_S:g} s"),
+        ("ended or deleted:", "free at once"),
+        ("never bound: free", "once that is certain"),
+        ("leader lost: read", "again from the pods"),
+        ("agent away: waits;", "what runs goes on"),
+    )
+
+
+# --- how a card is used ----------------------------------------------------------------------------------------------
+
+_WIDTH: Final = 220
+_USES: Final = {
+    Mode.SHARED: (
+        f"{_CORE}: 30",
+        ((0.0, 0.3), (0.3, 0.8)),
+        ("more shares, as long as", "cores and memory last"),
+    ),
+    Mode.HALVES: ("sgpu: 1", ((0.0, 1 / HALVES),), ("one more half", "")),
+    Mode.SLICES: (
+        "gpu.shared: 1",
+        ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75)),
+        ("slices, as many as the", "node's settings cut"),
+    ),
+    Mode.EXCLUSIVE: (f"{_CORE}: 100", ((0.0, 1.0),), ("nobody", "")),
+}
+
+
+def modes() -> Picture:
+    rows = [part for row, mode in enumerate(_USES) for part in _mode(row, mode)]
+    return Picture(
+        960,
+        410,
+        "The modes of a card",
+        "A free card is locked to one way of sharing by the first pod that takes a part of it: "
+        f"{', '.join(_USES)}. Only pods of the same way may join. When the last one goes, it is free again.",
+        (
+            text(40, 40, "a card that is", QUIET),
+            box(24, 176, 170, 84, (HEAD, Mode.FREE), *_quiet("anybody's who comes", "first")),
+            text(262, 40, "the first pod asks, say,", QUIET),
+            text(458, 40, "and the card is", QUIET),
+            text(728, 40, "who may join it", QUIET),
+            arrow("M194 218 H224", tip=False),
+            arrow("M224 82 V352", tip=False),
+            *rows,
+            text(40, 386, "When the last one goes, the card is free again.", QUIET),
+        ),
+    )
+
+
+def _mode(row: int, mode: Mode) -> tuple[str, ...]:
+    asks, taken, joins = _USES[mode]
+    y = 56 + 90 * row
+    return (
+        arrow(f"M224 {y + 26} H452"),
+        text(262, y + 18, asks, CODE),
+        card(456, y + 22, _WIDTH, 30, *taken),
+        text(458, y + 12, mode, HEAD),
+        text(728, y + 32, joins[0], QUIET),
+        text(728, y + 50, joins[1], QUIET),
+    )

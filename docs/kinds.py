@@ -1,0 +1,100 @@
+"""The kinds that Halfcard adds to Kubernetes, from the definitions that the API server is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from deploy.chart.made import CHART
+from docs.tables import cell, code, table
+
+_Row = tuple[str, str, str]
+
+_COLUMNS: Final = ("field", "type", "meaning")
+_FOLDER: Final = CHART / "kinds"
+_AMOUNTS: Final = frozenset({"cores", "memory", "cards", "shares"})
+"""Fields that stand in many places, and are said once."""
+
+
+def kinds() -> str:
+    of_one, of_several = sorted(_FOLDER.glob("*.yaml"), key=lambda file: len(file.name))
+    schema = _schema(of_one)
+    return "\n\n".join(
+        [
+            _head(of_one),
+            table(_COLUMNS, _spec(of_one)),
+            _head(of_several) + " It has the same fields, and these:",
+            table(_COLUMNS, [row for row in _spec(of_several) if row not in _spec(of_one)]),
+            f"### Amounts\n\n{table(_COLUMNS, _fields(schema['properties']['spec']['properties']['hard'], ''))}",
+            f"### What is refused\n\nOf both, by the API server itself:\n\n{_refused(of_one, of_several)}",
+            f"### Status\n\nOf both; Halfcard alone writes it.\n\n{table(_COLUMNS, _status(schema))}",
+        ]
+    )
+
+
+def _head(file: Path) -> str:
+    text = file.read_text()
+    spec = yaml.safe_load(text)["spec"]
+    said = text.partition("\n")[0].removeprefix("# ")
+    return f"### {spec['names']['kind']}\n\n{said} {_facts(spec)}"
+
+
+def _schema(file: Path) -> dict[str, Any]:
+    (version,) = yaml.safe_load(file.read_text())["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+def _spec(file: Path) -> list[_Row]:
+    return [*_fields(_schema(file)["properties"]["spec"], "spec.")]
+
+
+def _status(schema: Mapping[str, Any]) -> Iterator[_Row]:
+    """Without what every status of Kubernetes has in its conditions."""
+    return (row for row in _fields(schema["properties"]["status"], "status.") if "conditions[]" not in row[0])
+
+
+def _refused(*files: Path) -> str:
+    messages = dict.fromkeys(message for file in files for message in _messages(_schema(file)))
+    return "\n".join(f"- {cell(message)}" for message in messages)
+
+
+def _facts(spec: Mapping[str, Any]) -> str:
+    names, scope = spec["names"], {"Namespaced": "of a namespace", "Cluster": "of the cluster"}[spec["scope"]]
+    short = ", ".join(map(code, (names["plural"], *names["shortNames"])))
+    version = f"{spec['group']}/{spec['versions'][0]['name']}"
+    return f"`apiVersion: {version}`, {scope}; for kubectl {short}."
+
+
+def _fields(schema: Mapping[str, Any], above: str) -> Iterator[_Row]:
+    for name, each in schema.get("properties", {}).items():
+        path = above + name
+        yield code(path), _type(each), cell(each.get("description", ""))
+        for inner, suffix in ((each, "."), (each.get("additionalProperties"), ".NAME."), (each.get("items"), "[].")):
+            if isinstance(inner, Mapping) and inner.get("properties", {}).keys() != _AMOUNTS:
+                yield from _fields(inner, path + suffix)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        default = f", default {code(schema['default'])}" if "default" in schema else ""
+        return " or ".join(map(code, schema["enum"])) + default
+    if schema.get("properties", {}).keys() == _AMOUNTS:
+        return "[amounts](#amounts)"
+    inner = schema.get("additionalProperties")
+    if isinstance(inner, Mapping):
+        return f"{_type(inner)} by name"
+    return f"{_type(schema['items'])}, several" if "items" in schema else schema.get("type", "amount")
+
+
+def _messages(schema: Mapping[str, Any]) -> list[str]:
+    """Each once, in the order of the fields."""
+    found = dict.fromkeys(rule["message"] for rule in schema.get("x-kubernetes-validations", ()))
+    for name in ("properties", "additionalProperties", "items"):
+        inner = schema.get(name)
+        for each in inner.values() if name == "properties" and inner else [inner] if isinstance(inner, Mapping) else []:
+            found |= dict.fromkeys(_messages(each))
+    return list(found)

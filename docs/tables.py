@@ -1,0 +1,19 @@
+"""Tables in the words of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+def cell(text: str) -> str:
+    """On one line, and without what would end the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
