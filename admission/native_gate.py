@@ -30,7 +30,7 @@ class NativeGate:
         self._known = known
         self._live = live
         self._policy = policy
-        self._units = units(policy.dialects)
+        self._units = units(policy.dialects, policy.derived)
 
     async def __call__(self, request: Request, verdict: Verdict) -> Verdict:
         namespace = request.namespace or ""
@@ -46,7 +46,7 @@ class NativeGate:
     def _short(self, quotas: Iterable[ResourceQuota], pod: QuotaPod, before: QuotaPod | None) -> list[Short]:
         charged = [each for each in quotas if each.counts(pod) and not (before is not None and each.counts(before))]
         try:
-            return exceeded_by(charged, pod_cost(pod, self._policy.dialects.resources))
+            return exceeded_by(charged, pod_cost(pod, self._policy.counted))
         except InvalidQuantity:
             return []
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from halfcard import names
+from halfcard.derived import Derived
 from halfcard.dialects import Dialects
 from halfcard.pods import Toleration
 from halfcard.problems import RULES, Problem, Severity
@@ -32,6 +33,7 @@ class Policy:
         default_core_limit: write the burst ceiling where nobody did.
         templates: what a mistake in a workload's template does.
         slotted: resources whose containers are known to the node by slots.
+        derived: what is added for native quota to count by; None for nothing.
     """
 
     dialects: Dialects = field(default_factory=Dialects)
@@ -43,6 +45,12 @@ class Policy:
     placement: Placement = Placement()
     templates: Severity = Severity.DENY
     slotted: frozenset[str] = frozenset()
+    derived: Derived | None = None
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The resources of which native quota is looked at."""
+        return self.dialects.resources | (self.derived.resources if self.derived else frozenset())
 
     def severity(self, problem: Problem) -> Severity:
         return self.severities.get(problem.code, RULES[problem.code].severity)

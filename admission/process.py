@@ -69,7 +69,7 @@ class Budgets:
         refusals = Refusals(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
         desks = BudgetDesks(source, Ledgers(calls, namespace), policy, cluster)
         followed = FollowedLedgers(access, namespace, desks.saw)
-        native = NativeQuotas(access, policy.dialects.resources)
+        native = NativeQuotas(access, policy.counted)
         gate = NativeGate(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy)
         return cls(source, desks, followed, refusals, native, gate)
 

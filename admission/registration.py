@@ -151,9 +151,13 @@ def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
 def _asks(dialects: Dialects) -> str:
     wanted = cel_list(sorted(dialects.resources | {names.SLOT}))
     sides = (
-        f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted}))" for side in ("limits", "requests")
+        f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted} || {_IS_DERIVED}))"
+        for side in ("limits", "requests")
     )
     return f"has(c.resources) && ({' || '.join(sides)})"
+
+
+_IS_DERIVED: Final = f"r.startsWith('{names.DERIVED_GROUP}/')"
 
 
 def _chooses_devices() -> str:

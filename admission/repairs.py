@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from halfcard import names
+from halfcard.added import Added, named_by, says, written
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked
 from halfcard.patches import Change, Pointer
 from halfcard.pods import Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
-from halfcard.slots import says, slots_due, written_slots
 
 from .core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
 from .policy import Placement, Policy
@@ -35,14 +35,14 @@ NO_REPAIRS: Final = Repairs()
 
 
 def repair_pod(subject: Subject) -> Repairs:
-    slots = _number_slots(subject)
+    ours = _add_ours(subject)
     asks = any(wish.asks for _, wish in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
-        return slots
-    changes = (*_fill_amounts(subject.asked), *slots.changes, *set_annotations(subject.pod, _core_limits(subject)))
+        return ours
+    changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
         changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
-    return Repairs(changes, (*_notes(subject.asked), *slots.notes))
+    return Repairs(changes, (*_notes(subject.asked), *ours.notes))
 
 
 def repair_template(asked: tuple[Asked, ...]) -> Repairs:
@@ -115,30 +115,31 @@ def _rounded(asked: tuple[Asked, ...]) -> Iterator[str]:
                 yield f"{each.place.where} {ask.resource}: {ask.note}"
 
 
-# --- slots -----------------------------------------------------------------------------------------------------------
+# --- what only Halfcard asks for -------------------------------------------------------------------------------------
 
 
-def _number_slots(subject: Subject) -> Repairs:
+def _add_ours(subject: Subject) -> Repairs:
     wrong = [
-        (each, side, due)
-        for each, due in slots_due(subject.asked, subject.around.policy.slotted)
+        (each, side)
+        for each in subject.added()
         for side in (LIMITS, REQUESTS)
-        if not says(written_slots(each, side), due)
+        if not says(written(each.asked, side, each.resource), each.due)
     ]
     notes = [
-        f"{each.place.where} {names.SLOT}: {text} became {due}: only Halfcard asks for it"
-        for each, side, due in wrong
-        if (text := written_slots(each, side)) is not None
+        f"{each.asked.place.where} {each.resource}: {text} became {each.due}: only Halfcard asks for it"
+        for each, side in wrong
+        if (text := written(each.asked, side, each.resource)) is not None
     ]
-    return Repairs(tuple(_numbered(*each) for each in wrong), tuple(dict.fromkeys(notes)))
+    return Repairs(tuple(_put_right(*each) for each in wrong), tuple(dict.fromkeys(notes)))
 
 
-def _numbered(asked: Asked, side: str, due: int) -> Change:
-    """Whoever is due slots asks for something, so both sides are there once the amounts are filled in."""
-    pointer = _pointer(asked, side, names.SLOT)
-    if not due:
+def _put_right(each: Added, side: str) -> Change:
+    """Whoever is due some asks for a GPU, so both sides are there once the amounts are filled in."""
+    pointer = _pointer(each.asked, side, each.resource)
+    if not each.due:
         return Change("remove", pointer)
-    return Change("add" if written_slots(asked, side) is None else "replace", pointer, str(due))
+    is_new = written(each.asked, side, each.resource) is None
+    return Change("add" if is_new else "replace", pointer, str(each.due))
 
 
 # --- core limit ------------------------------------------------------------------------------------------------------
@@ -260,12 +261,15 @@ def _restored(asked: Asked, stored: Asked) -> Iterator[Change]:
     same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
     for side in (LIMITS, REQUESTS):
         texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}
-        slots, slots_before = written_slots(asked, side), written_slots(stored, side)
-        if slots != slots_before:
-            texts[names.SLOT] = slots_before
+        ours = sorted(named_by(asked) | named_by(stored))
+        differ = {each: written(stored, side, each) for each in ours if _differs(asked, stored, side, each)}
+        texts |= differ
         yield from _write(asked, side, {resource: text for resource, text in texts.items() if text is not None})
-        if slots_before is None and slots is not None:
-            yield Change("remove", _pointer(asked, side, names.SLOT))
+        yield from (Change("remove", _pointer(asked, side, each)) for each, text in differ.items() if text is None)
+
+
+def _differs(asked: Asked, stored: Asked, side: str, resource: str) -> bool:
+    return written(asked, side, resource) != written(stored, side, resource)
 
 
 def _as_stored(ask: Ask, before: Ask, side: str) -> str | None:

@@ -27,7 +27,7 @@ Rule = Callable[[Subject], Iterator[Problem]]
 RULES: Final[tuple[Rule, ...]] = (
     rules.amounts,
     rules.left_unrepaired,
-    rules.slots_are_as_given,
+    rules.additions_are_as_given,
     rules.memory_fits_a_card,
     rules.core_limit,
     rules.policy_is_known,

@@ -6,13 +6,16 @@ A rule is a function from a subject to its problems. Severity is not decided her
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from halfcard import names
+from halfcard.added import Added, says, written
 from halfcard.asks import LIMITS, REQUESTS, Ask, Asked, shape_problems
 from halfcard.claims import UNIT_MIB, WHOLE_CARD
 from halfcard.problems import (
     CORE_LIMIT,
     CORE_LIMIT_IDLE,
+    DERIVED,
     MEMORY_TOO_LARGE,
     NODE_NAME,
     POLICY,
@@ -23,7 +26,6 @@ from halfcard.problems import (
     WHOLE_MEMORY,
     Problem,
 )
-from halfcard.slots import says, slots_due, written_slots
 from halfcard.wanted import POLICIES
 
 from .core_limit import limits_of, whole_number_in
@@ -59,7 +61,7 @@ def _missing(asked: Asked) -> Iterator[Problem]:
         yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), "nothing", f"add {ask.resource}: {ask.amount}")
 
 
-def slots_are_as_given(subject: Subject) -> Iterator[Problem]:
+def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
     """Only of pods, and where repairs are over: until then another webhook may add containers or take them away.
 
     A pod without the slots that are due is refused too: the node would start its container without a card, or with
@@ -67,14 +69,24 @@ def slots_are_as_given(subject: Subject) -> Iterator[Problem]:
     """
     if subject.around.stage is not Stage.FINAL:
         return
-    for each, due in slots_due(subject.asked, subject.around.policy.slotted):
-        found = {side: text for side in (LIMITS, REQUESTS) if (text := written_slots(each, side)) is not None}
-        wrong = next((side for side, text in found.items() if not says(text, due)), None)
-        if wrong is not None:
-            fix = f"use {due}" if due else "remove it"
-            yield SLOTS.broken(each.field(wrong, names.SLOT), found[wrong], f"{fix}, or leave it to the webhook")
-        elif due and not found:
-            yield SLOTS.broken(each.field(LIMITS, names.SLOT), "nothing", f"add {names.SLOT}: {due}")
+    for each in subject.added():
+        yield from _not_as_due(each, _STORED if subject.old else _NEW)
+
+
+_NEW: Final = "leave it to the webhook"
+_STORED: Final = "what a stored pod asks for stays: leave its annotations as they were"
+
+
+def _not_as_due(each: Added, otherwise: str) -> Iterator[Problem]:
+    asked, resource, due = each
+    rule = SLOTS if resource == names.SLOT else DERIVED
+    found = {side: text for side in (LIMITS, REQUESTS) if (text := written(asked, side, resource)) is not None}
+    wrong = next((side for side, text in found.items() if not says(text, due)), None)
+    if wrong is not None:
+        fix = f"use {due}" if due else "remove it"
+        yield rule.broken(asked.field(wrong, resource), found[wrong], f"{fix}, or {otherwise}")
+    elif due and not found:
+        yield rule.broken(asked.field(LIMITS, resource), "nothing", f"add {resource}: {due}")
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ def policy_of(settings: Settings) -> Policy:
         placement=_placement(settings),
         templates=settings.templates,
         slotted=settings.slotted(),
+        derived=settings.derived(),
     )
 
 

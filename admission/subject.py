@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from halfcard import names
+from halfcard.added import Added, added
 from halfcard.asks import Asked, claims, read_pod
 from halfcard.claims import Claim
 from halfcard.cluster import ClusterView
@@ -58,6 +59,11 @@ class Subject(NamedTuple):
     @property
     def has_share(self) -> bool:
         return any(claim.is_share for claim in self.claims)
+
+    def added(self) -> Iterator[Added]:
+        """What its containers are to have of the resources that only Halfcard asks for."""
+        policy = self.around.policy
+        return added(self.pod, self.asked, policy.slotted, policy.derived)
 
     def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
         """Annotations and labels, each with what they were before."""

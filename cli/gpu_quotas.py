@@ -40,7 +40,7 @@ class Told(NamedTuple):
     @property
     def ledger(self) -> Ledger:
         """As far as the status tells."""
-        counted = Ledger(self.budget.hard, is_ready=True, committed={"": self.used}, of=self.budget.uid)
+        counted = Ledger(self.budget.hard, is_ready=True, committed=self.used, of=self.budget.uid)
         return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
 
     def allowed(self) -> Amounts:

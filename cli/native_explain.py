@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from halfcard.columns import columns
-from halfcard.dialects import Dialects
 from halfcard.ledger import Amounts
 from halfcard.native_quotas import COUNTED, ResourceQuota, exceeded_by
 from halfcard.native_use import Drift
-from halfcard.native_words import drifted, exceeded, in_words_of, never_counted, units
+from halfcard.native_words import Unit, drifted, exceeded, in_words_of, never_counted
 from halfcard.quantity import Quantity
 from kube.calls import ApiCalls
 from kube.native_drift import Found, lasting, look
@@ -61,9 +60,8 @@ async def _drift(calls: ApiCalls, namespace: str, resources: frozenset[str]) -> 
     return lasting(first, await look(calls, namespace, resources, time.time()))
 
 
-def refusals(native: Native, charge: Amounts, dialects: Dialects) -> list[str]:
+def refusals(native: Native, charge: Amounts, table: Mapping[str, Unit]) -> list[str]:
     """What they would say of a pod with this charge; of pods that they count all of."""
-    table = units(dialects)
     everybody = [each for each in native.quotas if not each.scopes]
     return [exceeded(each, table) for each in exceeded_by(everybody, in_words_of(charge, table))]
 

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from admission.policy import Policy
+from admission.settings import policy_of
 from halfcard import names
 from halfcard.budget_words import amount, exceeded
 from halfcard.budgets import read_amounts
 from halfcard.charges import COUNTED
 from halfcard.columns import columns
-from halfcard.dialects import Dialects
 from halfcard.ledger import Amounts
+from halfcard.native_words import units
 from kube.access import Access, AccessError
 from kube.calls import ApiCalls, NoAnswerError
 from settings.file import settings_from
@@ -74,22 +76,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     try:
-        dialects = settings_from(arguments.settings).words()
-        found = asyncio.run(_asked(find_access(arguments), arguments.namespace, dialects.resources))
+        policy = policy_of(settings_from(arguments.settings))
+        found = asyncio.run(_asked(find_access(arguments), arguments.namespace, policy.counted))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)
         return EXIT_USAGE
-    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, dialects)
+    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
     if arguments.output == "json":
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
         own = {
             "quotas": [each.as_json() for each in found.told],
-            "native": native_explain.as_json(found.native, dialects.resources),
+            "native": native_explain.as_json(found.native, policy.counted),
         }
         told = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
         print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        _print(Screen.on(sys.stdout), arguments, found, answer, dialects.resources)
+        _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
     return EXIT_REFUSED if answer.refused else EXIT_OK
 
 
@@ -100,11 +102,13 @@ class _Answer(NamedTuple):
     waits: list[str]
 
 
-def _answer(found: Found, charge: Amounts, dialects: Dialects) -> _Answer:
+def _answer(found: Found, charge: Amounts, policy: Policy) -> _Answer:
     short = [(each.budget, shortages) for each in found.told if (shortages := each.shortages(charge))]
     refused = [exceeded(budget.title, shortages) for budget, shortages in short if not budget.gates]
     waits = [exceeded(budget.title, shortages) for budget, shortages in short if budget.gates]
-    return _Answer([*refused, *native_explain.refusals(found.native, charge, dialects)], waits)
+    return _Answer(
+        [*refused, *native_explain.refusals(found.native, charge, units(policy.dialects, policy.derived))], waits
+    )
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ async def _take(access: Access, namespace: str, settings: Path | None, say: Call
             await _of_nodes_and_pods(reader, found),
             await _of_webhooks(reader, namespace),
             await _of_our_own(reader),
-            await _of_schedulers(reader),
+            await _of_schedulers(reader, found),
             await _of_quotas(reader),
         ]
     finally:
@@ -139,6 +139,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
         "nodes": tuple(map(sightings.node_seen, nodes)),
         "pods": seen,
         "counted_pods": len(pods),
+        "daemons": sightings.daemons(pods.values()),
         "doubts": (*left_out, *state.doubts()),
     }
 
@@ -196,21 +197,26 @@ async def _of_our_own(reader: Reader) -> dict[str, Any]:
         for kind, path in _WORKLOADS.items()
         for each in await reader.collection(path, dict[str, Any]) or ()
     ]
-    selector = f"reason=NotOffered,source={names.AGENT}"
-    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=selector)
+    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=f"source={names.AGENT}")
+    about_offers = [each for each in events if each.get("reason") in ("NotOffered", "Offered")]
     leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE)
     return {
         "own_pods": tuple(sightings.own_pod(pod) for pod in pods if not sightings.has_ended(pod)),
         "workloads": tuple(sightings.workload(kind, each) for kind, each in items),
-        "not_offered": tuple(map(sightings.refusal, events)),
+        "not_offered": tuple(map(sightings.refusal, about_offers)),
         "leases": {name: await reader.object(f"{_LEASES}/{name}") for name in leases},
     }
 
 
-async def _of_schedulers(reader: Reader) -> dict[str, Any]:
+async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
     """Where it runs as a pod, and its file comes from a ConfigMap; what lies on a node's disk cannot be seen."""
     pods = await reader.selected(f"{_SYSTEM}/pods", labelSelector="component=kube-scheduler")
-    return {"schedulers": tuple([await _scheduler(reader, pod) for pod in pods])}
+    selector = "reason=FailedScheduling"
+    failed = await reader.selected(f"{_CORE}/events", fieldSelector=selector) if settings.derived_resources else ()
+    return {
+        "schedulers": tuple([await _scheduler(reader, pod) for pod in pods]),
+        "short_of_derived": sightings.short_of_derived(failed),
+    }
 
 
 async def _scheduler(reader: Reader, pod: Object) -> Scheduler:

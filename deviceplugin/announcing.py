@@ -21,7 +21,7 @@ from kube.calls import MERGE_PATCH, ApiCalls, NoAnswerError
 from serving.log import Log
 
 from .announcement import Announcement
-from .events import EVENTS_PATH, Happening, Told, news, node_event, not_offered
+from .events import EVENTS_PATH, Happening, Told, news, node_event, not_offered, offered_again
 from .node_patch import Patch, patch
 
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -55,6 +55,7 @@ class Announcing:
         self._said: Announcement | None = None
         self._written: Announcement | None = None
         self._standing: Sequence[Happening] = ()
+        self._stood: Sequence[Happening] = ()
         self._events: deque[bytes] = deque(maxlen=_MOST_EVENTS)
         self._told = Told()
         self._stirred = asyncio.Event()
@@ -106,13 +107,20 @@ class Announcing:
         now = self._now()
         wanted = patch(node, said, moment(now))
         self.left = wanted.left
-        happenings = [*news(_inventory(node), said.inventory), *self._standing, *not_offered(wanted.left)]
-        self._queue(node, happenings, now)
+        self._queue(node, [*news(_inventory(node), said.inventory), *self._stands(wanted.left)], now)
         await self._send_events()
         await self._apply(wanted)
         undone = bool(wanted.metadata or wanted.status) and said == self._written
         self._written = said
         return undone
+
+    def _stands(self, left: Sequence[str]) -> list[Happening]:
+        """What is not offered; and what was not and is again."""
+        standing = [*self._standing, *not_offered(left)]
+        ended = [each for each in self._stood if each not in standing]
+        self._told.forget([*ended, *offered_again(standing)])
+        self._stood = standing
+        return [*standing, *offered_again(ended)]
 
     async def _apply(self, wanted: Patch) -> None:
         """First what we remember of ourselves."""

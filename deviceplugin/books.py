@@ -11,11 +11,13 @@ from halfcard.cards import Node
 from halfcard.cluster import without_cordoned
 
 from .card_watch import CardWatch
+from .checkpoint import Checkpoint
+from .inheritance import Inherited, inherited
 from .meter import Given
 from .place import Agreed
 from .pods import NodePod, NodePods, Watched
 from .slicing import IN_ONE_PIECE, Slicing, chosen
-from .supply import Serving, Supply, supply
+from .supply import Serving, Supply, held_alone, supply
 from .usage import Tenant
 
 
@@ -28,7 +30,15 @@ class Books:
     """
 
     def __init__(
-        self, name: str, agreed: Agreed, *, cards: CardWatch, pods: NodePods, node: Watched, config: Watched | None
+        self,
+        name: str,
+        agreed: Agreed,
+        *,
+        cards: CardWatch,
+        pods: NodePods,
+        node: Watched,
+        config: Watched | None,
+        checkpoint: Checkpoint,
     ) -> None:
         self.slicing: Slicing = IN_ONE_PIECE
         self.told: tuple[str, ...] = ()
@@ -38,6 +48,7 @@ class Books:
         self._pods = pods
         self._node = node
         self._config = config
+        self._checkpoint = checkpoint
 
     def node(self) -> Node:
         """With its cards as they are; a card that people took out of use holds what it holds."""
@@ -56,7 +67,12 @@ class Books:
         node = self.node()
         room = self._pods.holding(node).room
         room = replace(room, cards=without_cordoned(room.cards, self._annotation(names.CORDONED_CARDS)))
-        return supply(room, asks, self._serving())
+        found, inherited = supply(room, asks, self._serving()), self.inherited()
+        return held_alone(found, asks, inherited.problem) if any(inherited) else found
+
+    def inherited(self) -> Inherited:
+        """What another plugin gave to pods that live."""
+        return inherited(self._checkpoint.given() or (), self._pods.living() or {}, self.node())
 
     def _serving(self) -> Serving:
         agreed = self._agreed

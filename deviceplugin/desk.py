@@ -106,6 +106,8 @@ class CardDesk:
     # --- kubelet creates a container ----------------------------------------------------------------------------------
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
+        if not all(map(is_ours, ids)):
+            return  # another plugin gave them, and kubelet starts the container with what that one answered
         try:
             await self._prestart(resource, frozenset(ids))
         except (UnservedError, KubeletError) as why:

@@ -36,6 +36,11 @@ def not_offered(sentences: Iterable[str]) -> list[Happening]:
     return [Happening("NotOffered", sentence) for sentence in sentences]
 
 
+def offered_again(happenings: Iterable[Happening]) -> list[Happening]:
+    """Of what was not offered: `halfcard doctor` believes the last that was said."""
+    return [Happening("Offered", each.message, is_warning=False) for each in happenings]
+
+
 def news(before: str | None, after: str | None) -> list[Happening]:
     """From one inventory of the node to the next; a card that was not there before is news only if it is sick."""
     known = {card.index: card for card in _cards(before)}
@@ -63,6 +68,11 @@ class Told:
 
     def __init__(self) -> None:
         self._when: OrderedDict[Happening, float] = OrderedDict()
+
+    def forget(self, happenings: Iterable[Happening]) -> None:
+        """They are news when they happen again."""
+        for happening in happenings:
+            self._when.pop(happening, None)
 
     def fresh(self, happenings: Iterable[Happening], now: float) -> list[Happening]:
         """Those that were not told for a while; from now on they were."""

@@ -7,7 +7,7 @@ else wrote stays. So it is remembered on the node itself, beside the inventory, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,9 @@ from halfcard import names
 from halfcard.quantity import InvalidQuantity, Quantity
 
 from .announcement import Announcement, Condition
+
+_LEFT_BEHIND: Final = (names.ALIYUN_GPU_COUNT,)
+"""gpushare's plugin writes it into the status and leaves it there: what says the same as we do is ours from then on."""
 
 
 class Patch(NamedTuple):
@@ -63,7 +66,9 @@ def _read_written(text: object) -> _Written:
 
 def _ours(wanted: Mapping[str, int], capacity: Mapping[str, Any], written: Sequence[str]) -> set[str]:
     """Resources that nobody else counts: kubelet leaves a 0 where a plugin went away, and when a node came back."""
-    return {resource for resource in wanted if resource in written or _amount(capacity.get(resource)) == 0}
+    found = {resource: _amount(capacity.get(resource)) for resource in wanted}
+    left_behind = {each for each in _LEFT_BEHIND if each in wanted and found[each] == wanted[each]}
+    return {resource for resource in wanted if resource in written or found[resource] == 0} | left_behind
 
 
 def _our_labels(

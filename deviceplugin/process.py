@@ -34,6 +34,7 @@ from .checkpoint import Checkpoint
 from .desk import Around, CardDesk, Way
 from .gpus.port import Gpus
 from .health_file import HealthFile
+from .heirs import Heirs
 from .holders import Holders
 from .kubelet.channel import KubeletError
 from .kubelet.plugins import Plugins
@@ -68,16 +69,24 @@ class Agent:
         self._node = Watched(access, "/api/v1/nodes", place.node, self._node_changed)
         self._config = self._watched_config(access)
         self._node_news: object = None
+        checkpoint = Checkpoint(place.plugins)
         self._books = Books(
-            place.node, agreed, cards=self._cards, pods=self._pods, node=self._node, config=self._config
+            place.node,
+            agreed,
+            cards=self._cards,
+            pods=self._pods,
+            node=self._node,
+            config=self._config,
+            checkpoint=checkpoint,
         )
+        self._heirs = Heirs(self._calls, agreed, log, time.time_ns)
         self._announcing = Announcing(self._calls, place.node, log, utc_now)
         self._registry = CollectorRegistry()
         self._metrics = Metrics(self._registry, is_made_up=gpus.is_made_up)
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(place.pod_resources)
-        self._holders = Holders(Checkpoint(place.plugins).given, self._pod_resources.held, self._pods.living)
+        self._holders = Holders(checkpoint.given, self._pod_resources.held, self._pods.living)
         self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
         self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
         metered = MeteredDesk(self._desk, self._metrics, log)
@@ -148,6 +157,12 @@ class Agent:
 
     async def _all_seen(self) -> None:
         await asyncio.gather(*[each.wait_until_ready() for each in self._following()], self._cards.look())
+        await self._inherit()
+
+    async def _inherit(self) -> None:
+        """Before anything is offered; and whatever another plugin starts while it and we are both there."""
+        self._books.look_at_slicing()
+        await self._heirs.record(self._books.node(), self._books.inherited())
 
     def _problems(self) -> tuple[str, ...]:
         following = tuple(each.trouble for each in self._following() if each.trouble)
@@ -189,6 +204,8 @@ class Agent:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
+            if self._offering.is_known:
+                await self._inherit()
             with suppress(KubeletError):
                 if await self._desk.sweep():
                     self._stale.set()
@@ -200,6 +217,7 @@ class Agent:
         async with beside((*jobs, report(self._problems, self._log)), self._log):
             await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
             self._gpus.close()
+        self._slots.show_all(time.time_ns())
         await self._pod_resources.close()
         self._calls.close()
 

@@ -146,6 +146,11 @@ class Slots:
         draft.unlink(missing_ok=True)  # it stays where it was shown already
         self._shown[name] = now_ns
 
+    def show_all(self, now_ns: int) -> None:
+        """For containers that start again while nobody is there to show theirs."""
+        for name in self._slots:
+            self.show(name, now_ns)
+
     def hide(self, before_ns: int) -> None:
         """Those that were shown before: their containers have been created."""
         for name in [name for name, shown_ns in self._shown.items() if shown_ns < before_ns]:

@@ -23,6 +23,8 @@ SLOTS: Final = 512
 """More containers than a node has."""
 
 _SETTING: Final = "node_resources"
+_BESIDE: Final = frozenset({names.SLOT, names.ALIYUN_GPU_COUNT})
+"""By these alone nobody has a part of a card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,18 @@ def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: Serving) -> S
     ids = {resource: total for resource, total in offered.items() if resource not in left_out.keys() | status.keys()}
     still_held = {resource: held[resource] for resource in left_out if held[resource]}
     return Supply(ids | still_held, status, (*left_out.values(), *_contradictions(room, serving)))
+
+
+def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Supply:
+    """While nobody knows which cards are free: what live pods hold, and nothing more."""
+    held: Counter[str] = Counter()
+    for each in asks:
+        held.update(each)
+
+    def kept(totals: Mapping[str, int]) -> dict[str, int]:
+        return {each: total if each in _BESIDE else min(total, held[each]) for each, total in totals.items()}
+
+    return Supply(kept(found.ids), kept(found.status), (*found.problems, why) if why else found.problems)
 
 
 def _offered(room: Room, held: Counter[str], serving: Serving) -> dict[str, int]:

@@ -20,7 +20,7 @@ _HALF: Final = WHOLE_CARD // 2
 def charge(needs: Iterable[Need]) -> Amounts:
     """By the formula of native quota: what runs at once, at most. Init containers run one after the other."""
     needs = tuple(needs)
-    staying = _sum(_of(need.claim) for need in needs if need.stage is not Stage.INIT)
+    staying = _sum(of_claim(need.claim) for need in needs if need.stage is not Stage.INIT)
     return _most([staying, *_stages(needs)])
 
 
@@ -28,13 +28,14 @@ def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
     """What is needed while each init container runs: a sidecar stays from its start on."""
     started: Counter[str] = Counter()
     for need in sorted([each for each in needs if each.stage is not Stage.APP], key=lambda each: each.order):
-        needed = started + _of(need.claim)
+        needed = started + of_claim(need.claim)
         if need.stage is Stage.SIDECAR:
             started = needed
         yield needed
 
 
-def _of(claim: Claim) -> Counter[str]:
+def of_claim(claim: Claim) -> Counter[str]:
+    """Of one container, while it runs."""
     if claim.exclusive:
         return +Counter({CORES: claim.cards * WHOLE_CARD, CARDS: claim.cards})
     cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0

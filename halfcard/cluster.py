@@ -19,6 +19,7 @@ from .quantity import NANOS, Quantity
 
 _NAME_CHARS: Final = 253
 _MIB: Final = 2**20
+_NOTHING: Final = Inventory(())
 _SHARED: Final = "-SHARED"
 """NVIDIA's label says in the model's name that a card is time-sliced."""
 
@@ -88,6 +89,8 @@ def _inventory(published: Published, annotations: Mapping[str, Any], dealings: D
     written = annotations.get(names.INVENTORY)
     if isinstance(written, str):
         return read_inventory(written)
+    if names.HAMI_REGISTER in annotations:
+        return _NOTHING  # HAMi's agent starts no pod that HAMi's scheduler has not announced to it
     found = stock(published, dealings)
     model = _first(published.labels, names.MODEL_LABELS).removesuffix(_SHARED)
     cards = tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])

@@ -21,7 +21,11 @@ caller that tries again and again would hold all of what belongs to others."""
 MOST_OPEN: Final = 1000
 """An object that is larger takes longer to write."""
 
+MOST_VALUES: Final = 5000
+"""Of a label whose values have an amount each. Tenants write labels, and an object has an end."""
+
 _AT: Final = "@"
+_OF_VALUE: Final = "="
 
 
 class Entry(NamedTuple):
@@ -38,7 +42,7 @@ class Ledger(NamedTuple):
         hard: what is allowed; what it does not name is counted and not limited.
         is_ready: whether somebody has led it, before which it grants nothing.
         epoch: raised by whoever comes to lead; nobody folds in another's.
-        committed: what stored pods hold, by namespace.
+        committed: what stored pods hold.
         open: what was promised to pods that may still be stored, by uid, or bound, by `binding_of`.
         late: stored pods that came past the ledger, by uid, while there is too little for them.
         of: whose it is: the uid of a quota. Another quota of the same name begins anew.
@@ -49,7 +53,7 @@ class Ledger(NamedTuple):
     hard: Amounts
     is_ready: bool = False
     epoch: int = 0
-    committed: Mapping[str, Amounts] = {}
+    committed: Mapping[str, int] = {}
     open: Mapping[str, Entry] = {}
     late: frozenset[str] = frozenset()
     of: str = ""
@@ -88,7 +92,7 @@ class Deposed(Exception):
 
 def used(ledger: Ledger) -> Counter[str]:
     """By stored pods and by those that may come, however old the promise."""
-    return sum_of([*ledger.committed.values(), *[entry.cost for entry in ledger.open.values()]])
+    return sum_of([ledger.committed, *[entry.cost for entry in ledger.open.values()]])
 
 
 def allowed(ledger: Ledger) -> Amounts:
@@ -120,7 +124,7 @@ def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
 
 def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
     """Of what is limited."""
-    hard = {key: limits.get(key.partition("=")[0]) for key in cost}
+    hard = {key: limits.get(key.partition(_OF_VALUE)[0]) for key in cost}
     return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
 
 
@@ -140,6 +144,7 @@ class Crowd:
         self._used = used(ledger)
         self._open = dict(ledger.open)
         self._of_one = Counter(entry.namespace for entry in self._open.values())
+        self._values = {value for key in self._used if (value := _value(key))}
 
     @property
     def ledger(self) -> Ledger:
@@ -160,6 +165,7 @@ class Crowd:
         self._open[uid] = entry
         self._used.update(entry.cost)
         self._of_one[entry.namespace] += 1
+        self._values.update(_values(entry.cost))
         return True
 
     def check(self, uid: str, entry: Entry) -> None:
@@ -171,6 +177,7 @@ class Crowd:
         if short := _short(self._allowed, entry.cost, self._used):
             raise Full(short)
         self._check_caps(entry.namespace)
+        self._check_values(entry.cost)
 
     def free(self) -> Amounts:
         """Of what is limited for all together."""
@@ -185,6 +192,19 @@ class Crowd:
             raise Busy(f"{self._of_one[namespace]} pods of namespace {namespace} are about to be stored")
         if len(self._open) >= MOST_OPEN:
             raise Busy(f"{len(self._open)} pods are about to be stored")
+
+    def _check_values(self, cost: Amounts) -> None:
+        if len(self._values) >= MOST_VALUES and not _values(cost) <= self._values:
+            raise Busy(f"pods with {len(self._values)} values of its label are counted, and it counts no more of them")
+
+
+def _values(cost: Amounts) -> set[str]:
+    return {value for key in cost if (value := _value(key))}
+
+
+def _value(key: str) -> str:
+    """Of the label, and not empty even where its value is."""
+    return _OF_VALUE.join(key.partition(_OF_VALUE)[1:])
 
 
 def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN_OF_ONE) -> Ledger:
@@ -245,7 +265,7 @@ def fold(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
     if ledger.epoch != epoch:
         raise Deposed
     left = without(ledger, settled(ledger, pods))
-    folded = left._replace(is_ready=True, committed=_by_namespace(pods.live.values()))
+    folded = left._replace(is_ready=True, committed=sum_of(each.cost for each in pods.live.values()))
     came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
     return folded._replace(late=frozenset(came if over(folded) else ()))
 
@@ -261,13 +281,6 @@ def settled(ledger: Ledger, pods: Pods) -> frozenset[str]:
 
 def without(ledger: Ledger, uids: Collection[str]) -> Ledger:
     return ledger._replace(open={uid: entry for uid, entry in ledger.open.items() if uid not in uids})
-
-
-def _by_namespace(entries: Iterable[Entry]) -> dict[str, Amounts]:
-    found: dict[str, Counter[str]] = {}
-    for entry in entries:
-        found.setdefault(entry.namespace, Counter()).update(entry.cost)
-    return {**found}
 
 
 def sum_of(amounts: Iterable[Amounts]) -> Counter[str]:

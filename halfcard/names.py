@@ -34,6 +34,12 @@ HAMI_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card
 
 SLOT: Final = "halfcard.dev/slot"  # carries identity where amounts are too many to have device ids
 
+DERIVED_GROUP: Final = (
+    "quota.halfcard.dev"  # what only native quota reads: no node offers it, no scheduler may ask for it
+)
+DERIVED_CARDS: Final = "quota.halfcard.dev/cards"
+DERIVED_SHARES: Final = "quota.halfcard.dev/shares"
+
 # --- labels that NVIDIA's feature discovery puts on nodes ------------------------------------------------------------
 
 NVIDIA_LABEL_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card
@@ -78,6 +84,7 @@ ALIYUN_ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ALIYUN_ASSUME_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 VOLCANO_INDEX: Final = "volcano.sh/gpu-index"
 VOLCANO_TIME: Final = "volcano.sh/predicate-time"
+HAMI_REGISTER: Final = "hami.io/node-nvidia-register"  # on nodes: the cards that HAMi's own scheduler gives away
 OWNED_SUFFIXES: Final = (PREDICATE_SUFFIX, GPU_ASSIGNED_SUFFIX)
 OWNED_PREFIXES: Final = (
     OWN_PREFIX,

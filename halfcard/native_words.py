@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from . import names
 from .charges import CARDS, CORES, MEMORY, SHARES
 from .claims import UNIT_MIB, WHOLE_CARD
+from .derived import Derived
 from .dialects import Dialects
 from .dialects.aliyun import Aliyun
 from .dialects.vcuda import Vcuda
@@ -22,12 +23,18 @@ _MIB_OF_GIB: Final = 1024
 
 
 class Unit(NamedTuple):
-    """What one of a resource is: so many per cent of a card, MiB, whole cards, or parts that nobody measures."""
+    """What one of a resource is: so many per cent of a card, MiB, whole cards, or parts that nobody measures.
+
+    `one` is what people call it, where that is not what others of the sort are called.
+    """
 
     sort: str
     size: int = 1
+    one: str = ""
 
     def words(self, amount: Quantity) -> str:
+        if self.one:
+            return _counted(self.one)(amount.nanos / NANOS)
         return _WORDS[self.sort](amount.nanos * self.size / NANOS)
 
     def of(self, charge: Amounts) -> int:
@@ -47,8 +54,9 @@ _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 
 
-def units(dialects: Dialects) -> dict[str, Unit]:
+def units(dialects: Dialects, derived: Derived | None = None) -> dict[str, Unit]:
     """By resource; of those that are missing only the number is told."""
+    added = {names.DERIVED_CARDS: Unit(CARDS), names.DERIVED_SHARES: Unit(SHARES, one="share")}
     own = {
         names.TUYA_SGPU: Unit(CORES, _HALF),
         names.ALIYUN_GPU_MEM: Unit(MEMORY, _MIB_OF_GIB),
@@ -64,7 +72,7 @@ def units(dialects: Dialects) -> dict[str, Unit]:
             own |= {dialect.core: Unit(CORES), dialect.memory: Unit(MEMORY, UNIT_MIB)}
         elif isinstance(dialect, Aliyun):
             own[names.ALIYUN_GPU_MEM] = Unit(MEMORY, dialect.unit_mib)
-    return own
+    return own if derived is None else own | added
 
 
 def told(short: Iterable[Short], table: Mapping[str, Unit]) -> str:

@@ -213,6 +213,13 @@ SLOTS = Rule(
     " knows which container is starting: without them it would start without its card, and with as many as another"
     " container of its pod has, with the other's.",
 )
+DERIVED = Rule(
+    "HC016",
+    _DENY,
+    f"amounts of {names.DERIVED_GROUP} are Halfcard's to say",
+    "By them native ResourceQuotas count whole cards and shares of cards (`derived_resources`). A pod without them"
+    " would be charged nothing, and one with others would be charged what it does not take.",
+)
 OWNED = Rule(
     "HC020",
     _DENY,

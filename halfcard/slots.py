@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import names
 from .asks import Asked
-from .quantity import InvalidQuantity, Quantity
 
 
 def slots_due(asked: tuple[Asked, ...], slotted: frozenset[str]) -> Iterator[tuple[Asked, int]]:
@@ -21,18 +19,3 @@ def slots_due(asked: tuple[Asked, ...], slotted: frozenset[str]) -> Iterator[tup
         carries = not slotted.isdisjoint([ask.resource for ask in each.wish.asks if ask.amount])
         number += carries
         yield each, number if carries else 0
-
-
-def written_slots(asked: Asked, side: str) -> str | None:
-    amount = asked.amounts(side).get(names.SLOT)
-    return None if amount is None else str(amount)
-
-
-def says(text: str | None, slots: int) -> bool:
-    """Does this spelling mean as many? Nothing at all means none."""
-    if text is None:
-        return not slots
-    try:
-        return Quantity.parse(text.strip()).as_int() == slots
-    except InvalidQuantity:
-        return False

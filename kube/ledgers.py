@@ -5,6 +5,7 @@ The law: a write lands on the very version that was read, or not at all.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -25,16 +26,21 @@ _KEY: Final = "ledger"
 _PROBLEM_CHARS: Final = 300
 _OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
+_LONGEST_TEXT: Final = 64 * 1024
+"""What is longer is packed: 1,000 promises come to 42 kB instead of 114."""
+
+_PACKED_FAST: Final = 1
 
 
-class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+class Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str
     resource_version: str = ""
 
 
 class ConfigMap(msgspec.Struct, rename="camel"):
-    metadata: _Metadata
+    metadata: Metadata
     data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = {}
     api_version: str = "v1"
     kind: str = "ConfigMap"
 
@@ -148,8 +154,19 @@ def _collection(namespace: str) -> str:
 
 
 def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
-    data = {_KEY: msgspec.json.encode(ledger).decode()}
-    return msgspec.json.encode(ConfigMap(_Metadata(name, version), data))
+    return msgspec.json.encode(written(Metadata(name, version), ledger))
+
+
+def written(metadata: Metadata, ledger: Ledger) -> ConfigMap:
+    text = msgspec.json.encode(ledger)
+    if len(text) <= _LONGEST_TEXT:
+        return ConfigMap(metadata, data={_KEY: text.decode()})
+    return ConfigMap(metadata, binary_data={_KEY: zlib.compress(text, _PACKED_FAST)})
+
+
+def _text(found: ConfigMap) -> bytes | str:
+    packed = found.binary_data.get(_KEY)
+    return found.data.get(_KEY, "") if packed is None else zlib.decompress(packed)
 
 
 def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
@@ -166,8 +183,8 @@ def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
 
 def _read(name: str, found: ConfigMap) -> Kept:
     try:
-        return Kept(_LEDGER.decode(found.data.get(_KEY, "")), found.metadata.resource_version)
-    except msgspec.MsgspecError as error:
+        return Kept(_LEDGER.decode(_text(found)), found.metadata.resource_version)
+    except (msgspec.MsgspecError, zlib.error) as error:
         what = f"ConfigMap {name} holds no ledger of Halfcard's: {error}; delete it, and it is made anew"
         raise LedgerError(printable(what, _PROBLEM_CHARS)) from error
 

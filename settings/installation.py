@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from halfcard import names
 from halfcard.capacity import MOST_REPLICAS, Dealings
+from halfcard.derived import Derived
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
@@ -21,6 +22,7 @@ from halfcard.problems import RULES, Severity
 from halfcard.wanted import POLICIES
 
 _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the name of a resource
 _CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
@@ -64,6 +66,13 @@ class TimeSlicing(_Model):
         """Namespace and name of the ConfigMap."""
         namespace, _, name = self.config.partition("/")
         return namespace, name
+
+
+class DerivedResources(_Model):
+    """Cards and shares as resources that native ResourceQuotas count."""
+
+    schedulers: list[str]
+    models: list[Annotated[str, Field(pattern=_MODEL)]] = []
 
 
 class Settings(_Model):
@@ -129,6 +138,11 @@ class Settings(_Model):
     """To how many containers a node agent offers one card under `nvidia.com/gpu` where they add HAMi's memory or
     cores."""
 
+    derived_resources: DerivedResources | None = None
+    """Whether GPU pods ask for `quota.halfcard.dev/cards` and `…/shares` as well, for native ResourceQuotas to count;
+    those that pin one of `models` also for `…/cards.MODEL` and `…/shares.MODEL`. `schedulers` are those whose profiles
+    ignore the group `quota.halfcard.dev`: all that are served have to."""
+
     @field_validator("dialects")
     @classmethod
     def _known_dialects(cls, wanted: list[str]) -> list[str]:
@@ -144,6 +158,20 @@ class Settings(_Model):
         words = Dialects((*Dialects.named(info.data["dialects"]).table, *_prefixed(info.data["vcuda_prefixes"])))
         prefixes = [dialect.prefix for dialect in words.table if isinstance(dialect, Vcuda)]
         return _known("resource", wanted, sorted(servable(prefixes) & words.resources))
+
+    @field_validator("derived_resources")
+    @classmethod
+    def _ignored_by_schedulers(cls, wanted: DerivedResources | None, info: ValidationInfo) -> DerivedResources | None:
+        """We cannot see a scheduler's configuration: whoever can has to say so of each."""
+        if wanted is None:
+            return wanted
+        served = {*info.data.get("schedulers", ()), info.data.get("set_scheduler_name")} - {None}
+        if asking := sorted(served - {*wanted.schedulers}):
+            raise ValueError(
+                f"{', '.join(asking)} would find no node for such pods; have its profile ignore {names.DERIVED_GROUP}"
+                f" (ignoredResourceGroups of NodeResourcesFit), and name it under schedulers here"
+            )
+        return wanted
 
     @field_validator("packing")
     @classmethod
@@ -188,6 +216,10 @@ class Settings(_Model):
     def slotted(self) -> frozenset[str]:
         """Those of them of which kubelet hands out no ids."""
         return frozenset(each for each in self.offered() if counted_in_mib(each, self._aliyun_unit_mib))
+
+    def derived(self) -> Derived | None:
+        """What is added for native quota to count by."""
+        return None if self.derived_resources is None else Derived(tuple(self.derived_resources.models))
 
     def prefixes(self) -> dict[str, str]:
         """The domains of gpu-manager's resources, by dialect."""

@@ -91,7 +91,9 @@ def _left_behind(snapshot: Snapshot) -> Iterator[Fault]:
 
 def _not_offered(snapshot: Snapshot) -> Iterator[Fault]:
     recent = [each for each in snapshot.not_offered if snapshot.now - each.last < _RECENT]
-    for node, message in dict.fromkeys((each.node, each.message) for each in recent):
+    in_order = sorted(recent, key=lambda each: (each.last, each.is_over))
+    last = {(each.node, each.message): each.is_over for each in in_order}
+    for node, message in [said for said, is_over in last.items() if not is_over]:
         fix = "one plugin serves a resource on a node: stop the other one there, or take the resource from ours"
         yield Fault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
 

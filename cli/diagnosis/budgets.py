@@ -24,8 +24,8 @@ CRDS: Final = {
 """The definitions and their kinds."""
 
 SPEC: Final = {
-    names.GPU_QUOTA: frozenset({"hard", "byModel", "byPool", "onExceeded", "perLabel"}),
-    names.CLUSTER_GPU_QUOTA: frozenset({"hard", "byModel", "byPool", "onExceeded", "perLabel", "namespaces"}),
+    names.GPU_QUOTA: frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel"}),
+    names.CLUSTER_GPU_QUOTA: frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel", "namespaces"}),
 }
 """Fields that this version reads; the API server drops what a definition does not name."""
 

@@ -54,7 +54,8 @@ def _same_node(snapshot: Snapshot) -> Iterator[Fault]:
     ours = set(snapshot.settings.offered())
     nodes = [node for node in snapshot.nodes if is_to_have_agent(node)]
     for each, peer in _plugins(snapshot):
-        both = [node.name for node in nodes if each.node_selector.items() <= node.labels.items()]
+        there = snapshot.daemons.get((each.namespace, each.name), frozenset())
+        both = [node.name for node in nodes if node.name in there]
         shared = sorted(peer.resources & ours)
         if both and shared:
             got = f"{peer.system}'s plugin offers {', '.join(shared)} on {several(both, 'node')}, as our agent does"
@@ -82,8 +83,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "peer-plugin",
         Severity.WARNING,
         "one plugin serves a resource on a node",
-        "Kubelet takes whoever registered last; the other one's containers get no card, or the wrong one. Taints and"
-        " affinities are not looked at, labels are.",
+        "Kubelet takes whoever registered last; the other one's containers get no card, or the wrong one.",
         _same_node,
         unless=("not-offered",),
     ),

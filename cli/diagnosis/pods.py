@@ -13,9 +13,9 @@ def _forged(snapshot: Snapshot) -> Iterator[Fault]:
     for pod in snapshot.pods:
         if pod.forged:
             namespace, _, name = pod.title.partition("/")
-            command = f"kubectl -n {namespace} annotate pod {name} {' '.join(f'{key}-' for key in pod.forged)}"
             got = f"has no node, and {', '.join(pod.forged)}"
-            yield Fault(f"pod {pod.title}", got, "take it away: filter and bind refuse the pod until then", command)
+            fix = "delete the pod, so that it is created anew without them: filter and bind refuse it as it is"
+            yield Fault(f"pod {pod.title}", got, fix, f"kubectl -n {namespace} delete pod {name}")
 
 
 def _doubtful(snapshot: Snapshot) -> Iterator[Fault]:

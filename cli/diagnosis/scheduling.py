@@ -122,6 +122,33 @@ def _misconfigured(snapshot: Snapshot) -> Iterator[Fault]:
                 yield Fault(f"pod {each.pod}", "the extender is ignorable", f"make it `ignorable: false`; {_PAGE}")
 
 
+# --- what only quotas count ------------------------------------------------------------------------------------------
+
+
+def _asks_derived(snapshot: Snapshot) -> Iterator[Fault]:
+    if snapshot.settings.derived_resources is None:
+        return
+    fix = f"ignoredResourceGroups: [{names.DERIVED_GROUP}] under NodeResourcesFit of each of its profiles; {_PAGE}"
+    for each in snapshot.schedulers:
+        for profile in _profiles(each.configuration) if each.configuration is not None else ():
+            if names.DERIVED_GROUP not in _ignored(profile):
+                name = profile.get("schedulerName", names.DEFAULT_SCHEDULER)
+                yield Fault(f"pod {each.pod}", f"profile {name} does not ignore {names.DERIVED_GROUP}", fix)
+    waiting = {each.title for each in snapshot.pods if not each.node}
+    if short := [title for title in snapshot.short_of_derived if title in waiting]:
+        yield Fault(f"{several(short, 'pod')}", f"Insufficient {names.DERIVED_GROUP}, says its scheduler", fix)
+
+
+def _profiles(configuration: Object) -> list[Object]:
+    found = configuration.get("profiles") or [{}]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _ignored(profile: Object) -> list[str]:
+    plugins = [each for each in profile.get("pluginConfig") or () if each.get("name") == "NodeResourcesFit"]
+    return [group for each in plugins for group in (each.get("args") or {}).get("ignoredResourceGroups") or ()]
+
+
 _BROKEN, _WARNING = Severity.BROKEN, Severity.WARNING
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -146,6 +173,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         "the scheduler's extender binds, is not ignorable, and manages every GPU resource that nodes offer",
         "Pods pass Halfcard by, and have no record.",
         _misconfigured,
+    ),
+    Check(
+        "scheduler-asks-derived",
+        _BROKEN,
+        f"with `derived_resources`, every scheduler of GPU pods ignores the group {names.DERIVED_GROUP}",
+        "No node offers what only quotas count: a scheduler that asks for it finds no node for any GPU pod.",
+        _asks_derived,
     ),
     Check(
         "scheduler-past-extender",

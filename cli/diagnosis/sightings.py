@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
@@ -78,6 +79,16 @@ def _is_recorded(facts: Facts) -> bool:
     return facts.bound().named is not None
 
 
+def daemons(pods: Iterable[StoredPod]) -> dict[tuple[str, str], frozenset[str]]:
+    """Where each DaemonSet has a pod, whatever its selector, taints and affinities say."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for pod in pods:
+        for owner in pod.meta.owner_references or ():
+            if owner.kind == "DaemonSet" and not pod.is_over:
+                found[pod.meta.namespace or "", owner.name].add(pod.node)
+    return {name: frozenset(nodes) for name, nodes in found.items()}
+
+
 def own_pod(pod: Object) -> OwnPod:
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     ready: Object = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), {})
@@ -105,7 +116,6 @@ def workload(kind: str, item: Object) -> Workload:
         metadata["name"],
         spec.get("serviceAccountName") or "",
         tuple(str(each.get("image") or "") for each in spec.get("containers") or ()),
-        spec.get("nodeSelector") or {},
         tuple(name for name in volumes if name),
     )
 
@@ -113,7 +123,15 @@ def workload(kind: str, item: Object) -> Workload:
 def refusal(event: Object) -> Refusal:
     """Its time stands in one of three places, by who wrote it."""
     when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
-    return Refusal(event["involvedObject"]["name"], event.get("message") or "", moment(when))
+    is_over = event.get("reason") == "Offered"
+    return Refusal(event["involvedObject"]["name"], event.get("message") or "", moment(when), is_over)
+
+
+def short_of_derived(failed: Iterable[Object]) -> tuple[str, ...]:
+    """Pods of whom a scheduler says so."""
+    sign = f"Insufficient {names.DERIVED_GROUP}/"
+    pods = [each["involvedObject"] for each in failed if sign in (each.get("message") or "")]
+    return tuple(sorted({f"{pod.get('namespace')}/{pod['name']}" for pod in pods}))
 
 
 def ready_endpoints(slices: Iterable[Object]) -> dict[str, int]:

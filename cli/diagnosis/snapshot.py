@@ -78,7 +78,6 @@ class Workload(NamedTuple):
     name: str
     account: str
     images: tuple[str, ...]
-    node_selector: Mapping[str, str]
     config_maps: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -86,11 +85,12 @@ class Workload(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An agent's word that it does not offer something."""
+    """An agent's word that it does not offer something, or does so again."""
 
     node: str
     message: str
     last: datetime
+    is_over: bool = False
 
 
 class Scheduler(NamedTuple):
@@ -123,7 +123,9 @@ class Snapshot:
         webhooks: all configurations of the cluster.
         endpoints: how many of each of our Services are ready.
         bad, good: what became of a pod that breaks two rules, and of one that breaks none.
+        daemons: by namespace and name of a DaemonSet, the nodes on which it has a pod.
         doubts: what the extender could not believe of nodes and pods, a sentence each.
+        short_of_derived: pods for which a scheduler looked for what no node offers and only quotas count.
         ledgers: by name, what is wrong with it; empty for nothing.
     """
 
@@ -141,11 +143,13 @@ class Snapshot:
     nodes: tuple[NodeSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
     counted_pods: int = 0
+    daemons: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     own_pods: tuple[OwnPod, ...] = ()
     workloads: tuple[Workload, ...] = ()
     not_offered: tuple[Refusal, ...] = ()
     schedulers: tuple[Scheduler, ...] = ()
+    short_of_derived: tuple[str, ...] = ()
     quotas: tuple[Object, ...] = ()
     crds: Mapping[str, Object | None] = field(default_factory=dict)
     budgets: tuple[Object, ...] = ()

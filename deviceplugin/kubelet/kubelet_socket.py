@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,13 @@ class KubeletSocket:
         except OSError:
             return None
         return found.st_ino, found.st_ctime_ns
+
+    def is_new(self, within_s: float) -> bool:
+        """Whether kubelet began so lately."""
+        try:
+            return time.time() - self.path.stat().st_mtime < within_s
+        except OSError:
+            return True
 
     async def is_made_anew(self, since: Identity, within_s: float) -> bool:
         """Returns as soon as it is."""

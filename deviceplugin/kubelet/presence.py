@@ -21,7 +21,9 @@ from .pod_resources import PodResources
 from .registration import register
 
 _LISTENS_WITHIN_S: Final = 10.0
-_FIRST_LOOK_S: Final = 0.05
+_KUBELETS_START_S: Final = 10.0
+_HASTY_LOOK_S: Final = 0.05
+_LOOK_S: Final = 10.0
 _LOOKS_EVERY_S: Final = 30.0
 _SHORTEST_REST_S: Final = 0.02
 _LONGEST_REST_S: Final = 5.0
@@ -113,9 +115,10 @@ class Presence:
         registering.result()
 
     async def _register(self, plugin: Plugin) -> None:
-        """Kubelet fails pods with init containers that it finds without their devices: it is not kept waiting long."""
+        """A kubelet that begins fails pods with init containers without their devices: it is not kept waiting long."""
         looking = asyncio.ensure_future(self._stranger(plugin))
-        await asyncio.wait((looking,), timeout=_FIRST_LOOK_S)
+        is_hasty = self._kubelet.is_new(_KUBELETS_START_S)
+        await asyncio.wait((looking,), timeout=_HASTY_LOOK_S if is_hasty else _LOOK_S)
         if looking.done() and (stranger := looking.result()):
             raise KubeletError(_TAKEN.format(self.resource, stranger))
         plugin.publish(self._devices or ())

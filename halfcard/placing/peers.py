@@ -5,7 +5,7 @@ All readers take the node that the pod is bound to; None where their system wrot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from .. import names
@@ -17,6 +17,7 @@ from .placed import NOT_UNDERSTOOD, Named, Placed
 # --- gpu-manager: indices per container, under the domain of its resources -------------------------------------------
 
 _PREDICATE_NODE: Final = names.PREDICATE_NODE_SUFFIX
+_GIVEN: Final = "true"
 
 
 def write_predicate(placed: Placed, wanted: list[int], prefix: str, now_ns: int) -> dict[str, str]:
@@ -37,13 +38,38 @@ def _predicate_key(prefix: str, need: Need) -> str:
 def read_predicate(
     annotations: Mapping[str, str], node: str, _containers: Sequence[str], needs: Sequence[Need]
 ) -> Named | None:
-    domains = [key.removesuffix(_PREDICATE_NODE) for key in annotations if key.endswith(_PREDICATE_NODE)]
+    domains = _domains(annotations, _PREDICATE_NODE)
     if not domains:
         return None
-    prefix = domains[0]
-    if annotations[prefix + _PREDICATE_NODE] != node:
+    if annotations[domains[0] + _PREDICATE_NODE] != node:
         return NOT_UNDERSTOOD
-    return _per_app(needs, lambda need: annotations.get(_predicate_key(prefix, need)))
+    return _predicted(annotations, domains[0], needs)
+
+
+def read_assigned(
+    annotations: Mapping[str, str], node: str, _containers: Sequence[str], needs: Sequence[Need]
+) -> Named | None:
+    """What gpu-manager's agent says that it gave.
+
+    It chooses whole cards itself, whatever a scheduler recorded, and writes this also where none recorded anything.
+    """
+    for domain in _domains(annotations, names.GPU_ASSIGNED_SUFFIX):
+        is_given = annotations[domain + names.GPU_ASSIGNED_SUFFIX] == _GIVEN
+        if is_given and annotations.get(domain + _PREDICATE_NODE, node) == node:
+            named = _predicted(annotations, domain, needs)
+            return named if named and any(named) else None
+    return None
+
+
+def _domains(annotations: Mapping[str, str], suffix: str) -> list[str]:
+    return [key.removesuffix(suffix) for key in annotations if key.endswith(suffix)]
+
+
+def _predicted(annotations: Mapping[str, str], domain: str, needs: Sequence[Need]) -> Named | None:
+    """gpu-manager knows nothing of init containers: a pod with a claim there has no record of its."""
+    if any(need.stage is not Stage.APP for need in needs):
+        return None
+    return tuple([_listed(annotations.get(_predicate_key(domain, need))) for need in needs])
 
 
 # --- gpushare: one index for the whole pod ---------------------------------------------------------------------------
@@ -96,14 +122,9 @@ def read_volcano(
 
 def _per_pod(text: str | None, needs: Sequence[Need], dialect: str) -> Named | None:
     """One list for all containers that speak to this system, and nothing about the others."""
-    return None if text is None else _per_app(needs, lambda need: text if need.claim.dialect == dialect else None)
-
-
-def _per_app(needs: Sequence[Need], text_of: Callable[[Need], str | None]) -> Named | None:
-    """Other systems know nothing of init containers: a pod with a claim there has no record of theirs."""
-    if any(need.stage is not Stage.APP for need in needs):
+    if text is None:
         return None
-    return tuple([_listed(text_of(need)) for need in needs])
+    return tuple([_listed(text) if need.claim.dialect == dialect else () for need in needs])
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

@@ -16,7 +16,15 @@ from ..cards import Card, Node
 from ..stored import MOST_ANNOTATED
 from .demand import Need
 from .layouts import Layout
-from .peers import read_aliyun, read_predicate, read_volcano, write_aliyun, write_predicate, write_volcano
+from .peers import (
+    read_aliyun,
+    read_assigned,
+    read_predicate,
+    read_volcano,
+    write_aliyun,
+    write_predicate,
+    write_volcano,
+)
 from .placed import NOT_UNDERSTOOD, Named, Placed
 
 __all__ = ["NOT_UNDERSTOOD", "Named", "Placed", "name_of", "positions", "read", "write"]
@@ -89,4 +97,4 @@ def _read_own(
     return tuple([tuple(record.cards.get(name, ())) for name in containers])
 
 
-_READERS: Final = (_read_own, read_predicate, read_aliyun, read_volcano)
+_READERS: Final = (read_assigned, _read_own, read_predicate, read_aliyun, read_volcano)

@@ -246,14 +246,14 @@ def test_two_pods_on_one_card_that_each_wants_alone_are_found(doctor: Doctor) ->
 def test_a_command_that_is_too_long_is_broken_as_a_shell_takes_it(doctor: Doctor) -> None:
     metadata = {
         "name": "p" * 60,
-        "namespace": "team",
+        "namespace": "n" * 60,
         "uid": "v",
-        "annotations": {names.PLACEMENT: "", names.VOLCANO_INDEX: ""},
+        "annotations": {names.PLACEMENT: ""},
     }
     waiting = {"metadata": metadata, "spec": {"containers": []}}
     printed = doctor.of({**healthy(), "/api/v1/pods": [waiting]})
     command = printed.out.partition("kubectl")[2].partition("\n\n")[0].replace("\\\n", "").split()
-    assert command == ["-n", "team", "annotate", "pod", "p" * 60, f"{names.PLACEMENT}-", f"{names.VOLCANO_INDEX}-"]
+    assert command == ["-n", "n" * 60, "delete", "pod", "p" * 60]
     assert too_wide(printed.out) == []
 
 

@@ -170,6 +170,23 @@ class Installation:
         yield
         self.register()
 
+    @contextmanager
+    def without(self, sort: str) -> Iterator[None]:
+        """As where the `mutating` calls could not be reached, which fails open; or without the `validating` ones."""
+        path = {"mutating": names.MUTATE_PODS_PATH, "validating": names.VALIDATE_PODS_PATH}[sort]
+        self._must("delete", f"{sort}webhookconfiguration", "halfcard")
+
+        def silent() -> bool:
+            before = self.calls(path)
+            self.create("default", share("probe"), dry_run=True)
+            return self.calls(path) == before
+
+        self.cluster.wait_until(silent, what=f"the API server to stop {sort}")
+        try:
+            yield
+        finally:
+            self.register()
+
     def _pods_asked(self) -> tuple[int, int]:
         return self.calls(names.MUTATE_PODS_PATH), self.calls(names.VALIDATE_PODS_PATH)
 

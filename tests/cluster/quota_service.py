@@ -12,6 +12,7 @@ import msgspec
 
 from halfcard import names
 from halfcard.ledger import Ledger
+from kube.ledgers import ConfigMap, Seen
 
 from .client import Answer
 from .installation import Installation, Replica
@@ -22,7 +23,6 @@ from .users import User
 _ROOT: Final = Path(__file__).parents[2]
 _LEADING: Final = "halfcard_quota_leading 1.0"
 _LEADS_WITHIN_S: Final = 40.0  # the Lease of one that was killed has to run out first
-_LEDGER: Final = msgspec.json.Decoder(Ledger)
 
 
 class QuotaService:
@@ -79,7 +79,11 @@ class QuotaService:
 
     def ledger(self, name: str) -> Ledger:
         answer = self.cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}")
-        return _LEDGER.decode(answer.must()["data"]["ledger"]) if answer.status != 404 else Ledger({})
+        if answer.status == 404:
+            return Ledger({})
+        found = Seen(name, msgspec.convert(answer.must(), ConfigMap)).read()
+        assert found is not None, answer.body
+        return found.ledger
 
     def status(self, namespace: str, name: str = "gpu") -> Mapping[str, Any]:
         found: Object = self.cluster.request("GET", path_of(quota(name, {}, namespace))).must()

@@ -45,7 +45,7 @@ def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaService, team
     assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in said
     assert "(20 more needed: 0.30 card asked, 0.10 card free)" in said
     quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
-    assert quotas.ledger(ledger).committed == {team: {"cores": 90, "memory": 15 * 1024, "shares": 3}}
+    assert quotas.ledger(ledger).committed == {"cores": 90, "memory": 15 * 1024, "shares": 3}
 
 
 def test_room_that_a_deleted_pod_leaves_is_given_again(quotas: QuotaService, team: str) -> None:
@@ -96,7 +96,7 @@ def test_several_namespaces_share_one_budget(quotas: QuotaService, team: str) ->
     for namespace in (team, other):
         assert f"exceeded quota: {team}, requested: cores=30" in refusal(quotas.webhook.create(namespace, share("b")))
     quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
-    assert quotas.ledger(ledger).committed.keys() == {team, other}
+    assert quotas.ledger(ledger).committed["cores"] == 60
 
 
 def test_no_person_has_more_than_each_may_have(quotas: QuotaService, team: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
@@ -80,24 +78,8 @@ def test_a_quota_of_what_is_shared_charges_no_slots(webhook: Installation, space
 
 
 def test_a_pod_that_was_not_numbered_is_refused(webhook: Installation, space: str, tenant: User) -> None:
-    with without_mutating(webhook):
+    with webhook.without("mutating"):
         refused = webhook.create(space, sharing("p"), user=tenant)
     assert refused.status == 403
     assert f'got "nothing"; the number of {names.SLOT} is Halfcard\'s to say' in refused.body["message"]
     assert f"add {names.SLOT}: 2 [HC015]" in refused.body["message"]
-
-
-@contextmanager
-def without_mutating(webhook: Installation) -> Iterator[None]:
-    """As where the mutating webhook could not be reached, which fails open."""
-    kind = "mutatingwebhookconfiguration"
-    assert webhook.cluster.kubectl("delete", kind, "halfcard").code == 0
-
-    def silent() -> bool:
-        before = webhook.calls(names.MUTATE_PODS_PATH)
-        webhook.create("default", sharing("probe"), dry_run=True)
-        return webhook.calls(names.MUTATE_PODS_PATH) == before
-
-    webhook.cluster.wait_until(silent, what="the API server to mutate no longer")
-    yield
-    webhook.register()

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -72,8 +72,8 @@ async def agent(there: dict[str, Any] | None = None) -> AsyncIterator[Agent]:
         looks: list[datetime] = []
 
         def now() -> datetime:
-            """Each round looks at the clock once."""
-            looks.append(datetime.now(UTC))
+            """Each round looks at the clock once, and rounds are a second apart."""
+            looks.append(datetime.now(UTC) + timedelta(seconds=len(looks)))
             return looks[-1]
 
         announcing = Announcing(calls, "n1", Log(stream=log), now)
@@ -256,6 +256,18 @@ async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
         one.announcing.say(said(GOOD), ["node_resources: got too many"])
         await one.rests()
         assert len(one.events()) == 2
+
+
+@on_loop
+async def test_what_is_offered_again_is_told_each_time() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        told = []
+        for problems in (["theirs"], [], ["theirs"], []):
+            one.announcing.say(said(GOOD), problems)
+            told.append(("NotOffered" if problems else "Offered", "theirs"))
+            await until(lambda: len(one.events()) == len(told), what="it is told")
+        assert sorted(one.events()) == sorted(told)
 
 
 @on_loop

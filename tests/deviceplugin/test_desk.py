@@ -62,6 +62,15 @@ def test_allocate_refuses_ids_that_are_not_ours() -> None:
     tell(story)
 
 
+def test_a_container_that_another_plugin_started_starts_again_with_what_that_one_gave() -> None:
+    async def story(world: World) -> None:
+        world.bind("theirs", pod().asks(gpu=1))
+        await world.desk.prestart(names.NVIDIA_GPU, ["GPU-1"])
+        assert (world.patches(), world.slots.uids()) == (0, frozenset())
+
+    tell(story)
+
+
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 

@@ -162,6 +162,15 @@ def test_a_total_of_somebody_else_stays_and_is_told() -> None:
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
 
 
+def test_a_count_of_cards_that_gpushare_left_behind_is_taken_over_where_it_is_right() -> None:
+    there = node(capacity={names.ALIYUN_GPU_COUNT: "2"})
+    wanted = announcement((GOOD, SICK), {names.ALIYUN_GPU_COUNT: 2})
+    assert patch(there, wanted, NOW).left == ()
+    three = announcement((GOOD, SICK), {names.ALIYUN_GPU_COUNT: 3})
+    assert len(patch(there, three, NOW).left) == 1
+    assert after(after(there, wanted), three)["status"]["capacity"][names.ALIYUN_GPU_COUNT] == "3"
+
+
 def test_a_total_that_is_no_longer_offered_is_taken_away_and_no_others() -> None:
     there = after(node(capacity={names.ALIYUN_GPU_MEM: "14"}), said())
     there = after(there, said(total=None))

@@ -109,6 +109,16 @@ def test_a_record_is_shown_while_its_container_is_created_and_kept_after_that(tm
     assert len(list((tmp_path / "cdi" / ".halfcard.dev").iterdir())) == 1
 
 
+def test_all_records_are_shown_when_we_go(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    put(slots, slot(written_ns=5))
+    slots.hide(6)
+    slots.show_all(7)
+    assert descriptions(tmp_path) == [shown(tmp_path).name]
+    loaded(tmp_path).hide(7)
+    assert descriptions(tmp_path) == []
+
+
 MOVED_AWAY, MOVED_HERE = 0x40, 0x80  # of inotify(7)
 
 

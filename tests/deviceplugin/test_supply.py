@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.supply import MOST_IDS, SLOTS, Serving, Supply, supply
+from deviceplugin.supply import MOST_IDS, SLOTS, Serving, Supply, held_alone, supply
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
@@ -193,6 +193,18 @@ def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
     del day.pods["b"]
     assert offered(day.offers())[names.TUYA_SGPU] == 3  # two are held, one is free on the healthy card
     assert offered(day.offers())[names.VCUDA_CORE] == 0
+
+
+# --- what another plugin gave -----------------------------------------------------------------------------------------
+
+
+def test_while_nobody_knows_which_cards_are_free_what_is_held_is_offered_and_nothing_more() -> None:
+    day = Day(T4, serving(names.VCUDA_CORE, names.ALIYUN_GPU_MEM, names.VOLCANO_GPU_MEMORY))
+    day.comes("theirs", core=30, memory=20)
+    found = held_alone(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
+    assert found.ids == {names.VCUDA_CORE: 30, names.ALIYUN_GPU_MEM: 0, names.SLOT: SLOTS}
+    assert found.status == {names.VOLCANO_GPU_MEMORY: 0, names.ALIYUN_GPU_COUNT: 4}
+    assert found.problems == ("drain the node",)
 
 
 # --- too many ids -----------------------------------------------------------------------------------------------------

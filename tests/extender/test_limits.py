@@ -28,7 +28,7 @@ def demand(built: PodBuilder = CARD) -> Demand:
 def limits(spec: dict[str, Any], used: dict[str, int], built: PodBuilder = CARD) -> Limits:
     budget = read_budget({"metadata": {"name": "gpu", "namespace": "team", "uid": "u"}, "spec": spec})
     assert isinstance(budget, Budget)
-    ledger = Ledger(budget.hard, is_ready=True, committed={"team": used})
+    ledger = Ledger(budget.hard, is_ready=True, committed=used)
     return Limits(demand(built).needs, [Counted(budget, ledger)])
 
 

@@ -52,7 +52,7 @@ class Scene:
         await until(lambda: not self.open())
 
     def hold(self, cores: int) -> None:
-        self.ledgers.put(NAME, COUNTED._replace(committed={"team": {ON_T4: cores}}))
+        self.ledgers.put(NAME, COUNTED._replace(committed={ON_T4: cores}))
 
 
 def tell(story: Callable[[Scene], Awaitable[None]]) -> None:

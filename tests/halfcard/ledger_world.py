@@ -242,8 +242,7 @@ class World:
         return [f"{found} of {hard} {what}" for found, hard, what in told if found > hard]
 
     def _promised(self, key: str) -> int:
-        committed = sum(each.get(key, 0) for each in self.ledger.committed.values())
-        return committed + sum(entry.cost.get(key, 0) for entry in self.ledger.open.values())
+        return self.ledger.committed.get(key, 0) + sum(entry.cost.get(key, 0) for entry in self.ledger.open.values())
 
     def settle(self) -> None:
         """Nobody asks any more, and whoever leads has time."""

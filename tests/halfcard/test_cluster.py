@@ -174,6 +174,11 @@ ANNOTATED: Final[dict[str, tuple[dict[str, str], tuple[Card, ...]]]] = {
         {names.INVENTORY: '[{"index":3,"uuid":"GPU-x","memory_mib":100}]'},
         (Card(3, "", 100, "GPU-x"),),
     ),
+    "what HAMi's agent serves is HAMi's scheduler's to give away": ({names.HAMI_REGISTER: "[]"}, ()),
+    "until our agent serves the node": (
+        {names.HAMI_REGISTER: "[]", names.INVENTORY: '[{"index":0}]'},
+        (Card(0, "", None),),
+    ),
     "cards cordoned by index or uuid": (
         {
             names.INVENTORY: '[{"index":0,"uuid":"GPU-x"},{"index":1},{"index":2,"unhealthy":"Xid 79"}]',

@@ -7,6 +7,7 @@ import pytest
 from halfcard.ledger import (
     MOST_OPEN,
     MOST_OPEN_OF_ONE,
+    MOST_VALUES,
     Busy,
     Deposed,
     Entry,
@@ -33,7 +34,7 @@ def test_a_promise_counts_until_it_is_committed_and_then_once() -> None:
     promised = reserve(READY, "u", entry(cores=30))
     assert used(promised) == {"cores": 30}
     committed = fold(promised, 0, Pods({"u": entry(cores=30)}))
-    assert (committed.open, committed.committed, used(committed)) == ({}, {"team": {"cores": 30}}, {"cores": 30})
+    assert (committed.open, committed.committed, used(committed)) == ({}, {"cores": 30}, {"cores": 30})
     assert used(fold(committed, 0, Pods({}))) == {}
 
 
@@ -88,6 +89,18 @@ def test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises() -> None:
     everywhere = {f"u{at}": entry(f"team-{at}") for at in range(MOST_OPEN)}
     with pytest.raises(Busy, match=f"{MOST_OPEN} pods"):
         reserve(READY._replace(open=everywhere), "v", entry(cores=1))
+
+
+def test_who_writes_labels_cannot_make_a_ledger_too_large_to_be_written() -> None:
+    committed = {f"{key} per user={at}": 1 for at in range(MOST_VALUES) for key in ("cores", "shares")}
+    crowded = READY._replace(committed=committed)
+    with pytest.raises(Busy, match=f"{MOST_VALUES} values of its label"):
+        reserve(crowded, "v", Entry("team", "pod", {"cores per user=new": 1}))
+    assert "v" in reserve(crowded, "v", Entry("team", "pod", {"cores per user=7": 1})).open
+    nearly = READY._replace(committed={f"cores per user={at}": 1 for at in range(MOST_VALUES - 1)})
+    last = reserve(nearly, "v", Entry("team", "pod", {"cores per user=": 1}))
+    with pytest.raises(Busy):
+        reserve(last, "w", Entry("team", "pod", {"cores per user=new": 1}))
 
 
 def test_what_is_given_back_may_be_promised_again() -> None:

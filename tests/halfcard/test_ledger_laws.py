@@ -122,11 +122,7 @@ def blind_to_promises(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
 
 def adding(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
     found = rules.fold(ledger, epoch, pods)
-    both = {
-        name: {"cores": ledger.committed.get(name, {}).get("cores", 0) + sums["cores"]}
-        for name, sums in found.committed.items()
-    }
-    return found._replace(committed=both)
+    return found._replace(committed=rules.sum_of([ledger.committed, found.committed]))
 
 
 def in_any_epoch(ledger: Ledger, _epoch: int, pods: Pods) -> Ledger:

@@ -13,7 +13,7 @@ TERMS: Final = Terms("team", {}, {})
 
 
 def ledger(cores: int, used: int = 0) -> Ledger:
-    return Ledger({"cores": cores}, is_ready=True, committed={"a": {"cores": used}} if used else {})
+    return Ledger({"cores": cores}, is_ready=True, committed={"cores": used} if used else {})
 
 
 def lenders(ledgers: dict[str, Ledger], terms: dict[str, Terms], *wanting: str) -> Lenders:
@@ -76,7 +76,7 @@ def test_a_loan_moves_what_is_allowed_and_comes_back_whole() -> None:
 
 def test_what_is_no_longer_limited_needs_no_loan() -> None:
     borrowed = borrow(ledger(0), Loan("b", "a", {"cores": 6}))
-    assert [*unused({"a": borrowed._replace(hard={}, committed={"a": {"cores": 6}})})] == [Loan("b", "a", {"cores": 6})]
+    assert [*unused({"a": borrowed._replace(hard={}, committed={"cores": 6})})] == [Loan("b", "a", {"cores": 6})]
 
 
 def test_what_comes_back_and_goes_again_does_not_move() -> None:

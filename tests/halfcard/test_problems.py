@@ -41,6 +41,7 @@ CODES: Final = {
     "HC013": "PER_CENT",
     "HC014": "POLICY",
     "HC015": "SLOTS",
+    "HC016": "DERIVED",
     "HC020": "OWNED",
     "HC021": "ENV_WIDENS",
     "HC022": "ENV_LOOSENS",

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
+from halfcard.added import says, written
 from halfcard.asks import LIMITS, read_pod
 from halfcard.cost import pod_cost
 from halfcard.dialects import Dialects
-from halfcard.slots import says, slots_due, written_slots
+from halfcard.slots import slots_due
 from tests.builders import PodBuilder, pod
 
 DIALECTS: Final = Dialects()
@@ -74,7 +75,7 @@ def test_nothing_is_said_by_nothing(text: str | None) -> None:
 
 def test_a_number_is_read_like_a_text() -> None:
     (asked,) = read_pod(pod().container(limits={names.SLOT: 2}).read, DIALECTS)
-    assert written_slots(asked, LIMITS) == "2"
+    assert written(asked, LIMITS, names.SLOT) == "2"
 
 
 def test_a_slot_is_no_gpu_and_charged_to_nobody() -> None:

@@ -13,7 +13,7 @@ import uvloop
 from halfcard.ledger import Ledger
 from kube.access import Access
 from kube.calls import ApiCalls
-from kube.ledgers import ConfigMap, Seen
+from kube.ledgers import ConfigMap, Metadata, Seen, written
 
 from .listening import JsonHandler, listening
 from .object_server import refusal
@@ -45,7 +45,7 @@ class LedgerServer:
     def put(self, name: str, ledger: Ledger) -> None:
         """As somebody else writes it."""
         with self._lock:
-            self._store(name, {"metadata": {"name": name}, "data": {"ledger": msgspec.json.encode(ledger).decode()}})
+            self._store(name, msgspec.to_builtins(written(Metadata(name), ledger)))
 
     def put_text(self, name: str, text: str) -> None:
         with self._lock:
@@ -57,7 +57,9 @@ class LedgerServer:
 
     def ledger(self, name: str) -> Ledger:
         with self._lock:
-            return msgspec.json.decode(self._maps[name]["data"]["ledger"], type=Ledger)
+            found = Seen(name, msgspec.convert(self._maps[name], ConfigMap)).read()
+        assert found is not None
+        return found.ledger
 
     def seen(self, name: str) -> Seen:
         """As it comes by a watch."""

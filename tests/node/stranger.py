@@ -1,26 +1,30 @@
-"""Another device plugin on the node, as small as one can be: it offers ids of its own, and nobody is given one."""
+"""Another device plugin on the node, as small as can be: it offers ids of its own, and gives cards by a variable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any, Final
+from typing import Any
 
 import grpc
 
 from deviceplugin.kubelet import device_plugin_pb2 as wire
+from halfcard import names
 from tests.cluster.node import Node
 from tests.cluster.started import Started
 
-_SOCKET: Final = "stranger.sock"
+Gives = Callable[[Sequence[str]], str]
+"""The cards for these ids, as NVIDIA's runtime reads them."""
 
 
 class Stranger(Started):
     """Registered on entering."""
 
-    def __init__(self, node: Node, resource: str, *ids: str) -> None:
+    def __init__(self, node: Node, resource: str, *ids: str, gives: Gives = ",".join) -> None:
         self._folder = node.device_plugins
+        self._socket = f"stranger-{resource.replace('/', '-')}.sock"
+        self._gives = gives
         self._resource = resource
         self._ids = ids
         self._ended = Event()
@@ -29,7 +33,7 @@ class Stranger(Started):
     def _start(self) -> None:
         server = grpc.server(ThreadPoolExecutor(max_workers=4))
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", self._calls()),))
-        server.add_insecure_port(f"unix:{self._folder / _SOCKET}")
+        server.add_insecure_port(f"unix:{self._folder / self._socket}")
         server.start()
         self._stack.callback(lambda: server.stop(None).wait())
         self._stack.callback(self._ended.set)
@@ -47,14 +51,22 @@ class Stranger(Started):
             "ListAndWatch": grpc.unary_stream_rpc_method_handler(
                 lambda _request, _context: self._list(), wire.Empty.FromString, as_bytes
             ),
+            "Allocate": grpc.unary_unary_rpc_method_handler(
+                lambda request, _context: self._allocated(request), wire.AllocateRequest.FromString, as_bytes
+            ),
         }
 
     def _list(self) -> Iterator[wire.ListAndWatchResponse]:
         yield wire.ListAndWatchResponse(devices=[wire.Device(ID=each, health="Healthy") for each in self._ids])
         self._ended.wait()
 
+    def _allocated(self, request: wire.AllocateRequest) -> wire.AllocateResponse:
+        cards = [self._gives(each.devices_ids) for each in request.container_requests]
+        answers = [wire.ContainerAllocateResponse(envs={names.VISIBLE_DEVICES: each}) for each in cards]
+        return wire.AllocateResponse(container_responses=answers)
+
     def _register(self) -> None:
-        request = wire.RegisterRequest(version="v1beta1", endpoint=_SOCKET, resource_name=self._resource)
+        request = wire.RegisterRequest(version="v1beta1", endpoint=self._socket, resource_name=self._resource)
         with grpc.insecure_channel(f"unix:{self._folder / 'kubelet.sock'}") as channel:
             call = channel.unary_unary(
                 "/v1beta1.Registration/Register",

@@ -12,7 +12,7 @@ LIVE = {
 LEDGER = Ledger(
     {"cores": 400, "memory": 65536, "cores per user": 30},
     is_ready=True,
-    committed={"team": {"cores": 230, "cards": 2, "memory": 5120, "shares": 1, "cores per user=alice": 30}},
+    committed={"cores": 230, "cards": 2, "memory": 5120, "shares": 1, "cores per user=alice": 30},
 )
 
 
@@ -73,7 +73,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
 def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None:
     ledger = Ledger(
         {"cards of model A100": 4, "shares of model A100": 2, "memory of pool lab": 2048},
-        committed={"a": {"cards of model A100": 3, "cores of model A100": 300}},
+        committed={"cards of model A100": 3, "cores of model A100": 300},
     )
     assert status_of(ledger, {})["places"] == [
         {"place": "model A100", "cards": "3/4", "shares": "0/2"},

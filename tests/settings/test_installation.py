@@ -7,6 +7,7 @@ import pytest
 from admission.policy import Placement, Policy
 from admission.settings import policy_of
 from halfcard import names
+from halfcard.derived import Derived
 from halfcard.dialects import ALL
 from halfcard.pods import Toleration
 from halfcard.problems import Severity
@@ -93,6 +94,9 @@ def test_a_known_prefix_can_be_given_other_rules() -> None:
         ({"time_slicing": {"config": "a/b/c"}}, "time_slicing.config"),
         ({"time_slicing": {}}, "time_slicing.config"),
         ({"time_slicing": {"config": "a/b", "default": "../x"}}, "time_slicing.default"),
+        ({"derived_resources": {}}, "derived_resources.schedulers"),
+        ({"derived_resources": {"schedulers": []}}, "derived_resources"),
+        ({"derived_resources": {"schedulers": ["default-scheduler"], "models": ["a b"]}}, "derived_resources.models.0"),
         ({"hami_device_split": 0}, "hami_device_split"),
         ({"hami_device_split": 2000}, "hami_device_split"),
     ],
@@ -101,6 +105,16 @@ def test_a_mistake_is_told_with_its_place(raw: dict[str, Any], place: str) -> No
     with pytest.raises(SettingsError) as refused:
         read_settings(raw)
     assert str(refused.value).startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize(
+    "others", [{"schedulers": ["default-scheduler", "gpu"]}, {"set_scheduler_name": "gpu"}, {"schedulers": ["gpu"]}]
+)
+def test_what_only_quotas_count_is_not_added_while_a_scheduler_would_ask_for_it(others: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="gpu would find no node for such pods; have its profile ignore"):
+        read_settings({**others, "derived_resources": {"schedulers": ["default-scheduler"]}})
+    all_of_them = {"schedulers": ["default-scheduler", "gpu"], "models": ["A100"]}
+    assert read_settings({**others, "derived_resources": all_of_them}).derived() == Derived(("A100",))
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def own_pod(account: str, **changes: Any) -> OwnPod:
 
 
 def workload(kind: str, name: str, **changes: Any) -> Workload:
-    seen = Workload(kind, names.NAMESPACE, name, name, ("halfcard.dev/halfcard:1",), {}, (names.SETTINGS_MAP,))
+    seen = Workload(kind, names.NAMESPACE, name, name, ("halfcard.dev/halfcard:1",), (names.SETTINGS_MAP,))
     return seen._replace(**changes)
 
 

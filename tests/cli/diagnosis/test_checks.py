@@ -15,6 +15,7 @@ from cli.diagnosis.checks import CHECKS, diagnose
 from cli.diagnosis.finding import several
 from cli.diagnosis.snapshot import ABSENT, Probe, Refusal, Scheduler, Snapshot, Unread
 from halfcard import names
+from settings.installation import DerivedResources, Settings
 from tests.cli.command import ROOT
 
 from .healthy import (
@@ -104,6 +105,7 @@ def failing(why: str) -> Snapshot:
 OTHER_CA: Final = authority(NOW - DAY)
 LATE_CA: Final = authority(NOW - 9 * 365 * DAY)
 OLD_CA: Final = authority(NOW - 400 * DAY, 365 * DAY)
+COUNTING: Final = Settings(derived_resources=DerivedResources(schedulers=[names.DEFAULT_SCHEDULER]))
 SERVED: Final = f"{ADMISSION}.{names.NAMESPACE}.svc"
 PEER: Final = workload("DaemonSet", "nvidia-device-plugin-daemonset", namespace="gpu", account="x", config_maps=())
 NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-plugin:v0.17.0",))
@@ -243,6 +245,16 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "scheduler-misconfigured",
         "ignorable",
     ),
+    "a scheduler asks for what only quotas count": (
+        replace(scheduled_by("/etc/s.yaml", scheduler()), settings=COUNTING),
+        "scheduler-asks-derived",
+        "profile default-scheduler does not ignore quota.halfcard.dev",
+    ),
+    "a scheduler found none of what only quotas count": (
+        replace(with_pods(pod(node="")), settings=COUNTING, schedulers=(), short_of_derived=("team/gone", "team/work")),
+        "scheduler-asks-derived",
+        "1 pod (team/work)",
+    ),
     "the newest pod has no record": (
         with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", is_recorded=False)),
         "scheduler-past-extender",
@@ -353,7 +365,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "nobody has counted",
     ),
     "a quota is exceeded": (replace(HEALTHY, budgets=(budget(exceeded="True"),)), "budget-exceeded", "cores=30"),
-    "NVIDIA's plugin is on our node": (with_workload(NVIDIA), "peer-plugin", "1 node (gpu-1)"),
+    "NVIDIA's plugin is on our node": (
+        replace(with_workload(NVIDIA), daemons={(NVIDIA.namespace, NVIDIA.name): frozenset({"gpu-1"})}),
+        "peer-plugin",
+        "1 node (gpu-1)",
+    ),
     "HAMi's scheduler is there": (with_workload(HAMI), "peer-scheduler", "HAMi's scheduler"),
     "a pod of ours is not ready": (
         replace(HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=LATER))),
@@ -417,13 +433,17 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "the scheduler's file lies on a disk": scheduled_by("/etc/s.yaml", None),
     "the extender is sent every pod": scheduled_by("/etc/s.yaml", scheduler(managedResources=[])),
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
+    "what was not offered is offered again": replace(
+        HEALTHY,
+        not_offered=(Refusal("gpu-1", "no", LATER, is_over=True), Refusal("gpu-1", "no", LATER)),
+    ),
     "what was not offered is an old story": replace(HEALTHY, not_offered=(Refusal("gpu-1", "no", NOW - DAY),)),
     "a node's cards are all sick, and offered no more": with_nodes(node(cards=0, offers={})),
     "agents are no pods": replace(HEALTHY, own_pods=(), workloads=HEALTHY.workloads[1:]),
     "something else lives in our namespace": with_workload(
         workload("Deployment", "other", account="other", config_maps=("its-own",))
     ),
-    "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA._replace(node_selector={"nvidia": "yes"})),
+    "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA),
     "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
     "a pod of ours is just starting": replace(
         HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=NOW))

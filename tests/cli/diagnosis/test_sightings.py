@@ -20,6 +20,7 @@ from cli.diagnosis.sightings import (
     secret_data,
     workload,
 )
+from cli.diagnosis.snapshot import Refusal
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import Dealings
@@ -128,7 +129,7 @@ EVENTS: Final[list[dict[str, Any]]] = [
 @pytest.mark.parametrize("event", EVENTS)
 def test_an_event_has_its_time_in_one_of_three_places(event: dict[str, Any]) -> None:
     seen = refusal({**event, "involvedObject": {"name": "n"}, "message": "m"})
-    assert seen == ("n", "m", NOON)
+    assert seen == Refusal("n", "m", NOON)
 
 
 def test_of_a_workload_its_template_is_looked_at() -> None:
@@ -138,7 +139,7 @@ def test_of_a_workload_its_template_is_looked_at() -> None:
         "volumes": [{"name": "v", "configMap": {"name": "m"}}, {"name": "w", "hostPath": {"path": "/"}}],
     }
     item = {"metadata": {"namespace": "s", "name": "n"}, "spec": {"template": {"spec": spec}}}
-    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), {}, ("m",))
+    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",))
 
 
 # --- kube-scheduler --------------------------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ class Kubelet:
         hangs: it answers nobody who registers.
         foreign: ids of plugins that are not ours, by resource.
         holders: what pod-resources tells.
+        looks: while it is not set, nobody is told what is allocatable.
         after_look: called when it has looked at what is allocatable, before it answers.
         limited: how many calls of pod-resources it refuses for their number.
         registered: all who ever did, one after the other.
@@ -112,6 +113,7 @@ class Kubelet:
     attempts: int = 0
     foreign: dict[str, list[str]] = field(default_factory=dict)
     holders: list[pods.PodResources] = field(default_factory=list)
+    looks: asyncio.Event = field(default_factory=asyncio.Event)
     after_look: Callable[[], None] = lambda: None
     limited: int = 0
     registered: list[Client] = field(default_factory=list)
@@ -126,6 +128,7 @@ class Kubelet:
     def __post_init__(self) -> None:
         self.plugin_folder.mkdir(exist_ok=True)
         self.answers.set()
+        self.looks.set()
 
     @property
     def plugin_folder(self) -> Path:
@@ -211,6 +214,7 @@ class Kubelet:
 
     async def _allocatable(self, _request: Any, context: Context) -> pods.AllocatableResourcesResponse:
         await self._limit("GetAllocatableResources", context)
+        await self.looks.wait()
         known = {resource: self._healthy(resource) for resource in self.clients} | self.foreign
         self.after_look()
         return pods.AllocatableResourcesResponse(
@@ -244,4 +248,5 @@ async def kubelet(folder: Path) -> AsyncIterator[Kubelet]:
         yield one
     finally:
         one.answers.set()
+        one.looks.set()
         await one.stop()

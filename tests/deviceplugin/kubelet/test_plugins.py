@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
@@ -294,6 +296,25 @@ def test_what_another_plugin_serves_is_left_to_it_until_it_goes(folder: Path) ->
         node.foreign = {}
         await until(lambda: node.devices(CORE), 10)
         await until(lambda: not one.plugins.problems())
+
+    tell(folder, story)
+
+
+def test_a_kubelet_that_has_run_for_a_while_is_heard_out_before_anything_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "_HASTY_LOOK_S", 0.0)
+
+    async def story(node: Kubelet, one: Agent) -> None:
+        node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
+        node.looks.clear()
+        a_minute_ago = time.time() - 60
+        os.utime(node.plugin_folder / "kubelet.sock", (a_minute_ago, a_minute_ago))
+        one.plugins.offer({CORE: devices(2)})
+        await until(lambda: "GetAllocatableResources" in node.asked)
+        node.looks.set()
+        await until(one.plugins.problems)
+        assert node.registered == []
 
     tell(folder, story)
 

@@ -105,6 +105,35 @@ THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
         {"tencent.com/predicate-gpu-idx-0": "3"},
         None,
     ),
+    "gpu-manager's agent needs no scheduler to say what it gave": (
+        pod().asks(core=30, memory=20),
+        {"tencent.com/predicate-gpu-idx-0": "3", "tencent.com/gpu-assigned": "true"},
+        (("3",),),
+    ),
+    "gpu-manager's agent before us: it chooses whole cards itself": (
+        pod().asks(core=200),
+        {
+            "tencent.com/predicate-gpu-idx-0": "2,3",
+            "tencent.com/predicate-node": "n1",
+            "tencent.com/gpu-assigned": "true",
+            names.PLACEMENT: '{"node":"n1","cards":{"c0":["GPU-0","GPU-1"]}}',
+        },
+        (("2", "3"),),
+    ),
+    "gpu-manager's agent, of another node, counts for nobody": (
+        pod().asks(core=30, memory=20),
+        {
+            "tencent.com/predicate-gpu-idx-0": "3",
+            "tencent.com/predicate-node": "n2",
+            "tencent.com/gpu-assigned": "true",
+        },
+        NOT_UNDERSTOOD,
+    ),
+    "volcano's agent says the same word, and names no cards by it": (
+        pod().asks(gpu_number=1),
+        {"volcano.sh/gpu-assigned": "true"},
+        None,
+    ),
     "gpu-manager's knows nothing of a claim of an init container": (
         pod().asks(core=30, memory=20).init(core=30, memory=20),
         {"tencent.com/predicate-gpu-idx-0": "3", "tencent.com/predicate-node": "n1"},
@@ -121,6 +150,11 @@ THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
         NOT_UNDERSTOOD,
     ),
     "volcano's": (pod().asks(gpu_number=2), {"volcano.sh/gpu-index": "1,3"}, (("1", "3"),)),
+    "volcano's is that of its init containers, too": (
+        pod().init(gpu_memory=2048).asks(gpu_memory=1024),
+        {"volcano.sh/gpu-index": "1"},
+        (("1",), ("1",)),
+    ),
     "a fence alone is no record": (pod().asks(gpu=1), {names.FENCE: "x-1", names.CORE_LIMIT_DEFAULTED: "50"}, None),
     "ours before theirs": (
         pod().asks(core=30, memory=20),

@@ -1,0 +1,63 @@
+"""Cards and shares written into pods as resources, so that a plain ResourceQuota counts them by its own rules.
+
+By a setting the mutating call adds them to every container that asks for a GPU. No node offers them, and schedulers are
+told to ignore them. The law: what Kubernetes counts of them is what a GpuQuota counts of the same pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from . import names
+from .asks import Asked
+from .charges import CARDS, SHARES, of_claim
+from .claims import Claim
+from .pods import Pod
+from .wanted import Wanted, read_wanted
+
+_RESOURCES: Final = {CARDS: names.DERIVED_CARDS, SHARES: names.DERIVED_SHARES}
+
+
+class Derived(NamedTuple):
+    """What is added.
+
+    Attributes:
+        models: parts of names of models; pods that pin one are counted for it, too.
+    """
+
+    models: tuple[str, ...] = ()
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """All that a quota may count."""
+        general = _RESOURCES.values()
+        return frozenset([*general, *(of_model(each, model) for each in general for model in self.models)])
+
+    def model_of(self, wanted: Wanted) -> str | None:
+        """The longest of the models that the pod pins itself to, whichever of its words comes true."""
+        pinned = [each for each in self.models if wanted.models and all(_means(word, each) for word in wanted.models)]
+        return max(pinned, key=len, default=None)
+
+
+def of_model(resource: str, model: str) -> str:
+    return f"{resource}.{model}"
+
+
+def _means(word: str, model: str) -> bool:
+    return model.lower() in word.lower().replace(" ", "-")
+
+
+def derived_due(
+    pod: Pod, asked: tuple[Asked, ...], derived: Derived | None
+) -> Iterator[tuple[Asked, Mapping[str, int]]]:
+    """Every container with what it has to ask for besides."""
+    model = derived and derived.model_of(read_wanted(pod.annotations))
+    for each in asked:
+        yield each, {} if derived is None or each.claim is None else _due(each.claim, model)
+
+
+def _due(claim: Claim, model: str | None) -> Mapping[str, int]:
+    charged = of_claim(claim)
+    due = {resource: charged[key] for key, resource in _RESOURCES.items() if charged[key]}
+    return due if model is None else due | {of_model(resource, model): amount for resource, amount in due.items()}

@@ -1,0 +1,143 @@
+"""Cards and shares as resources that native quota counts: added, kept, and refused from anybody else."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from admission.policy import Policy
+from admission.review import Verdict
+from admission.settings import policy_of
+from halfcard import names
+from halfcard.derived import Derived
+from settings.installation import read_settings
+
+from .judging import Json, amounts, changed, container, judge, mutate, mutated, operations, patched, pod, validate
+
+GPU, CARDS, SHARES = names.NVIDIA_GPU, names.DERIVED_CARDS, names.DERIVED_SHARES
+COUNTING: Final = Policy(derived=Derived(("A100",)))
+SHARE: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+
+
+def whole(cards: str = "2", **written: str) -> Json:
+    """As the API server passes it on."""
+    asked = {GPU: cards, **written}
+    return container(asked, dict(asked))
+
+
+def counted(obj: Json, number: int = 0, field: str = "containers") -> list[Any]:
+    """Under limits and under requests: cards, then shares."""
+    found = amounts(obj, number, field)
+    return [found[side].get(each) for each in (CARDS, SHARES) for side in ("limits", "requests")]
+
+
+def pinned(obj: Json, model: str) -> Json:
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {names.ASK_MODEL: model}}}
+
+
+# --- what is added
+
+
+def test_every_container_is_given_what_it_takes_and_a_second_pass_changes_nothing() -> None:
+    before = pod(whole(), container(SHARE), container(), init=[whole("1")])
+    after = mutated(before, policy=COUNTING)
+    assert [counted(after), counted(after, 1)] == [["2", "2", None, None], [None, None, "1", "1"]]
+    assert counted(after, 0, "initContainers") == ["1", "1", None, None]
+    assert "resources" not in after["spec"]["containers"][2]
+    assert validate(after, policy=COUNTING).allowed
+    assert operations(mutate(after, policy=COUNTING)) == []
+
+
+def test_a_pinned_model_is_counted_too() -> None:
+    after = mutated(pinned(pod(whole()), "NVIDIA-A100-PCIE"), policy=COUNTING)
+    assert amounts(after)["limits"] == {GPU: "2", CARDS: "2", f"{CARDS}.A100": "2"}
+
+
+def test_nothing_is_added_unless_the_settings_say_so() -> None:
+    assert counted(mutated(pod(whole()), policy=policy_of(read_settings({})))) == [None] * 4
+    policy = policy_of(read_settings({"derived_resources": {"schedulers": ["default-scheduler"]}}))
+    assert counted(mutated(pod(whole()), policy=policy)) == ["2", "2", None, None]
+
+
+@pytest.mark.parametrize("field", ["limits", "requests"])
+def test_what_a_tenant_writes_is_put_right_and_told(field: str) -> None:
+    verdict = mutate(pod(whole(**{CARDS: "1"})), policy=COUNTING)
+    assert amounts(patched(pod(whole(**{CARDS: "1"})), verdict))[field][CARDS] == "2"
+    assert verdict.warnings == (f"spec.containers[0] {CARDS}: 1 became 2: only Halfcard asks for it",)
+
+
+def test_a_container_that_asks_for_no_gpu_loses_them() -> None:
+    only = pod(container({CARDS: "1"}, {CARDS: "1"}))
+    assert amounts(mutated(only, policy=COUNTING)) == {"limits": {}, "requests": {}}
+
+
+def test_templates_are_left_as_they_are() -> None:
+    template = {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod(whole())}}
+    verdict = judge(names.MUTATE_WORKLOADS_PATH, template, kind="Deployment", policy=COUNTING)
+    assert verdict.allowed and operations(verdict) == []
+    assert judge(names.VALIDATE_WORKLOADS_PATH, template, kind="Deployment", policy=COUNTING).allowed
+
+
+# --- an object that comes back
+
+
+def test_the_same_file_applies_a_second_time() -> None:
+    stored = mutated(pod(whole()), policy=COUNTING)
+    again = mutate(pod(whole()), old=stored, policy=COUNTING)
+    assert amounts(patched(pod(whole()), again)) == amounts(stored)
+
+
+def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> None:
+    before = pod(whole())
+    after = changed(before, "metadata", "labels", to={"a": "b"})
+    assert mutate(after, old=before, policy=COUNTING) == Verdict()
+    assert validate(after, old=before, policy=COUNTING).allowed
+    assert validate(after, old=before, policy=COUNTING, subresource="resize").allowed
+
+
+def test_pods_from_the_time_of_the_setting_can_still_be_changed() -> None:
+    before = mutated(pod(whole()), policy=COUNTING)
+    after = changed(before, "metadata", "labels", to={"a": "b"})
+    assert validate(after, old=before, policy=Policy()).allowed
+
+
+def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:
+    before = mutated(pod(whole()), policy=COUNTING)
+    (problem,) = validate(pinned(before, "A100"), old=before, policy=COUNTING).problems
+    assert (problem.code, problem.got) == ("HC016", "nothing")
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("obj", "where", "got", "fix"),
+    [
+        (pod(whole()), CARDS, "nothing", f"add {CARDS}: 2"),
+        (pod(whole(**{CARDS: "1"})), CARDS, "1", "use 2, or leave it to the webhook"),
+        (pod(whole(**{CARDS: "2", SHARES: "1"})), SHARES, "1", "remove it, or leave it to the webhook"),
+        (pod(container({CARDS: "1"})), CARDS, "1", "remove it, or leave it to the webhook"),
+        (
+            pod(whole(**{CARDS: "2", f"{CARDS}.A100": "2"})),
+            f"{CARDS}.A100",
+            "2",
+            "remove it, or leave it to the webhook",
+        ),
+        (
+            pod(container({f"{names.DERIVED_GROUP}/x": "1"})),
+            f"{names.DERIVED_GROUP}/x",
+            "1",
+            "remove it, or leave it to the webhook",
+        ),
+    ],
+)
+def test_a_pod_that_says_anything_else_is_refused(obj: Json, where: str, got: str, fix: str) -> None:
+    (problem,) = validate(obj, policy=COUNTING).problems
+    assert (problem.code, problem.where) == ("HC016", f'spec.containers[0].resources.limits["{where}"]')
+    assert (problem.got, problem.fix) == (got, fix)
+
+
+def test_they_are_refused_where_nobody_has_switched_them_on() -> None:
+    (problem,) = validate(pod(whole(**{CARDS: "2"}))).problems
+    assert problem.code == "HC016"

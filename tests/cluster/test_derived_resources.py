@@ -1,0 +1,189 @@
+"""Cards and shares that a plain ResourceQuota counts: on a real API server, with its plugin, and a real scheduler."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from halfcard import names
+from halfcard.asks import read_pod
+from halfcard.charges import CARDS, SHARES, charge
+from halfcard.dialects import Dialects
+from halfcard.placing.demand import needs_of
+from halfcard.pods import Pod
+from tests.builders import pod
+
+from .cluster import Cluster
+from .installation import Installation
+from .manifests import complete, resource_quota, resources, share, workload
+from .objects import Object
+from .quota_service import refusal
+from .scheduling import schedule_by, shipped
+from .test_webhook_charges import charged, some_pod
+
+DCARDS, DSHARES = names.DERIVED_CARDS, names.DERIVED_SHARES
+COUNTED: Final = {CARDS: DCARDS, SHARES: DSHARES}
+SETTINGS: Final = {"derived_resources": {"schedulers": [names.DEFAULT_SCHEDULER], "models": ["A100"]}}
+PODS: Final = 150
+
+
+@pytest.fixture(scope="module")
+def counting() -> Iterator[Installation]:
+    """A cluster of its own, whose installation adds them and whose scheduler has the profile that we ship."""
+    with Cluster() as cluster:
+        profile = {**shipped("halfcard.yaml", url=None, tls={}), "extenders": []}
+        schedule_by(cluster, profile)
+        webhook = Installation(cluster, settings=SETTINGS)
+        webhook.add_replica()
+        webhook.register()
+        yield webhook
+
+
+@pytest.fixture
+def team(counting: Installation, request: pytest.FixtureRequest) -> str:
+    return counting.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
+
+
+def whole(name: str, cards: int = 1) -> Object:
+    return complete(pod(name).asks(gpu=cards))
+
+
+def allow(counting: Installation, team: str, **hard: int) -> None:
+    """Returns once the plugin holds the namespace to it."""
+    keys = {f"requests.{COUNTED[key]}": str(amount) for key, amount in hard.items()}
+    counting.create(team, resource_quota("gpu", keys)).must()
+    counting.cluster.wait_until(
+        lambda: counting.get(team, "resourcequota", "gpu")["status"].get("used", {}).keys() == keys.keys(),
+        what="the quota to be counted",
+    )
+
+
+def used(counting: Installation, team: str) -> dict[str, str]:
+    found: dict[str, str] = counting.get(team, "resourcequota", "gpu")["status"]["used"]
+    return found
+
+
+def test_a_plain_quota_of_cards_is_exact_in_a_burst(counting: Installation, team: str) -> None:
+    allow(counting, team, cards=5)
+    with ThreadPoolExecutor(16) as many:
+        answers = [*many.map(lambda number: counting.create(team, whole(f"p{number}")), range(40))]
+    assert sum(answer.ok for answer in answers) == 5
+    assert used(counting, team) == {f"requests.{DCARDS}": "5"}
+    said = refusal(counting.create(team, whole("late")))
+    assert f"requested: requests.{DCARDS}=1, used: requests.{DCARDS}=5, limited: requests.{DCARDS}=5" in said
+    assert "(1 more needed: 1 card asked, 0 cards free)" in said
+
+
+def test_what_the_plugin_charges_is_what_a_gpu_quota_counts(counting: Installation, team: str) -> None:
+    """Hundreds of pods in all systems' words, with init containers and sidecars."""
+    allow(counting, team, cards=0, shares=0)
+    chance, dialects, wrong = random.Random(7), Dialects(), []
+    kinds: set[str] = set()
+    with counting.without("validating"):
+        for _ in range(PODS):
+            item = complete(some_pod(chance))
+            needs = needs_of(read_pod(msgspec.convert(item, Pod), dialects))[1]
+            expected = {COUNTED[key]: str(amount) for key, amount in charge(needs).items() if key in COUNTED}
+            said = charged(counting.create(team, item, dry_run=True).body["message"])
+            kinds |= expected.keys()
+            if said != expected:
+                wrong.append((item["spec"], said, expected))
+    assert wrong == []
+    assert kinds == {DCARDS, DSHARES}
+
+
+def test_a_pinned_model_is_counted_by_its_own_name(counting: Installation, team: str) -> None:
+    pinned = complete(pod("p").asks(gpu=2).annotated({names.ASK_MODEL: "A100-SXM4-80GB"}))
+    assert resources(counting.create(team, pinned, dry_run=True).must())["requests"] == {
+        names.NVIDIA_GPU: "2",
+        DCARDS: "2",
+        f"{DCARDS}.A100": "2",
+    }
+
+
+def test_the_same_file_applies_twice_and_a_stored_pod_can_be_changed(counting: Installation, team: str) -> None:
+    for _ in range(2):
+        done = counting.kubectl(team, "apply", "-f-", item=share("p"))
+        assert done.code == 0, done.stderr
+    assert counting.kubectl(team, "apply", "--server-side", "--force-conflicts", "-f-", item=share("p")).code == 0
+    assert counting.kubectl(team, "label", "pod", "p", "a=b").code == 0
+    stored = counting.get(team, "pod", "p")
+    assert resources(stored)["requests"][DSHARES] == resources(stored)["limits"][DSHARES] == "1"
+    bare = json.loads(json.dumps(stored))
+    for side in ("limits", "requests"):
+        del bare["spec"]["containers"][0]["resources"][side][DSHARES]
+    del bare["metadata"]["resourceVersion"]  # the scheduler may have written since
+    done = counting.kubectl(team, "replace", "-f-", item=bare)
+    assert done.code == 0, done.stderr
+    assert resources(counting.get(team, "pod", "p"))["requests"][DSHARES] == "1"
+
+
+def test_cpu_is_resized_and_the_rest_stays(counting: Installation, team: str) -> None:
+    item = share("p")
+    item["spec"]["containers"][0]["resources"] |= {"requests": {"cpu": "1"}}
+    counting.create(team, item).must()
+    path = f"/api/v1/namespaces/{team}/pods/p/resize"
+    found = counting.get(team, "pod", "p")
+    found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "500m"
+    counting.cluster.request("PUT", path, found).must()
+    after = resources(counting.get(team, "pod", "p"))["requests"]
+    assert (after["cpu"], after[DSHARES]) == ("500m", "1")
+
+
+def test_templates_are_left_alone_and_their_pods_are_counted(counting: Installation, team: str) -> None:
+    allow(counting, team, shares=2)
+    item = workload("ReplicaSet", "r", share("p"))
+    item["spec"]["replicas"] = 3
+    stored = counting.create(team, item).must()
+    assert names.DERIVED_GROUP not in json.dumps(stored)
+    counting.cluster.wait_until(lambda: used(counting, team) == {f"requests.{DSHARES}": "2"}, what="two pods")
+    counting.cluster.wait_until(
+        lambda: any(
+            each["type"] == "ReplicaFailure" and f"requests.{DSHARES}=1" in each["message"]
+            for each in counting.get(team, "replicaset", "r")["status"].get("conditions", [])
+        ),
+        what="the third to be refused",
+    )
+
+
+def test_a_pod_that_nobody_completed_is_refused(counting: Installation, team: str) -> None:
+    """The mutating webhook fails open."""
+    with counting.without("mutating"):
+        without = counting.create(team, complete(pod("p").container(limits={names.NVIDIA_GPU: 1})))
+        assert f"add {DCARDS}: 1 [HC016]" in refusal(without)
+        less = complete(pod("p").container(limits={names.NVIDIA_GPU: 2, DCARDS: 1}))
+        assert "use 2, or leave it to the webhook [HC016]" in refusal(counting.create(team, less))
+        idle = complete(pod("p").container(limits={DSHARES: 1}))
+        assert "remove it, or leave it to the webhook [HC016]" in refusal(counting.create(team, idle))
+
+
+def condition(counting: Installation, team: str, name: str) -> dict[str, Any]:
+    found = counting.get(team, "pod", name)["status"].get("conditions", [])
+    return next((each for each in found if each["type"] == "PodScheduled"), {})
+
+
+def test_the_scheduler_as_we_ship_it_looks_past_them_and_another_profile_does_not(
+    counting: Installation, team: str
+) -> None:
+    counting.cluster.add_node("gpu-node", {names.NVIDIA_GPU: "4"})
+    counting.create(team, whole("shipped")).must()
+    counting.cluster.wait_until(
+        lambda: condition(counting, team, "shipped").get("status") == "True", what="the pod to have a node"
+    )
+    ours = {**shipped("halfcard.yaml", url=None, tls={}), "extenders": []}
+    plain = {**ours, "profiles": [{"schedulerName": names.DEFAULT_SCHEDULER}]}
+    schedule_by(counting.cluster, plain)
+    try:
+        counting.create(team, whole("plain")).must()
+        counting.cluster.wait_until(
+            lambda: f"Insufficient {DCARDS}" in condition(counting, team, "plain").get("message", ""),
+            what="the scheduler to miss them",
+        )
+    finally:
+        schedule_by(counting.cluster, ours)
