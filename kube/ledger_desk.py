@@ -32,8 +32,10 @@ PATIENCE_S: Final = 3.0
 """The API server gives a webhook 5 s, and the answer has a way to go."""
 
 _CALL_S: Final = 2.0
-_SHORTEST_S, _LONGEST_S, _FOR_EACH_S = 0.02, 0.05, 0.005
-"""From one write to the next: who comes meanwhile shares it, and other replicas get their turn; longer in a crowd."""
+_SHORTEST_S, _LONGEST_S = 0.02, 0.15
+_LONGER, _SHORTER = 1.5, 0.9
+"""From one write to the next: who comes meanwhile shares it. Longer each time that another replica was faster, so that
+each has its turn: where three wrote as fast as they could, most of what they wrote was refused."""
 
 Clock = Callable[[], float]
 
@@ -79,6 +81,7 @@ class LedgerDesk:
         self._kept: Kept | None = None
         self._seen: Seen | None = None
         self._as_of = 0.0
+        self._between_s = _SHORTEST_S
         self._working: asyncio.Task[None] | None = None
 
     async def promise(self, uid: str, entry: Entry, of: str) -> bool:
@@ -149,7 +152,7 @@ class LedgerDesk:
                 for ask in left:
                     _fail(ask, bug)
             self._waiting = again + self._waiting
-            await asyncio.sleep(_pause(len(left)))
+            await asyncio.sleep(self._pause())
 
     def _is_late(self, ask: Ask) -> bool:
         late = self._clock() - ask.came > PATIENCE_S
@@ -175,9 +178,14 @@ class LedgerDesk:
             kept = await self._read()
             settled = self._settle(kept.ledger, asks)
         if settled.ledger is not kept.ledger and not await self._write(settled.ledger, kept):
+            self._between_s = min(self._between_s * _LONGER, _LONGEST_S)
             return [ask for ask in asks if not ask.outcome.done()]
+        self._between_s = max(self._between_s * _SHORTER, _SHORTEST_S)
         _tell(settled)
         return []
+
+    def _pause(self) -> float:
+        return self._between_s * random.uniform(0.5, 1.5)  # noqa: S311  (no secret)
 
     def _settle(self, ledger: Ledger, asks: list[Ask]) -> _Settled:
         for uid in self._cancelled:
@@ -219,11 +227,6 @@ class LedgerDesk:
         self._as_of = began
         self._cancelled -= cancelled
         return True
-
-
-def _pause(asks: int) -> float:
-    mean = min(max(_SHORTEST_S, _FOR_EACH_S * asks), _LONGEST_S)
-    return mean * random.uniform(0.5, 1.5)  # noqa: S311  (no secret)
 
 
 def _check_whose(ledger: Ledger, of: str) -> None:
