@@ -12,13 +12,17 @@ import json
 import statistics
 import sys
 import time
+import timeit
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from halfcard import names
+from halfcard.ledger import MOST_OPEN, Entry, Ledger, Pods, fold, reserve
+from kube.ledgers import Metadata, written
 from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation, Replica
 from tests.cluster.quota_service import QuotaService, path_of, quota
@@ -35,6 +39,7 @@ _REPLICAS: Final = 3
 _TARGET: Final = 0.7
 _ROOM: Final = 10**8
 _MANY: Final = 1000
+_NAMED: Final = Metadata("gpuquota.ours.gpu", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with Cluster() as cluster:
         service = _prepare(cluster)
         pairs = list(_pairs(cluster, arguments.pairs, arguments.pods))
-        parts = [_rates(pairs, arguments.pods), _many(service)]
+        parts = [_rates(pairs, arguments.pods), _decisions(), _many(service)]
     print(table(parts))
     write_json(parts, arguments.json)
     return 0
@@ -106,6 +111,24 @@ def _rates(pairs: Sequence[Pair], pods: int) -> Part:
         f"{len(pairs)} pairs of {pods} pods on {_CONNECTIONS} connections, {_REPLICAS} replicas of the webhook",
     ]
     return Part("Pods against one budget, on a real API server", figures, notes)
+
+
+def _decisions() -> Part:
+    """One promise more, and the object to be written, by how many hold something and how many are promised it."""
+    figures = [
+        Figure(f"{held:,} pods are stored, {coming} are promised", _decision_us(held, coming), "us", digits=0)
+        for held, coming in ((1, 1), (1_000, 1), (10_000, 1), (10_000, 100), (10_000, 900))
+    ]
+    return Part("A decision, and what it writes", figures)
+
+
+def _decision_us(held: int, coming: int) -> float:
+    cost = {"cores": 30, "memory": 5120, "shares": 1}
+    pods = {str(uuid4()): Entry(OURS, f"pod-{number}", cost) for number in range(held)}
+    ledger = fold(Ledger({"cores": _ROOM}), 0, Pods(pods))
+    ledger = ledger._replace(open={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)})
+    entry = Entry(OURS, "one-more", cost)
+    return min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MOST_OPEN)), number=20)) / 20 * 1e6
 
 
 def _many(service: QuotaService) -> Part:

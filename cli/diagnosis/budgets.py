@@ -23,10 +23,8 @@ CRDS: Final = {
 }
 """The definitions and their kinds."""
 
-SPEC: Final = {
-    names.GPU_QUOTA: frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel"}),
-    names.CLUSTER_GPU_QUOTA: frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel", "namespaces"}),
-}
+_OWN: Final = frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel"})
+SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespaces"}}
 """Fields that this version reads; the API server drops what a definition does not name."""
 
 _WORDS_CHARS: Final = 240
