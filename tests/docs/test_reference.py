@@ -1,0 +1,65 @@
+"""The reference leaves nothing out: every right with its reason, every value, field and option with its meaning."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from cli.__main__ import parser
+from deploy.chart.made import CHART
+from docs.kinds import kinds
+from docs.programs import commands, processes
+from docs.rights import rights
+from docs.values import values
+
+ROLES: Final = [
+    item
+    for file in sorted((CHART / "rbac").glob("*.yaml"))
+    for item in yaml.safe_load_all(file.read_text())
+    if item["kind"] in ("Role", "ClusterRole")
+]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all tables but their heads."""
+    tables = re.findall(r"^\| --- .*\n((?:\|.*\n?)+)", text, re.MULTILINE)
+    lines = [line for table in tables for line in table.splitlines()]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_every_right_of_every_role_has_its_row() -> None:
+    granted = sum(len(rule["verbs"]) for role in ROLES for rule in role["rules"])
+    shown = [verb for _, _, verbs, _ in rows(rights()) for verb in verbs.split(", ")]
+    assert len(shown) == granted > 50
+
+
+def test_every_right_of_a_process_has_its_reason() -> None:
+    without = [row for row in rows(rights()) if not row[3]]
+    assert {what for what, *_ in without} <= {"`gpuquotas.halfcard.dev`"}  # whoever may view a namespace
+
+
+def test_every_value_of_the_chart_has_its_row_and_meaning() -> None:
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    shown = {row[0].strip("`").partition(".")[0] for row in rows(values())}
+    assert shown == defaults.keys() - {"settings"}
+    assert [row for row in rows(values()) if not row[2]] == []
+
+
+@pytest.mark.parametrize("kind", ["gpuquota", "clustergpuquota"])
+def test_every_field_that_people_write_has_its_row(kind: str) -> None:
+    (version,) = yaml.safe_load((CHART / "kinds" / f"{kind}.yaml").read_text())["spec"]["versions"]
+    spec: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert {f"`spec.{name}`" for name in spec} <= {row[0] for row in rows(kinds())}
+
+
+def test_every_command_and_process_has_its_options() -> None:
+    (below,) = (action.choices for action in parser()._actions if action.choices)
+    programs = [f"halfcard {name}" for name in below]
+    programs += [f"python -m {name}" for name in ("admission", "certs keep", "deviceplugin", "extender", "quota")]
+    heads = [
+        line.removeprefix("### ") for line in f"{commands()}\n{processes()}".splitlines() if line.startswith("### ")
+    ]
+    assert [name for name in programs if not any(head == name or head.startswith(f"{name} ") for head in heads)] == []
