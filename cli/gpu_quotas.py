@@ -11,9 +11,12 @@ import msgspec
 
 from halfcard import names
 from halfcard.budgets import AT_PLACE, Budget, OddBudget, read_amounts, read_budget
+from halfcard.budgets import concerning as concerning_of
 from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Ledger, Shortage, allowed
 from kube.calls import Answer, ApiCalls
+from kube.ledgers import LedgerError, Ledgers
+from quota.status import status_of
 
 from .cluster_state import NoClusterError
 
@@ -69,9 +72,25 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[Told], list[
     shared, problems = await _shared(calls)
     labels = space["metadata"].get("labels") or {}
     read = [(read_budget(each), each.get("status") or {}) for each in (*own["items"], *shared)]
-    told = [Told(budget, _used(status), status) for budget, status in read if isinstance(budget, Budget)]
+    statuses = {budget.uid: status for budget, status in read if isinstance(budget, Budget)}
+    found = concerning_of([budget for budget, _ in read if isinstance(budget, Budget)], namespace, labels)
+    told = [
+        Told(budget, _used(statuses[budget.uid]), statuses[budget.uid]) for budget in found if not budget.is_default
+    ]
+    defaults = [await _default(calls, budget) for budget in found if budget.is_default]
     odd = [str(budget) for budget, _ in read if isinstance(budget, OddBudget)]
-    return [each for each in told if each.budget.concerns(namespace, labels)], [*problems, *odd]
+    unread = [each for each in defaults if isinstance(each, str)]
+    return [*told, *[each for each in defaults if isinstance(each, Told)]], [*problems, *odd, *unread]
+
+
+async def _default(calls: ApiCalls, budget: Budget) -> Told | str:
+    """What is used of it in one namespace is in its ledger alone."""
+    try:
+        kept = await Ledgers(calls, names.NAMESPACE).read(budget.ledger)
+    except LedgerError as error:
+        return f"what is used of {budget.title} is not shown: {error}"
+    status = status_of(kept.ledger if kept else Ledger(budget.hard), {})
+    return Told(budget, _used(status), status)
 
 
 async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:

@@ -255,7 +255,8 @@ async def _of_quotas(reader: Reader) -> dict[str, Any]:
 
 async def _ledgers(reader: Reader, budgets: list[dict[str, Any]]) -> dict[str, str]:
     """What is wrong with each; one that is not there yet is the business of whoever counts."""
-    wanted = [found.ledger for each in budgets if isinstance(found := read_budget(each), Budget)]
+    read = [found for each in budgets if isinstance(found := read_budget(each), Budget)]
+    wanted = [each.ledger for each in read if not each.is_default]
     if not wanted or await reader.object(f"{_OURS}/configmaps/{wanted[0]}") is None:
         return {}
     kept, turns = Ledgers(reader.calls, names.NAMESPACE), asyncio.Semaphore(_AT_ONCE)

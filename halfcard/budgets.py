@@ -6,7 +6,7 @@ The law: one odd object spoils only itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import eq
 from typing import Any, Final, Literal, NamedTuple
@@ -25,7 +25,11 @@ _MIB: Final = 2**20
 _WHY_CHARS: Final = 200
 _OWN, _SHARED = f"{names.GPU_QUOTA.lower()}.", f"{names.CLUSTER_GPU_QUOTA.lower()}."
 _MAPPED: Final = f"{names.GPU_QUOTA_MAP}map."
-LEDGER_PREFIXES: Final = (_OWN, _SHARED, _MAPPED)
+_DEFAULT: Final = f"default{_OWN}"
+LEDGER_PREFIXES: Final = (_OWN, _SHARED, _MAPPED, _DEFAULT)
+
+_OF_ONE: Final = "/"
+"""Between the uid of an object and the namespace, where it is a budget for each of several."""
 
 OTHERS: Final = "*"
 """Every model, or every pool, that its quota does not name."""
@@ -106,6 +110,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     on_exceeded: Literal["Deny", "Gate"] = "Deny"
     borrowing: _Borrowing | None = None
     namespaces: _Namespaces = _Namespaces()
+    as_default: bool = False
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -123,13 +128,14 @@ class Budget(NamedTuple):
     """What one object says.
 
     Attributes:
-        namespace: its own, and the only one that it concerns; empty for a ClusterGpuQuota.
+        namespace: the only one that it concerns; empty for a ClusterGpuQuota, but as the default of a namespace.
         hard: what is allowed, in the keys of a ledger.
         label: of pods, by whose values amounts are allowed to each; empty for none.
         models: parts of their names; what is allowed on the cards of each is in `hard`.
         pools: of nodes, likewise.
         gates: pods wait until there is room, in order, and are not refused.
         terms: on which it lends to others and borrows from them, where it does.
+        is_default: it is for namespaces without a quota of their own, and for each of them alone.
         is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
     """
 
@@ -144,34 +150,44 @@ class Budget(NamedTuple):
     is_mapped: bool = False
     gates: bool = False
     terms: Terms | None = None
+    is_default: bool = False
+
+    def of_each(self, namespace: str) -> Budget:
+        """A default, as it is for one of them."""
+        return self._replace(namespace=namespace, uid=f"{self.uid}{_OF_ONE}{namespace}")
 
     @property
     def title(self) -> str:
         """As people write it."""
         if self.is_mapped:
             return f"{names.KUBE_SYSTEM}/{self.name} for {self.namespace}"
+        if self.is_default:
+            return f"{self.name} for {self.namespace}" if self.namespace else self.name
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def kind(self) -> str:
         if self.is_mapped:
             return "ConfigMap"
-        return names.GPU_QUOTA if self.namespace else names.CLUSTER_GPU_QUOTA
+        return names.CLUSTER_GPU_QUOTA if self.is_default or not self.namespace else names.GPU_QUOTA
 
     @property
     def reference(self) -> dict[str, str]:
         """To the object that it stands in."""
         named = {"kind": self.kind, "name": self.name}
+        uid = self.uid.partition(_OF_ONE)[0]
         if self.is_mapped:
-            return {"apiVersion": "v1", **named, "namespace": names.KUBE_SYSTEM, "uid": self.uid.partition("/")[0]}
-        placed = {"namespace": self.namespace} if self.namespace else {}
-        return {"apiVersion": names.QUOTA_API.removeprefix("/apis/"), **named, **placed, "uid": self.uid}
+            return {"apiVersion": "v1", **named, "namespace": names.KUBE_SYSTEM, "uid": uid}
+        placed = {"namespace": self.namespace} if self.kind == names.GPU_QUOTA else {}
+        return {"apiVersion": names.QUOTA_API.removeprefix("/apis/"), **named, **placed, "uid": uid}
 
     @property
     def ledger(self) -> str:
         """The name of the object that its ledger is kept in."""
         if self.is_mapped:
             return f"{_MAPPED}{self.namespace}"
+        if self.is_default:
+            return f"{_DEFAULT}{self.namespace}.{self.name}"
         return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
 
     def concerns(self, namespace: str, labels: Labels) -> bool:
@@ -231,6 +247,9 @@ def gone(ledger: str) -> Budget:
     """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
     if ledger.startswith(_MAPPED):
         return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", _Namespaces(), is_mapped=True)
+    if ledger.startswith(_DEFAULT):
+        namespace, _, name = ledger.removeprefix(_DEFAULT).partition(".")
+        return Budget(namespace, name, "", {}, "", _Namespaces(), is_default=True)
     namespace, _, name = ledger.removeprefix(_OWN).partition(".") if ledger.startswith(_OWN) else ("", "", "")
     return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", _Namespaces())
 
@@ -266,7 +285,8 @@ def _budget(found: _GpuQuota) -> Budget:
     places = tuple(spec.by_model), tuple(spec.by_pool)
     gates = spec.on_exceeded == "Gate"
     terms = _terms(spec.borrowing) if gates and spec.borrowing else None
-    return Budget(meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces, *places, gates=gates, terms=terms)
+    whose = meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces
+    return Budget(*whose, *places, gates=gates, terms=terms, is_default=spec.as_default)
 
 
 def _terms(written: _Borrowing) -> Terms:
@@ -303,4 +323,18 @@ def _mib(amount: str | int | None) -> int | None:
 
 def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
     """In the order in which their ledgers are written: two pods never wait for each other."""
-    return tuple(sorted([each for each in budgets if each.concerns(namespace, labels)], key=lambda each: each.ledger))
+    found = [each for each in budgets if each.concerns(namespace, labels)]
+    has_own = any(each.namespace for each in found)
+    chosen = [
+        each.of_each(namespace) if each.is_default else each for each in found if not each.is_default or not has_own
+    ]
+    return tuple(sorted(chosen, key=lambda each: each.ledger))
+
+
+def each_of(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:
+    """With each default as it is for every namespace that has no quota of its own."""
+    own = {each.namespace for each in budgets}
+    others = {name: labels for name, labels in namespaces.items() if name not in own}
+    defaults = [each for each in budgets if each.is_default]
+    of_one = [each.of_each(name) for each in defaults for name, labels in others.items() if each.concerns(name, labels)]
+    return [each for each in budgets if not each.is_default] + of_one

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.budgets import Budget, Labels, OddBudget, concerning, read_budget
+from halfcard.budgets import Budget, Labels, OddBudget, concerning, each_of, read_budget
 from halfcard.ledger import Amounts
 from halfcard.lending import reach
 
@@ -49,6 +49,7 @@ class BudgetSource:
         self._labels: dict[str, Labels] = {}
         self._concerning: dict[str, tuple[Budget, ...]] = {}
         self._reach: dict[str, Amounts] = {}
+        self._each: list[Budget] | None = None
         self._changed = changed
         self._quotas = [self._followed(access, sort) for sort in _SORTS]
         self._namespaces = Following(
@@ -101,6 +102,7 @@ class BudgetSource:
     def _forget(self) -> None:
         self._concerning.clear()
         self._reach.clear()
+        self._each = None
         self._changed()
 
     def _following(self) -> list[Following[Any]]:
@@ -109,6 +111,12 @@ class BudgetSource:
     # --- what is known ------------------------------------------------------------------------------------------------
 
     def budgets(self) -> list[Budget]:
+        """Defaults as they are for each namespace."""
+        if self._each is None:
+            self._each = each_of(self._written(), self._labels)
+        return self._each
+
+    def _written(self) -> list[Budget]:
         written = [each for sort in self._read.values() for each in sort.values() if isinstance(each, Budget)]
         return [*written, *self.map.budgets]
 
@@ -116,7 +124,7 @@ class BudgetSource:
         """Those that concern it, in the order of their ledgers."""
         found = self._concerning.get(namespace)
         if found is None:
-            found = concerning(self.budgets(), namespace, self._labels.get(namespace, {}))
+            found = concerning(self._written(), namespace, self._labels.get(namespace, {}))
             if namespace in self._labels:  # callers may name any
                 self._concerning[namespace] = found
         return found

@@ -103,7 +103,8 @@ class Keeper:
         def folded(ledger: Ledger) -> Ledger:
             strangers = () if known is None else live.keys() - known.keys()
             pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
-            found = fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard)
+            # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
+            found = fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard, of=self.budget.uid)
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(folded)

@@ -116,10 +116,15 @@ class Keeping:
     async def _settle(self) -> None:
         self.trouble = ""
         self._follow_quotas()
+        await self._fold_due(of_gone=True)  # first: who would be promised something there again has to wait
         if missing := self._missing():
             await self._adopt(missing)
-        due, self._due = self._due, set()
-        await self._each([self.keepers[name] for name in due if name in self.keepers], self._fold)
+        await self._fold_due()
+
+    async def _fold_due(self, *, of_gone: bool = False) -> None:
+        due = {name for name in self._due & self.keepers.keys() if not of_gone or not self.keepers[name].budget.uid}
+        self._due = self._due - due if of_gone else set()
+        await self._each([self.keepers[name] for name in due], self._fold)
 
     def _follow_quotas(self) -> None:
         budgets = {budget.ledger: budget for budget in self._source.budgets()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,7 +16,7 @@ from halfcard.events import moment
 from kube.calls import ApiCalls, NoAnswerError
 
 from .keeper import Keeper
-from .status import Status, since, status_of
+from .status import Counted, Status, since, status_of, status_of_each
 
 _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 4
@@ -52,21 +52,16 @@ class Reporting:
             if self._may_decide():
                 self.trouble = ""
                 self._forget()
-                waits = self._waits()
-                keepers = [*self._keepers().items()]
-                await asyncio.gather(*[self._report(keeper, waits.get(name, 0), turns) for name, keeper in keepers])
+                statuses = [*statuses_of(self._keepers(), self._waits())]
+                await asyncio.gather(*[self._report(budget, said, turns) for budget, said in statuses])
 
     def _forget(self) -> None:
-        known = {keeper.budget.uid for keeper in self._keepers().values()}
+        known = {_object(keeper.budget) for keeper in self._keepers().values()}
         for uid in self._written.keys() - known:
             del self._written[uid]
 
-    async def _report(self, keeper: Keeper, waiting: int, turns: asyncio.Semaphore) -> None:
-        budget = keeper.budget
-        if keeper.kept is None or not budget.uid or budget.is_mapped:
-            return
-        said = status_of(keeper.kept.ledger, keeper.live or {}, waiting)
-        if _untimed(self._written.get(budget.uid)) == said:
+    async def _report(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
+        if _untimed(self._written.get(_object(budget))) == said:
             return
         async with turns:
             try:
@@ -76,11 +71,11 @@ class Reporting:
 
     async def _write(self, budget: Budget, said: Status) -> None:
         path = path_of(budget)
-        before = self._written.get(budget.uid) or await self._read(path)
+        before = self._written.get(_object(budget)) or await self._read(path)
         status = since(said, before, moment(self._now()))
         answer = await self._calls.patch(f"{path}/status", msgspec.json.encode({"status": status}))
         if answer.status == HTTPStatus.OK:
-            self._written[budget.uid] = status
+            self._written[_object(budget)] = status
         elif answer.status != HTTPStatus.NOT_FOUND:
             self.trouble = f"status of {budget.title}: the API server answered {answer.status}: {answer.message()}"
 
@@ -91,8 +86,31 @@ class Reporting:
         return status
 
 
+def statuses_of(keepers: Mapping[str, Keeper], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
+    """One for each object; a default is one object, however many namespaces it is for."""
+    defaults: dict[str, dict[str, Counted]] = {}
+    of_object: dict[str, Budget] = {}
+    for name, keeper in keepers.items():
+        budget = keeper.budget
+        if keeper.kept is None or not budget.uid or budget.is_mapped:
+            continue
+        counted = Counted(keeper.kept.ledger, keeper.live or {}, waits.get(name, 0))
+        if budget.is_default:
+            of_object[_object(budget)] = budget
+            defaults.setdefault(_object(budget), {})[budget.namespace] = counted
+        else:
+            yield budget, status_of(*counted)
+    for uid, parts in defaults.items():
+        yield of_object[uid], status_of_each(parts)
+
+
+def _object(budget: Budget) -> str:
+    """The uid of the object that it stands in."""
+    return budget.reference["uid"]
+
+
 def path_of(budget: Budget) -> str:
-    if budget.namespace:
+    if budget.kind == names.GPU_QUOTA:
         return f"{names.QUOTA_API}/namespaces/{budget.namespace}/{names.GPU_QUOTAS}/{budget.name}"
     return f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}/{budget.name}"
 

@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from halfcard.budget_words import amount
 from halfcard.budgets import AT_PLACE, gone
 from halfcard.charges import COUNTED
-from halfcard.ledger import Amounts, Entry, Ledger, over, used
+from halfcard.ledger import Amounts, Entry, Ledger, over, sum_of, used
 
 TOP: Final = 10
 _UNLIMITED: Final = "-"
 
 Status = dict[str, Any]
+
+
+class Counted(NamedTuple):
+    """One ledger, the pods that hold something of it, and how many wait."""
+
+    ledger: Ledger
+    live: Mapping[str, Entry]
+    waiting: int = 0
+
+
+def status_of_each(parts: Mapping[str, Counted]) -> Status:
+    """Of a quota that each of these namespaces has for itself: what they use together, of what each is allowed."""
+    ledgers = {namespace: part.ledger for namespace, part in parts.items()}
+    together = Ledger(
+        next(iter(ledgers.values())).hard,
+        is_ready=all(each.is_ready for each in ledgers.values()),
+        committed=sum_of([each.committed for each in ledgers.values()]),
+        open={uid: entry for each in ledgers.values() for uid, entry in each.open.items()},
+        late=frozenset(uid for each in ledgers.values() for uid in each.late),
+    )
+    live = {uid: entry for part in parts.values() for uid, entry in part.live.items()}
+    said = status_of(together, live, sum(part.waiting for part in parts.values()))
+    fuller = sorted(namespace for namespace, ledger in ledgers.items() if over(ledger))
+    ready, _ = said["conditions"]
+    return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
 
 
 def status_of(ledger: Ledger, live: Mapping[str, Entry], waiting: int = 0) -> Status:
@@ -87,17 +112,18 @@ def _loans(loans: Mapping[str, Amounts]) -> list[dict[str, str]]:
 def _conditions(ledger: Ledger) -> list[dict[str, str]]:
     excess = over(ledger)
     told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess.items()))
-    exceeded = (
-        _condition("Exceeded", "True", "OverBy", f"over by {told}: pods that run stay, and new ones are refused")
-        if excess
-        else _condition("Exceeded", "False", "WithinLimits", "no more is used than allowed")
-    )
     ready = (
         _condition("Ready", "True", "Counted", "all pods are counted")
         if ledger.is_ready
         else _condition("Ready", "False", "NotCounted", "nobody has counted yet what is in use; new pods have to wait")
     )
-    return [ready, exceeded]
+    return [ready, _exceeded(told, "by ")]
+
+
+def _exceeded(told: str, of: str) -> dict[str, str]:
+    if not told:
+        return _condition("Exceeded", "False", "WithinLimits", "no more is used than allowed")
+    return _condition("Exceeded", "True", "OverBy", f"over {of}{told}: pods that run stay, and new ones are refused")
 
 
 def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from halfcard.budget_words import exceeded
-from halfcard.budgets import Budget, OddBudget, concerning, gone, read_budget
+from halfcard.budgets import Budget, OddBudget, concerning, each_of, gone, read_budget
 from halfcard.ledger import Shortage
 from halfcard.lending import Terms
 from halfcard.places import Place
@@ -52,6 +52,29 @@ def test_only_pods_that_may_wait_can_be_lent_something() -> None:
     spec = {"hard": {"cores": 100}, "borrowing": borrowing}
     assert budget(own({**spec, "onExceeded": "Gate"})).terms == Terms("c", {}, {"memory": 2048})
     assert budget(own(spec)).terms is None
+
+
+def test_a_default_is_for_each_namespace_that_has_no_quota_of_its_own() -> None:
+    labels: dict[str, dict[str, str]] = {"a": {"tier": "x"}, "b": {"tier": "x"}, "c": {}}
+    spec = {"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {"matchLabels": {"tier": "x"}}}}
+    default, mine = budget(shared(spec, "std")), budget(own({"hard": {"cores": 10}}, namespace="b"))
+    (for_a,) = concerning([default, mine], "a", labels["a"])
+    assert (for_a.title, for_a.kind, for_a.ledger) == ("std for a", "ClusterGpuQuota", "defaultgpuquota.a.std")
+    assert (for_a.hard, for_a.reference["uid"], "namespace" in for_a.reference) == ({"cores": 60}, "uid-std", False)
+    assert concerning([default, mine], "b", labels["b"]) == (mine,)
+    assert concerning([default, mine], "c", labels["c"]) == ()
+    assert each_of([default, mine], labels) == [mine, for_a]
+
+
+def test_a_default_stands_beside_what_namespaces_share() -> None:
+    spec = {"hard": {"cores": 60}, "namespaces": {"names": ["a"]}}
+    both = [budget(shared(spec, "all")), budget(shared({**spec, "asDefault": True}, "std"))]
+    assert [each.title for each in concerning(both, "a", {})] == ["all", "std for a"]
+
+
+def test_a_namespace_that_nobody_has_seen_yet_has_a_default_too() -> None:
+    default = budget(shared({"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {}}}, "std"))
+    assert [each.ledger for each in concerning([default], "new", {})] == ["defaultgpuquota.new.std"]
 
 
 T4: Final = "Tesla T4"
@@ -154,7 +177,9 @@ def test_an_odd_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: st
     assert words in str(found)
 
 
-@pytest.mark.parametrize("ledger", ["gpuquota.team.gpu", "gpuquota.team.gpu.v2", "clustergpuquota.all.v2"])
+@pytest.mark.parametrize(
+    "ledger", ["gpuquota.team.gpu", "gpuquota.team.gpu.v2", "clustergpuquota.all.v2", "defaultgpuquota.team.std.v2"]
+)
 def test_what_stands_for_a_quota_that_is_gone_has_its_ledger_and_nothing_else(ledger: str) -> None:
     assert gone(ledger).ledger == ledger
     assert not gone(ledger).hard and not gone(ledger).uid and not gone(ledger).concerns("other", {})

@@ -207,3 +207,18 @@ def test_what_is_no_ledger_is_named_with_what_to_do() -> None:
             await place.keeper().take_over()
 
     tell(story)
+
+
+def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again() -> None:
+    """One that comes back as the same, as a default does, would promise of what nobody counts."""
+
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
+        keeper.budget = gone(NAME)
+        await keeper.fold({}, place.has_ended)
+        assert (place.ledger().of, place.ledger().hard) == ("", {})
+        await place.keeper().take_over()
+        assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
+
+    tell(story)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from halfcard.ledger import Entry, Ledger
-from quota.status import TOP, since, status_of
+from quota.status import TOP, Counted, since, status_of, status_of_each
 
 LIVE = {
     "u": Entry("team", "train", {"cores": 200, "cards": 2}),
@@ -79,3 +79,15 @@ def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None
         {"place": "model A100", "cards": "3/4", "shares": "0/2"},
         {"place": "pool lab", "memory": "0/2Gi"},
     ]
+
+
+def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -> None:
+    small = LEDGER._replace(hard={"cores": 400}, committed={"cores": 30}, is_ready=False)
+    fuller = small._replace(committed={"cores": 430})
+    status = status_of_each({"team": Counted(fuller, LIVE, 1), "other": Counted(small, {}, 2)})
+    assert (status["cores"], status["pods"], status["waiting"]) == ("460/400", 2, 3)
+    ready, exceeded = status["conditions"]
+    assert (ready["status"], exceeded["status"]) == ("False", "True")
+    assert exceeded["message"].startswith("over in team:")
+    apart = {"team": Counted(small._replace(is_ready=True), {}), "other": Counted(small._replace(is_ready=True), {})}
+    assert [each["status"] for each in status_of_each(apart)["conditions"]] == ["True", "False"]

@@ -1,0 +1,112 @@
+"""Quotas of namespaces that nobody wrote one for, on a real API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main as halfcard
+from halfcard import names
+
+from .client import Answer
+from .cluster import Cluster
+from .installation import Installation
+from .manifests import share
+from .quota_service import QuotaService, quota, refusal
+from .waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def quotas() -> Iterator[QuotaService]:
+    """A cluster of its own: webhook and quota service, one replica each."""
+    with Cluster() as cluster:
+        webhook = Installation(cluster)
+        webhook.add_replica()
+        webhook.register()
+        service = QuotaService(webhook)
+        service.add_replica()
+        service.wait_led()
+        yield service
+
+
+@pytest.fixture
+def tier(request: pytest.FixtureRequest) -> str:
+    return f"tier-{abs(hash(request.node.name)) % 10**8}"
+
+
+def apply(quotas: QuotaService, item: dict[str, Any]) -> None:
+    done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
+    assert done.code == 0, done.stderr
+
+
+def default(quotas: QuotaService, tier: str, **spec: Any) -> None:
+    selector = {"selector": {"matchLabels": {"tier": tier}}}
+    apply(quotas, quota(tier, {"asDefault": True, "namespaces": selector, **spec}))
+
+
+def space(quotas: QuotaService, tier: str, name: str) -> str:
+    """A namespace as people make it, with its label from the first moment on."""
+    made = f"{tier}-{name}"
+    apply(quotas, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made, "labels": {"tier": tier}}})
+    return made
+
+
+def create(quotas: QuotaService, team: str, name: str) -> Answer:
+    """As clients do that are told to try again."""
+    answers: list[Answer] = []
+
+    def answered() -> bool:
+        answers.append(quotas.webhook.create(team, share(name)))
+        return answers[-1].status != 429
+
+    wait_until(answered, what=f"an answer for {team}/{name}", seconds=60)
+    return answers[-1]
+
+
+def test_each_namespace_without_a_quota_has_the_default_for_itself(
+    quotas: QuotaService, tier: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    default(quotas, tier, hard={"cores": 60})
+    teams = [space(quotas, tier, name) for name in "ab"]
+    for team in teams:
+        with ThreadPoolExecutor(8) as many:
+            stored = [each.ok for each in many.map(lambda number, to=team: create(quotas, to, f"p{number}"), range(8))]
+        assert sum(stored) == 2, "in a burst into a namespace that is a moment old"
+        said = refusal(quotas.webhook.create(team, share("more")))
+        assert f"exceeded quota: {tier} for {team}, requested: cores=30, used: cores=60, limited: cores=60" in said
+    path = f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}/{tier}"
+    quotas.cluster.wait_until(
+        lambda: quotas.cluster.request("GET", path).must().get("status", {}).get("cores") == "120/60",
+        what="the status: both namespaces, of what each is allowed",
+    )
+    arguments = ["quota", "explain", teams[0], "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]
+    assert halfcard(arguments) == 0
+    assert f"ClusterGpuQuota {tier} for {teams[0]}" in capsys.readouterr().out
+    assert halfcard([*arguments, "--pod", "cores=30"]) == 1
+    assert "used: cores=60, limited: cores=60" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_quota_of_its_own_takes_the_place_of_the_default_and_gives_it_back(quotas: QuotaService, tier: str) -> None:
+    default(quotas, tier, hard={"cores": 30})
+    team = space(quotas, tier, "a")
+    assert create(quotas, team, "one").ok
+    assert f"quota: {tier} for {team}," in refusal(create(quotas, team, "two"))
+    quotas.allow(team, hard={"cores": 60})
+    quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="its own quota to count")
+    assert f"quota: {team}/gpu," in refusal(create(quotas, team, "three"))
+    assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
+    quotas.cluster.wait_until(
+        lambda: "used: cores=60, limited: cores=30" in create(quotas, team, "three").body.get("message", ""),
+        what="the default to count again, with all that is there",
+    )
+
+
+def test_a_default_that_lends_is_refused(quotas: QuotaService, tier: str) -> None:
+    spec = {"hard": {"cores": 30}, "onExceeded": "Gate", "borrowing": {"cohort": "c"}, "asDefault": True}
+    item = quota(tier, {**spec, "namespaces": {"names": ["a"]}})
+    done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
+    assert done.code and "a default lends nothing" in done.stderr
