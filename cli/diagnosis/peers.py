@@ -73,7 +73,7 @@ def _plugins(snapshot: Snapshot) -> Iterator[tuple[Workload, Peer]]:
 def _schedulers(snapshot: Snapshot) -> Iterator[Fault]:
     for each in snapshot.workloads:
         found = [SCHEDULERS[name] for name in map(image_name, each.images) if name in SCHEDULERS]
-        if each.kind == "Deployment" and found:
+        if each.kind == "Deployment" and found and not each.is_off:
             fix = "end it when its pods have gone over: two of them give a card away twice"
             yield Fault(str(each), f"{found[0]} scheduler of GPU pods", fix)
 

@@ -117,6 +117,7 @@ def workload(kind: str, item: Object) -> Workload:
         spec.get("serviceAccountName") or "",
         tuple(str(each.get("image") or "") for each in spec.get("containers") or ()),
         tuple(name for name in volumes if name),
+        is_off=item["spec"].get("replicas") == 0,
     )
 
 

@@ -71,7 +71,11 @@ class OwnPod(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """A Deployment or a DaemonSet of anybody's, as its template says; Halfcard's own are known by their account."""
+    """A Deployment or a DaemonSet of anybody's, as its template says; Halfcard's own are known by their account.
+
+    Attributes:
+        is_off: it is to have no pods.
+    """
 
     kind: str
     namespace: str
@@ -79,6 +83,7 @@ class Workload(NamedTuple):
     account: str
     images: tuple[str, ...]
     config_maps: tuple[str, ...]
+    is_off: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -443,6 +443,7 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "something else lives in our namespace": with_workload(
         workload("Deployment", "other", account="other", config_maps=("its-own",))
     ),
+    "HAMi's scheduler has been scaled to nothing": with_workload(HAMI._replace(is_off=True)),
     "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA),
     "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
     "a pod of ours is just starting": replace(

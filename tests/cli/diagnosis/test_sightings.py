@@ -139,7 +139,7 @@ def test_of_a_workload_its_template_is_looked_at() -> None:
         "volumes": [{"name": "v", "configMap": {"name": "m"}}, {"name": "w", "hostPath": {"path": "/"}}],
     }
     item = {"metadata": {"namespace": "s", "name": "n"}, "spec": {"template": {"spec": spec}}}
-    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",))
+    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",), False)
 
 
 # --- kube-scheduler --------------------------------------------------------------------------------------------------

@@ -1,0 +1,398 @@
+"""The pages docs/from-*.md on a real control plane: their commands are run in their order, and back again.
+
+All six systems at once, each on nodes and in a namespace of its own. What happens at kubelet is in
+tests/node/test_taking_over.py.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from cli.__main__ import main as halfcard
+from halfcard import names
+from halfcard.cards import Card
+from halfcard.inventory import write_inventory
+from tests.builders import PodBuilder, pod
+from tests.docs.moving import settings as settings_of
+from tests.docs.moving import there_and_back
+from tests.docs.pages import ROOT
+
+from .binaries import program_path
+from .cluster import Cluster
+from .extension import Extension
+from .installation import Installation
+from .load import UNHURRIED
+from .manifests import complete, workload
+from .objects import Object
+from .site import T4_MIB, Site, annotations_of, cards_of, node_of
+
+TIME: Final = "1700000000000000000"
+OPERATOR: Final = "gpu-operator"
+CARDS: Final = 2
+
+
+@dataclass(frozen=True)
+class Program:
+    """Of theirs: a DaemonSet or a Deployment, and the label that brings it to a node."""
+
+    name: str
+    image: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system, and what runs under it on a node of two cards.
+
+    Attributes:
+        system: as gpu_nodes has it.
+        running: on the second card, as its own scheduler and agent leave it.
+        comer: goes to the first card then.
+        too_much: has no card then, for this reason.
+        drained: the page says to.
+        is_served: the page leads to our agent before new pods can come; the test plays it.
+    """
+
+    system: str
+    running: PodBuilder
+    comer: PodBuilder
+    too_much: tuple[PodBuilder, str]
+    plugin: Program
+    scheduler: Program | None = None
+    drained: bool = False
+    is_served: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Of the running pod's spec."""
+
+
+def predicted(domain: str) -> dict[str, str]:
+    return {
+        f"{domain}/predicate-gpu-idx-0": "1",
+        f"{domain}/predicate-time": TIME,
+        f"{domain}/gpu-assigned": "true",
+    }
+
+
+CASES: Final = {
+    "gpu-manager": Case(
+        "gpu-manager",
+        pod("theirs").asks(core=60, memory=20).annotated(predicted("tencent.com")),
+        pod("comer").asks(core=50, memory=10),
+        (pod("more").asks(core=60, memory=10), "no card has 60 per cent free"),
+        Program("gpu-manager-daemonset", "gpu-manager", "nvidia-device-enable=enable"),
+        Program("gpu-admission", "gpu-admission"),
+    ),
+    "gpushare": Case(
+        "gpushare",
+        pod("theirs").asks(gpu_mem=9).annotated({names.ALIYUN_INDEX: "1", names.ALIYUN_ASSIGNED: "true"}),
+        pod("comer").asks(gpu_mem=8),
+        (pod("more").asks(gpu_mem=8), "no card has 8192 MiB free"),
+        Program("gpushare-device-plugin-ds", "k8s-gpushare-plugin", "gpushare=true"),
+        Program("gpushare-schd-extender", "k8s-gpushare-schd-extender"),
+    ),
+    "volcano": Case(
+        "volcano",
+        pod("theirs").asks(gpu_memory=9000).annotated({names.VOLCANO_INDEX: "1", names.VOLCANO_TIME: TIME}),
+        pod("comer").asks(gpu_memory=8000),
+        (pod("more").asks(gpu_memory=8000), "no card has 8000 MiB free"),
+        Program("volcano-device-plugin", "volcano-device-plugin"),
+        is_served=True,
+        fields={"schedulerName": "volcano"},
+    ),
+    "nvidia-time-slicing": Case(
+        "time-slices",
+        pod("theirs").asks(gpu_shared=7),
+        pod("comer").asks(gpu_shared=1),
+        (pod("more").asks(gpu_shared=1), "Insufficient nvidia.com/gpu.shared"),
+        Program("nvidia-device-plugin-daemonset", "k8s-device-plugin"),
+    ),
+    "tuya": Case(
+        "tuya",
+        pod("theirs").asks(tuya_memory=10).annotated(predicted("tuya.com")),
+        pod("comer").asks(sgpu=1),
+        (pod("more").asks(sgpu=3), "fewer than 3 cards have a half free"),
+        Program("gpu-plugin", "gpu-plugin", "gpu-plugin=true"),
+        Program("gpu-extender", "gpu-extender"),
+        drained=True,
+    ),
+    "hami": Case(
+        "hami",
+        pod("theirs").asks(gpu=1, gpumem=9000).annotated({"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,9000,0:;"}),
+        pod("comer").asks(gpu=1, gpumem=8000),
+        (pod("more").asks(gpu=3, gpumem=1000), "fewer than 3 cards have"),
+        Program("hami-device-plugin", "hami", "gpu=on"),
+        Program("hami-scheduler", "hami"),
+        drained=True,
+        is_served=True,
+        fields={"schedulerName": "hami-scheduler"},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Move:
+    """One of them on the way."""
+
+    name: str
+    case: Case
+    site: Site
+    node: str
+    before: Object
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.site.cluster
+
+    def run(self, script: str) -> str:
+        """As an administrator types it."""
+        folder = self.cluster.folder / "bin"
+        environment = {
+            "PATH": f"{folder}{os.pathsep}{program_path('kubectl').parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.cluster.folder),
+            "KUBECONFIG": str(self.cluster.admin.kubeconfig),
+            "PYTHONPATH": str(ROOT),
+            "NODE": self.node,
+            "TEAM": self.site.namespace,
+        }
+        done = subprocess.run(
+            ["sh", "-euc", script], env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def has_plugin(self) -> bool:
+        """A pod of their plugin is on the node."""
+        items = self.cluster.request("GET", f"/api/v1/namespaces/{names.KUBE_SYSTEM}/pods").must()["items"]
+        owners = [owner["name"] for each in items if node_of(each) == self.node for owner in _owners(each)]
+        return self.case.plugin.name in owners
+
+    def wait_for_plugin(self, *, there: bool) -> None:
+        self.cluster.wait_until(
+            lambda: self.has_plugin() is there, what=f"{self.case.plugin.name} to be {there} on {self.node}"
+        )
+
+    def is_told(self, check: str, installation: Installation) -> bool:
+        """By the doctor, of one of their programs."""
+        programs = [self.case.plugin.name, *([self.case.scheduler.name] if self.case.scheduler else [])]
+        findings = [each for each in diagnosed(installation) if each["check"] == check]
+        return any(each["where"].endswith(f"/{name}") for each in findings for name in programs)
+
+
+def _owners(found: Object) -> list[Object]:
+    owners: list[Object] = found["metadata"].get("ownerReferences", [])
+    return owners
+
+
+def diagnosed(installation: Installation) -> list[dict[str, str]]:
+    out, kubeconfig = io.StringIO(), str(installation.cluster.admin.kubeconfig)
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        halfcard(["doctor", "--kubeconfig", kubeconfig, "--settings", str(installation.settings), "-o", "json"])
+    found: list[dict[str, str]] = json.loads(out.getvalue())["findings"]
+    return found
+
+
+# --- before Halfcard --------------------------------------------------------------------------------------------------
+
+
+def all_settings() -> dict[str, Any]:
+    """What the six pages set, for one installation."""
+    merged: dict[str, Any] = {}
+    for name in CASES:
+        for key, value in settings_of(ROOT / "docs" / f"from-{name}.md").items():
+            merged[key] = [*dict.fromkeys([*merged.get(key, []), *value])] if isinstance(value, list) else value
+    return merged
+
+
+def prepared(name: str, case: Case, extension: Extension) -> Move:
+    cluster = extension.cluster
+    site = Site(extension, cluster.create_namespace(f"team-{name}"), f"model-{name}")
+    (node,) = site.add_nodes(case.system, cards=CARDS)
+    if case.plugin.label:
+        assert cluster.kubectl("label", "node", node, case.plugin.label).code == 0
+    of_node = dict([case.plugin.label.split("=")]) if case.plugin.label else {names.NVIDIA_LABEL_PRODUCT: site.model}
+    start(cluster, "DaemonSet", case.plugin, {"nodeSelector": of_node})
+    if case.scheduler is not None:
+        start(cluster, "Deployment", case.scheduler, {})
+    if name == "hami":
+        assert cluster.kubectl("annotate", "node", node, f"{names.HAMI_REGISTER}=[]").code == 0
+    site.create(case.running, **{"schedulerName": "nobody", **case.fields}, nodeName=node)
+    cluster.wait_until(lambda: site.pod("theirs")["status"]["phase"] == "Running", what=f"{name}'s pod to run")
+    move = Move(name, case, site, node, site.pod("theirs"))
+    move.wait_for_plugin(there=True)
+    return move
+
+
+def start(cluster: Cluster, kind: str, program: Program, spec: Mapping[str, Any]) -> None:
+    item = workload(kind, program.name, complete(pod(program.name).container()))
+    template = item["spec"]["template"]["spec"]
+    template |= spec
+    template["containers"][0]["image"] = f"example.invalid/{program.image}:1"
+    path = f"/apis/apps/v1/namespaces/{names.KUBE_SYSTEM}/{kind.lower()}s"
+    cluster.request("POST", path, item).must()
+
+
+# --- there ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moved:
+    """All of them, when they have gone over.
+
+    Attributes:
+        both: those of whom the doctor said that two plugins serve their node, while they did.
+    """
+
+    installation: Installation
+    extension: Extension
+    moves: Mapping[str, Move]
+    both: frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def moved() -> Iterator[Moved]:
+    settings = all_settings()
+    with Cluster(flags=UNHURRIED) as cluster, Extension(cluster, settings=settings) as extension:
+        type_halfcard(cluster)
+        configure_slices(cluster)
+        extension.add_replica()
+        extension.leader()
+        installation = Installation(cluster, settings=settings)
+        installation.add_replica()
+        moves = {name: prepared(name, case, extension) for name, case in CASES.items()}
+        installation.register()
+        both = {name for name, move in moves.items() if go(move, installation)}
+        extension.schedule_by(extension.recommended())
+        yield Moved(installation, extension, moves, frozenset(both))
+
+
+def type_halfcard(cluster: Cluster) -> None:
+    program = cluster.folder / "bin" / "halfcard"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
+    program.chmod(0o755)
+
+
+def configure_slices(cluster: Cluster) -> None:
+    """As people made it for NVIDIA's operator."""
+    space = cluster.create_namespace(OPERATOR)
+    file = ROOT / "deploy" / "examples" / "nvidia-time-slicing" / "manifests" / "time-slicing-config.yaml"
+    item = yaml.safe_load(file.read_text())
+    item["metadata"]["namespace"] = space
+    done = cluster.kubectl("apply", "-f-", stdin=json.dumps(item))
+    assert done.code == 0, done.stderr
+
+
+def go(move: Move, installation: Installation) -> bool:
+    """By the page. Whether the doctor saw two plugins on the node, after our label and before theirs had gone."""
+    cluster, agent = move.cluster, f"{names.AGENT_LABEL}=true"
+    assert not move.is_told("peer-plugin", installation)
+    there, _ = there_and_back(page_of(move.name))
+    assert cluster.kubectl("label", "node", move.node, agent).code == 0
+    both = move.is_told("peer-plugin", installation)
+    assert cluster.kubectl("label", "node", move.node, f"{names.AGENT_LABEL}-").code == 0
+    for script in there:
+        move.run(script)
+    move.wait_for_plugin(there=False)
+    if move.case.is_served:
+        play_agent(move)
+    return both
+
+
+def page_of(name: str) -> Path:
+    return ROOT / "docs" / f"from-{name}.md"
+
+
+def play_agent(move: Move) -> None:
+    """What ours writes at a node that it serves."""
+    cards = [Card(index, move.site.model, T4_MIB, f"GPU-{index}") for index in range(CARDS)]
+    annotations = {names.INVENTORY: write_inventory(cards)}
+    cluster, path = move.cluster, f"/api/v1/nodes/{move.node}"
+    cluster.client.merge(cluster.admin, path, {"metadata": {"annotations": annotations}})
+    slots = {names.SLOT: "512"}
+    cluster.client.merge(cluster.admin, f"{path}/status", {"status": {"capacity": slots, "allocatable": slots}})
+
+
+@pytest.fixture(params=CASES)
+def move(request: pytest.FixtureRequest, moved: Moved) -> Move:
+    return moved.moves[request.param]
+
+
+def untouched(move: Move) -> None:
+    """The pod of before is as it was; where the page says to drain, it has gone."""
+    if move.case.drained:
+        move.cluster.wait_until(lambda: move.site.gone("theirs"), what="the node to be drained")
+        return
+    now = move.site.pod("theirs")
+    for key in ("uid", "annotations", "labels"):
+        assert now["metadata"].get(key) == move.before["metadata"].get(key)
+    assert now["spec"] == move.before["spec"]
+    assert now["status"]["containerStatuses"] == move.before["status"]["containerStatuses"]
+
+
+def test_who_ran_is_not_touched(move: Move) -> None:
+    untouched(move)
+
+
+def test_a_new_pod_gets_what_is_free_beside_who_runs_and_one_for_whom_there_is_too_little_waits(move: Move) -> None:
+    site = move.site
+    stored = site.place(move.case.comer)
+    assert node_of(stored) == move.node
+    on = {card for cards in cards_of(stored).values() for card in cards}
+    if not move.case.drained and annotations_of(move.before):
+        assert on <= {"0", "GPU-0"}
+    too_much, why = move.case.too_much
+    site.create(too_much)
+    assert why in site.waits("more")
+
+
+def test_the_doctor_names_their_plugin_while_both_would_serve_the_node_and_no_longer(moved: Moved, move: Move) -> None:
+    known = move.name != "tuya"  # whose plugin is not public
+    assert (move.name in moved.both) == known
+    assert not move.is_told("peer-plugin", moved.installation)
+
+
+def test_their_scheduler_is_named_until_it_has_ended(moved: Moved) -> None:
+    """HAMi's stays for the nodes that have not gone over."""
+    told = {name for name, move in moved.moves.items() if move.is_told("peer-scheduler", moved.installation)}
+    assert told == {"hami"}
+
+
+def test_a_pod_that_gpu_admission_had_chosen_for_is_named_with_the_way_out(moved: Moved) -> None:
+    move = moved.moves["gpu-manager"]
+    with moved.installation.unregistered():
+        move.site.create(pod("chosen").asks(core=10, memory=4).annotated(predicted("tencent.com")))
+    findings = {each["where"]: each for each in diagnosed(moved.installation) if each["check"] == "record-forged"}
+    move.run(findings[f"pod {move.site.namespace}/chosen"]["command"])
+    assert move.site.gone("chosen") or "deletionTimestamp" in move.site.pod("chosen")["metadata"]
+
+
+# --- and back ---------------------------------------------------------------------------------------------------------
+
+
+def test_back_under_theirs_nobody_is_touched(moved: Moved) -> None:
+    """The last one: Halfcard is gone afterwards."""
+    ours = {name: move.site.pod("comer") for name, move in moved.moves.items()}
+    for move in moved.moves.values():
+        _, back = there_and_back(page_of(move.name))
+        for script in back:
+            move.run(script)
+        move.wait_for_plugin(there=True)
+        node = move.cluster.request("GET", f"/api/v1/nodes/{move.node}").must()
+        assert names.INVENTORY not in annotations_of(node)
+        assert names.AGENT_LABEL not in node["metadata"]["labels"]
+    with moved.installation.unregistered():
+        for name, move in moved.moves.items():
+            untouched(move)
+            assert move.case.drained or move.site.pod("comer") == ours[name]
