@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -64,7 +65,7 @@ def made_at(certificate: x509.Certificate) -> datetime:
 def signed(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 
@@ -95,6 +96,8 @@ def absence(file: str, contents: bytes | None) -> str:
 def authority_flaw(authority: x509.Certificate, now: datetime) -> str | None:
     if not _is_authority(authority):
         return "the certificate in ca.crt may not sign others"
+    if not isinstance(authority.public_key(), ec.EllipticCurvePublicKey):
+        return "the CA's key is of a kind that Halfcard does not make"
     if not signed(authority, authority):
         return "the certificate in ca.crt is damaged: its own signature does not fit"
     return outside_validity("the CA", authority, now)

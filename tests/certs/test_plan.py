@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.flaws import BACKDATED, CLIENT, SERVER, Uses
+from certs.flaws import BACKDATED, CLIENT, ORGANIZATION, SERVER, Uses
 from certs.plan import plan
 from certs.rules import (
     AUTHORITY_LIFE,
@@ -69,6 +71,16 @@ def with_a_damaged_signature(certificate: bytes) -> bytes:
     return x509.load_der_x509_certificate(damaged).public_bytes(Encoding.PEM)
 
 
+def by_hand() -> KeyPair:
+    """A CA in our name, as somebody made it with another tool."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, ORGANIZATION)])
+    draft = x509.CertificateBuilder(name, name, key.public_key(), 7, NOW, NOW + AUTHORITY_LIFE)
+    made = draft.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, SHA256())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(made.public_bytes(Encoding.PEM), private)
+
+
 @dataclass(frozen=True)
 class Row:
     held: Held
@@ -100,6 +112,9 @@ FOLDERS = {
     ),
     "another CA's key, as a crash leaves": Row(
         replace(GOOD, ca_key=OTHER_CA.key), RenewAuthority, "ca.key does not belong to ca.crt"
+    ),
+    "a CA that we could not sign with": Row(
+        held(by_hand(), LEAF), RenewAuthority, "of a kind that Halfcard does not make"
     ),
     "a CA past two thirds": Row(GOOD_BUT_OLD_CA, RenewAuthority, "two thirds of the life of the CA", LATE),
     "a CA that a new leaf would outlive": Row(GOOD, RenewAuthority, "before a new leaf would", NEARLY_OVER),

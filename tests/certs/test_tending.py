@@ -15,7 +15,7 @@ from certs.chains import CONFIGURATIONS, Chain, Place, chains
 from certs.metrics import Metrics
 from certs.objects import Object
 from certs.store import StoreError
-from certs.tending import Tending
+from certs.tending import EVERY_S, Tending
 from certs.upkeep import Done
 from halfcard import names
 from serving.log import Log
@@ -139,6 +139,16 @@ def test_news_make_it_look_at_once_and_not_all_the_time() -> None:
         return scene.store.reads - reads
 
     assert asyncio.run(live()) == 7
+
+
+def test_a_month_that_the_machine_slept_through_is_seen_at_the_next_look() -> None:
+    """The loop's own clock stands still meanwhile: nothing may be planned by it but the next short nap."""
+    scene = Scene()
+    scene.look()
+    scene.now += timedelta(days=100)
+    scene.look()
+    assert scene.lines("info")[-1] == ("certificates written", "the leaf expired at 2026-05-30T00:00:00Z")
+    assert timedelta(seconds=EVERY_S) <= timedelta(minutes=1)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -22,7 +22,7 @@ from certs.authority import KeyPair, make_authority, make_leaf
 from certs.chains import CONFIGURATIONS, Place
 from certs.flaws import certificates
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
-from certs.rules import LeafRules
+from certs.rules import LEAF_LIFE, LeafRules
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
 from cli.__main__ import main as halfcard
@@ -41,7 +41,7 @@ from .client import Answer
 from .cluster import Cluster
 from .hammer import Hammer
 
-_CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "2000"))
+_CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
 """Server-side dry runs, each asking the webhook twice; 25000 for a soak."""
 
 _UNHURRIED: Final = threading.Event()
@@ -155,6 +155,20 @@ def test_it_is_repaired_and_no_call_fails(certified: Certified, case: str) -> No
 def test_a_certificate_for_other_names_is_replaced(certified: Certified) -> None:
     reissue(LeafRules(server_names(["other.svc"])))(certified)
     certified.wait_works()
+
+
+def test_a_certificate_that_ended_while_the_machine_was_suspended_is_replaced_when_it_goes_on(
+    certified: Certified,
+) -> None:
+    for keeper in certified.keepers.replicas:
+        keeper.program.pause()
+    reissue(ADMISSION.rules.leaves[0], LEAF_LIFE - timedelta(seconds=2))(certified)
+    (ending,) = certificates(entry(certified.secret(LEAF), TLS_CRT))
+    certified.cluster.wait_until(lambda: utc_now() > ending.not_valid_after_utc, what="the certificate to end")
+    for keeper in certified.keepers.replicas:
+        keeper.program.resume()
+    certified.keepers.wait_for("valid until")
+    assert "the leaf expired at" in certified.keepers.logs()
 
 
 def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None:
