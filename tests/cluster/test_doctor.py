@@ -233,6 +233,16 @@ def without_endpoint(there: Installed) -> Iterator[None]:
 
 
 @contextmanager
+def dead_replica(there: Installed) -> Iterator[None]:
+    """The Service has not heard of it."""
+    (replica,) = there.webhook.replicas
+    replica.program.kill()
+    yield
+    replica.program.start()
+    there.cluster.wait_until(replica.ready, what="the replica to be ready again")
+
+
+@contextmanager
 def without_extender(there: Installed) -> Iterator[None]:
     there.extension.end(there.extension.replicas[0])
     yield
@@ -374,6 +384,7 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "its caBundle is garbage": (trusting(b"garbage"), "ca-bundle-garbage", "no certificate can be read"),
     "its caBundle is of another CA": (trusting(OTHER), "webhook-distrusted", "x509: certificate signed by unknown"),
     "no replica of the webhook is ready": (without_endpoint, "service-empty", names.ADMISSION_SERVICE),
+    "a replica of the webhook is dead": (dead_replica, "webhook-unreachable", "connection refused"),
     "a certificate has ended": (expired, "certificate-expired", names.EXTENDER_TLS),
     "the extender has ended": (without_extender, "extender-not-led", "nobody holds it"),
     "the scheduler has no configuration": (plain_scheduler, "scheduler-without-extender", "kube-system/kube-scheduler"),
