@@ -149,13 +149,17 @@ class Node(Started):
 
     def run(self, *command: str, stdin: str = "") -> Done:
         """A short command inside the node, whose files are the machine's but for the folders of node_init.sh."""
-        return run(*self._namespaces.enter, *command, home=self.folder, stdin=stdin)
+        return run(*self.command(*command), home=self.folder, stdin=stdin)
+
+    def command(self, *command: str) -> list[str]:
+        """As the test types what is to run inside."""
+        return [*self._namespaces.enter, *command]
 
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:
         """Starts a program inside the node, such as a device plugin; it ends with the node."""
         component = InsideComponent(
             f"{name} of {self.name}",
-            [*self._namespaces.enter, *command],
+            self.command(*command),
             self._log(name),
             self.cluster.launcher,
             environment or {},

@@ -24,13 +24,14 @@ class Shell:
 
     def prepare(self) -> None:
         (self.folder / "deploy").symlink_to(ROOT / "deploy")
-        self._program("halfcard", "-m cli")
-        self._program("python", "")
+        self.program("halfcard", f'exec "{sys.executable}" -m cli "$@"')
+        self.program("python", f'exec "{sys.executable}" "$@"')
 
-    def _program(self, name: str, arguments: str) -> None:
+    def program(self, name: str, script: str) -> None:
+        """One more command on PATH."""
         program = self.folder / "bin" / name
         program.parent.mkdir(exist_ok=True)
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
 
     @property
@@ -38,14 +39,14 @@ class Shell:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, *, seconds: float = _LONGEST_S) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["sh", "-euc", script],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=_LONGEST_S,
+            timeout=seconds,
             check=False,
         )
 

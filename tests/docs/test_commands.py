@@ -24,6 +24,10 @@ NOT_RUN: Final = {
     "make test": "is what runs this test",
     ".venv/bin/halfcard dev up": "needs root and builds Kubernetes; tests/cluster/test_dev.py runs it",
     ".venv/bin/halfcard dev down": "as above",
+    "python -m deploy.image halfcard.tar": "needs a cluster with a node; tests/node/test_chart.py types all four",
+    "ctr --namespace k8s.io images import halfcard.tar": "as above",
+    "helm install halfcard deploy/chart/halfcard --namespace halfcard-system --create-namespace --wait": "as above",
+    "kubectl label node NODE halfcard.dev/agent=true": "as above",
 }
 """The only commands that no test types, and why; their fences say `not-run`."""
 
