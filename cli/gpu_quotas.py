@@ -16,7 +16,7 @@ from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Ledger, Shortage, allowed
 from kube.calls import Answer, ApiCalls
 from kube.ledgers import LedgerError, Ledgers
-from quota.status import status_of
+from quota.status import exempted, status_of
 
 from .cluster_state import NoClusterError
 
@@ -47,7 +47,9 @@ class Told(NamedTuple):
         return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
 
     def allowed(self) -> Amounts:
-        """With what is borrowed, and without what is lent."""
+        """With what is borrowed, and without what is lent; nothing is limited while nobody is held to it."""
+        if any(each["type"] == "Exempt" for each in self.status.get("conditions") or ()):
+            return {}
         hard = allowed(self.ledger)
         return {key: hard[key] for key in COUNTED if key in hard}
 
@@ -89,7 +91,10 @@ async def _default(calls: ApiCalls, budget: Budget) -> Told | str:
         kept = await Ledgers(calls, names.NAMESPACE).read(budget.ledger)
     except LedgerError as error:
         return f"what is used of {budget.title} is not shown: {error}"
-    status = status_of(kept.ledger if kept else Ledger(budget.hard), {})
+    ledger = kept.ledger if kept else Ledger(budget.hard)
+    status = status_of(ledger._replace(hard=budget.hard), {})
+    if budget.exemption is not None and budget.hard and not ledger.hard:
+        status = exempted(status, budget.exemption)
     return Told(budget, _used(status), status)
 
 

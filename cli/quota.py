@@ -194,6 +194,8 @@ def _remarks(status: Object) -> Iterable[str]:
         yield "nobody has counted yet what is in use: new pods have to wait; is the quota service running?"
     if conditions.get("Exceeded", {}).get("status") == "True":
         yield str(conditions["Exceeded"]["message"])
+    if "Exempt" in conditions:
+        yield str(conditions["Exempt"]["message"])
     if status.get("promised"):
         yield f"{status['promised']} pods are about to be stored, and counted already"
     if status.get("waiting"):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from operator import eq
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -102,6 +103,19 @@ class _Borrowing(msgspec.Struct, frozen=True, rename="camel"):
     lending_limit: _Hard = _Hard()
 
 
+class Exemption(msgspec.Struct, frozen=True):
+    """Until then nobody is held to a quota; all is counted."""
+
+    until: Annotated[datetime, msgspec.Meta(tz=True)]
+    reason: str
+
+    def holds(self, now: datetime) -> bool:
+        return now < self.until
+
+    def __str__(self) -> str:
+        return f"until {self.until:%Y-%m-%dT%H:%M:%SZ}: {printable(self.reason, _WHY_CHARS)}"
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     hard: _Hard = _Hard()
     by_model: dict[str, _Hard] = {}
@@ -111,6 +125,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     borrowing: _Borrowing | None = None
     namespaces: _Namespaces = _Namespaces()
     as_default: bool = False
+    exemption: Exemption | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -136,6 +151,7 @@ class Budget(NamedTuple):
         gates: pods wait until there is room, in order, and are not refused.
         terms: on which it lends to others and borrows from them, where it does.
         is_default: it is for namespaces without a quota of their own, and for each of them alone.
+        exemption: for a while nobody is held to it.
         is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
     """
 
@@ -151,6 +167,14 @@ class Budget(NamedTuple):
     gates: bool = False
     terms: Terms | None = None
     is_default: bool = False
+    exemption: Exemption | None = None
+
+    def is_exempt(self, now: datetime) -> bool:
+        return self.exemption is not None and self.exemption.holds(now)
+
+    def enforced(self, now: datetime) -> Amounts:
+        """What is allowed at this moment; what it does not name is not limited."""
+        return {} if self.is_exempt(now) else self.hard
 
     def of_each(self, namespace: str) -> Budget:
         """A default, as it is for one of them."""
@@ -286,7 +310,7 @@ def _budget(found: _GpuQuota) -> Budget:
     gates = spec.on_exceeded == "Gate"
     terms = _terms(spec.borrowing) if gates and spec.borrowing else None
     whose = meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces
-    return Budget(*whose, *places, gates=gates, terms=terms, is_default=spec.as_default)
+    return Budget(*whose, *places, gates=gates, terms=terms, is_default=spec.as_default, exemption=spec.exemption)
 
 
 def _terms(written: _Borrowing) -> Terms:

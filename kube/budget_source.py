@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -130,7 +131,9 @@ class BudgetSource:
         return found
 
     def reach(self, budget: Budget) -> Amounts:
-        """The most that it can ever allow, with what others may lend it."""
+        """The most that it can ever allow, with what others may lend it; nothing is limited while it is exempt."""
+        if budget.is_exempt(datetime.now(UTC)):
+            return {}
         if budget.terms is None:
             return budget.hard
         found = self._reach.get(budget.ledger)

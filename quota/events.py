@@ -10,7 +10,7 @@ from http import HTTPStatus
 import msgspec
 
 from halfcard import names
-from halfcard.events import MOST_CHARS, event, moment, once
+from halfcard.events import MOST_CHARS, NOWHERE, event, moment, once
 from halfcard.problems import printable
 from kube.calls import ApiCalls
 
@@ -23,7 +23,7 @@ class QuotaEvents:
     async def tell(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
         """`about` refers to the object. Returns what went wrong, in a sentence; raises NoAnswerError."""
         told = once(reason, printable(message, MOST_CHARS), self._now())
-        collection = f"/api/v1/namespaces/{about['namespace']}/events"
+        collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
         name = f"{about['name']}.{hashlib.sha256((about['uid'] + reason).encode()).hexdigest()[:16]}"
         known = await self._calls.get(f"{collection}/{name}")
         if known.status == HTTPStatus.OK:
@@ -37,5 +37,5 @@ class QuotaEvents:
             )
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
             return ""
-        where = f"{about['namespace']}/{about['name']}"
+        where = "/".join(about[key] for key in ("namespace", "name") if key in about)
         return f"event at {where}: the API server answered {answer.status}: {answer.message()}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import datetime
 from typing import Final
 
 from halfcard.budgets import Budget
@@ -14,6 +15,7 @@ from halfcard.ledger import Amounts, Deposed, Entry, Ledger, Pods, fold, free, s
 from halfcard.promises import Promises
 from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
+from serving.log import utc_now
 
 _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
@@ -32,8 +34,9 @@ class Keeper:
         bound: those of them that were counted with their nodes.
     """
 
-    def __init__(self, ledgers: Ledgers, budget: Budget) -> None:
+    def __init__(self, ledgers: Ledgers, budget: Budget, now: Callable[[], datetime] = utc_now) -> None:
         self.budget = budget
+        self._now = now
         self.kept: Kept | None = None
         self.live: Mapping[str, Entry] | None = None
         self.bound: Collection[str] = ()
@@ -42,6 +45,19 @@ class Keeper:
         self._promises = Promises()
         self._room: Amounts = {}
         self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
+
+    @property
+    def _hard(self) -> Amounts:
+        return self.budget.enforced(self._now())
+
+    @property
+    def is_exempt(self) -> bool:
+        return self.budget.is_exempt(self._now())
+
+    @property
+    def is_outdated(self) -> bool:
+        """Something else is allowed by now, as at the end of an exemption."""
+        return self.kept is not None and self.kept.ledger.hard != self._hard
 
     def has_more_room(self) -> bool:
         """Than when this was asked before, of anything."""
@@ -76,7 +92,7 @@ class Keeper:
     async def _take_over(self) -> None:
         for _ in range(_TRIES):
             kept = await self._ledgers.read(self.budget.ledger)
-            mine = take_over(kept.ledger if kept else Ledger({}), self.budget.uid)._replace(hard=self.budget.hard)
+            mine = take_over(kept.ledger if kept else Ledger({}), self.budget.uid)._replace(hard=self._hard)
             written = await (
                 self._ledgers.write(self.budget.ledger, mine, kept)
                 if kept
@@ -104,7 +120,7 @@ class Keeper:
             strangers = () if known is None else live.keys() - known.keys()
             pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
-            found = fold(ledger, self._epoch, pods)._replace(hard=self.budget.hard, of=self.budget.uid)
+            found = fold(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(folded)

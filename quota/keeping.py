@@ -67,6 +67,12 @@ class Keeping:
         self._due |= {name for name, keeper in self.keepers.items() if not keeper.budget.namespace}
         self._stirred.set()
 
+    def time_passed(self) -> None:
+        """An exemption may have begun or ended."""
+        if outdated := {name for name, keeper in self.keepers.items() if keeper.is_outdated}:
+            self._due |= outdated
+            self._stirred.set()
+
     def nodes_changed(self) -> None:
         """Where a pod is may count more now, or less."""
         self._due |= {name for name, keeper in self.keepers.items() if keeper.budget.asks_where}

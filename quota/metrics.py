@@ -11,7 +11,9 @@ from .keeper import Keeper
 Figure = Callable[[], float]
 
 
-def watch(registry: CollectorRegistry, *, leading: Figure, keepers: Callable[[], Iterable[Keeper]]) -> None:
+def watch(
+    registry: CollectorRegistry, *, leading: Figure, keepers: Callable[[], Iterable[Keeper]], exempt: Figure
+) -> None:
     """Asked at each scrape; a replica that does not lead keeps no ledger."""
 
     def gauge(name: str, meaning: str, figure: Figure) -> None:
@@ -19,6 +21,7 @@ def watch(registry: CollectorRegistry, *, leading: Figure, keepers: Callable[[],
 
     gauge("leading", "1 where this replica keeps the ledgers.", leading)
     gauge("ledgers", "Ledgers that this replica keeps.", lambda: len([*keepers()]))
+    gauge("exempt", "Quotas that nobody is held to for a while.", exempt)
     gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_promised, keepers())))
     gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
 

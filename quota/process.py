@@ -31,6 +31,7 @@ from serving.listener import Listener, Stopping, serve
 from serving.log import Log, utc_now
 
 from .events import QuotaEvents
+from .exemptions import Exemptions
 from .keeper import Keeper
 from .keeping import Keeping
 from .loans import Loans
@@ -92,6 +93,7 @@ class QuotaService:
         self._reporting = Reporting(
             self._calls, lambda: self._keeping.keepers, self._opening.waits, may_decide, utc_now
         )
+        self._exemptions = Exemptions(self._keeping, QuotaEvents(self._calls, utc_now), may_decide)
         self._map_reports = MapReports(self._source.map, QuotaEvents(self._calls, utc_now), may_decide)
         self._native = Native(
             access, self._calls, agreed.dialects, may_decide, log, repairs_at_start=agreed.repairs_native
@@ -131,7 +133,8 @@ class QuotaService:
 
     def _problems(self) -> tuple[str, ...]:
         followed = [each.trouble for each in self._following()]
-        own = (self._leadership.trouble, self._keeping.trouble, self._reporting.trouble, self._map_reports.trouble)
+        tellers = self._reporting, self._map_reports, self._exemptions
+        own = (self._leadership.trouble, self._keeping.trouble, *[each.trouble for each in tellers])
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
     def _keepers(self) -> Iterable[Keeper]:
@@ -146,14 +149,20 @@ class QuotaService:
     async def run(self, lifecycle: Lifecycle) -> None:
         follow = (*self._source.jobs(), *[each.run() for each in self._following()], *self._native.jobs())
         settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
-        keep = (*settle, self._reporting.run(), self._nudging.run(), self._opening.run(), self._map_reports.run())
-        async with beside((*follow, *keep, self._lead(), report(self._problems, self._log)), self._log):
+        tell = (self._reporting.run(), self._map_reports.run(), self._exemptions.run())
+        keep = (*settle, self._nudging.run(), self._opening.run())
+        async with beside((*follow, *keep, *tell, self._lead(), report(self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
         registry = CollectorRegistry()
-        watch(registry, leading=lambda: float(self._leadership.may_decide()), keepers=self._keepers)
+        watch(
+            registry,
+            leading=lambda: float(self._leadership.may_decide()),
+            keepers=self._keepers,
+            exempt=self._exemptions.count,
+        )
         self._native.watch(registry)
         checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers have not all been seen"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)

@@ -16,7 +16,7 @@ from halfcard.events import moment
 from kube.calls import ApiCalls, NoAnswerError
 
 from .keeper import Keeper
-from .status import Counted, Status, since, status_of, status_of_each
+from .status import Counted, Status, exempted, since, status_of, status_of_each
 
 _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 4
@@ -52,7 +52,7 @@ class Reporting:
             if self._may_decide():
                 self.trouble = ""
                 self._forget()
-                statuses = [*statuses_of(self._keepers(), self._waits())]
+                statuses = [*statuses_of(self._keepers(), self._waits(), self._now())]
                 await asyncio.gather(*[self._report(budget, said, turns) for budget, said in statuses])
 
     def _forget(self) -> None:
@@ -86,15 +86,25 @@ class Reporting:
         return status
 
 
-def statuses_of(keepers: Mapping[str, Keeper], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
-    """One for each object; a default is one object, however many namespaces it is for."""
+def statuses_of(
+    keepers: Mapping[str, Keeper], waits: Mapping[str, int], now: datetime
+) -> Iterator[tuple[Budget, Status]]:
+    """One for each object, which says so where nobody is held to it for a while."""
+    for budget, status in _counted(keepers, waits):
+        is_exempt = budget.exemption is not None and budget.exemption.holds(now)
+        yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status
+
+
+def _counted(keepers: Mapping[str, Keeper], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
+    """A default is one object, however many namespaces it is for."""
     defaults: dict[str, dict[str, Counted]] = {}
     of_object: dict[str, Budget] = {}
     for name, keeper in keepers.items():
         budget = keeper.budget
         if keeper.kept is None or not budget.uid or budget.is_mapped:
             continue
-        counted = Counted(keeper.kept.ledger, keeper.live or {}, waits.get(name, 0))
+        ledger = keeper.kept.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
+        counted = Counted(ledger, keeper.live or {}, waits.get(name, 0))
         if budget.is_default:
             of_object[_object(budget)] = budget
             defaults.setdefault(_object(budget), {})[budget.namespace] = counted

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from halfcard.budget_words import amount
-from halfcard.budgets import AT_PLACE, gone
+from halfcard.budgets import AT_PLACE, Exemption, gone
 from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Entry, Ledger, over, sum_of, used
 
@@ -39,6 +39,14 @@ def status_of_each(parts: Mapping[str, Counted]) -> Status:
     fuller = sorted(namespace for namespace, ledger in ledgers.items() if over(ledger))
     ready, _ = said["conditions"]
     return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
+
+
+def exempted(status: Status, exemption: Exemption) -> Status:
+    """While nobody is held to it; what is used is told as ever."""
+    ready, exceeded = status["conditions"]
+    excess = {**exceeded, "message": f"{exceeded['message'].partition(':')[0]}, and exempt"}
+    exempt = _condition("Exempt", "True", "ForAWhile", f"nobody is held to it {exemption}")
+    return {**status, "conditions": [ready, excess if exceeded["status"] == "True" else exceeded, exempt]}
 
 
 def status_of(ledger: Ledger, live: Mapping[str, Entry], waiting: int = 0) -> Status:

@@ -23,7 +23,7 @@ CRDS: Final = {
 }
 """The definitions and their kinds."""
 
-_OWN: Final = frozenset({"borrowing", "hard", "byModel", "byPool", "onExceeded", "perLabel"})
+_OWN: Final = frozenset({"borrowing", "exemption", "hard", "byModel", "byPool", "onExceeded", "perLabel"})
 SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespaces", "asDefault"}}
 """Fields that this version reads; the API server drops what a definition does not name."""
 

@@ -1,10 +1,11 @@
-"""Quotas of namespaces that nobody wrote one for, on a real API server."""
+"""Defaults and exceptions on a real API server: no quota of their own, and quotas that nobody is held to."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -110,3 +111,46 @@ def test_a_default_that_lends_is_refused(quotas: QuotaService, tier: str) -> Non
     item = quota(tier, {**spec, "namespaces": {"names": ["a"]}})
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
     assert done.code and "a default lends nothing" in done.stderr
+
+
+def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(
+    quotas: QuotaService, tier: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    team = quotas.cluster.create_namespace(tier)
+    hard = {"cores": 30}
+    quotas.allow(team, hard=hard)
+    assert create(quotas, team, "one").ok
+    refusal(create(quotas, team, "two"))
+    until = datetime.now(UTC) + timedelta(seconds=12)
+    exemption = {"until": f"{until:%Y-%m-%dT%H:%M:%SZ}", "reason": "the paper is due"}
+    ledger = quotas.allow(team, hard=hard, exemption=exemption)
+    quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="the exemption to begin")
+    quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/30", what="the status")
+    quotas.cluster.wait_until(lambda: "Exempt" in described(quotas, team), what="its Event")
+    assert "nobody is held to it until" in described(quotas, team) and "the paper is due" in described(quotas, team)
+    assert halfcard(["quota", "explain", team, "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]) == 0
+    assert "over by cores=30, and exempt" in capsys.readouterr().out
+    exempt = "halfcard_quota_exempt 1.0"
+    assert exempt in quotas.wait_led().status(names.METRICS_PATH)[1]
+
+    quotas.cluster.wait_until(lambda: quotas.ledger(ledger).hard == hard, what="its end")
+    assert datetime.now(UTC) >= until.replace(microsecond=0)
+    assert "used: cores=60, limited: cores=30" in refusal(create(quotas, team, "three"))
+    quotas.cluster.wait_until(lambda: "ExemptionEnded" in described(quotas, team), what="its second Event")
+    quotas.cluster.wait_until(
+        lambda: [each["type"] for each in quotas.status(team)["conditions"]] == ["Ready", "Exceeded"], what="the status"
+    )
+    assert exempt not in quotas.wait_led().status(names.METRICS_PATH)[1]
+
+
+def described(quotas: QuotaService, team: str) -> str:
+    return quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
+
+
+@pytest.mark.parametrize("exemption", [{"until": "tomorrow", "reason": "x"}, {"until": "2026-11-22T12:00:00Z"}])
+def test_an_exemption_without_an_end_or_a_reason_is_refused(
+    quotas: QuotaService, tier: str, exemption: dict[str, str]
+) -> None:
+    item = quota(tier, {"hard": {"cores": 30}, "exemption": exemption}, "default")
+    done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
+    assert done.code and "exemption" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -75,6 +76,23 @@ def test_a_default_stands_beside_what_namespaces_share() -> None:
 def test_a_namespace_that_nobody_has_seen_yet_has_a_default_too() -> None:
     default = budget(shared({"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {}}}, "std"))
     assert [each.ledger for each in concerning([default], "new", {})] == ["defaultgpuquota.new.std"]
+
+
+NOON: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def test_an_exemption_limits_nothing_and_ends_by_itself() -> None:
+    exemption = {"until": "2026-11-22T12:00:00Z", "reason": "the paper is due\n"}
+    found = budget(own({"hard": {"cores": 100}, "exemption": exemption}))
+    assert found.enforced(NOON - timedelta(seconds=1)) == {}
+    assert found.enforced(NOON) == {"cores": 100}
+    assert str(found.exemption) == r"until 2026-11-22T12:00:00Z: the paper is due\n"
+    assert budget(own({"hard": {"cores": 100}})).enforced(NOON) == {"cores": 100}
+
+
+def test_an_exemption_without_a_time_zone_ends_at_no_certain_time() -> None:
+    found = read_budget(own({"hard": {"cores": 1}, "exemption": {"until": "2026-11-22T12:00:00", "reason": "x"}}))
+    assert isinstance(found, OddBudget)
 
 
 T4: Final = "Tesla T4"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
 
-from halfcard.budgets import Budget, gone
+from halfcard.budgets import Budget, Exemption, gone
 from halfcard.ledger import Deposed, Entry, Ledger, reserve, used
 from halfcard.promises import APART_S, OLD_S
 from kube.calls import ApiCalls
@@ -220,5 +221,24 @@ def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_ag
         assert (place.ledger().of, place.ledger().hard) == ("", {})
         await place.keeper().take_over()
         assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
+
+    tell(story)
+
+
+def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on() -> None:
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    exempt = BUDGET._replace(exemption=Exemption(noon, "the paper is due"))
+
+    async def story(place: Place) -> None:
+        now = [noon - timedelta(seconds=1)]
+        keeper = Keeper(Ledgers(place.calls, NAMESPACE), exempt, lambda: now[0])
+        await keeper.take_over()
+        await keeper.fold({"u": entry(170)}, place.has_ended)
+        assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
+        assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
+        now[0] = noon
+        assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
+        await keeper.fold({"u": entry(170)}, place.has_ended)
+        assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
 
     tell(story)

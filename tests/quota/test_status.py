@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from halfcard.budgets import Exemption
 from halfcard.ledger import Entry, Ledger
-from quota.status import TOP, Counted, since, status_of, status_of_each
+from quota.status import TOP, Counted, exempted, since, status_of, status_of_each
 
 LIVE = {
     "u": Entry("team", "train", {"cores": 200, "cards": 2}),
@@ -91,3 +94,15 @@ def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -
     assert exceeded["message"].startswith("over in team:")
     apart = {"team": Counted(small._replace(is_ready=True), {}), "other": Counted(small._replace(is_ready=True), {})}
     assert [each["status"] for each in status_of_each(apart)["conditions"]] == ["True", "False"]
+
+
+def test_an_exemption_is_told_with_its_end_and_its_reason_and_so_is_what_is_too_much() -> None:
+    exemption = Exemption(datetime(2026, 11, 22, 12, tzinfo=UTC), "the paper is due")
+    status = exempted(status_of(LEDGER._replace(hard={"cores": 200}), LIVE), exemption)
+    assert status["cores"] == "230/200"
+    assert [(each["type"], each["status"], each["message"]) for each in status["conditions"][1:]] == [
+        ("Exceeded", "True", "over by cores=30, and exempt"),
+        ("Exempt", "True", "nobody is held to it until 2026-11-22T12:00:00Z: the paper is due"),
+    ]
+    within = exempted(status_of(LEDGER, LIVE), exemption)
+    assert within["conditions"][1] == status_of(LEDGER, LIVE)["conditions"][1]
