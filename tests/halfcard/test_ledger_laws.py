@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from halfcard import ledger as rules
 from halfcard.ledger import Entry, Ledger, Pods
 from halfcard.promises import Promises
 
 from .ledger_world import Rules, World
+from .planting import assert_is_found
 
 REPLICAS: Final = st.integers(0, 2)
 ANY: Final = st.integers(0, 10**6)
@@ -171,18 +172,7 @@ def test_each_rule_is_needed(broken: Rules) -> None:
     class Broken(Life):
         obeyed = broken
 
-    once = settings(
-        max_examples=2000,  # it ends at the first; which comes first depends on what else has been imported
-        stateful_step_count=50,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=[*HealthCheck],
-        derandomize=True,
-        database=None,
-        print_blob=False,
-    )
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(Broken, settings=once)
+    assert_is_found(Broken)
 
 
 def a_pod_is_folded_while_somebody_stands(world: World) -> None:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from halfcard import lending
 from halfcard.ledger import Amounts, Ledger
 from halfcard.lending import Loan
 
 from .cohort_world import CORES, HARD, Rules, World
+from .planting import assert_is_found
 
 NAMES: Final = st.sampled_from([*HARD])
 ANY: Final = st.integers(0, 50)
@@ -120,18 +121,7 @@ def test_each_rule_is_needed(broken: Rules) -> None:
     class Broken(Life):
         obeyed = broken
 
-    once = settings(
-        max_examples=2000,  # it ends at the first
-        stateful_step_count=50,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=[*HealthCheck],
-        derandomize=True,
-        database=None,
-        print_blob=False,
-    )
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(Broken, settings=once)
+    assert_is_found(Broken)
 
 
 def a_loan_lands_after_all(world: World) -> None:
