@@ -20,7 +20,7 @@ def sources(root: Path = ROOT) -> Mapping[str, str]:
     waiting = [*_BEGIN, *(str(page.relative_to(root)) for page in sorted((root / "docs").glob("*.md")))]
     while waiting:
         path = waiting.pop()
-        if path not in texts and not path.endswith(".svg"):
+        if path not in texts and not path.endswith(".svg") and (root / path).exists():  # mkdocs tells what is missing
             texts[path] = page_of(root, path)
             waiting += linked(texts[path], _within(root, path))
     return {path: text for path, text in texts.items() if not on_docs(path)}

@@ -47,9 +47,10 @@ class DevelopmentNode(Started):
 
     def _start(self) -> None:
         self.node = self._stack.enter_context(Node(self._cluster, NODE))
-        done = self._cluster.kubectl("taint", "node", NODE, _TAINT)
-        if done.code:
-            raise CannotStartError(f"node {NODE} took no taint: {done.stderr}")
+        for verb, what in (("taint", _TAINT), ("label", f"{names.AGENT_LABEL}=true")):
+            done = self._cluster.kubectl(verb, "node", NODE, what)
+            if done.code:
+                raise CannotStartError(f"node {NODE} took no {verb}: {done.stderr}")
         process = AgentProcess(self.node, arguments=("--fake-gpus", f"{_CARDS}xT4"))
         self.agent = self._stack.enter_context(process)
         self.agent.wait_offered(names.VCUDA_CORE, _CARDS * WHOLE_CARD)

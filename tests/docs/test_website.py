@@ -73,7 +73,8 @@ def test_every_link_of_the_site_leads_to_something_on_it() -> None:
 
 def test_the_menu_has_every_page() -> None:
     text = (ROOT / "mkdocs.yml").read_text().partition("nav:\n")[2]
-    named = [page for section in yaml.safe_load(text) for pages in section.values() for page in pages]
+    entries = [page for section in yaml.safe_load(text) for pages in section.values() for page in pages]
+    named = [page if isinstance(page, str) else next(iter(page.values())) for page in entries]
     assert sorted(named) == sorted(on_site(str(page.relative_to(ROOT)), is_folder=False) for page in PAGES)
 
 
