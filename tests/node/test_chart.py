@@ -38,7 +38,11 @@ from .gpu_churn import runs_of
 from .told import telling
 
 _VALUES: Final = {"agent": {"arguments": ["--fake-gpus=4xT4"]}}
-_OTHER_SETTINGS: Final = {**_VALUES, "settings": {"packing": "spread"}}
+_OTHER_SETTINGS: Final = {
+    **_VALUES,
+    "settings": {"packing": "spread", "exempt_namespaces": ["elsewhere"]},  # registers the webhooks otherwise, too
+    "webhooks": {"guard": True},
+}
 _OWN_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
 _LARGEST_IMAGE: Final = 45_000_000
 _FIRST_EVENING_S: Final = 300.0
