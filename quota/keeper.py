@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from typing import Final
 
+from halfcard.budget_words import amount
 from halfcard.budgets import Budget
 from halfcard.ledger import Amounts, Deposed, Entry, Ledger, Pods, fold, free, settled, take_over, uid_of, without
 from halfcard.promises import Promises
@@ -21,6 +22,8 @@ _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
 
 _NOTHING: Final[Mapping[str, Amounts]] = {}
+
+_MOST_TOLD: Final = 10
 
 IsStored = Callable[[Entry, str], Awaitable[bool]]
 """By a read of this moment: whether what was promised to a pod has come about."""
@@ -44,6 +47,7 @@ class Keeper:
         self._epoch = -1
         self._promises = Promises()
         self._room: Amounts = {}
+        self._committed: Amounts | None = None
         self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
 
     @property
@@ -59,6 +63,16 @@ class Keeper:
         """Something else is allowed by now, as at the end of an exemption."""
         return self.kept is not None and self.kept.ledger.hard != self._hard
 
+    @property
+    def altered(self) -> str:
+        """What somebody else has written for what pods hold, and what they hold; empty where it is what we wrote."""
+        if self.kept is None or self._committed is None or self.kept.ledger.epoch != self._epoch:
+            return ""
+        said, real = self.kept.ledger.committed, self._committed
+        wrong = sorted(key for key in {*said, *real} if said.get(key, 0) != real.get(key, 0))
+        told = [f"{key}={amount(key, said.get(key, 0))} instead of {amount(key, real.get(key, 0))}" for key in wrong]
+        return ", ".join(told[:_MOST_TOLD])
+
     def has_more_room(self) -> bool:
         """Than when this was asked before, of anything."""
         if self.kept is None:
@@ -72,12 +86,14 @@ class Keeper:
         return self.kept is not None and bool(self.kept.ledger.open)
 
     def is_due(self, has_ended: Callable[[str], bool]) -> bool:
-        """Whether it promises something to pods that are stored, and so counts them twice, or that have ended."""
+        """Whether it promises something to pods that are stored, and so counts them twice, or that have ended; or
+        somebody else wrote there what pods hold.
+        """
         if self.kept is None:
             return False
         ledger = self.kept.ledger
         known = Pods(self.live or {}, self.bound, ended=_ended(ledger, has_ended))
-        return bool(settled(ledger, known))
+        return bool(settled(ledger, known)) or bool(self.altered)
 
     def saw(self, seen: Seen) -> None:
         """What is watched may be older than what we wrote ourselves."""
@@ -99,7 +115,7 @@ class Keeper:
                 else self._ledgers.create(self.budget.ledger, mine)
             )
             if written is not None:
-                self.kept, self.live, self._epoch = written, None, mine.epoch
+                self.kept, self.live, self._epoch, self._committed = written, None, mine.epoch, None
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
@@ -115,16 +131,19 @@ class Keeper:
         `lent` is what others have borrowed from it, which a ledger that is made anew does not know.
         """
         known = self.live
+        committed: Amounts = {}
 
         def folded(ledger: Ledger) -> Ledger:
             strangers = () if known is None else live.keys() - known.keys()
+            nonlocal committed
             pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
             found = fold(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
+            committed = found.committed
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(folded)
-        self.live, self.bound = live, bound
+        self.live, self.bound, self._committed = live, bound, committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
         """One look at the promises that are open. Raises as `fold`."""

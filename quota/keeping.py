@@ -45,8 +45,11 @@ class Keeping:
         log: Log,
         *,
         freed: Callable[[Iterable[str]], None],
+        repaired: Callable[[Budget, str], None],
     ) -> None:
-        """Calls `freed` with the namespaces of a budget that has more room than before."""
+        """Calls `freed` with the namespaces of a budget that has more room than before, and `repaired` with one whose
+        ledger said of its pods what was not true, and what it said.
+        """
         self.keepers: dict[str, Keeper] = {}
         self.trouble = ""
         self._source = source
@@ -55,6 +58,7 @@ class Keeping:
         self._may_decide = may_decide
         self._log = log
         self._freed = freed
+        self._repaired = repaired
         self._there: set[str] = set()
         self._due: set[str] = set()
         self._stirred = asyncio.Event()
@@ -159,7 +163,10 @@ class Keeping:
         budget = keeper.budget
         there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
         live, bound = self._pods.held(budget, [each for each in there if budget in self._source.of(each)])
+        altered = keeper.altered
         await keeper.fold(live, self._pods.has_ended, bound, self._lent(keeper))
+        if altered:
+            self._repaired(budget, altered)
         self._tell_of_room(keeper)
 
     def _lent(self, keeper: Keeper) -> Mapping[str, Amounts]:

@@ -12,7 +12,12 @@ Figure = Callable[[], float]
 
 
 def watch(
-    registry: CollectorRegistry, *, leading: Figure, keepers: Callable[[], Iterable[Keeper]], exempt: Figure
+    registry: CollectorRegistry,
+    *,
+    leading: Figure,
+    keepers: Callable[[], Iterable[Keeper]],
+    exempt: Figure,
+    repaired: Figure,
 ) -> None:
     """Asked at each scrape; a replica that does not lead keeps no ledger."""
 
@@ -22,6 +27,7 @@ def watch(
     gauge("leading", "1 where this replica keeps the ledgers.", leading)
     gauge("ledgers", "Ledgers that this replica keeps.", lambda: len([*keepers()]))
     gauge("exempt", "Quotas that nobody is held to for a while.", exempt)
+    gauge("repaired", "Ledgers that were wrong and have been put right, since this replica began.", repaired)
     gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_promised, keepers())))
     gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
 

@@ -67,9 +67,7 @@ class ChargedPods:
         self._by_namespace: dict[str, dict[str, Charged]] = {}
         self._waiting: dict[str, Charged] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self.following = Following(
-            Collection(access, _PODS, StoredPod, _PAGE), listed=self._list, changed=self._change, name="pods"
-        )
+        self.following = Following(collection(access), listed=self._list, changed=self._change, name="pods")
 
     def held(self, budget: Budget, namespaces: Iterable[str]) -> tuple[dict[str, Entry], frozenset[str]]:
         """What it counts of each pod there, by uid; and those that were counted with their nodes."""
@@ -93,6 +91,10 @@ class ChargedPods:
         for uid, pod in pods.items():
             if pod.node and (node := self._nodes(pod.node)) is not None:
                 yield uid, budget.cost_at(pod.place(node))
+
+    def known(self) -> Mapping[str, Charged]:
+        """All of them, by uid, at this moment."""
+        return dict(self._pods)
 
     def namespaces(self) -> Iterable[str]:
         """Those with pods that are charged."""
@@ -131,12 +133,10 @@ class ChargedPods:
 
     def _put(self, pod: StoredPod) -> None:
         """Only the phase ends a charge: until then its cards may be in use."""
-        containers, needs = needs_of(read_pod(pod, self._dialects))
-        asked = charge(needs)
-        if pod.is_over and asked:
+        found = charged(pod, self._dialects)
+        if found is not None and pod.is_over:
             self._end(pod.meta.uid)
-        elif asked:
-            found = _charged(pod, containers, needs)
+        elif found is not None:
             self._pods[pod.meta.uid] = found
             self._by_namespace.setdefault(found.namespace, {})[pod.meta.uid] = found
             if found.gates:
@@ -158,9 +158,18 @@ class ChargedPods:
             del self._by_namespace[gone.namespace]
 
 
-def _charged(pod: StoredPod, containers: Sequence[str], needs: tuple[Need, ...]) -> Charged:
-    meta = pod.meta
-    found = Charged(meta.namespace or "", meta.title, meta.labels or {}, charge(needs), needs, pod.node)
+def collection(access: Access) -> Collection[StoredPod]:
+    """All pods of the cluster."""
+    return Collection(access, _PODS, StoredPod, _PAGE)
+
+
+def charged(pod: StoredPod, dialects: Dialects) -> Charged | None:
+    """None where it asks for nothing."""
+    containers, needs = needs_of(read_pod(pod, dialects))
+    asked, meta = charge(needs), pod.meta
+    if not asked:
+        return None
+    found = Charged(meta.namespace or "", meta.title, meta.labels or {}, asked, needs, pod.node)
     if pod.node:
         return found._replace(named=read(pod.annotations, pod.node, containers, needs))
     if not pod.waits_for_quota:

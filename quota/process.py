@@ -30,6 +30,7 @@ from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
 from serving.log import Log, utc_now
 
+from .comparing import Comparing
 from .events import QuotaEvents
 from .exemptions import Exemptions
 from .keeper import Keeper
@@ -42,6 +43,7 @@ from .nodes import Nodes
 from .nudging import Nudging
 from .opening import Opening
 from .pods import ChargedPods
+from .repairs import Repairs
 from .reporting import Reporting
 
 STATUS: Final = "status"
@@ -76,7 +78,17 @@ class QuotaService:
         may_decide = self._leadership.may_decide
         self._nudging = Nudging(self._calls, agreed.dialects, may_decide, utc_now, log)
         ledgers = Ledgers(self._calls, namespace)
-        self._keeping = Keeping(self._source, self._pods, ledgers, may_decide, log, freed=self._nudging.freed)
+        self._repairs = Repairs(QuotaEvents(self._calls, utc_now), self._source.of)
+        self._keeping = Keeping(
+            self._source,
+            self._pods,
+            ledgers,
+            may_decide,
+            log,
+            freed=self._nudging.freed,
+            repaired=self._repairs.ledger,
+        )
+        self._comparing = Comparing(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
         self._ledgers = FollowedLedgers(access, namespace, self._ledger_changed)
         self._desks = Desks(ledgers, time.monotonic)
         self._opening = Opening(
@@ -133,7 +145,7 @@ class QuotaService:
 
     def _problems(self) -> tuple[str, ...]:
         followed = [each.trouble for each in self._following()]
-        tellers = self._reporting, self._map_reports, self._exemptions
+        tellers = self._reporting, self._map_reports, self._exemptions, self._comparing, self._repairs
         own = (self._leadership.trouble, self._keeping.trouble, *[each.trouble for each in tellers])
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
@@ -149,8 +161,8 @@ class QuotaService:
     async def run(self, lifecycle: Lifecycle) -> None:
         follow = (*self._source.jobs(), *[each.run() for each in self._following()], *self._native.jobs())
         settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
-        tell = (self._reporting.run(), self._map_reports.run(), self._exemptions.run())
-        keep = (*settle, self._nudging.run(), self._opening.run())
+        tell = (self._reporting.run(), self._map_reports.run(), self._exemptions.run(), self._repairs.run())
+        keep = (*settle, self._nudging.run(), self._opening.run(), self._comparing.run())
         async with beside((*follow, *keep, *tell, self._lead(), report(self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
@@ -162,6 +174,7 @@ class QuotaService:
             leading=lambda: float(self._leadership.may_decide()),
             keepers=self._keepers,
             exempt=self._exemptions.count,
+            repaired=lambda: self._repairs.count,
         )
         self._native.watch(registry)
         checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers have not all been seen"}

@@ -154,3 +154,19 @@ def test_an_exemption_without_an_end_or_a_reason_is_refused(
     item = quota(tier, {"hard": {"cores": 30}, "exemption": exemption}, "default")
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
     assert done.code and "exemption" in done.stderr
+
+
+def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: QuotaService, tier: str) -> None:
+    team = quotas.cluster.create_namespace(tier)
+    name = quotas.allow(team, hard={"cores": 60})
+    assert create(quotas, team, "one").ok
+    quotas.cluster.wait_until(lambda: not quotas.ledger(name).open, what="the promise to be settled")
+    path = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}"
+    stored = quotas.cluster.request("GET", path).must()
+    right = quotas.ledger(name).committed
+    wrong = stored["data"]["ledger"].replace('"cores":30', '"cores":7')
+    assert wrong != stored["data"]["ledger"]
+    quotas.cluster.request("PUT", path, {**stored, "data": {"ledger": wrong}}).must()
+    quotas.cluster.wait_until(lambda: "cores=7 instead of 30" in described(quotas, team), what="its Event")
+    assert quotas.ledger(name).committed == right
+    assert "halfcard_quota_repaired 1.0" in quotas.wait_led().status(names.METRICS_PATH)[1]

@@ -242,3 +242,18 @@ def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on() -> None
         assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
 
     tell(story)
+
+
+def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right() -> None:
+    async def story(place: Place) -> None:
+        keeper = await place.leading()
+        live = {"u": entry(30)}
+        await keeper.fold(live, place.has_ended)
+        assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
+        place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
+        keeper.kept = await Ledgers(place.calls, NAMESPACE).read(NAME)
+        assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
+        await keeper.fold(live, place.has_ended)
+        assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")
+
+    tell(story)
