@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cli.__main__ import main
-from halfcard import names
+from halfcard import __version__, names
 
 from .command import halfcard, too_wide
 
@@ -30,6 +30,10 @@ def test_the_demonstration_in_json_holds_every_scene() -> None:
     assert scenes["nginx.yaml"]["patch"]
     assert not scenes["miner.yaml"]["allowed"]
     assert names.QUOTA_TWINS in str(scenes["quota.yaml"]["patch"])
+
+
+def test_the_version_is_that_of_the_code() -> None:
+    assert halfcard("--version").out == f"halfcard {__version__}\n"
 
 
 def test_webhooks_prints_both_configurations_with_the_ca(tmp_path: Path) -> None:

@@ -76,6 +76,6 @@ class Helm:
 
 
 def documented(verb: str, checkout: Path = _ROOT) -> list[str]:
-    """The command as the page has it, from anywhere."""
-    (words,) = re.findall(rf"^helm ({verb} .+)$", (checkout / "docs" / "install.md").read_text(), re.MULTILINE)
+    """The command as the page has it, on one line, from anywhere."""
+    (words,) = re.findall(rf"^helm ({verb} .+[^\\])$", (checkout / "docs" / "install.md").read_text(), re.MULTILINE)
     return [str(checkout / word) if "/" in word else word for word in words.split()]
