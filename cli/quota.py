@@ -24,7 +24,7 @@ from kube.calls import ApiCalls, NoAnswerError
 from settings.file import settings_from
 from settings.installation import SettingsError
 
-from . import gpu_quotas, native_explain, quota_import, quota_repair, quota_report
+from . import gpu_quotas, native_explain, quota_import, quota_repair, quota_report, quota_revert
 from .cluster_state import NoClusterError, add_access_arguments, find_access
 from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .gpu_quotas import Told
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     explain.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.set_defaults(does=_explain)
-    for name, module in (("report", quota_report), ("import", quota_import), ("repair", quota_repair)):
+    others = {"report": quota_report, "import": quota_import, "repair": quota_repair, "revert": quota_revert}
+    for name, module in others.items():
         module.add_arguments(_command(commands, name, module.SUMMARY))
 
 

@@ -69,6 +69,14 @@ def settle(quota: ResourceQuota, dialects: Dialects) -> Settled:
     return Settled(tuple(changes), _marks(twins), tuple(notes))
 
 
+def reverted(quota: ResourceQuota) -> Settled:
+    """Without our twins: those that somebody changed since are his."""
+    marks, hard = read_marks(quota.annotations.get(names.QUOTA_TWINS, "")), quota.hard
+    ours = [key for key, amount in marks.items() if key in hard and amount == str(_amount(hard[key]))]
+    changes = tuple(Change("remove", (*_HARD, key)) for key in ours)
+    return Settled(changes, None, tuple(f"{key}={hard[key]} was removed: Halfcard had added it" for key in ours))
+
+
 def _read(hard: Mapping[str, str], dialects: Dialects) -> tuple[dict[str, Reading], list[Problem]]:
     readings: dict[str, Reading] = {}
     problems: list[Problem] = []

@@ -316,6 +316,24 @@ def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
     assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", "it follows as any other"
 
 
+def test_once_halfcard_is_gone_quotas_can_be_as_people_wrote_them(
+    webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = only_limits()
+    webhook.create(space, written).must()
+    access = ("--kubeconfig", str(webhook.cluster.admin.kubeconfig))
+    assert halfcard(["quota", "revert", space, *access]) == 1
+    assert "the webhook added it again: remove Halfcard first" in " ".join(capsys.readouterr().out.split())
+    with webhook.unregistered():
+        assert halfcard(["quota", "revert", space, "--dry-run", *access]) == 1
+        assert f"requests.{CORE}" in hard(webhook, space)
+        assert halfcard(["quota", "revert", space, *access]) == 0
+        assert {key for key in hard(webhook, space) if key.startswith("requests.")} == set()
+        capsys.readouterr()
+        assert halfcard(["quota", "revert", space, "-o", "json", *access]) == 0
+    assert json.loads(capsys.readouterr().out) == {"dry_run": False, "quotas": []}
+
+
 def test_whoever_may_not_change_a_quota_repairs_none(
     webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from halfcard import names
 from halfcard.dialects import Dialects
 from kube.native_quotas import path_of
-from kube.quota_repairs import Repair, repair
+from kube.quota_repairs import Repair, repair, revert
 from tests.halfcard.native import quota, read
 
 from .calling import asked
@@ -57,4 +57,26 @@ def test_what_somebody_else_changed_meanwhile_stays() -> None:
 
 def test_a_refusal_and_a_lost_answer_are_told() -> None:
     assert "the API server answered 500: no leader" in repaired({f"limits.{CORE}": "50"}, "refused")[0].why_not
-    assert "it may or may not count now" in repaired({f"limits.{CORE}": "50"}, "unanswered")[0].why_not
+    assert "it may or may not be changed by now" in repaired({f"limits.{CORE}": "50"}, "unanswered")[0].why_not
+
+
+def reverted(hard: Mapping[str, str], marks: str) -> tuple[Repair, Any]:
+    with serving_objects() as server:
+        item = quota(hard)
+        server.put(PATH, {**item, "metadata": {**item["metadata"], "annotations": {names.QUOTA_TWINS: marks}}})
+        looked_at = read(server.objects[PATH])
+        return asked(server.port, lambda calls: revert(calls, looked_at)), server.objects[PATH]
+
+
+def test_what_was_added_is_taken_away_again() -> None:
+    written = {f"limits.{CORE}": "50", "pods": "3"}
+    said, after = reverted({**written, f"requests.{CORE}": "50"}, f"requests.{CORE}=50")
+    assert said.done == (f"requests.{CORE}=50 was removed: Halfcard had added it",)
+    assert after["spec"]["hard"] == written
+    assert names.QUOTA_TWINS not in after["metadata"].get("annotations", {})
+
+
+def test_what_people_made_of_it_since_is_theirs() -> None:
+    said, after = reverted({f"limits.{CORE}": "50", f"requests.{CORE}": "30"}, f"requests.{CORE}=50")
+    assert (said.done, said.why_not) == ((), "")
+    assert after["spec"]["hard"][f"requests.{CORE}"] == "30"
