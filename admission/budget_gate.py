@@ -14,6 +14,7 @@ from halfcard import names
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
 from halfcard.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
+from halfcard.pods import Metadata
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.stored import StoredPod
 from kube.ledger_desk import LedgerDesk
@@ -26,8 +27,8 @@ _AGAIN_S: Final = 1
 _UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas yet: try again", _AGAIN_S)
 
 
-Refused = Callable[[Budget, str, str, str], None]
-"""Hears of a quota that has refused a pod: namespace, name, and the message."""
+Refused = Callable[[Budget, str, Metadata, str], None]
+"""Hears of a quota that has refused a pod: its namespace, its metadata, and the message."""
 
 
 class BudgetGate:
@@ -54,7 +55,7 @@ class BudgetGate:
             return verdict._replace(no_room=await _ask(wanted))
         why = await _reserve(wanted, pod.meta.uid)
         if why is not None and why.budget is not None:
-            self._refused(why.budget, namespace, pod.meta.title, why.message)
+            self._refused(why.budget, namespace, pod.meta, why.message)
         return verdict._replace(no_room=why)
 
 

@@ -1,6 +1,7 @@
-"""Pods that a GpuQuota has refused, told at the quota: one Event that counts, however many there are.
+"""Pods that a GpuQuota has refused, told at the quota and at the Deployment or CronJob that they are of.
 
-`kubectl describe gpuquota` shows it. Each replica has an Event of its own, so that none writes over another's count.
+One Event that counts, however many there are: `kubectl describe` shows it. Each replica has an Event of its own, so
+that none writes over another's count.
 """
 
 from __future__ import annotations
@@ -18,28 +19,43 @@ import msgspec
 from halfcard import names
 from halfcard.budgets import Budget
 from halfcard.events import MOST_CHARS, NOWHERE, event, moment
+from halfcard.pods import Metadata, OwnerReference
 from halfcard.problems import printable
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
+from .owners import above, may_be_owned
+
 _EVERY_S: Final = 5.0
 _MOST_QUOTAS: Final = 1000
+_MOST_OWNERS: Final = 1000
+_OWNERS_AT_ONCE: Final = 20
+"""Of those that have news; the others have theirs the next time."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """Of one quota.
+    """Of one object.
 
     Attributes:
+        about: a reference to it; None where it has to be looked for, empty where there is none.
         count: since this replica began.
         written: how many of them the Event counts.
     """
 
-    budget: Budget
+    about: Mapping[str, str] | None
     count: int = 0
     written: int = 0
     message: str = ""
     since: str = ""
+
+    @property
+    def has_news(self) -> bool:
+        return self.count > self.written
+
+    def add(self, message: str) -> None:
+        self.count += 1
+        self.message = message
 
 
 class Refusals:
@@ -49,51 +65,68 @@ class Refusals:
         counted: is called with namespace and quota of each refusal.
     """
 
-    def __init__(self, calls: ApiCalls, instance: str, now: Callable[[], datetime], log: Log) -> None:
+    def __init__(
+        self, calls: ApiCalls, instance: str, now: Callable[[], datetime], log: Log, *, every_s: float = _EVERY_S
+    ) -> None:
         self._calls = calls
         self._instance = instance
         self._now = now
         self._log = log
+        self._every_s = every_s
         self._told: dict[str, _Told] = {}
+        self._owners: dict[tuple[str, OwnerReference], _Told] = {}
         self.counted: Callable[[str, str], None] = lambda _namespace, _quota: None
 
-    def refused(self, budget: Budget, namespace: str, pod: str, message: str) -> None:
+    def refused(self, budget: Budget, namespace: str, pod: Metadata, message: str) -> None:
         self.counted(namespace, budget.title)
-        if budget.uid not in self._told and len(self._told) >= _MOST_QUOTAS:
-            return
-        told = self._told.setdefault(budget.uid, _Told(budget))
-        told.count += 1
-        told.message = f"{namespace}/{pod}: {message}"
+        if budget.uid in self._told or len(self._told) < _MOST_QUOTAS:
+            told = self._told.setdefault(budget.uid, _Told(budget.reference))
+            told.add(f"{namespace}/{pod.title}: {message}")
+        if pod.controller is not None and may_be_owned(pod.controller):
+            self._told_above((namespace, pod.controller), f"pods of {pod.controller.name}: {message}")
+
+    def _told_above(self, owner: tuple[str, OwnerReference], message: str) -> None:
+        """Who was refused last is remembered for longest."""
+        told = self._owners.pop(owner, None) or _Told(None)
+        told.add(message)
+        self._owners[owner] = told
+        if len(self._owners) > _MOST_OWNERS:
+            del self._owners[next(iter(self._owners))]
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(_EVERY_S)
-            for told in [each for each in self._told.values() if each.count > each.written]:
-                try:
-                    await self._write(told)
-                except NoAnswerError as error:
-                    self._log.warning("event not written", why=str(error))
-                    break
+            await asyncio.sleep(self._every_s)
+            try:
+                for uid, told in [(uid, each) for uid, each in self._told.items() if each.has_news]:
+                    await self._write(told, uid)
+                due = [(owner, each) for owner, each in self._owners.items() if each.has_news]
+                for (namespace, controller), told in due[:_OWNERS_AT_ONCE]:
+                    if told.about is None:
+                        told.about = await above(self._calls, namespace, controller)
+                    await self._write(told, controller.uid)
+            except NoAnswerError as error:
+                self._log.warning("event not written", why=str(error))
 
-    async def _write(self, told: _Told) -> None:
-        when, count = moment(self._now()), told.count
+    async def _write(self, told: _Told, uid: str) -> None:
+        if not told.about:
+            told.written = told.count
+            return
+        when, count, name = moment(self._now()), told.count, self._name(told.about, uid)
         told.since = told.since or when
-        collection = f"/api/v1/namespaces/{told.budget.reference.get('namespace', NOWHERE)}/events"
+        collection = f"/api/v1/namespaces/{told.about.get('namespace', NOWHERE)}/events"
         news = {"count": count, "lastTimestamp": when, "message": printable(told.message, MOST_CHARS)}
-        answer = await self._calls.patch(f"{collection}/{self._name(told.budget)}", msgspec.json.encode(news))
+        answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
         if answer.status == HTTPStatus.NOT_FOUND:
-            answer = await self._calls.post(collection, self._event(told, news))
+            answer = await self._calls.post(
+                collection, self._event(told.about, name, {"firstTimestamp": told.since, **news})
+            )
         told.written = count  # where it failed, the next refusal tries again
         if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
 
-    def _name(self, budget: Budget) -> str:
-        return f"{budget.name}.{hashlib.sha256(f'{budget.uid}{self._instance}'.encode()).hexdigest()[:16]}"
+    def _name(self, about: Mapping[str, str], uid: str) -> str:
+        return f"{about['name']}.{hashlib.sha256(f'{uid}{self._instance}'.encode()).hexdigest()[:16]}"
 
-    def _event(self, told: _Told, news: Mapping[str, Any]) -> bytes:
-        return event(
-            told.budget.reference,
-            {"name": self._name(told.budget)},
-            {"component": names.ADMISSION_SERVICE, "host": self._instance},
-            {"reason": "QuotaExceeded", "firstTimestamp": told.since, **news},
-        )
+    def _event(self, about: Mapping[str, str], name: str, news: Mapping[str, Any]) -> bytes:
+        source = {"component": names.ADMISSION_SERVICE, "host": self._instance}
+        return event(about, {"name": name}, source, {"reason": "QuotaExceeded", **news})

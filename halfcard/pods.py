@@ -110,8 +110,10 @@ _EMPTY = PodSpec()
 
 
 class OwnerReference(_Record, frozen=True):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -129,8 +131,12 @@ class Metadata(_Record, frozen=True):
         return self.name or (self.generate_name or "") + "*"
 
     @property
+    def controller(self) -> OwnerReference | None:
+        return next((owner for owner in self.owner_references or () if owner.controller), None)
+
+    @property
     def has_controller(self) -> bool:
-        return any(owner.controller for owner in self.owner_references or ())
+        return self.controller is not None
 
 
 class Pod(_Record, frozen=True):

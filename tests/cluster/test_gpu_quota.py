@@ -156,6 +156,21 @@ def test_a_quota_tells_how_many_pods_it_has_refused_and_the_last_of_them(quotas:
     assert f'halfcard_quota_refusals_total{{namespace="{team}",quota="{team}/gpu"}} 3.0' in counted
 
 
+def test_the_deployment_is_told_of_the_pods_that_its_replica_set_could_not_make(
+    quotas: QuotaService, team: str
+) -> None:
+    quotas.allow(team, hard={"cores": 30})
+    item = workload("Deployment", "web", share("p"))
+    item["spec"]["replicas"] = 3
+    quotas.webhook.create(team, item).must()
+
+    def told() -> bool:
+        shown = quotas.webhook.kubectl(team, "describe", "deployment", "web").stdout
+        return "QuotaExceeded" in shown and f"exceeded quota: {team}/gpu" in shown and "pods of web-" in shown
+
+    quotas.cluster.wait_until(told, what="the event of the Deployment")
+
+
 def test_a_workload_is_told_at_once_that_not_all_of_its_pods_will_fit(quotas: QuotaService, team: str) -> None:
     quotas.allow(team, hard={"cores": 100})
     many = workload("Deployment", "many", share("x"))
