@@ -324,6 +324,10 @@ def test_an_agent_that_ends_leaves_containers_alone_and_is_back_soon(gpus: GpuCl
     assert differences(gpus.cluster, gpus.run(space, pod("next").asks(core=30, memory=10))) == []
 
 
+def is_told(gpus: GpuCluster, reason: str, part: str) -> bool:
+    return any(each == reason and part in message for each, message in events_of(gpus))
+
+
 def test_a_resource_that_another_plugin_serves_is_left_alone_until_it_goes(gpus: GpuCluster, space: str) -> None:
     agent = gpus.agent
     agent.wait_offered(names.VCUDA_CORE, ALL)
@@ -332,10 +336,11 @@ def test_a_resource_that_another_plugin_serves_is_left_alone_until_it_goes(gpus:
         agent.wait_offered(names.VCUDA_CORE, 2)
         agent.program.start()
         gpus.cluster.wait_until(lambda: "theirs-0" in agent.get(names.READY_PATH)[1], what="readyz to say so")
-        gpus.cluster.wait_until(lambda: "theirs-0" in dict(events_of(gpus)).get("NotOffered", ""), what="the Event")
+        gpus.cluster.wait_until(lambda: is_told(gpus, "NotOffered", "theirs-0"), what="the Event")
         assert agent.offered(names.VCUDA_CORE) == 2
         assert agent.offered(names.TUYA_SGPU) == 4
         gpus.run(space, pod("half").asks(sgpu=1))
+    gpus.cluster.wait_until(lambda: is_told(gpus, "Offered", "theirs-0"), what="the Event of its end")
     agent.wait_ready()
     began = time.monotonic()
     agent.wait_offered(names.VCUDA_CORE, 100)
