@@ -18,6 +18,19 @@ from serving.tls import TlsFiles
 NOW = datetime.now(UTC)
 LOOPBACK = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
 
+_SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""Python 3.13 believes no CA that does not say so."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -32,6 +45,7 @@ class Authority:
         self._name = _name(name)
         builder = _builder(self._name, self._name, self._key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(_SIGNS, critical=True)
         key_id = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         builder = builder.add_extension(key_id, critical=False)
         self.cert = builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
