@@ -24,10 +24,16 @@ T = TypeVar("T")
 
 
 class NativeQuotas:
-    """Running `following` keeps it fresh; quotas that say nothing of `resources` are not kept."""
+    """Running `following` keeps it fresh; quotas that say nothing of what is `counted` are not kept.
 
-    def __init__(self, access: Access, resources: frozenset[str]) -> None:
+    Attributes:
+        resources: of which people write any key, and some that count nothing.
+        counted: these, and what is added to pods for quotas to count.
+    """
+
+    def __init__(self, access: Access, resources: frozenset[str], added: frozenset[str] = frozenset()) -> None:
         self.resources = resources
+        self.counted = resources | added
         self._by_namespace: dict[str, dict[str, ResourceQuota]] = {}
         self._uncounted: dict[str, ResourceQuota] = {}
         self.following = Following(
@@ -64,7 +70,7 @@ class NativeQuotas:
                 self._put(change.object)
 
     def _put(self, found: ResourceQuota) -> None:
-        if found.names(self.resources):
+        if found.names(self.counted):
             self._by_namespace.setdefault(found.meta.namespace or "", {})[found.meta.title] = found
         if found.uncounted(self.resources):
             self._uncounted[found.title] = found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import names
+from halfcard.derived import Derived
 from kube.access import AccessError, from_kubeconfig, from_service_account
 from serving.arguments import add_process_arguments
 from serving.lifecycle import Lifecycle, run
@@ -39,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def serve(lifecycle: Lifecycle) -> None:
         service = QuotaService(
             access,
-            Agreed(settings.words(), settings.dealings(), settings.repair_quotas_at_start),
+            Agreed(
+                settings.words(), settings.dealings(), settings.repair_quotas_at_start, settings.derived() or Derived()
+            ),
             arguments.status,
             instance=arguments.instance,
             namespace=arguments.namespace,

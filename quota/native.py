@@ -31,9 +31,10 @@ class Native:
         log: Log,
         *,
         repairs_at_start: bool,
+        added: frozenset[str] = frozenset(),
     ) -> None:
         self._may_decide = may_decide
-        self._known = NativeQuotas(access, dialects.resources)
+        self._known = NativeQuotas(access, dialects.resources, added)
         events = QuotaEvents(calls, utc_now)
         at_start = repairs(calls, self._known, dialects, events, log) if repairs_at_start else None
         self._reports = NativeReports(self._known, events, may_decide, at_start)

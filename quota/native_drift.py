@@ -63,7 +63,7 @@ class NativeDrift:
 
     async def _look(self, namespace: str) -> Found:
         try:
-            seen = await look(self._calls, namespace, self._known.resources, self._now().timestamp())
+            seen = await look(self._calls, namespace, self._known.counted, self._now().timestamp())
         except (ReadError, NoAnswerError) as error:
             self.trouble = str(error)
             return {}

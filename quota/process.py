@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from halfcard import names
 from halfcard.capacity import Dealings
+from halfcard.derived import Derived
 from halfcard.dialects import Dialects
 from halfcard.ledger import Entry, is_of_binding, uid_of
 from halfcard.stored import StoredPod
@@ -58,6 +59,7 @@ class Agreed(NamedTuple):
     dialects: Dialects
     dealings: Dealings
     repairs_native: bool = False
+    derived: Derived = Derived()
 
 
 class QuotaService:
@@ -108,7 +110,13 @@ class QuotaService:
         self._exemptions = Exemptions(self._keeping, QuotaEvents(self._calls, utc_now), may_decide)
         self._map_reports = MapReports(self._source.map, QuotaEvents(self._calls, utc_now), may_decide)
         self._native = Native(
-            access, self._calls, agreed.dialects, may_decide, log, repairs_at_start=agreed.repairs_native
+            access,
+            self._calls,
+            agreed.dialects,
+            may_decide,
+            log,
+            repairs_at_start=agreed.repairs_native,
+            added=agreed.derived.resources,
         )
 
     def _quotas_changed(self) -> None:

@@ -71,6 +71,7 @@ def test_another_namespace_is_refused_with_what_to_type() -> None:
         ({"webhooks": {"failurePolicy": "Maybe"}}, "/webhooks/failurePolicy"),
         ({"settings": {"dialect": ["tencent"]}}, "dialect"),
         ({"settings": {"templates": "never"}}, "/settings/templates"),
+        ({"settings": {"derived_resources": {"schedulers": ["gpu"]}}}, "default-scheduler would find no node"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from halfcard import names
+from halfcard.derived import Derived
 from halfcard.dialects import Dialects
 from halfcard.native_use import Drift
 from kube.access import Access
@@ -46,5 +47,25 @@ def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
             await asyncio.wait(jobs)
             calls.close()
             await asyncio.sleep(0)  # the loop closes what has been asked to
+
+    asyncio.run(run())
+
+
+def test_what_is_added_for_quotas_to_count_is_compared_too() -> None:
+    cards = f"requests.{names.DERIVED_CARDS}"
+
+    async def run() -> None:
+        with serving() as server:
+            access = Access("127.0.0.1", server.port)
+            calls = ApiCalls(access)
+            known = NativeQuotas(access, Dialects().resources, Derived().resources)
+            drift = NativeDrift(calls, known, lambda: True, lambda: datetime.now(UTC), rest_s=REST_S)
+            jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
+            server.put(quota({cards: "4"}, {cards: "3"}))
+            await until(lambda: drift.found == {"team-a/gpu": (Drift(cards, "3", "0"),)})
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+            calls.close()
 
     asyncio.run(run())

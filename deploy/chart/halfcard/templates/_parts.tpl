@@ -3,6 +3,15 @@
 {{- if ne .Release.Namespace "halfcard-system" -}}
 {{- fail (printf "Halfcard lives in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
+{{- with .Values.settings.derived_resources -}}
+{{- $ignoring := .schedulers | default list -}}
+{{- $served := $.Values.settings.schedulers | default (list "default-scheduler") -}}
+{{- range compact (append $served ($.Values.settings.set_scheduler_name | default "")) -}}
+{{- if not (has . $ignoring) -}}
+{{- fail (printf "settings.derived_resources: %s would find no node for GPU pods: have its profile ignore quota.halfcard.dev (docs/quota.md), and name it under schedulers there" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Words as a list of CEL's. */}}
