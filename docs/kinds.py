@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,14 +37,19 @@ def kinds() -> str:
 
 
 def _head(file: Path) -> str:
-    text = file.read_text()
-    spec = yaml.safe_load(text)["spec"]
-    said = text.partition("\n")[0].removeprefix("# ")
+    spec = _definition(file)
+    said = file.read_text().partition("\n")[0].removeprefix("# ")
     return f"### {spec['names']['kind']}\n\n{said} {_facts(spec)}"
 
 
+@cache  # reading YAML is what takes its time
+def _definition(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(file.read_text())["spec"]
+    return found
+
+
 def _schema(file: Path) -> dict[str, Any]:
-    (version,) = yaml.safe_load(file.read_text())["spec"]["versions"]
+    (version,) = _definition(file)["versions"]
     found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return found
 
