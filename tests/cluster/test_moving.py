@@ -227,6 +227,7 @@ def prepared(name: str, case: Case, extension: Extension) -> Move:
         start(cluster, "Deployment", case.scheduler, {})
     if name == "hami":
         assert cluster.kubectl("annotate", "node", node, f"{names.HAMI_REGISTER}=[]").code == 0
+        cluster.wait_until(lambda: not site.cards(node), what="the extender to leave HAMi's cards to HAMi")
     site.create(case.running, **{"schedulerName": "nobody", **case.fields}, nodeName=node)
     cluster.wait_until(lambda: site.pod("theirs")["status"]["phase"] == "Running", what=f"{name}'s pod to run")
     move = Move(name, case, site, node, site.pod("theirs"))
