@@ -6,6 +6,7 @@ A sleeper's clock stands still while a machine is suspended: short naps, and the
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -80,8 +81,9 @@ class Tending:
         try:
             self._note(chain, await look(self._store, chain, self._clock, done.append))
         except (StoreError, NoAnswerError) as error:
-            for reason in self._unsaid(chain, (str(error),)):
-                self._log.error("certificates cannot be kept", chain=chain.title, reason=reason)
+            self._complain(chain, str(error))
+        except Exception:  # noqa: BLE001 - what we do not understand in one object must not end the keeping of others
+            self._complain(chain, f"this is a bug, please report it: {traceback.format_exc()}")
         for each in done:
             await self._report(chain, each)
 
@@ -93,6 +95,10 @@ class Tending:
         refused = (looked.last.reason,) if isinstance(looked.last, Refuse) else ()
         for reason in self._unsaid(chain, (*refused, *looked.seen.remarks())):
             self._log.warning("certificates left alone", chain=chain.title, reason=reason)
+
+    def _complain(self, chain: Chain, reason: str) -> None:
+        for each in self._unsaid(chain, (reason,)):
+            self._log.error("certificates cannot be kept", chain=chain.title, reason=each)
 
     def _unsaid(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
         """What was not true a moment ago."""

@@ -103,6 +103,18 @@ def test_a_failure_is_said_once_and_again_when_it_comes_back() -> None:
     assert scene.lines("error") == [("certificates cannot be kept", "the API server answered 500: no leader")] * 2
 
 
+def test_an_object_that_nobody_understands_ends_the_keeping_of_no_other() -> None:
+    scene = Scene()
+    scene.store.items[ADMISSION.authority] = {"metadata": "garbage"}
+    scene.look()
+    scene.look()
+    (complaint,) = scene.lines("error")
+    assert "this is a bug, please report it" in complaint[1]
+    del scene.store.items[ADMISSION.authority]
+    scene.look()
+    assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 90
+
+
 def test_what_is_left_alone_is_said_once() -> None:
     scene = Scene()
     scene.store.register(foreign_certificate())
