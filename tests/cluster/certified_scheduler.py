@@ -51,6 +51,7 @@ class Scheduler:
                 self._tls.wrap_socket(plain, server_hostname=f"{names.EXTENDER_SERVICE}.{names.NAMESPACE}.svc") as link,
             ):
                 link.sendall(f"GET {names.VERSION_PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-                return Answer(int(link.recv(1000).split()[1]), "")
+                _, status, *_ = link.recv(1000).split() or (b"", b"0")
+                return Answer(int(status), "" if int(status) else "it hung up without an answer")
         except OSError as error:
             return Answer(0, str(error))

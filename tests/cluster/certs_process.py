@@ -17,14 +17,15 @@ from serving.address import argument
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm
 
-_KNOWN_AFTER: Final = timedelta(seconds=2)
+_KNOWN_AFTER: Final = (timedelta(seconds=2), timedelta(seconds=8))
+"""API servers hear of a CA at once; the extender, which is shown the scheduler's certificate, looks at its files."""
 _RETIRED_AFTER: Final = timedelta(seconds=6)
 """Servers look at their files every 3 s, and the tests' kubelet at the Secret every 0.2 s."""
 _EVERY_S: Final = 1.0
 
 ADMISSION, EXTENDER = (
-    replace(chain, rules=replace(chain.rules, known_after=_KNOWN_AFTER, retired_after=_RETIRED_AFTER))
-    for chain in chains(names.NAMESPACE)
+    replace(chain, rules=replace(chain.rules, known_after=known_after, retired_after=_RETIRED_AFTER))
+    for chain, known_after in zip(chains(names.NAMESPACE), _KNOWN_AFTER, strict=True)
 )
 
 
