@@ -10,10 +10,11 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
-from halfcard.budgets import AT_PLACE, Budget, OddBudget, read_amounts, read_budget
+from halfcard.budgets import AT_PLACE, Budget, OddBudget, read_budget
 from halfcard.budgets import concerning as concerning_of
 from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Ledger, Shortage, allowed
+from halfcard.quota_objects import read_amounts
 from kube.calls import Answer, ApiCalls
 from kube.ledgers import LedgerError, Ledgers
 from quota.status import exempted, status_of

@@ -14,11 +14,11 @@ from admission.policy import Policy
 from admission.settings import policy_of
 from halfcard import names
 from halfcard.budget_words import amount, exceeded
-from halfcard.budgets import read_amounts
 from halfcard.charges import COUNTED
 from halfcard.columns import columns
 from halfcard.ledger import Amounts
 from halfcard.native_words import units
+from halfcard.quota_objects import read_amounts
 from kube.access import Access, AccessError
 from kube.calls import ApiCalls, NoAnswerError
 from settings.file import settings_from

@@ -1,4 +1,4 @@
-"""GpuQuota and ClusterGpuQuota objects: whom they concern, what they allow, and what they count of a pod.
+"""What quota objects come to: whom they concern, what they allow, and what they count of a pod.
 
 The law: one odd object spoils only itself.
 """
@@ -10,19 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import eq
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from . import names
-from .charges import CARDS, CORES, MEMORY, SHARES
 from .ledger import Amounts
 from .lending import Terms
 from .places import Place
 from .problems import printable
-from .quantity import NANOS, InvalidQuantity, Quantity
+from .quota_objects import Borrowing, Exemption, GpuQuota, Hard, Labels, Namespaces
 
-_MIB: Final = 2**20
 _WHY_CHARS: Final = 200
 _OWN, _SHARED = f"{names.GPU_QUOTA.lower()}.", f"{names.CLUSTER_GPU_QUOTA.lower()}."
 _MAPPED: Final = f"{names.GPU_QUOTA_MAP}map."
@@ -37,106 +35,6 @@ OTHERS: Final = "*"
 
 AT_PLACE: Final = " of "
 """Between what is counted and the model or pool on which it is."""
-
-Labels = Mapping[str, str]
-
-
-class _Hard(msgspec.Struct, frozen=True):
-    """What it does not name is not limited."""
-
-    cores: int | None = None
-    memory: str | int | None = None
-    cards: int | None = None
-    shares: int | None = None
-
-    def amounts(self) -> Amounts:
-        written = {CORES: self.cores, MEMORY: _mib(self.memory), CARDS: self.cards, SHARES: self.shares}
-        return {key: amount for key, amount in written.items() if amount is not None}
-
-
-class _PerLabel(msgspec.Struct, frozen=True):
-    key: str
-    hard: _Hard
-
-
-class _Requirement(msgspec.Struct, frozen=True):
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: tuple[str, ...] | None = None
-
-    def holds(self, labels: Labels) -> bool:
-        value, values = labels.get(self.key), self.values or ()
-        match self.operator:
-            case "In":
-                return value in values
-            case "NotIn":
-                return value not in values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-
-
-class _Selector(msgspec.Struct, frozen=True, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: tuple[_Requirement, ...] | None = None
-
-    def selects(self, labels: Labels) -> bool:
-        """As everywhere in Kubernetes, an empty one selects everything."""
-        equal = all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
-        return equal and all(each.holds(labels) for each in self.match_expressions or ())
-
-
-class _Namespaces(msgspec.Struct, frozen=True):
-    names: tuple[str, ...] | None = None
-    selector: _Selector | None = None
-
-    def have(self, namespace: str, labels: Labels) -> bool:
-        return namespace in (self.names or ()) or (self.selector is not None and self.selector.selects(labels))
-
-
-class _Borrowing(msgspec.Struct, frozen=True, rename="camel"):
-    """What a limit does not name is not limited."""
-
-    cohort: str
-    borrowing_limit: _Hard = _Hard()
-    lending_limit: _Hard = _Hard()
-
-
-class Exemption(msgspec.Struct, frozen=True):
-    """Until then nobody is held to a quota; all is counted."""
-
-    until: Annotated[datetime, msgspec.Meta(tz=True)]
-    reason: str
-
-    def holds(self, now: datetime) -> bool:
-        return now < self.until
-
-    def __str__(self) -> str:
-        return f"until {self.until:%Y-%m-%dT%H:%M:%SZ}: {printable(self.reason, _WHY_CHARS)}"
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    hard: _Hard = _Hard()
-    by_model: dict[str, _Hard] = {}
-    by_pool: dict[str, _Hard] = {}
-    per_label: _PerLabel | None = None
-    on_exceeded: Literal["Deny", "Gate"] = "Deny"
-    borrowing: _Borrowing | None = None
-    namespaces: _Namespaces = _Namespaces()
-    as_default: bool = False
-    exemption: Exemption | None = None
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str
-    uid: str
-    namespace: str = ""
-
-
-class _GpuQuota(msgspec.Struct, frozen=True):
-    metadata: _Metadata
-    spec: _Spec = _Spec()
 
 
 class Budget(NamedTuple):
@@ -160,7 +58,7 @@ class Budget(NamedTuple):
     uid: str
     hard: Amounts
     label: str
-    namespaces: _Namespaces
+    namespaces: Namespaces
     models: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     is_mapped: bool = False
@@ -270,12 +168,12 @@ def of_pool(key: str, pool: str) -> str:
 def gone(ledger: str) -> Budget:
     """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
     if ledger.startswith(_MAPPED):
-        return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", _Namespaces(), is_mapped=True)
+        return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", Namespaces(), is_mapped=True)
     if ledger.startswith(_DEFAULT):
         namespace, _, name = ledger.removeprefix(_DEFAULT).partition(".")
-        return Budget(namespace, name, "", {}, "", _Namespaces(), is_default=True)
+        return Budget(namespace, name, "", {}, "", Namespaces(), is_default=True)
     namespace, _, name = ledger.removeprefix(_OWN).partition(".") if ledger.startswith(_OWN) else ("", "", "")
-    return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", _Namespaces())
+    return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", Namespaces())
 
 
 class OddBudget(NamedTuple):
@@ -290,7 +188,7 @@ class OddBudget(NamedTuple):
 
 def read_budget(obj: Mapping[str, Any]) -> Budget | OddBudget:
     try:
-        found = msgspec.convert(obj, _GpuQuota)
+        found = msgspec.convert(obj, GpuQuota)
         return _budget(found)
     except (msgspec.ValidationError, ValueError) as error:
         metadata = obj.get("metadata") or {}
@@ -298,7 +196,7 @@ def read_budget(obj: Mapping[str, Any]) -> Budget | OddBudget:
         return OddBudget(printable(title, _WHY_CHARS), printable(str(error), _WHY_CHARS))
 
 
-def _budget(found: _GpuQuota) -> Budget:
+def _budget(found: GpuQuota) -> Budget:
     meta, spec = found.metadata, found.spec
     hard = dict(spec.hard.amounts())
     label = ""
@@ -313,11 +211,11 @@ def _budget(found: _GpuQuota) -> Budget:
     return Budget(*whose, *places, gates=gates, terms=terms, is_default=spec.as_default, exemption=spec.exemption)
 
 
-def _terms(written: _Borrowing) -> Terms:
+def _terms(written: Borrowing) -> Terms:
     return Terms(written.cohort, written.borrowing_limit.amounts(), written.lending_limit.amounts())
 
 
-def _places(allowed: Mapping[str, _Hard], key_of: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:
+def _places(allowed: Mapping[str, Hard], key_of: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:
     for named, hard in allowed.items():
         for key, amount in hard.amounts().items():
             yield key_of(key, named), amount
@@ -325,24 +223,6 @@ def _places(allowed: Mapping[str, _Hard], key_of: Callable[[str, str], str]) -> 
 
 def _of_each(key: str, label: str) -> str:
     return f"{key} per {label}"
-
-
-def read_amounts(written: Mapping[str, str]) -> Amounts:
-    """As people write them. Raises ValueError for what is no amount, and for what nobody counts."""
-    found = {key: _mib(text) if key == MEMORY else int(text) for key, text in written.items()}
-    if strange := found.keys() - {CORES, MEMORY, CARDS, SHARES}:
-        raise ValueError(f"unknown {', '.join(sorted(strange))}")
-    return {key: amount for key, amount in found.items() if amount is not None}
-
-
-def _mib(amount: str | int | None) -> int | None:
-    """Rounded down: a budget of half a MiB allows none."""
-    if amount is None:
-        return None
-    try:
-        return Quantity.parse(str(amount)).nanos // (NANOS * _MIB)
-    except InvalidQuantity:
-        raise ValueError(f"spec.hard.memory: got {amount!r}; write an amount such as 64Gi") from None
 
 
 def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:

@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.budgets import Budget, Labels, OddBudget, concerning, each_of, read_budget
+from halfcard.budgets import Budget, OddBudget, concerning, each_of, read_budget
 from halfcard.ledger import Amounts
 from halfcard.lending import reach
+from halfcard.quota_objects import Labels
 
 from .access import Access
 from .following import Following

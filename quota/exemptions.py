@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from halfcard.budgets import Budget, Exemption
+from halfcard.budgets import Budget
+from halfcard.quota_objects import Exemption
 from kube.calls import NoAnswerError
 
 from .events import QuotaEvents

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.asks import read_pod
-from halfcard.budgets import Budget, Labels
+from halfcard.budgets import Budget
 from halfcard.cards import Node
 from halfcard.charges import charge
 from halfcard.dialects import Dialects
@@ -15,6 +15,7 @@ from halfcard.ledger import Amounts, Entry
 from halfcard.places import Place, kind_of, place_of, whole_place
 from halfcard.placing.demand import Need, needs_of
 from halfcard.placing.records import Named, positions, read
+from halfcard.quota_objects import Labels
 from halfcard.stored import StoredPod
 from kube.access import Access
 from kube.following import Following

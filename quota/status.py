@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from halfcard.budget_words import amount
-from halfcard.budgets import AT_PLACE, Exemption, gone
+from halfcard.budgets import AT_PLACE, gone
 from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Entry, Ledger, over, sum_of, used
+from halfcard.quota_objects import Exemption
 
 TOP: Final = 10
 _UNLIMITED: Final = "-"

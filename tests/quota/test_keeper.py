@@ -9,9 +9,10 @@ from typing import Final
 
 import pytest
 
-from halfcard.budgets import Budget, Exemption, gone
+from halfcard.budgets import Budget, gone
 from halfcard.ledger import Deposed, Entry, Ledger, reserve, used
 from halfcard.promises import APART_S, OLD_S
+from halfcard.quota_objects import Exemption
 from kube.calls import ApiCalls
 from kube.ledgers import LedgerError, Ledgers
 from quota.keeper import Keeper

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from halfcard.budgets import Exemption
 from halfcard.ledger import Entry, Ledger
+from halfcard.quota_objects import Exemption
 from quota.status import TOP, Counted, exempted, since, status_of, status_of_each
 
 LIVE = {
