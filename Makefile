@@ -16,7 +16,7 @@ demo: environment ## a story of good and bad pods, told by the real service (und
 	@$(PY) -m cli demo
 
 test: environment-dev ## the test suite, without a cluster
-	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node
+	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node --numprocesses=auto --maxprocesses=8 --dist=loadfile
 
 lint: environment-dev ## style, format, types and layers
 	@$(PY) -m ruff check .
