@@ -311,7 +311,8 @@ def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
     assert "30 more needed: 0.50 card asked, 0.20 card free" in wait_refused(
         webhook, space, complete(pod("two").asks(core=50, memory=4))
     )
-    assert repair("", capsys, *access) == (0, {"dry_run": False, "quotas": []})
+    _, everywhere = repair("", capsys, *access)
+    assert [each["name"] for each in everywhere["quotas"] if each["name"].startswith(f"{space}/")] == []
     applied = webhook.kubectl(space, "apply", "-f-", item=only_limits("20"))
     assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", "it follows as any other"
 
