@@ -32,10 +32,11 @@ PATIENCE_S: Final = 3.0
 """The API server gives a webhook 5 s, and the answer has a way to go."""
 
 _CALL_S: Final = 2.0
-_SHORTEST_S, _LONGEST_S = 0.02, 0.15
+_SHORTEST_S, _LONGEST_S = 0.01, 0.03
 _LONGER, _SHORTER = 1.5, 0.9
 """From one write to the next: who comes meanwhile shares it. Longer each time that another replica was faster, so that
-each has its turn: where three wrote as fast as they could, most of what they wrote was refused."""
+each has its turn: where three wrote as fast as they could, most of what they wrote was refused. But whoever creates one
+pod after the other waits for it, too."""
 
 Clock = Callable[[], float]
 
