@@ -62,6 +62,12 @@ def owed(
     return written | {name: each.borrowed[lender] for name, each in ledgers.items() if lender in each.borrowed}
 
 
+def lenders_of(ledgers: Mapping[str, Ledger]) -> frozenset[str]:
+    """Those that have lent something, as they say or as a borrower says."""
+    told = {name for name, ledger in ledgers.items() if ledger.lent}
+    return frozenset(told.union(*[ledger.borrowed.keys() for ledger in ledgers.values() if ledger.borrowed]))
+
+
 def _changed(loans: Mapping[str, Amounts], of: str, more: Amounts) -> Mapping[str, Amounts]:
     left = Counter(loans.get(of, {}))
     left.update(more)

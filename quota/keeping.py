@@ -170,8 +170,12 @@ class Keeping:
         self._tell_of_room(keeper)
 
     def _lent(self, keeper: Keeper) -> Mapping[str, Amounts]:
-        written = keeper.kept.ledger.lent if keeper.kept else {}
-        return owed(keeper.budget.ledger, self.ledgers(), written, self.unseen())
+        """What a ledger that is made anew cannot know; one that is ready knows it."""
+        kept = keeper.kept
+        if kept is not None and kept.ledger.is_ready:
+            return {}
+        written = kept.ledger.lent if kept is not None else {}
+        return owed(keeper.budget.ledger, self.ledgers(), written, self.unseen() if written else ())
 
     def ledgers(self) -> dict[str, Ledger]:
         """As far as they are known."""
@@ -183,8 +187,8 @@ class Keeping:
         self._stirred.set()
 
     def unseen(self) -> set[str]:
-        """Ledgers that are there, and not ours yet."""
-        return self._there - self.ledgers().keys()
+        """Ledgers that are there, or are to be, and not ours yet."""
+        return (self._there | {each.ledger for each in self._source.budgets()}) - self.ledgers().keys()
 
     def _tell_of_room(self, keeper: Keeper) -> None:
         if keeper.has_more_room():

@@ -6,12 +6,12 @@ ledger says: the write that nobody knows of can land no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from halfcard.ledger import Deposed, Full, Ledger
-from halfcard.lending import Loan, borrow, give_back, lend, owed
+from halfcard.lending import Loan, borrow, give_back, lend, lenders_of, owed
 from kube.calls import NoAnswerError
 from kube.ledgers import LedgerError
 
@@ -30,13 +30,13 @@ class Loans:
 
     async def settle(self) -> None:
         """Lenders are told what they are owed: less where something was given back, or never taken."""
-        for name, ledger in self.keeping.ledgers().items():
-            if self._told(name)(ledger) != ledger:
-                await self._change(name, self._told(name))
-
-    def _told(self, lender: str) -> Callable[[Ledger], Ledger]:
-        ledgers, unseen = self.keeping.ledgers(), self.keeping.unseen()
-        return lambda ledger: ledger._replace(lent=owed(lender, ledgers, ledger.lent, unseen))
+        ledgers = self.keeping.ledgers()
+        lenders = lenders_of(ledgers) & ledgers.keys()
+        unseen = self.keeping.unseen() if lenders else set()
+        for name in lenders:
+            told = partial(_told, name, ledgers, unseen)
+            if told(ledgers[name]) != ledgers[name]:
+                await self._change(name, told)
 
     async def give_back(self, unused: Iterable[Loan]) -> None:
         for loan in unused:
@@ -59,3 +59,7 @@ class Loans:
         except _FAILURES:
             self.keeping.take_over_anew(name)
         return False
+
+
+def _told(lender: str, ledgers: Mapping[str, Ledger], unseen: Collection[str], ledger: Ledger) -> Ledger:
+    return ledger._replace(lent=owed(lender, ledgers, ledger.lent, unseen))

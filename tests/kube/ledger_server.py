@@ -26,7 +26,7 @@ PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
 class LedgerServer:
-    """Each fault spoils one write.
+    """Each fault spoils one write; None lets one pass.
 
     "unheard": the connection ends and nothing happens; "unanswered": it happens, and the connection ends; "outrun":
     somebody else writes first; "held": it waits for `release`, then happens.
@@ -35,7 +35,7 @@ class LedgerServer:
     def __init__(self) -> None:
         self.port = 0
         self.calls: list[str] = []
-        self.faults: list[Fault] = []
+        self.faults: list[Fault | None] = []
         self.held = threading.Event()
         self.release = threading.Event()
         self._maps: dict[str, Object] = {}

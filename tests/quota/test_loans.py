@@ -1,0 +1,122 @@
+"""Loans between two ledgers over a real connection, some of whose answers are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from halfcard.budgets import gone
+from halfcard.dialects import Dialects
+from halfcard.ledger import Amounts, Entry, Ledger, reserve
+from halfcard.lending import Loan
+from kube.access import Access
+from kube.budget_source import BudgetSource
+from kube.calls import ApiCalls
+from kube.ledgers import Ledgers
+from quota.keeper import Keeper
+from quota.keeping import Keeping
+from quota.loans import Loans
+from quota.pods import ChargedPods
+from serving.log import Log
+from tests.kube import ledger_server
+from tests.kube.ledger_server import NAMESPACE, Fault, LedgerServer
+
+LENDER, BORROWER = "gpuquota.team.gpu", "gpuquota.other.gpu"
+LOAN: Final = Loan(LENDER, BORROWER, {"cores": 6})
+LENT: Final[dict[str, Amounts]] = {BORROWER: {"cores": 6}}
+BORROWED: Final[dict[str, Amounts]] = {LENDER: {"cores": 6}}
+
+
+class Scene:
+    """Who leads, and has taken over both ledgers: 10 cores each."""
+
+    def __init__(self, server: LedgerServer, calls: ApiCalls) -> None:
+        access = Access("127.0.0.1", server.port)
+        pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
+        ledgers = Ledgers(calls, NAMESPACE)
+        self.server = server
+        self.keeping = Keeping(
+            BudgetSource(access), pods, ledgers, lambda: True, Log(), freed=lambda _: None, repaired=lambda *_: None
+        )
+        self.loans = Loans(self.keeping)
+        self._ledgers = ledgers
+
+    async def take_over(self, name: str) -> None:
+        keeper = Keeper(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
+        await keeper.take_over()
+        await keeper.fold({}, lambda _: False)
+        self.keeping.keepers[name] = keeper
+        self.keeping.ledger_changed(name, self.server.seen(name))
+
+    def lent(self) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
+        """By the one, and borrowed by the other, as the API server keeps it."""
+        return dict(self.server.ledger(LENDER).lent), dict(self.server.ledger(BORROWER).borrowed)
+
+    def change(self, name: str, change: Callable[[Ledger], Ledger]) -> None:
+        """As a replica of the webhook does."""
+        self.server.put(name, change(self.server.ledger(name)))
+        self.keeping.ledger_changed(name, self.server.seen(name))
+
+
+def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
+        scene = Scene(server, calls)
+        for name in (LENDER, BORROWER):
+            await scene.take_over(name)
+        await story(scene)
+
+    ledger_server.tell(at_its_place)
+
+
+def test_what_is_lent_is_borrowed_and_comes_back() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.loans.make([LOAN])
+        assert scene.lent() == (LENT, BORROWED) and scene.loans.are_open
+        await scene.loans.give_back([LOAN])
+        assert scene.lent() == (LENT, {})
+        await scene.loans.settle()
+        assert scene.lent() == ({}, {}) and not scene.loans.are_open
+
+    tell(story)
+
+
+@pytest.mark.parametrize(("fault", "in_the_end"), [("unanswered", (LENT, BORROWED)), ("unheard", ({}, {}))])
+def test_a_lender_counts_on_nothing_that_nobody_knows(
+    fault: Fault, in_the_end: tuple[dict[str, Amounts], dict[str, Amounts]]
+) -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.faults = [None, fault]
+        await scene.loans.make([LOAN])
+        await scene.loans.settle()
+        assert scene.lent()[0] == LENT, "it may have been borrowed"
+        await scene.take_over(BORROWER)
+        await scene.loans.settle()
+        assert scene.lent() == in_the_end
+
+    tell(story)
+
+
+def test_a_loan_that_was_not_written_by_the_lender_is_not_borrowed() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.faults = ["unheard"]
+        await scene.loans.make([LOAN])
+        assert scene.lent() == ({}, {})
+        await scene.take_over(LENDER)
+        scene.change(LENDER, lambda ledger: reserve(ledger, "u", Entry("team", "p", {"cores": 5})))
+        await scene.loans.make([LOAN])
+        assert scene.lent() == ({}, {}), "the lender has come to need it"
+
+    tell(story)
+
+
+def test_a_ledger_that_is_made_anew_is_told_what_others_have_borrowed_from_it() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.loans.make([LOAN])
+        scene.server.drop(LENDER)
+        await scene.take_over(LENDER)
+        await scene.loans.settle()
+        assert scene.lent() == (LENT, BORROWED)
+
+    tell(story)
