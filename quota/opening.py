@@ -54,12 +54,15 @@ class Opening:
     budgets_of: Callable[[str], Sequence[Budget]]
     keeping: Keeping
     desk_of: Callable[[Budget], LedgerDesk]
-    loans: Loans
     may_decide: Callable[[], bool]
     now: Callable[[], datetime]
     log: Log
+    _loans: Loans = field(init=False)
     _stirred: asyncio.Event = field(default_factory=asyncio.Event)
     _told: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._loans = Loans(self.keeping)
 
     def stir(self) -> None:
         """Pods, quotas or ledgers have changed."""
@@ -73,19 +76,19 @@ class Opening:
             except TimeoutError:
                 pass
             self._stirred.clear()
-            if self.may_decide() and (self.pods.waiting() or self.loans.are_open):
+            if self.may_decide() and (self.pods.waiting() or self._loans.are_open):
                 await self._round()
             await asyncio.sleep(_REST_S)
 
     async def _round(self) -> None:
         pods, budgets = self.pods.waiting(), self._budgets()
-        await self.loans.settle()
+        await self._loans.settle()
         found = queue(_waiting(pods, budgets), self.keeping.ledgers(), self._terms())
         next_ones = found.openable[:_AT_ONCE]
         try:
-            await self.loans.give_back(found.unused)
-            await self.loans.settle()
-            await self.loans.make(found.loans)
+            await self._loans.give_back(found.unused)
+            await self._loans.settle()
+            await self._loans.make(found.loans)
             await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
             await self._tell(found.first)
         except NoAnswerError as error:

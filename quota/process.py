@@ -33,11 +33,8 @@ from serving.log import Log, utc_now
 
 from .comparing import Comparing
 from .events import QuotaEvents
-from .exemptions import Exemptions
 from .keeper import Keeper
 from .keeping import Keeping
-from .loans import Loans
-from .map_reports import MapReports
 from .metrics import watch
 from .native import Native
 from .nodes import Nodes
@@ -45,7 +42,7 @@ from .nudging import Nudging
 from .opening import Opening
 from .pods import ChargedPods
 from .repairs import Repairs
-from .reporting import Reporting
+from .telling import Telling
 
 STATUS: Final = "status"
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -99,16 +96,18 @@ class QuotaService:
             budgets_of=self._source.of,
             keeping=self._keeping,
             desk_of=self._desks.of,
-            loans=Loans(self._keeping),
             may_decide=may_decide,
             now=utc_now,
             log=log,
         )
-        self._reporting = Reporting(
-            self._calls, lambda: self._keeping.keepers, self._opening.waits, may_decide, utc_now
+        self._telling = Telling(
+            self._calls,
+            self._keeping,
+            may_decide,
+            waits=self._opening.waits,
+            map_source=self._source.map,
+            repairs=self._repairs,
         )
-        self._exemptions = Exemptions(self._keeping, QuotaEvents(self._calls, utc_now), may_decide)
-        self._map_reports = MapReports(self._source.map, QuotaEvents(self._calls, utc_now), may_decide)
         self._native = Native(
             access,
             self._calls,
@@ -153,8 +152,7 @@ class QuotaService:
 
     def _problems(self) -> tuple[str, ...]:
         followed = [each.trouble for each in self._following()]
-        tellers = self._reporting, self._map_reports, self._exemptions, self._comparing, self._repairs
-        own = (self._leadership.trouble, self._keeping.trouble, *[each.trouble for each in tellers])
+        own = (self._leadership.trouble, self._keeping.trouble, self._comparing.trouble, *self._telling.troubles())
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
     def _keepers(self) -> Iterable[Keeper]:
@@ -169,9 +167,8 @@ class QuotaService:
     async def run(self, lifecycle: Lifecycle) -> None:
         follow = (*self._source.jobs(), *[each.run() for each in self._following()], *self._native.jobs())
         settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
-        tell = (self._reporting.run(), self._map_reports.run(), self._exemptions.run(), self._repairs.run())
-        keep = (*settle, self._nudging.run(), self._opening.run(), self._comparing.run())
-        async with beside((*follow, *keep, *tell, self._lead(), report(self._problems, self._log)), self._log):
+        keep = (*settle, self._nudging.run(), self._opening.run(), self._comparing.run(), *self._telling.jobs())
+        async with beside((*follow, *keep, self._lead(), report(self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 
@@ -181,7 +178,7 @@ class QuotaService:
             registry,
             leading=lambda: float(self._leadership.may_decide()),
             keepers=self._keepers,
-            exempt=self._exemptions.count,
+            exempt=self._telling.exemptions.count,
             repaired=lambda: self._repairs.count,
         )
         self._native.watch(registry)

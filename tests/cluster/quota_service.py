@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from halfcard.ledger import Ledger
 from kube.ledgers import ConfigMap, Seen
 
 from .client import Answer
+from .cluster import Cluster
 from .installation import Installation, Replica
 from .network import free_port
 from .objects import Object
@@ -89,6 +91,21 @@ class QuotaService:
         found: Object = self.cluster.request("GET", path_of(quota(name, {}, namespace))).must()
         status: Mapping[str, Any] = found.get("status", {})
         return status
+
+
+@contextmanager
+def cluster_with_quotas(*, webhooks: int = 1, services: int = 1) -> Iterator[QuotaService]:
+    """A cluster of its own: so many replicas of the webhook and of the quota service."""
+    with Cluster() as cluster:
+        webhook = Installation(cluster)
+        for _ in range(webhooks):
+            webhook.add_replica()
+        webhook.register()
+        service = QuotaService(webhook)
+        for _ in range(services):
+            service.add_replica()
+        service.wait_led()
+        yield service
 
 
 def quota(name: str, spec: Mapping[str, Any], namespace: str = "") -> Object:

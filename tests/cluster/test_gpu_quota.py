@@ -13,22 +13,13 @@ from cli.__main__ import main as halfcard
 from halfcard.ledger import used
 from tests.builders import pod
 
-from .cluster import Cluster
-from .installation import Installation
 from .manifests import complete, share, workload
-from .quota_service import QuotaService, quota, refusal
+from .quota_service import QuotaService, cluster_with_quotas, quota, refusal
 
 
 @pytest.fixture(scope="module")
 def quotas() -> Iterator[QuotaService]:
-    """A cluster of its own: webhook and quota service, one replica each."""
-    with Cluster() as cluster:
-        webhook = Installation(cluster)
-        webhook.add_replica()
-        webhook.register()
-        service = QuotaService(webhook)
-        service.add_replica()
-        service.wait_led()
+    with cluster_with_quotas() as service:
         yield service
 
 

@@ -18,11 +18,10 @@ import pytest
 from halfcard.ledger import Ledger, used
 
 from .client import Answer
-from .cluster import Cluster
 from .installation import Installation, Replica
 from .manifests import share
 from .objects import Object
-from .quota_service import QuotaService
+from .quota_service import QuotaService, cluster_with_quotas
 from .waiting import wait_until
 
 CREATES: Final = int(os.environ.get("HALFCARD_QUOTA_CREATES", "2000"))
@@ -41,15 +40,7 @@ pytestmark = pytest.mark.timeout(300 + 300 * ROUNDS)
 
 @pytest.fixture(scope="module")
 def quotas() -> Iterator[QuotaService]:
-    with Cluster() as cluster:
-        webhook = Installation(cluster)
-        for _ in range(3):
-            webhook.add_replica()
-        webhook.register()
-        service = QuotaService(webhook)
-        for _ in range(2):
-            service.add_replica()
-        service.wait_led()
+    with cluster_with_quotas(webhooks=3, services=2) as service:
         yield service
 
 

@@ -14,23 +14,14 @@ from cli.__main__ import main as halfcard
 from halfcard import names
 
 from .client import Answer
-from .cluster import Cluster
-from .installation import Installation
 from .manifests import share
-from .quota_service import QuotaService, quota, refusal
+from .quota_service import QuotaService, cluster_with_quotas, quota, refusal
 from .waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def quotas() -> Iterator[QuotaService]:
-    """A cluster of its own: webhook and quota service, one replica each."""
-    with Cluster() as cluster:
-        webhook = Installation(cluster)
-        webhook.add_replica()
-        webhook.register()
-        service = QuotaService(webhook)
-        service.add_replica()
-        service.wait_led()
+    with cluster_with_quotas() as service:
         yield service
 
 

@@ -81,6 +81,12 @@ class GpuCluster:
         agent.configure(settings)
         agent.program.command = command
         agent.start()
+        self.cluster.wait_until(
+            lambda: self._placed_on() == [card.uuid for card in cards], what="the extender to see those cards"
+        )
+
+    def _placed_on(self) -> list[str]:
+        return [card["name"] for card in self.extension.inspect(self.node.name)["cards"]]
 
     @contextmanager
     def space(self, name: str) -> Iterator[str]:
