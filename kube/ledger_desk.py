@@ -6,8 +6,9 @@ The law: nobody is told yes before the write that promises it has landed, and no
 from __future__ import annotations
 
 import asyncio
-import random
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,16 +28,14 @@ from halfcard.ledger import (
 
 from .calls import NoAnswerError
 from .ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
+from .turns import Turns
 
 PATIENCE_S: Final = 3.0
 """The API server gives a webhook 5 s, and the answer has a way to go."""
 
 _CALL_S: Final = 2.0
-_SHORTEST_S, _LONGEST_S = 0.01, 0.03
-_LONGER, _SHORTER = 1.5, 0.9
-"""From one write to the next: who comes meanwhile shares it. Longer each time that another replica was faster, so that
-each has its turn: where three wrote as fast as they could, most of what they wrote was refused. But whoever creates one
-pod after the other waits for it, too."""
+_AGAIN_S: Final = 0.02
+"""Before another try where the API server did not answer, or somebody else was faster."""
 
 Clock = Callable[[], float]
 
@@ -82,7 +81,8 @@ class LedgerDesk:
         self._kept: Kept | None = None
         self._seen: Seen | None = None
         self._as_of = 0.0
-        self._between_s = _SHORTEST_S
+        self._turns = Turns(secrets.token_hex(4))
+        self._stirred = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
 
     async def promise(self, uid: str, entry: Entry, of: str) -> bool:
@@ -100,6 +100,10 @@ class LedgerDesk:
     def saw(self, seen: Seen | None) -> None:
         """As the ledger changes, by whomever."""
         self._seen = seen
+        if seen is not None and seen.writer != self._turns.me:
+            if seen.writer:
+                self._turns.wrote(seen.writer, self._clock())
+            self._stirred.set()
 
     def take_back(self, uid: str) -> None:
         """With the next write; where that fails, it expires."""
@@ -140,6 +144,7 @@ class LedgerDesk:
 
     async def _rounds(self) -> None:
         while self._waiting or self._cancelled:
+            await self._turn()
             asks, self._waiting = self._waiting, []
             left = [ask for ask in asks if not self._is_late(ask)]
             try:
@@ -147,13 +152,25 @@ class LedgerDesk:
             except (NoAnswerError, LedgerError) as error:
                 self._kept = None
                 again = self._after_silence(left, error)
+                await asyncio.sleep(_AGAIN_S)
             except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
                 self._kept, again = None, []
                 self._cancelled.clear()  # they expire: tried again they might fail for ever
                 for ask in left:
                     _fail(ask, bug)
             self._waiting = again + self._waiting
-            await asyncio.sleep(self._pause())
+
+    async def _turn(self) -> None:
+        """Comes sooner where who is before us has written; all who ask meanwhile share what we write then."""
+        while (left := self._turns.wait_s(self._clock())) > 0:
+            await self._news(left)
+
+    async def _news(self, within_s: float) -> None:
+        """Of what others have written, or none within so long."""
+        self._stirred.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._stirred.wait()
 
     def _is_late(self, ask: Ask) -> bool:
         late = self._clock() - ask.came > PATIENCE_S
@@ -179,14 +196,11 @@ class LedgerDesk:
             kept = await self._read()
             settled = self._settle(kept.ledger, asks)
         if settled.ledger is not kept.ledger and not await self._write(settled.ledger, kept):
-            self._between_s = min(self._between_s * _LONGER, _LONGEST_S)
+            if self._seen is None:
+                await self._news(_AGAIN_S)  # of who was faster: a watch brings it for less than a read
             return [ask for ask in asks if not ask.outcome.done()]
-        self._between_s = max(self._between_s * _SHORTER, _SHORTEST_S)
         _tell(settled)
         return []
-
-    def _pause(self) -> float:
-        return self._between_s * random.uniform(0.5, 1.5)  # noqa: S311  (no secret)
 
     def _settle(self, ledger: Ledger, asks: list[Ask]) -> _Settled:
         for uid in self._cancelled:
@@ -222,9 +236,11 @@ class LedgerDesk:
     async def _write(self, ledger: Ledger, over: Kept) -> bool:
         began = self._clock()
         cancelled = set(self._cancelled)
-        self._kept = await self._ledgers.write(self._name, ledger, over, _CALL_S)
+        self._kept = await self._ledgers.write(self._name, ledger, over, _CALL_S, by=self._turns.me)
+        self._turns.took(self._clock() - began)
         if self._kept is None:
             return False
+        self._turns.wrote(self._turns.me, self._clock())
         self._as_of = began
         self._cancelled -= cancelled
         return True

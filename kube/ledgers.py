@@ -23,6 +23,11 @@ from .following import Following
 from .list_watch import Change, Collection, Undecodable
 
 _KEY: Final = "ledger"
+_WRITER: Final = "writer"
+_FORMAT: Final = "format"
+_FORMAT_OF_OURS: Final = "1"
+"""Of what stands under the key `ledger`. Replicas of two versions may run side by side for a while."""
+
 _PROBLEM_CHARS: Final = 300
 _OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
@@ -81,9 +86,11 @@ class Ledgers:
         answer = await self._calls.post(self._collection, _body(name, ledger))
         return None if answer.status == HTTPStatus.CONFLICT else _kept(name, answer)
 
-    async def write(self, name: str, ledger: Ledger, over: Kept, timeout_s: float = TIMEOUT_S) -> Kept | None:
-        """None where somebody else has written it meanwhile, or deleted it."""
-        body = _body(name, ledger, over.version)
+    async def write(
+        self, name: str, ledger: Ledger, over: Kept, timeout_s: float = TIMEOUT_S, *, by: str = ""
+    ) -> Kept | None:
+        """None where somebody else has written it meanwhile, or deleted it; `by` is for others to see."""
+        body = _body(name, ledger, over.version, by)
         answer = await self._calls.put(f"{self._collection}/{name}", body, timeout_s=timeout_s)
         return None if answer.status in _OUTRUN else _kept(name, answer, ledger)
 
@@ -104,6 +111,11 @@ class Seen(NamedTuple):
     @property
     def version(self) -> str:
         return self.content.metadata.resource_version
+
+    @property
+    def writer(self) -> str:
+        """Empty where it did not say."""
+        return self.content.data.get(_WRITER, "")
 
     def read(self) -> Kept | None:
         """None for what is no ledger: whoever asks the server is told why."""
@@ -153,15 +165,16 @@ def _collection(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
-def _body(name: str, ledger: Ledger, version: str = "") -> bytes:
-    return msgspec.json.encode(written(Metadata(name, version), ledger))
+def _body(name: str, ledger: Ledger, version: str = "", by: str = "") -> bytes:
+    return msgspec.json.encode(written(Metadata(name, version), ledger, by))
 
 
-def written(metadata: Metadata, ledger: Ledger) -> ConfigMap:
+def written(metadata: Metadata, ledger: Ledger, by: str = "") -> ConfigMap:
     text = msgspec.json.encode(ledger)
+    signed = {_FORMAT: _FORMAT_OF_OURS, **({_WRITER: by} if by else {})}
     if len(text) <= _LONGEST_TEXT:
-        return ConfigMap(metadata, data={_KEY: text.decode()})
-    return ConfigMap(metadata, binary_data={_KEY: zlib.compress(text, _PACKED_FAST)})
+        return ConfigMap(metadata, data={_KEY: text.decode(), **signed})
+    return ConfigMap(metadata, data=signed, binary_data={_KEY: zlib.compress(text, _PACKED_FAST)})
 
 
 def _text(found: ConfigMap) -> bytes | str:
@@ -182,6 +195,9 @@ def _kept(name: str, answer: Answer, written: Ledger | None = None) -> Kept:
 
 
 def _read(name: str, found: ConfigMap) -> Kept:
+    if (form := found.data.get(_FORMAT, _FORMAT_OF_OURS)) != _FORMAT_OF_OURS:
+        what = f"ConfigMap {name} is a ledger of format {form}, and this version reads {_FORMAT_OF_OURS} alone"
+        raise LedgerError(printable(f"{what}: run one version of Halfcard everywhere", _PROBLEM_CHARS))
     try:
         return Kept(_LEDGER.decode(_text(found)), found.metadata.resource_version)
     except (msgspec.MsgspecError, zlib.error) as error:

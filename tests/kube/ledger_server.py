@@ -47,6 +47,10 @@ class LedgerServer:
         with self._lock:
             self._store(name, msgspec.to_builtins(written(Metadata(name), ledger)))
 
+    def put_map(self, name: str, content: ConfigMap) -> None:
+        with self._lock:
+            self._store(name, msgspec.to_builtins(content))
+
     def put_text(self, name: str, text: str) -> None:
         with self._lock:
             self._store(name, {"metadata": {"name": name}, "data": {"ledger": text}})

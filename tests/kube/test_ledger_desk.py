@@ -12,7 +12,7 @@ import pytest
 
 from halfcard.ledger import Busy, Entry, Full, Ledger, Pods, fold, take_over, used
 from kube.calls import ApiCalls
-from kube.ledger_desk import LedgerDesk
+from kube.ledger_desk import Clock, LedgerDesk
 from kube.ledgers import Ledgers
 from tests.kube import ledger_server
 from tests.kube.ledger_server import NAMESPACE, LedgerServer
@@ -31,9 +31,9 @@ class Place:
     server: LedgerServer
     calls: ApiCalls
 
-    def desk(self) -> LedgerDesk:
+    def desk(self, clock: Clock = time.monotonic) -> LedgerDesk:
         """Of another replica."""
-        return LedgerDesk(Ledgers(self.calls, NAMESPACE), NAME, time.monotonic)
+        return LedgerDesk(Ledgers(self.calls, NAMESPACE), NAME, clock)
 
     def open(self) -> set[str]:
         return set(self.server.ledger(NAME).open)
@@ -99,6 +99,24 @@ def test_a_writer_that_comes_between_costs_another_round_and_nothing_else() -> N
         place.server.faults = ["outrun", "outrun"]
         assert await place.desk().promise("u", entry(), OF) is True
         assert place.open() == {"u"}
+
+    tell(story)
+
+
+def test_whoever_has_written_lets_others_write_before_he_writes_again() -> None:
+    async def story(place: Place) -> None:
+        one, other = (place.desk(lambda: 100.0) for _ in range(2))  # nobody's turn passes by itself
+
+        async def promise(desk: LedgerDesk, uid: str) -> None:
+            await desk.promise(uid, entry(1), OF)
+            for each in (one, other):
+                each.saw(place.server.seen(NAME))
+
+        for desk, uid in ((one, "1"), (other, "2"), (one, "3")):
+            await promise(desk, uid)
+        await asyncio.gather(promise(one, "5"), promise(other, "4"))
+        assert [*place.server.ledger(NAME).open] == ["1", "2", "3", "4", "5"]
+        assert place.server.writes() == 5
 
     tell(story)
 
@@ -181,6 +199,18 @@ def test_what_is_no_ledger_keeps_nobody_waiting(text: str) -> None:
         async with asyncio.timeout(2):
             with pytest.raises(Busy, match="holds no ledger of Halfcard's"):
                 await place.desk().promise("u", entry(), OF)
+
+    tell(story)
+
+
+def test_what_a_version_to_come_has_written_is_left_as_it_is_and_says_what_to_do() -> None:
+    async def story(place: Place) -> None:
+        later = place.server.seen(NAME).content
+        later.data["format"] = "2"
+        place.server.put_map(NAME, later)
+        with pytest.raises(Busy, match=r"of format 2, .* run one version of Halfcard everywhere"):
+            await place.desk().promise("u", entry(), OF)
+        assert place.server.writes() == 0
 
     tell(story)
 
