@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -83,8 +84,8 @@ class Budgets:
         }
 
     def jobs(self) -> list[Job]:
-        followed = [each.run() for each in self._following()]
-        return [*self.source.jobs(), *followed, self.refusals.run()]
+        followed = [each.run for each in self._following()]
+        return [*self.source.jobs(), *followed, self.refusals.run]
 
     def problems(self) -> tuple[str, ...]:
         troubles = (each.trouble for each in self._following())
@@ -115,7 +116,7 @@ class Webhook:
     ) -> None:
         """Serves until the process is told to stop; `jobs` run beside it."""
         budgets = self.budgets.jobs() if self.budgets is not None else ()
-        async with beside((self.source.watch(), *budgets, report(self._problems, self.log), *jobs), self.log):
+        async with beside((self.source.watch, *budgets, partial(report, self._problems, self.log), *jobs), self.log):
             await serve(
                 self._listeners(lifecycle),
                 lifecycle=lifecycle,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -55,8 +56,8 @@ class CertificateService:
         return tuple(filter(None, (each.trouble for each in self._following)))
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = [each.run() for each in self._following]
-        async with beside((*follow, self._tending.run(), report(self._problems, self._log)), self._log):
+        follow = [each.run for each in self._following]
+        async with beside((*follow, self._tending.run, partial(report, self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 

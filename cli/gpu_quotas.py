@@ -93,7 +93,7 @@ async def _default(calls: ApiCalls, budget: Budget) -> Told | str:
     except LedgerError as error:
         return f"what is used of {budget.title} is not shown: {error}"
     ledger = kept.ledger if kept else Ledger(budget.hard)
-    status = status_of(ledger._replace(hard=budget.hard), {})
+    status = status_of(ledger._replace(hard=budget.hard))
     if budget.exemption is not None and budget.hard and not ledger.hard:
         status = exempted(status, budget.exemption)
     return Told(budget, _used(status), status)

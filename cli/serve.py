@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def serve(lifecycle: Lifecycle) -> None:
         keeper = Keeper(files.folder, wanted, log=log)
-        await webhook.run(lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[keeper.run()])
+        await webhook.run(lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[keeper.run])
 
     return EXIT_CANNOT_START if run_process(serve, log=log) else EXIT_OK
 

@@ -7,6 +7,7 @@ import gc
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -211,10 +212,10 @@ class Agent:
                     self._stale.set()
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = [each.run() for each in self._following()]
-        jobs = (*follow, self._cards.run(), self._serve_kubelet(), self._announcing.run())
+        follow = [each.run for each in self._following()]
+        jobs = (*follow, self._cards.run, self._serve_kubelet, self._announcing.run)
         gc.freeze()
-        async with beside((*jobs, report(self._problems, self._log)), self._log):
+        async with beside((*jobs, partial(report, self._problems, self._log)), self._log):
             await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
             self._gpus.close()
         self._slots.show_all(time.time_ns())

@@ -7,6 +7,7 @@ import gc
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -144,9 +145,14 @@ class Extender:
         jobs: Sequence[Job] = (),
     ) -> None:
         watching = self._watching
-        budgets = (*self._source.jobs(), self._ledgers.following.run())
-        follow = (watching.nodes.run(), watching.pods.run(), *budgets, report(self._problems, self._log))
-        own = (self._lead(), self._renew(), self._adapt(), self._counsel.run(), self._waking.run())
+        budgets = (*self._source.jobs(), self._ledgers.following.run)
+        follow: Sequence[Job] = (
+            watching.nodes.run,
+            watching.pods.run,
+            *budgets,
+            partial(report, self._problems, self._log),
+        )
+        own = (self._lead, self._renew, self._adapt, self._counsel.run, self._waking.run)
         async with beside((*follow, *own, *jobs), self._log):
             await serve(
                 self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=stopping, on_ready=on_ready

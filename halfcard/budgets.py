@@ -112,6 +112,10 @@ class Budget(NamedTuple):
             return f"{_DEFAULT}{self.namespace}.{self.name}"
         return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
 
+    def is_same(self, other: Budget) -> bool:
+        """The very quota, though it may say something else by now."""
+        return (self.ledger, self.uid) == (other.ledger, other.uid)
+
     def concerns(self, namespace: str, labels: Labels) -> bool:
         """`labels` are the namespace's."""
         return namespace == self.namespace if self.namespace else self.namespaces.have(namespace, labels)

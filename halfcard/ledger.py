@@ -248,12 +248,18 @@ class Pods(NamedTuple):
         bound: those of them that are counted with their nodes.
         strangers: those of them that came without a promise.
         ended: others, that were stored and hold nothing any more: nobody comes with their promises again.
+        total: what all live hold together, where that is kept as they come and go.
     """
 
     live: Mapping[str, Entry]
     bound: Collection[str] = ()
     strangers: Collection[str] = ()
     ended: Collection[str] = ()
+    total: Amounts | None = None
+
+    def together(self) -> Amounts:
+        """Of this moment: what is kept changes later."""
+        return sum_of(each.cost for each in self.live.values()) if self.total is None else dict(self.total)
 
 
 def fold(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
@@ -265,7 +271,7 @@ def fold(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
     if ledger.epoch != epoch:
         raise Deposed
     left = without(ledger, settled(ledger, pods))
-    folded = left._replace(is_ready=True, committed=sum_of(each.cost for each in pods.live.values()))
+    folded = left._replace(is_ready=True, committed=pods.together())
     came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
     return folded._replace(late=frozenset(came if over(folded) else ()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -161,8 +161,8 @@ class BudgetSource:
         odd = (f"{each}" for sort in self._read.values() for each in sort.values() if isinstance(each, OddBudget))
         return (*filter(None, troubles), *odd, *self.map.problems)
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
-        return [each.run() for each in self._following()]
+    def jobs(self) -> list[Callable[[], Awaitable[None]]]:
+        return [each.run for each in self._following()]
 
 
 def _key(obj: Object) -> Key:

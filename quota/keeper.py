@@ -18,6 +18,8 @@ from kube.calls import NoAnswerError
 from kube.ledgers import Kept, LedgerError, Ledgers, Seen, is_newer
 from serving.log import utc_now
 
+from .holding import Holding
+
 _TRIES: Final = 20
 """Many others write; each of them has to come to an end, too."""
 
@@ -33,21 +35,20 @@ class Keeper:
     """`budget` may change; `kept` is the ledger as it was seen last.
 
     Attributes:
-        live: the stored pods that hold something, as they were folded last; None before the first time.
-        bound: those of them that were counted with their nodes.
+        holding: the stored pods that hold something, as whoever folds counts them.
     """
 
     def __init__(self, ledgers: Ledgers, budget: Budget, now: Callable[[], datetime] = utc_now) -> None:
         self.budget = budget
         self._now = now
         self.kept: Kept | None = None
-        self.live: Mapping[str, Entry] | None = None
-        self.bound: Collection[str] = ()
+        self.holding = Holding()
         self._ledgers = ledgers
         self._epoch = -1
         self._promises = Promises()
         self._room: Amounts = {}
         self._committed: Amounts | None = None
+        self._has_folded = False
         self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
 
     @property
@@ -92,8 +93,11 @@ class Keeper:
         if self.kept is None:
             return False
         ledger = self.kept.ledger
-        known = Pods(self.live or {}, self.bound, ended=_ended(ledger, has_ended))
-        return bool(settled(ledger, known)) or bool(self.altered)
+        return bool(settled(ledger, self._pods(has_ended, ledger))) or bool(self.altered)
+
+    def _pods(self, has_ended: Callable[[str], bool], ledger: Ledger, came: Collection[str] = ()) -> Pods:
+        held = self.holding
+        return Pods(held.entries, held.bound, came, _ended(ledger, has_ended), held.total)
 
     def saw(self, seen: Seen) -> None:
         """What is watched may be older than what we wrote ourselves."""
@@ -115,35 +119,31 @@ class Keeper:
                 else self._ledgers.create(self.budget.ledger, mine)
             )
             if written is not None:
-                self.kept, self.live, self._epoch, self._committed = written, None, mine.epoch, None
+                self.kept, self._epoch = written, mine.epoch
+                self._committed, self._has_folded = None, False
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
-    async def fold(
-        self,
-        live: Mapping[str, Entry],
-        has_ended: Callable[[str], bool],
-        bound: Collection[str] = (),
-        lent: Mapping[str, Amounts] = _NOTHING,
-    ) -> None:
-        """What these hold is committed. Raises Deposed, LedgerError and NoAnswerError.
+    async def fold(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
+        """What is held is committed. Raises Deposed, LedgerError and NoAnswerError.
 
         `lent` is what others have borrowed from it, which a ledger that is made anew does not know.
         """
-        known = self.live
+        came: frozenset[str] = frozenset()
         committed: Amounts = {}
 
         def folded(ledger: Ledger) -> Ledger:
-            strangers = () if known is None else live.keys() - known.keys()
-            nonlocal committed
-            pods = Pods(live, bound, strangers, _ended(ledger, has_ended))
+            nonlocal came, committed
+            came = frozenset(self.holding.came)
+            pods = self._pods(has_ended, ledger, came if self._has_folded else ())
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
             found = fold(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
             committed = found.committed
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(folded)
-        self.live, self.bound, self._committed = live, bound, committed
+        self.holding.counted(came)
+        self._committed, self._has_folded = committed, True
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
         """One look at the promises that are open. Raises as `fold`."""
@@ -158,7 +158,7 @@ class Keeper:
             raise
         kept = {promise for promise, there in zip(sought, found, strict=True) if there}
         if self.kept is not None:
-            kept |= settled(self.kept.ledger, Pods(self.live or {}, self.bound))
+            kept |= settled(self.kept.ledger, Pods(self.holding.entries, self.holding.bound))
         self._promises = self._promises.read(began, opened, kept)
         if void := self._promises.void():
             await self.change(lambda ledger: without(ledger, void))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from halfcard.budgets import Budget, gone
@@ -17,8 +18,9 @@ from kube.calls import NoAnswerError
 from kube.ledgers import LedgerError, Ledgers, Seen
 from serving.log import Log
 
+from .holding import Holding
 from .keeper import IsStored, Keeper
-from .pods import ChargedPods
+from .pods import ChargedPods, Touched
 
 _REST_S: Final = 0.2
 """So that one ledger is folded at most five times a second, and who promises comes to write, too."""
@@ -68,8 +70,7 @@ class Keeping:
 
     def quotas_changed(self) -> None:
         """Or the labels of a namespace, by which one that is shared may concern others now."""
-        self._due |= {name for name, keeper in self.keepers.items() if not keeper.budget.namespace}
-        self._stirred.set()
+        self._count_anew(lambda budget: not budget.namespace)
 
     def time_passed(self) -> None:
         """An exemption may have begun or ended."""
@@ -79,11 +80,21 @@ class Keeping:
 
     def nodes_changed(self) -> None:
         """Where a pod is may count more now, or less."""
-        self._due |= {name for name, keeper in self.keepers.items() if keeper.budget.asks_where}
+        self._count_anew(lambda budget: budget.asks_where)
+
+    def _count_anew(self, concerned: Callable[[Budget], bool]) -> None:
+        for name, keeper in self.keepers.items():
+            if concerned(keeper.budget):
+                keeper.holding.touch_all()
+                self._due.add(name)
         self._stirred.set()
 
-    def pods_changed(self, namespaces: Iterable[str]) -> None:
-        self._due |= {budget.ledger for namespace in namespaces for budget in self._source.of(namespace)}
+    def pods_changed(self, touched: Touched) -> None:
+        for namespace, uids in touched.items():
+            for budget in self._source.of(namespace):
+                self._due.add(budget.ledger)
+                if keeper := self.keepers.get(budget.ledger):
+                    keeper.holding.touch(uids)
         self._stirred.set()
 
     def ledger_changed(self, name: str, seen: Seen | None) -> None:
@@ -144,6 +155,7 @@ class Keeping:
                 del self.keepers[name]  # made anew under its name, and so is its ledger
             elif keeper.budget != budget:
                 keeper.budget = budget
+                keeper.holding.touch_all()
                 self._due.add(name)
 
     def _missing(self) -> list[Budget]:
@@ -161,13 +173,22 @@ class Keeping:
 
     async def _fold(self, keeper: Keeper) -> None:
         budget = keeper.budget
-        there = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        live, bound = self._pods.held(budget, [each for each in there if budget in self._source.of(each)])
+        self._count(keeper.holding, budget)
         altered = keeper.altered
-        await keeper.fold(live, self._pods.has_ended, bound, self._lent(keeper))
+        await keeper.fold(self._pods.has_ended, self._lent(keeper))
         if altered:
             self._repaired(budget, altered)
         self._tell_of_room(keeper)
+
+    def _count(self, holding: Holding, budget: Budget) -> None:
+        """Where a namespace has left a budget, so have its pods, and all are looked at."""
+        everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
+        for uid in holding.touched(self._pods.there(everywhere) if holding.is_stale else ()):
+            holding.put(uid, self._pods.held(uid, budget, partial(self._concerns, budget)))
+
+    def _concerns(self, budget: Budget, namespace: str) -> bool:
+        """Also while it has just been changed, and we fold what it was before: or nothing would be held meanwhile."""
+        return any(map(budget.is_same, self._source.of(namespace)))
 
     def _lent(self, keeper: Keeper) -> Mapping[str, Amounts]:
         """What a ledger that is made anew cannot know; one that is ready knows it."""

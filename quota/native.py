@@ -41,7 +41,7 @@ class Native:
         self._drift = NativeDrift(calls, self._known, may_decide, utc_now)
 
     def jobs(self) -> Sequence[Job]:
-        return self._known.following.run(), self._reports.run(), self._drift.run()
+        return self._known.following.run, self._reports.run, self._drift.run
 
     def problems(self) -> tuple[str, ...]:
         return tuple(filter(None, (self._known.following.trouble, self._reports.trouble, self._drift.trouble)))

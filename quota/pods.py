@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.asks import read_pod
@@ -17,9 +17,12 @@ from halfcard.placing.demand import Need, needs_of
 from halfcard.placing.records import Named, positions, read
 from halfcard.quota_objects import Labels
 from halfcard.stored import StoredPod
+from kube import list_watch
 from kube.access import Access
 from kube.following import Following
-from kube.list_watch import Change, Collection, Undecodable
+from kube.list_watch import Change, Undecodable
+
+from .holding import Held
 
 _PODS: Final = "/api/v1/pods"
 _PAGE: Final = 500
@@ -54,13 +57,14 @@ class Charged(NamedTuple):
 NodeOf = Callable[[str], Node | None]
 """By its name; None where nothing is known of it yet."""
 
+Touched = Mapping[str, Collection[str]]
+"""Pods about which something has changed, by namespaces."""
+
 
 class ChargedPods:
-    """Running `following` keeps it fresh; `changed` is called with the namespaces in which something has changed."""
+    """Running `following` keeps it fresh; `changed` is called with those about which something has changed."""
 
-    def __init__(
-        self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Iterable[str]], None]
-    ) -> None:
+    def __init__(self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Touched], None]) -> None:
         self._nodes = nodes
         self._dialects = dialects
         self._changed = changed
@@ -70,28 +74,27 @@ class ChargedPods:
         self._ended: OrderedDict[str, None] = OrderedDict()
         self.following = Following(collection(access), listed=self._list, changed=self._change, name="pods")
 
-    def held(self, budget: Budget, namespaces: Iterable[str]) -> tuple[dict[str, Entry], frozenset[str]]:
-        """What it counts of each pod there, by uid; and those that were counted with their nodes."""
-        pods = {uid: pod for uid, pod in self._in(namespaces) if not pod.gates}
-        live = {uid: Entry(pod.namespace, pod.name, budget.cost(pod.charge, pod.labels)) for uid, pod in pods.items()}
-        at = dict(self._costs_at(budget, pods)) if budget.asks_where else {}
-        for uid, cost in at.items():
-            live[uid] = live[uid]._replace(cost={**live[uid].cost, **cost})
-        return live, frozenset(at)
+    def held(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> Held | None:
+        """What it counts of this pod; None where the pod is gone, waits, or is in a namespace that is not concerned."""
+        pod = self._pods.get(uid)
+        if pod is None or pod.gates or not concerned(pod.namespace):
+            return None
+        cost, at = budget.cost(pod.charge, pod.labels), self._cost_at(budget, pod)
+        return Held(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
 
-    def _in(self, namespaces: Iterable[str]) -> Iterator[tuple[str, Charged]]:
+    def there(self, namespaces: Iterable[str]) -> Iterator[str]:
+        """The uids of all in these."""
         for namespace in namespaces:
-            yield from self._by_namespace.get(namespace, {}).items()
+            yield from self._by_namespace.get(namespace, ())
 
     def waiting(self) -> Mapping[str, Charged]:
-        """Those behind our gate, by uid."""
-        return self._waiting
+        """Those behind our gate, by uid, as they are at this moment."""
+        return dict(self._waiting)
 
-    def _costs_at(self, budget: Budget, pods: Mapping[str, Charged]) -> Iterator[tuple[str, Amounts]]:
-        """On a node that is not known yet, the promise to bind them there stays open."""
-        for uid, pod in pods.items():
-            if pod.node and (node := self._nodes(pod.node)) is not None:
-                yield uid, budget.cost_at(pod.place(node))
+    def _cost_at(self, budget: Budget, pod: Charged) -> Amounts | None:
+        """On a node that is not known yet, the promise to bind it there stays open."""
+        node = self._nodes(pod.node) if pod.node and budget.asks_where else None
+        return None if node is None else budget.cost_at(pod.place(node))
 
     def known(self) -> Mapping[str, Charged]:
         """All of them, by uid, at this moment."""
@@ -106,17 +109,18 @@ class ChargedPods:
         return uid in self._ended
 
     def _list(self, pods: Sequence[StoredPod | Undecodable]) -> None:
-        before = set(self._by_namespace)
+        before = self._by_namespace
         self._pods.clear()
-        self._by_namespace.clear()
+        self._by_namespace = {}
         self._waiting.clear()
         for pod in pods:
             if isinstance(pod, StoredPod):
                 self._put(pod)
-        self._changed(before | self._by_namespace.keys())
+        after = self._by_namespace
+        self._changed({each: {*before.get(each, ()), *after.get(each, ())} for each in before.keys() | after.keys()})
 
     def _change(self, changes: Sequence[Change[StoredPod]]) -> None:
-        touched = set()
+        touched: dict[str, set[str]] = {}
         for change in changes:
             if isinstance(change.object, Undecodable):
                 continue  # what we cannot read holds on to what it held
@@ -128,7 +132,7 @@ class ChargedPods:
             else:
                 self._put(pod)
             if before != (self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)):
-                touched.add(pod.meta.namespace or "")
+                touched.setdefault(pod.meta.namespace or "", set()).add(pod.meta.uid)
         if touched:
             self._changed(touched)
 
@@ -159,9 +163,9 @@ class ChargedPods:
             del self._by_namespace[gone.namespace]
 
 
-def collection(access: Access) -> Collection[StoredPod]:
+def collection(access: Access) -> list_watch.Collection[StoredPod]:
     """All pods of the cluster."""
-    return Collection(access, _PODS, StoredPod, _PAGE)
+    return list_watch.Collection(access, _PODS, StoredPod, _PAGE)
 
 
 def charged(pod: StoredPod, dialects: Dialects) -> Charged | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +27,7 @@ from kube.lease import Leadership
 from kube.ledgers import FollowedLedgers, Ledgers, Seen
 from serving.address import Address
 from serving.health import health_app
-from serving.jobs import beside, report
+from serving.jobs import Job, beside, report
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, Stopping, serve
 from serving.log import Log, utc_now
@@ -40,7 +41,7 @@ from .native import Native
 from .nodes import Nodes
 from .nudging import Nudging
 from .opening import Opening
-from .pods import ChargedPods
+from .pods import ChargedPods, Touched
 from .repairs import Repairs
 from .telling import Telling
 
@@ -130,8 +131,8 @@ class QuotaService:
     def _nodes_changed(self) -> None:
         self._keeping.nodes_changed()
 
-    def _pods_changed(self, namespaces: Iterable[str]) -> None:
-        self._keeping.pods_changed(namespaces)
+    def _pods_changed(self, touched: Touched) -> None:
+        self._keeping.pods_changed(touched)
         self._opening.stir()
 
     async def _is_stored(self, entry: Entry, promise: str) -> bool:
@@ -165,10 +166,16 @@ class QuotaService:
         return self._nodes.following, self._pods.following, self._ledgers.following
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = (*self._source.jobs(), *[each.run() for each in self._following()], *self._native.jobs())
-        settle = (self._keeping.run(), self._keeping.expire(time.monotonic, self._is_stored))
-        keep = (*settle, self._nudging.run(), self._opening.run(), self._comparing.run(), *self._telling.jobs())
-        async with beside((*follow, *keep, self._lead(), report(self._problems, self._log)), self._log):
+        follow: Sequence[Job] = (*self._source.jobs(), *[each.run for each in self._following()], *self._native.jobs())
+        settle: Sequence[Job] = (self._keeping.run, partial(self._keeping.expire, time.monotonic, self._is_stored))
+        keep: Sequence[Job] = (
+            *settle,
+            self._nudging.run,
+            self._opening.run,
+            self._comparing.run,
+            *self._telling.jobs(),
+        )
+        async with beside((*follow, *keep, self._lead, partial(report, self._problems, self._log)), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 

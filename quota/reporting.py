@@ -104,7 +104,7 @@ def _counted(keepers: Mapping[str, Keeper], waits: Mapping[str, int]) -> Iterato
         if keeper.kept is None or not budget.uid or budget.is_mapped:
             continue
         ledger = keeper.kept.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
-        counted = Counted(ledger, keeper.live or {}, waits.get(name, 0))
+        counted = Counted(ledger, keeper.holding.holders(), waits.get(name, 0))
         if budget.is_default:
             of_object[_object(budget)] = budget
             defaults.setdefault(_object(budget), {})[budget.namespace] = counted

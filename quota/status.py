@@ -11,17 +11,19 @@ from halfcard.charges import COUNTED
 from halfcard.ledger import Amounts, Entry, Ledger, over, sum_of, used
 from halfcard.quota_objects import Exemption
 
-TOP: Final = 10
+from .holding import TOP, Holders, rank
+
 _UNLIMITED: Final = "-"
+_NOBODY: Final = Holders()
 
 Status = dict[str, Any]
 
 
 class Counted(NamedTuple):
-    """One ledger, the pods that hold something of it, and how many wait."""
+    """One ledger, who holds something of it, and how many wait."""
 
     ledger: Ledger
-    live: Mapping[str, Entry]
+    holders: Holders = _NOBODY
     waiting: int = 0
 
 
@@ -35,11 +37,17 @@ def status_of_each(parts: Mapping[str, Counted]) -> Status:
         open={uid: entry for each in ledgers.values() for uid, entry in each.open.items()},
         late=frozenset(uid for each in ledgers.values() for uid in each.late),
     )
-    live = {uid: entry for part in parts.values() for uid, entry in part.live.items()}
-    said = status_of(together, live, sum(part.waiting for part in parts.values()))
+    said = status_of(
+        together, _all([part.holders for part in parts.values()]), sum(part.waiting for part in parts.values())
+    )
     fuller = sorted(namespace for namespace, ledger in ledgers.items() if over(ledger))
     ready, _ = said["conditions"]
     return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
+
+
+def _all(parts: Sequence[Holders]) -> Holders:
+    first = sorted((entry for part in parts for entry in part.first), key=rank)
+    return Holders(sum(part.pods for part in parts), first[:TOP])
 
 
 def exempted(status: Status, exemption: Exemption) -> Status:
@@ -50,20 +58,17 @@ def exempted(status: Status, exemption: Exemption) -> Status:
     return {**status, "conditions": [ready, excess if exceeded["status"] == "True" else exceeded, exempt]}
 
 
-def status_of(ledger: Ledger, live: Mapping[str, Entry], waiting: int = 0) -> Status:
-    """Amounts as `used/hard`, in the units in which they are written.
-
-    `live` are the pods that hold something, and so many are waiting for it.
-    """
+def status_of(ledger: Ledger, holders: Holders = _NOBODY, waiting: int = 0) -> Status:
+    """Amounts as `used/hard`, in the units in which they are written; so many are waiting for it."""
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
     return {
         **said,
-        "pods": len(live),
+        "pods": holders.pods,
         "promised": len(ledger.open),
         "waiting": waiting,
         "late": len(ledger.late),
-        "holders": _holders(live),
+        "holders": [_holder(entry) for entry in holders.first],
         "perLabel": _per_label(found, ledger),
         "places": _places(found, ledger),
         "borrowed": _loans(ledger.borrowed),
@@ -76,20 +81,9 @@ def _limit(ledger: Ledger, key: str) -> str:
     return amount(key, ledger.hard[key]) if key in ledger.hard else _UNLIMITED
 
 
-def _holders(live: Mapping[str, Entry]) -> list[dict[str, str]]:
-    """Those with most cores first, and of as many those with most memory."""
-    ranked = sorted(live.values(), key=lambda each: (_ranks(each), each.namespace, each.pod))
-    return [
-        {
-            "pod": f"{each.namespace}/{each.pod}",
-            **{key: amount(key, each.cost[key]) for key in COUNTED if key in each.cost},
-        }
-        for each in ranked[:TOP]
-    ]
-
-
-def _ranks(entry: Entry) -> Sequence[int]:
-    return tuple([-entry.cost.get(key, 0) for key in COUNTED])
+def _holder(entry: Entry) -> dict[str, str]:
+    amounts = {key: amount(key, entry.cost[key]) for key in COUNTED if key in entry.cost}
+    return {"pod": f"{entry.namespace}/{entry.pod}", **amounts}
 
 
 def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:

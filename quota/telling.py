@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from kube.calls import ApiCalls
 from kube.map_source import MapSource
+from serving.jobs import Job
 from serving.log import utc_now
 
 from .events import QuotaEvents
@@ -33,8 +33,8 @@ class Telling:
         reporting = Reporting(calls, lambda: keeping.keepers, waits, may_decide, utc_now)
         self._tellers = reporting, MapReports(map_source, events, may_decide), self.exemptions, repairs
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
-        return [each.run() for each in self._tellers]
+    def jobs(self) -> list[Job]:
+        return [each.run for each in self._tellers]
 
     def troubles(self) -> list[str]:
         return [each.trouble for each in self._tellers]

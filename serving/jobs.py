@@ -1,23 +1,29 @@
-"""Jobs that run beside the listeners of a process for as long as it serves."""
+"""Jobs that run beside the listeners of a process for as long as it serves.
+
+The law: a job that fails by a bug of ours says so and begins anew, and the process goes on with what it knows.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
 
 from serving.log import Log
 
-Job = Coroutine[Any, Any, None]
+Job = Callable[[], Awaitable[None]]
+"""Begins it; may be called again once it has failed."""
 
 _REPORT_EVERY_S: Final = 1.0
+_SOON_S, _LONGEST_S = 1.0, 60.0
+"""Before it begins anew: each time that it fails, twice as long."""
 
 
 @contextlib.asynccontextmanager
-async def beside(jobs: Sequence[Job], log: Log) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(_watched(job, log)) for job in jobs]
+async def beside(jobs: Sequence[Job], log: Log, *, soon_s: float = _SOON_S) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(_watched(job, log, soon_s)) for job in jobs]
     try:
         yield
     finally:
@@ -26,12 +32,15 @@ async def beside(jobs: Sequence[Job], log: Log) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _watched(job: Job, log: Log) -> None:
-    """A job that ends by a bug of ours says so; the process goes on with what it knows."""
-    try:
-        await job
-    except Exception:  # noqa: BLE001 - whatever the bug is, it must not end in silence
-        log.error("a background job has ended", trace=traceback.format_exc())  # noqa: TRY400 - the trace is a field
+async def _watched(job: Job, log: Log, pause: float) -> None:
+    while True:
+        try:
+            return await job()
+        except Exception:  # noqa: BLE001 - whatever the bug is, it must not end in silence
+            trace = traceback.format_exc()
+            log.error("a background job has failed", begins_anew_in_s=pause, trace=trace)  # noqa: TRY400
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_S)
 
 
 async def report(problems: Callable[[], tuple[str, ...]], log: Log) -> None:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("halfcard", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile(
+    "halfcard",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("halfcard")

@@ -174,7 +174,12 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
     )
     burst.fill()
     burst.empty()
-    wait_until(lambda: is_free(quotas.ledger(ledger)), what="all room to be free again", seconds=90)
+    wait_until(
+        lambda: is_free(quotas.ledger(ledger)),
+        what="all room to be free again",
+        seconds=90,
+        details=lambda: "\n".join([f"{quotas.ledger(ledger)}", *[each.program.log_tail() for each in quotas.replicas]]),
+    )
 
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:

@@ -61,7 +61,7 @@ def test_each_model_and_each_pool_may_have_what_all_may_have_together(by: str) -
 
 
 def test_a_status_has_the_fields_that_the_api_server_keeps() -> None:
-    assert status_of(Ledger({}), {}).keys() == OWN["status"]["properties"].keys()
+    assert status_of(Ledger({})).keys() == OWN["status"]["properties"].keys()
 
 
 @pytest.mark.parametrize("limit", ["borrowingLimit", "lendingLimit"])

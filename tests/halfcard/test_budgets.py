@@ -165,6 +165,13 @@ def test_an_own_quota_concerns_its_namespace_alone_whatever_it_says() -> None:
     assert found.concerns("team", {}) and not found.concerns("other", {})
 
 
+def test_a_quota_is_the_same_whatever_it_says_until_it_is_made_anew() -> None:
+    one = gone("gpuquota.team.gpu")._replace(uid="one", hard={"cores": 100})
+    assert one.is_same(one._replace(hard={"cores": 50}, gates=True))
+    assert not one.is_same(one._replace(uid="another"))
+    assert not one.is_same(gone("gpuquota.other.gpu")._replace(uid="one"))
+
+
 def test_ledgers_are_always_written_in_one_order() -> None:
     everybody = {"hard": {"cores": 1}, "namespaces": {"selector": {}}}
     budgets = [

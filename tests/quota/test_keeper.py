@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -15,6 +15,7 @@ from halfcard.promises import APART_S, OLD_S
 from halfcard.quota_objects import Exemption
 from kube.calls import ApiCalls
 from kube.ledgers import LedgerError, Ledgers
+from quota.holding import Held
 from quota.keeper import Keeper
 from tests.kube import ledger_server
 from tests.kube.ledger_server import NAMESPACE, LedgerServer
@@ -41,8 +42,14 @@ class Place:
     async def leading(self) -> Keeper:
         keeper = self.keeper()
         await keeper.take_over()
-        await keeper.fold({}, self.has_ended)
+        await self.fold(keeper, {})
         return keeper
+
+    async def fold(self, keeper: Keeper, live: Mapping[str, Entry]) -> None:
+        """With these pods stored and no others."""
+        for uid in {*keeper.holding.entries, *live}:
+            keeper.holding.put(uid, Held(live[uid]) if uid in live else None)
+        await keeper.fold(self.has_ended)
 
     def has_ended(self, uid: str) -> bool:
         return uid in self.ended
@@ -77,7 +84,7 @@ def test_a_new_ledger_is_ready_once_all_pods_are_counted() -> None:
         keeper = place.keeper()
         await keeper.take_over()
         assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
-        await keeper.fold({"u": entry(70)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(70)})
         assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
         assert place.ledger().late == frozenset()
 
@@ -89,8 +96,8 @@ def test_whoever_takes_over_deposes_the_one_before() -> None:
         before = await place.leading()
         after = await place.leading()
         with pytest.raises(Deposed):
-            await before.fold({"u": entry()}, place.has_ended)
-        await after.fold({"u": entry()}, place.has_ended)
+            await place.fold(before, {"u": entry()})
+        await place.fold(after, {"u": entry()})
         assert used(place.ledger()) == {"cores": 10}
 
     tell(story)
@@ -100,7 +107,7 @@ def test_a_fold_goes_over_whatever_was_promised_meanwhile() -> None:
     async def story(place: Place) -> None:
         keeper = await place.leading()
         place.promise("u", "v")
-        await keeper.fold({"u": entry()}, place.has_ended)
+        await place.fold(keeper, {"u": entry()})
         assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
 
     tell(story)
@@ -113,7 +120,7 @@ def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once() -> None:
         place.ended.add("u")
         await place.pass_time(keeper, 1)
         assert keeper.is_due(place.has_ended)
-        await keeper.fold({}, place.has_ended)
+        await place.fold(keeper, {})
         assert used(place.ledger()) == {}
 
     tell(story)
@@ -122,8 +129,8 @@ def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once() -> None:
 def test_a_pod_that_came_without_a_promise_is_late_where_there_is_too_little() -> None:
     async def story(place: Place) -> None:
         keeper = await place.leading()
-        await keeper.fold({"u": entry(90)}, place.has_ended)
-        await keeper.fold({"u": entry(90), "v": entry(20)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(90)})
+        await place.fold(keeper, {"u": entry(90), "v": entry(20)})
         assert place.ledger().late == {"v"}
 
     tell(story)
@@ -158,7 +165,7 @@ def test_what_is_allowed_follows_the_quota() -> None:
     async def story(place: Place) -> None:
         keeper = await place.leading()
         keeper.budget = BUDGET._replace(hard={"cores": 5})
-        await keeper.fold({}, place.has_ended)
+        await place.fold(keeper, {})
         assert place.ledger().hard == {"cores": 5}
 
     tell(story)
@@ -168,9 +175,9 @@ def test_it_is_told_once_that_there_is_more_room() -> None:
     async def story(place: Place) -> None:
         keeper = await place.leading()
         assert keeper.has_more_room() and not keeper.has_more_room()
-        await keeper.fold({"u": entry(100)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(100)})
         assert not keeper.has_more_room()
-        await keeper.fold({"u": entry(90)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(90)})
         assert keeper.has_more_room()
 
     tell(story)
@@ -181,7 +188,7 @@ def test_a_ledger_that_somebody_deleted_is_begun_anew() -> None:
         keeper = await place.leading()
         place.server.drop(NAME)
         with pytest.raises(Deposed):
-            await keeper.fold({"u": entry()}, place.has_ended)
+            await place.fold(keeper, {"u": entry()})
         await keeper.take_over()
         assert not place.ledger().is_ready
 
@@ -218,7 +225,7 @@ def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_ag
         keeper = await place.leading()
         assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
         keeper.budget = gone(NAME)
-        await keeper.fold({}, place.has_ended)
+        await place.fold(keeper, {})
         assert (place.ledger().of, place.ledger().hard) == ("", {})
         await place.keeper().take_over()
         assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
@@ -234,12 +241,12 @@ def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on() -> None
         now = [noon - timedelta(seconds=1)]
         keeper = Keeper(Ledgers(place.calls, NAMESPACE), exempt, lambda: now[0])
         await keeper.take_over()
-        await keeper.fold({"u": entry(170)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(170)})
         assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
         assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
         now[0] = noon
         assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
-        await keeper.fold({"u": entry(170)}, place.has_ended)
+        await place.fold(keeper, {"u": entry(170)})
         assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
 
     tell(story)
@@ -249,12 +256,12 @@ def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right() -> N
     async def story(place: Place) -> None:
         keeper = await place.leading()
         live = {"u": entry(30)}
-        await keeper.fold(live, place.has_ended)
+        await place.fold(keeper, live)
         assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
         place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
         keeper.kept = await Ledgers(place.calls, NAMESPACE).read(NAME)
         assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
-        await keeper.fold(live, place.has_ended)
+        await place.fold(keeper, live)
         assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")
 
     tell(story)

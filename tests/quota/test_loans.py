@@ -46,7 +46,7 @@ class Scene:
     async def take_over(self, name: str) -> None:
         keeper = Keeper(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
         await keeper.take_over()
-        await keeper.fold({}, lambda _: False)
+        await keeper.fold(lambda _: False)
         self.keeping.keepers[name] = keeper
         self.keeping.ledger_changed(name, self.server.seen(name))
 

@@ -6,12 +6,17 @@ from datetime import UTC, datetime
 
 from halfcard.ledger import Entry, Ledger
 from halfcard.quota_objects import Exemption
-from quota.status import TOP, Counted, exempted, since, status_of, status_of_each
+from quota.holding import Holders
+from quota.status import Counted, exempted, since, status_of, status_of_each
 
-LIVE = {
-    "u": Entry("team", "train", {"cores": 200, "cards": 2}),
-    "v": Entry("team", "note", {"cores": 30, "memory": 5120, "shares": 1, "cores per user=alice": 30}),
-}
+LIVE = Holders(
+    2,
+    [
+        Entry("team", "train", {"cores": 200, "cards": 2}),
+        Entry("team", "note", {"cores": 30, "memory": 5120, "shares": 1, "cores per user=alice": 30}),
+    ],
+)
+BIG = Entry("other", "big", {"cores": 300})
 LEDGER = Ledger(
     {"cores": 400, "memory": 65536, "cores per user": 30},
     is_ready=True,
@@ -43,14 +48,8 @@ def test_what_is_promised_counts_as_used() -> None:
     assert (status["cores"], status["promised"]) == ("330/400", 1)
 
 
-def test_only_those_with_most_are_named() -> None:
-    many = {f"u{at}": Entry("team", f"p{at:02}", {"cores": at}) for at in range(50)}
-    names = [each["pod"] for each in status_of(LEDGER, many)["holders"]]
-    assert names == [f"team/p{at}" for at in range(49, 49 - TOP, -1)]
-
-
 def conditions(ledger: Ledger) -> dict[str, tuple[str, str]]:
-    return {each["type"]: (each["status"], each["message"]) for each in status_of(ledger, {})["conditions"]}
+    return {each["type"]: (each["status"], each["message"]) for each in status_of(ledger)["conditions"]}
 
 
 def test_conditions_say_whether_it_counts_and_by_how_much_it_is_exceeded() -> None:
@@ -64,9 +63,9 @@ def test_conditions_say_whether_it_counts_and_by_how_much_it_is_exceeded() -> No
 
 
 def test_a_condition_keeps_the_time_of_its_last_change() -> None:
-    first = since(status_of(LEDGER, {}), None, "t1")
+    first = since(status_of(LEDGER), None, "t1")
     assert {each["lastTransitionTime"] for each in first["conditions"]} == {"t1"}
-    later = since(status_of(LEDGER._replace(hard={"cores": 1}), {}), first, "t2")
+    later = since(status_of(LEDGER._replace(hard={"cores": 1})), first, "t2")
     assert {each["type"]: each["lastTransitionTime"] for each in later["conditions"]} == {
         "Ready": "t1",
         "Exceeded": "t2",
@@ -78,7 +77,7 @@ def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None
         {"cards of model A100": 4, "shares of model A100": 2, "memory of pool lab": 2048},
         committed={"cards of model A100": 3, "cores of model A100": 300},
     )
-    assert status_of(ledger, {})["places"] == [
+    assert status_of(ledger)["places"] == [
         {"place": "model A100", "cards": "3/4", "shares": "0/2"},
         {"place": "pool lab", "memory": "0/2Gi"},
     ]
@@ -87,12 +86,13 @@ def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None
 def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -> None:
     small = LEDGER._replace(hard={"cores": 400}, committed={"cores": 30}, is_ready=False)
     fuller = small._replace(committed={"cores": 430})
-    status = status_of_each({"team": Counted(fuller, LIVE, 1), "other": Counted(small, {}, 2)})
-    assert (status["cores"], status["pods"], status["waiting"]) == ("460/400", 2, 3)
+    status = status_of_each({"team": Counted(fuller, LIVE, 1), "other": Counted(small, Holders(1, [BIG]), 2)})
+    assert (status["cores"], status["pods"], status["waiting"]) == ("460/400", 3, 3)
+    assert [each["pod"] for each in status["holders"]] == ["other/big", "team/train", "team/note"]
     ready, exceeded = status["conditions"]
     assert (ready["status"], exceeded["status"]) == ("False", "True")
     assert exceeded["message"].startswith("over in team:")
-    apart = {"team": Counted(small._replace(is_ready=True), {}), "other": Counted(small._replace(is_ready=True), {})}
+    apart = {"team": Counted(small._replace(is_ready=True)), "other": Counted(small._replace(is_ready=True))}
     assert [each["status"] for each in status_of_each(apart)["conditions"]] == ["True", "False"]
 
 
