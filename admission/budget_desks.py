@@ -30,14 +30,12 @@ class Wanted(NamedTuple):
 
     Attributes:
         somewhere: what it counts besides, at each place that the pod may go to; empty where that is all the same to it.
-        reach: the most that it can ever allow.
     """
 
     budget: Budget
     desk: LedgerDesk
     entry: Entry
     somewhere: Sequence[Amounts]
-    reach: Amounts
 
 
 class BudgetDesks:
@@ -63,6 +61,10 @@ class BudgetDesks:
     def concern(self, namespace: str) -> bool:
         return namespace not in self._policy.exempt_namespaces and bool(self._source.of(namespace))
 
+    def may_gate(self, namespace: str) -> bool:
+        """Whether a pod there may have to wait."""
+        return self.concern(namespace) and any(budget.gates for budget in self._source.of(namespace))
+
     def wanted(self, pod: Pod, namespace: str) -> list[Wanted]:
         """In the order in which the ledgers are written."""
         needs = needs_of(read_pod(pod, self._policy.dialects))[1]
@@ -76,10 +78,13 @@ class BudgetDesks:
                 self._desks.of(budget),
                 Entry(namespace, title, budget.cost(asked, pod.labels)),
                 self._costs_at(budget, pod, needs),
-                self._source.reach(budget),
             )
             for budget in self._source.of(namespace)
         ]
+
+    def reach(self, budget: Budget) -> Amounts:
+        """The most that it can ever allow."""
+        return self._source.reach(budget)
 
     def _costs_at(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
         if not budget.asks_where:

@@ -5,30 +5,25 @@ The law: a pod passes only with a promise of every budget; a pod that is refused
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from halfcard import names
 from halfcard.budget_words import exceeded
-from halfcard.budgets import Budget
 from halfcard.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
-from halfcard.pods import Metadata
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.stored import StoredPod
 from kube.ledger_desk import LedgerDesk
 
 from .budget_desks import BudgetDesks, Wanted
+from .refusals import Refused
 from .review import NoRoom, Verdict
 from .wire import Malformed, Request
 
 _AGAIN_S: Final = 1
 _UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas yet: try again", _AGAIN_S)
-
-
-Refused = Callable[[Budget, str, Metadata, str], None]
-"""Hears of a quota that has refused a pod: its namespace, its metadata, and the message."""
 
 
 class BudgetGate:
@@ -50,13 +45,19 @@ class BudgetGate:
         runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
         wanted = [] if runs_already else self._desks.wanted(pod, namespace)
         if pod.waits_for_quota:
-            return verdict._replace(no_room=_never(wanted))
+            return verdict._replace(no_room=self._never(wanted))
         if request.dry_run:
             return verdict._replace(no_room=await _ask(wanted))
         why = await _reserve(wanted, pod.meta.uid)
         if why is not None and why.budget is not None:
             self._refused(why.budget, namespace, pod.meta, why.message)
         return verdict._replace(no_room=why)
+
+    def _never(self, wanted: Sequence[Wanted]) -> NoRoom | None:
+        """Nothing is promised to who waits, and nobody waits for what will never be there."""
+        empty = [(each, shortages(Ledger(self._desks.reach(each.budget)), each.entry.cost)) for each in wanted]
+        refused = [(each, Full(short)) for each, short in empty if short]
+        return _full(refused) if refused else None
 
 
 def _stored(request: Request) -> StoredPod:
@@ -93,13 +94,6 @@ async def _ask(wanted: Sequence[Wanted]) -> NoRoom | None:
         except Busy as busy:
             return _busy(each, busy)
     return None
-
-
-def _never(wanted: Sequence[Wanted]) -> NoRoom | None:
-    """Nothing is promised to who waits, and nobody waits for what will never be there."""
-    empty = [(each, shortages(Ledger(each.reach), each.entry.cost)) for each in wanted]
-    refused = [(each, Full(short)) for each, short in empty if short]
-    return _full(refused) if refused else None
 
 
 async def _check_somewhere(wanted: Wanted) -> None:

@@ -27,7 +27,7 @@ class BudgetQueue:
     async def __call__(self, request: Request, verdict: Verdict) -> Verdict:
         namespace = request.namespace or ""
         is_new = request.operation == "CREATE" and request.kind.kind == "Pod" and not request.sub_resource
-        if not is_new or not self._desks.ready or not self._desks.concern(namespace):
+        if not is_new or not self._desks.ready or not self._desks.may_gate(namespace):
             return verdict
         pod = _read(request)
         if pod.waits_for_quota or (pod.spec and pod.spec.node_name):

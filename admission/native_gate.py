@@ -21,15 +21,19 @@ from kube.native_quotas import NativeQuotas
 from .endpoint import Gate
 from .live_quotas import LiveQuotas
 from .policy import Policy
+from .refusals import Refused
 from .review import NoRoom, Verdict
 from .wire import Malformed, Request
 
 
 class NativeGate:
-    def __init__(self, known: NativeQuotas, live: LiveQuotas, policy: Policy) -> None:
+    """`refused` is told of those that it kept out, but for the tries of a dry run."""
+
+    def __init__(self, known: NativeQuotas, live: LiveQuotas, policy: Policy, refused: Refused) -> None:
         self._known = known
         self._live = live
         self._policy = policy
+        self._refused = refused
         self._units = units(policy.dialects, policy.derived)
 
     async def __call__(self, request: Request, verdict: Verdict) -> Verdict:
@@ -40,8 +44,15 @@ class NativeGate:
         pod, before = _pod(request.object), _pod(request.old_object)
         if pod is None or not self._short(known, pod, before):
             return verdict
-        short = self._short(await self._live.read(namespace) or (), pod, before)
-        return verdict._replace(no_room=NoRoom(told(short, self._units))) if short else verdict
+        live = await self._live.read(namespace) or ()
+        short = self._short(live, pod, before)
+        if not short:
+            return verdict
+        message = told(short, self._units)
+        if not request.dry_run:
+            first = next(each for each in live if each.title == short[0].title)
+            self._refused(first, namespace, pod.meta, message)
+        return verdict._replace(no_room=NoRoom(message))
 
     def _short(self, quotas: Iterable[ResourceQuota], pod: QuotaPod, before: QuotaPod | None) -> list[Short]:
         charged = [each for each in quotas if each.counts(pod) and not (before is not None and each.counts(before))]

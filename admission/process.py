@@ -71,7 +71,7 @@ class Budgets:
         desks = BudgetDesks(source, Ledgers(calls, namespace), policy, cluster)
         followed = FollowedLedgers(access, namespace, desks.saw)
         native = NativeQuotas(access, policy.counted)
-        gate = NativeGate(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy)
+        gate = NativeGate(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
         return cls(source, desks, followed, refusals, native, gate)
 
     def gates(self) -> Mapping[str, Gate]:

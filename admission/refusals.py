@@ -1,4 +1,4 @@
-"""Pods that a GpuQuota has refused, told at the quota and at the Deployment or CronJob that they are of.
+"""Pods that a GpuQuota or a ResourceQuota has refused, told there and at the Deployment or CronJob that they are of.
 
 One Event that counts, however many there are: `kubectl describe` shows it. Each replica has an Event of its own, so
 that none writes over another's count.
@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from halfcard import names
-from halfcard.budgets import Budget
 from halfcard.events import MOST_CHARS, NOWHERE, event, moment
 from halfcard.pods import Metadata, OwnerReference
 from halfcard.problems import printable
@@ -31,6 +30,19 @@ _MOST_QUOTAS: Final = 1000
 _MOST_OWNERS: Final = 1000
 _OWNERS_AT_ONCE: Final = 20
 """Of those that have news; the others have theirs the next time."""
+
+
+class Quota(Protocol):
+    """Of either kind."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def reference(self) -> Mapping[str, str]: ...
+
+
+Refused = Callable[[Quota, str, Metadata, str], None]
+"""Hears of a quota that has refused a pod: its namespace, its metadata, and the message."""
 
 
 @dataclass(slots=True)
@@ -77,10 +89,11 @@ class Refusals:
         self._owners: dict[tuple[str, OwnerReference], _Told] = {}
         self.counted: Callable[[str, str], None] = lambda _namespace, _quota: None
 
-    def refused(self, budget: Budget, namespace: str, pod: Metadata, message: str) -> None:
-        self.counted(namespace, budget.title)
-        if budget.uid in self._told or len(self._told) < _MOST_QUOTAS:
-            told = self._told.setdefault(budget.uid, _Told(budget.reference))
+    def refused(self, quota: Quota, namespace: str, pod: Metadata, message: str) -> None:
+        self.counted(namespace, quota.title)
+        uid = quota.reference["uid"]
+        if uid in self._told or len(self._told) < _MOST_QUOTAS:
+            told = self._told.setdefault(uid, _Told(quota.reference))
             told.add(f"{namespace}/{pod.title}: {message}")
         if pod.controller is not None and may_be_owned(pod.controller):
             self._told_above((namespace, pod.controller), f"pods of {pod.controller.name}: {message}")

@@ -11,8 +11,10 @@ import pytest
 from admission.live_quotas import EVERY_S, LiveQuotas
 from admission.native_gate import NativeGate, in_turn
 from admission.policy import Policy
+from admission.refusals import Quota
 from admission.review import ALLOWED, NoRoom, Verdict
 from admission.wire import Kind, Request
+from halfcard.pods import Metadata
 from kube.access import Access
 from kube.calls import ApiCalls
 from kube.native_quotas import NativeQuotas
@@ -34,7 +36,8 @@ class Site:
         self.server = server
         self.known = NativeQuotas(access, POLICY.dialects.resources)
         self.calls = ApiCalls(access)
-        self.gate = NativeGate(self.known, LiveQuotas(self.calls), POLICY)
+        self.told: list[tuple[str, str, str, str]] = []
+        self.gate = NativeGate(self.known, LiveQuotas(self.calls), POLICY, self._refused)
 
     async def ask(self, obj: Json | None = None, old: Json | None = None, **fields: Any) -> str:
         """Why it is refused; empty where it passes."""
@@ -49,6 +52,9 @@ class Site:
         )
         verdict = await self.gate(request, ALLOWED)
         return "" if verdict.no_room is None else verdict.no_room.message
+
+    def _refused(self, quota: Quota, namespace: str, pod: Metadata, message: str) -> None:
+        self.told.append((quota.reference["name"], namespace, pod.title, message))
 
     def says_to_readers_alone(self, item: Json) -> None:
         """The watch is behind."""
@@ -81,6 +87,15 @@ def test_a_pod_beyond_the_quota_is_refused() -> None:
     async def _(site: Site) -> None:
         assert f"exceeded quota: team-a/gpu, requested: {CORES}=30, used: {CORES}=80" in await site.ask()
         assert await site.ask(dry_run=True) == await site.ask()
+
+
+def test_the_first_quota_that_refuses_a_pod_is_told_of_it_and_of_dry_runs_nobody() -> None:
+    @at(ROOMY | {"metadata": {**ROOMY["metadata"], "name": "another"}}, FULL)
+    async def _(site: Site) -> None:
+        await site.ask(dry_run=True)
+        assert site.told == []
+        message = await site.ask()
+        assert site.told == [("gpu", "team-a", "train", message)]
 
 
 OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system", "name": "own"}}

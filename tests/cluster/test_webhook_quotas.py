@@ -169,6 +169,13 @@ def test_a_pod_that_exceeds_the_quota_is_told_what_is_missing(webhook: Installat
     )
     webhook.create(space, complete(pod("c").asks(core=20, memory=4))).must()
 
+    def told() -> bool:
+        shown = webhook.kubectl(space, "describe", "resourcequota", "gpu").stdout
+        events = webhook.kubectl(space, "events", "--for", "resourcequota/gpu").stdout
+        return "Resource" in shown and "QuotaExceeded" in events and f"{space}/c: exceeded quota: {space}/gpu" in events
+
+    webhook.cluster.wait_until(told, what="an Event at the quota")
+
 
 def test_all_quotas_that_are_short_are_named(webhook: Installation, space: str) -> None:
     for name, cores in (("a", "20"), ("b", "100"), ("c", "0")):
