@@ -15,7 +15,7 @@ import yaml
 
 from extender.state import State
 from halfcard import names
-from halfcard.budgets import Budget, read_budget
+from halfcard.budgets import LEDGER_PREFIXES
 from halfcard.stored import StoredPod
 from kube.access import Access
 from kube.api import NODES
@@ -249,16 +249,14 @@ async def _of_quotas(reader: Reader) -> dict[str, Any]:
         "quotas": tuple(quotas),
         "crds": {name: await reader.object(f"{_DEFINITIONS}/{name}") for name in CRDS},
         "budgets": tuple(budgets),
-        "ledgers": await _ledgers(reader, budgets),
+        "ledgers": await _ledgers(reader),
     }
 
 
-async def _ledgers(reader: Reader, budgets: list[dict[str, Any]]) -> dict[str, str]:
-    """What is wrong with each; one that is not there yet is the business of whoever counts."""
-    read = [found for each in budgets if isinstance(found := read_budget(each), Budget)]
-    wanted = [each.ledger for each in read if not each.is_default]
-    if not wanted or await reader.object(f"{_OURS}/configmaps/{wanted[0]}") is None:
-        return {}
+async def _ledgers(reader: Reader) -> dict[str, str]:
+    """What is wrong with each that is there; one that is not yet is the business of whoever counts."""
+    maps = await reader.collection(f"{_OURS}/configmaps", dict[str, Any]) or ()
+    wanted = [name for each in maps if (name := each["metadata"]["name"]).startswith(LEDGER_PREFIXES)]
     kept, turns = Ledgers(reader.calls, names.NAMESPACE), asyncio.Semaphore(_AT_ONCE)
 
     async def trouble(name: str) -> str:

@@ -357,6 +357,12 @@ def garbage_ledger(there: Installed) -> Iterator[None]:
     there.remove(ledger)
 
 
+def default_ledger(there: Installed) -> Any:
+    """As a namespace without a quota of its own has one."""
+    item = {"metadata": {"name": f"defaultgpuquota.{TEAM}.all"}, "data": {"ledger": "garbage"}}
+    return made(there, f"{HERE}/configmaps", item)
+
+
 @contextmanager
 def no_definition(there: Installed) -> Iterator[None]:
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{names.CLUSTER_GPU_QUOTAS}.{names.OWN_DOMAIN}"
@@ -411,6 +417,7 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "gpu-manager's plugin is on our node": (peers_plugin, "peer-plugin", f"1 node ({NODE})"),
     "a quota never counts": (never_counted, "quota-uncounted", f"limits.{names.VCUDA_CORE}"),
     "a ledger is garbage": (garbage_ledger, "ledger-broken", "holds no ledger"),
+    "the ledger of a default is garbage": (default_ledger, "ledger-broken", "holds no ledger"),
     "a definition is gone": (no_definition, "crd-missing", names.CLUSTER_GPU_QUOTAS),
 }
 
