@@ -86,7 +86,7 @@ class Feasible:
         self._then = state.changes.now
         self._fits = _Known(partial(possible_where, demand), _MOST_KINDS)
         self._why_not = _Known(partial(why_not_where, demand), _MOST_KINDS)
-        self._judged = _Known(self._judge_kind, _MOST_KINDS)
+        self._judged: dict[Likeness, str] = {}
         self._of_nodes = _Reasons(self._letters[self.unknown])
         self._everywhere: Mapping[str, Sequence[str]] | None = None
         self._ask_all()
@@ -152,10 +152,21 @@ class Feasible:
         if tells_cards_apart(self._demand):
             rooms = filter(None, map(self._state.room, names))
             return [self._letters[self.of(room)] for room in rooms]
-        return self._judged.all(map(self._state.likenesses().__getitem__, names))
+        kinds = [*map(self._state.likenesses().__getitem__, names)]
+        if len(self._judged) >= _MOST_KINDS:
+            self._judged.clear()
+        self._judge_kinds({*kinds}.difference(self._judged))
+        return [*map(self._judged.__getitem__, kinds)]
 
-    def _judge_kind(self, likeness: Likeness) -> str:
-        return self._letters[self.of(likeness.room)]
+    def _judge_kinds(self, kinds: Iterable[Likeness]) -> None:
+        """As `of` does. A claim that was never seen is judged here in a thousand kinds: nothing more is called."""
+        fits, judged = self._letters[FITS], self._judged
+        for kind in kinds:
+            room = kind.room
+            if self._fits[room.slices](room):
+                judged[kind] = fits
+            else:
+                judged[kind] = self._letters[self._texts[self._why_not[room.slices](room)]]
 
 
 class Ranked:

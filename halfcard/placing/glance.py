@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from ..claims import Claim
 from ..wanted import Wanted
@@ -39,7 +40,7 @@ def look_for(claim: Claim, slices: str) -> Look:
         return lambda room: _places(room, claim, room.usable) >= cards
     if cards > 1:
         return lambda room: _count(room.counted.shares, cores, mib) >= cards
-    return lambda room: _count(room.counted.largest, cores, mib) > 0
+    return _look_for_one(cores, mib)
 
 
 def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
@@ -54,7 +55,13 @@ def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
         if need.stage is not Stage.APP or not is_share or claim.memory_mib is None:
             return None
         cores, mib = cores + (claim.cores_pct or 0), mib + claim.memory_mib
-    return lambda room: _count(room.counted.largest, cores, mib) > 0
+    return _look_for_one(cores, mib)
+
+
+def _look_for_one(cores: int, mib: int) -> Look:
+    """Rooms differ in much, and few in the most that one card of theirs has left."""
+    fits = lru_cache(1024)(lambda largest: _count(largest, cores, mib) > 0)
+    return lambda room: fits(room.counted.largest)
 
 
 def _count(shares: Iterable[tuple[int, int]], cores: int, mib: int) -> int:
