@@ -46,8 +46,12 @@ def counting() -> Iterator[Installation]:
 
 
 @pytest.fixture
-def team(counting: Installation, request: pytest.FixtureRequest) -> str:
-    return counting.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
+def team(counting: Installation, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Its pods are gone afterwards: they would take the cards of a node that another test adds."""
+    team = counting.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
+    yield team
+    for collection in (f"/apis/apps/v1/namespaces/{team}/replicasets", f"/api/v1/namespaces/{team}/pods"):
+        counting.cluster.request("DELETE", collection, {"gracePeriodSeconds": 0}).must()
 
 
 def whole(name: str, cards: int = 1) -> Object:
