@@ -78,22 +78,28 @@ def parser(module: str, description: str | None, *, pairs: int, pods: int, out: 
     return found
 
 
-def install_constant(cluster: Cluster, shipped: str) -> None:
+def install_constant(cluster: Cluster, shipped: str, *, replicas: int = 1) -> None:
     """The shipped registration of pods, led to another service and one namespace."""
-    host = cluster.network.host_address
-    port, folder = free_port(host), cluster.folder / "constant-tls"
+    folder = cluster.folder / "constant-tls"
     folder.mkdir()
     pair = cluster.authority.server(CONSTANT, [], names=[f"{CONSTANT}.{CONSTANT}.svc"])
     shutil.copy(pair.certificate, folder / "tls.crt")
     shutil.copy(pair.key, folder / "tls.key")
-    command = (sys.executable, "-m", "bench.constant", str(folder), f"{host}:{port}")
-    cluster.program(CONSTANT, *command, environment={"PYTHONPATH": str(ROOT)})
-    cluster.wait_until(lambda: listens(host, port), what="the constant webhook")
-    cluster.expose(CONSTANT, CONSTANT, 443, port)
+    for number in range(replicas):
+        _start_constant(cluster, f"{CONSTANT}-{number}", folder)
     for configuration in yaml.safe_load_all(shipped):
         applied = cluster.kubectl("apply", "-f-", stdin=json.dumps(_for_constant(configuration)))
         if applied.code:
             raise RuntimeError(applied.stderr)
+
+
+def _start_constant(cluster: Cluster, name: str, tls: Path) -> None:
+    host = cluster.network.host_address
+    port = free_port(host)
+    command = (sys.executable, "-m", "bench.constant", str(tls), f"{host}:{port}")
+    cluster.program(name, *command, environment={"PYTHONPATH": str(ROOT)})
+    cluster.wait_until(lambda: listens(host, port), what="the constant webhook")
+    cluster.expose(CONSTANT, CONSTANT, 443, port)
 
 
 def listens(host: str, port: int) -> bool:

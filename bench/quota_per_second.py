@@ -1,7 +1,7 @@
 """`python -m bench.quota_per_second`: GPU pods created per second against one GpuQuota, beside native quota.
 
-Two namespaces of one cluster: one judged by three replicas of Halfcard's webhook that share one ledger, one by
-webhooks that say yes to everything and a ResourceQuota. The same pods are created in both in turn, and the median of
+Two namespaces of one cluster: one judged by three replicas of Halfcard's webhook that share one ledger, one by three of
+a webhook that says yes to everything, and a ResourceQuota. The same pods are created in both in turn, and the median of
 the pairs' ratios counts. Then a thousand namespaces get a quota each.
 """
 
@@ -32,7 +32,7 @@ from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, parser, r
 from .servers import ROOT
 
 _OUT: Final = ROOT / "bench" / "out" / "quota_per_second.json"
-_PAIRS: Final = 5
+_PAIRS: Final = 9
 _PODS: Final = 1000
 _CONNECTIONS: Final = 16
 _REPLICAS: Final = 3
@@ -68,7 +68,7 @@ def _prepare(cluster: Cluster) -> QuotaService:
     for _ in range(_REPLICAS):
         webhook.add_replica()
     webhook.register()
-    install_constant(cluster, webhook.registration())
+    install_constant(cluster, webhook.registration(), replicas=_REPLICAS)
     service = QuotaService(webhook)
     service.add_replica()
     service.wait_led()
@@ -108,7 +108,7 @@ def _rates(pairs: Sequence[Pair], pods: int) -> Part:
     ]
     notes = [
         f"target: >= {_TARGET}: {'met' if ratio >= _TARGET else 'MISSED'}",
-        f"{len(pairs)} pairs of {pods} pods on {_CONNECTIONS} connections, {_REPLICAS} replicas of the webhook",
+        f"{len(pairs)} pairs of {pods} pods on {_CONNECTIONS} connections, {_REPLICAS} replicas of either webhook",
     ]
     return Part("Pods against one budget, on a real API server", figures, notes)
 
