@@ -25,7 +25,7 @@ class _ByQuota:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._refusals = Counter(
             "halfcard_quota_refusals",
-            f"Pods kept out by a GpuQuota or ResourceQuota; after {_MOST_QUOTAS} of these all others are `{_OTHERS}`.",
+            f"Pods kept out by a quota, native ones too; after {_MOST_QUOTAS} of these all others are `{_OTHERS}`.",
             ["namespace", "quota"],
             registry=registry,
         )
