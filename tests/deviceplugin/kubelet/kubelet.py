@@ -19,7 +19,7 @@ from deviceplugin.kubelet.plugin import Device
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-async def until(wanted: Callable[[], object], seconds: float = 5) -> None:
+async def until(wanted: Callable[[], object], seconds: float = 20) -> None:
     """Returns when it is so."""
     async with asyncio.timeout(seconds):
         while not wanted():  # noqa: ASYNC110  (what is wanted is a fact of the code under test)
