@@ -32,7 +32,7 @@ class BudgetQueue:
         pod = _read(request)
         if pod.waits_for_quota or (pod.spec and pod.spec.node_name):
             return verdict  # the API server refuses gates on a pod that has its node
-        if not any(each.budget.gates for each in self._desks.wanted(pod, namespace)):
+        if not self._desks.wanted(pod, namespace):
             return verdict
         return verdict._replace(changes=(*verdict.changes, _closing(pod)))
 

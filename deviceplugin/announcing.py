@@ -80,6 +80,7 @@ class Announcing:
         self._stirred.set()
 
     async def run(self) -> None:
+        self._stirred.set()
         pause = _PAUSE_S
         while True:
             await self._stirred.wait()

@@ -59,8 +59,12 @@ class Offering:
         self.is_known = False
 
     async def run(self) -> None:
-        seeing = asyncio.ensure_future(self._see())
-        await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
+        async with asyncio.TaskGroup() as group:  # a bug in the seeing is one in the offering
+            seeing = group.create_task(self._see())
+            await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
+            await self._keep_offering()
+
+    async def _keep_offering(self) -> None:
         while True:
             self._stale.clear()
             await self._offer()

@@ -183,10 +183,8 @@ class Agent:
         for spoiled in self._slots.load():
             self._log.warning("slot removed", why=spoiled)
         await self._until_the_runtime_can()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._plugins.run())
-            group.create_task(self._offering.run())
-            group.create_task(self._sweep())
+        async with beside((self._plugins.run, self._offering.run, self._sweep), self._log):
+            await asyncio.Event().wait()
 
     async def _until_the_runtime_can(self) -> None:
         """A runtime that passes over CDI would start every container without its cards, and call that a success.

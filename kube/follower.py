@@ -62,6 +62,7 @@ class Follower(Generic[T]):
         self._name = name
         self._may_be_absent = may_be_absent
         self._stopping = Event()
+        self._thread: Thread | None = None
         self._outdated = Event()
 
     def list_anew(self) -> None:
@@ -70,7 +71,8 @@ class Follower(Generic[T]):
         self._collection.interrupt()
 
     async def run(self) -> None:
-        """Once in the life of a follower, until cancelled; a bug in the thread is raised here."""
+        """Until cancelled; a bug in the thread is raised here. Where it runs again it lists again."""
+        await self._begin()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
 
@@ -81,12 +83,21 @@ class Follower(Generic[T]):
                 if not self._stopping.is_set():
                     loop.call_soon_threadsafe(ended.set_exception, bug)
 
-        Thread(target=run, name=self._name, daemon=True).start()
+        self._thread = Thread(target=run, name=self._name, daemon=True)
+        self._thread.start()
         try:
             await ended
         finally:
             self._stopping.set()
             self._collection.abandon()
+
+    async def _begin(self) -> None:
+        """A change that somebody failed at is not known; everything that there is will be."""
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        self.version = None
+        self._stopping.clear()
+        self._collection.resume()
 
     def _follow(self) -> None:
         failures = 0

@@ -69,7 +69,11 @@ class Following(Generic[T]):
         return self._follower.trouble
 
     async def run(self) -> None:
-        """Once, until cancelled; a bug in the thread or in what is called back is raised here."""
+        """Until cancelled; a bug in the thread or in what is called back is raised here.
+
+        Where it runs again, everything is listed again.
+        """
+        self._announced = False
         self._loop = asyncio.get_running_loop()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         following = asyncio.ensure_future(self._follower.run())
@@ -123,7 +127,11 @@ class Following(Generic[T]):
         self._hand_over_changes(changes)
 
     def _hand_over_list(self, news: _Listed[T]) -> None:
-        self._listed(news.items)
+        try:
+            self._listed(news.items)
+        except BaseException:
+            self._wishes.extend(news.granted)
+            raise
         self._seen.set()
         for wish in news.granted:
             if not wish.done():

@@ -80,7 +80,7 @@ class Leadership:
         return self._object["metadata"].get("annotations") or {}
 
     async def run(self, elected: Callable[[], Awaitable[None]]) -> None:
-        """Once, until cancelled; gives the Lease back at the end.
+        """Until cancelled; gives the Lease back at the end.
 
         Args:
             elected: takes over what the one before left; cancelled when the Lease is lost meanwhile.

@@ -162,6 +162,10 @@ class Collection(Generic[T]):
         self._abandoned = True
         self.interrupt()
 
+    def resume(self) -> None:
+        """Calls are made again; not while one that was abandoned is still ending."""
+        self._abandoned = False
+
     def interrupt(self) -> None:
         """From another thread: ends the call that waits."""
         connection = self._open

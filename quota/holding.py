@@ -57,14 +57,9 @@ class Holding:
         """What is counted of whom has."""
         self._is_stale = True
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether all have to be looked at."""
-        return self._is_stale
-
     def touched(self, there: Iterable[str] = ()) -> Collection[str]:
         """Those to be looked at, once; where all are, they are those that are held and those that are `there`."""
-        found = {*self._touched, *there, *(self.entries if self._is_stale else ())}
+        found = {*self._touched, *((*there, *self.entries) if self._is_stale else ())}
         self._touched, self._is_stale = set(), False
         return found
 

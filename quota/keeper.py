@@ -48,7 +48,6 @@ class Keeper:
         self._promises = Promises()
         self._room: Amounts = {}
         self._committed: Amounts | None = None
-        self._has_folded = False
         self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
 
     @property
@@ -119,8 +118,7 @@ class Keeper:
                 else self._ledgers.create(self.budget.ledger, mine)
             )
             if written is not None:
-                self.kept, self._epoch = written, mine.epoch
-                self._committed, self._has_folded = None, False
+                self.kept, self._epoch, self._committed = written, mine.epoch, None
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
@@ -135,7 +133,7 @@ class Keeper:
         def folded(ledger: Ledger) -> Ledger:
             nonlocal came, committed
             came = frozenset(self.holding.came)
-            pods = self._pods(has_ended, ledger, came if self._has_folded else ())
+            pods = self._pods(has_ended, ledger, came if self._committed is not None else ())
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
             found = fold(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
             committed = found.committed
@@ -143,7 +141,7 @@ class Keeper:
 
         await self._change(folded)
         self.holding.counted(came)
-        self._committed, self._has_folded = committed, True
+        self._committed = committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
         """One look at the promises that are open. Raises as `fold`."""

@@ -119,6 +119,7 @@ class Keeping:
         self._log.event("leading", ledgers=len(self.keepers))
 
     async def run(self) -> None:
+        self._count_anew(lambda _: True)  # what was being counted when this failed last may not have been
         while True:
             await self._stirred.wait()
             self._stirred.clear()
@@ -183,7 +184,7 @@ class Keeping:
     def _count(self, holding: Holding, budget: Budget) -> None:
         """Where a namespace has left a budget, so have its pods, and all are looked at."""
         everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        for uid in holding.touched(self._pods.there(everywhere) if holding.is_stale else ()):
+        for uid in holding.touched(self._pods.there(everywhere)):
             holding.put(uid, self._pods.held(uid, budget, partial(self._concerns, budget)))
 
     def _concerns(self, budget: Budget, namespace: str) -> bool:

@@ -56,9 +56,9 @@ class NativeReports:
                     self.trouble = str(error)
 
     async def _begin(self) -> None:
-        at_start, self._at_start = self._at_start, None
-        if at_start is not None:
-            await at_start()
+        if self._at_start is not None:
+            await self._at_start()
+            self._at_start = None
 
     async def _tell(self) -> None:
         now, found = asyncio.get_running_loop().time(), self._known.uncounted()

@@ -77,38 +77,14 @@ class QuotaService:
         self._pods = ChargedPods(access, agreed.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
         self._nudging = Nudging(self._calls, agreed.dialects, may_decide, utc_now, log)
-        ledgers = Ledgers(self._calls, namespace)
         self._repairs = Repairs(QuotaEvents(self._calls, utc_now), self._source.of)
-        self._keeping = Keeping(
-            self._source,
-            self._pods,
-            ledgers,
-            may_decide,
-            log,
-            freed=self._nudging.freed,
-            repaired=self._repairs.ledger,
-        )
+        ledgers = Ledgers(self._calls, namespace)
+        self._keeping = self._kept(ledgers)
         self._comparing = Comparing(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
         self._ledgers = FollowedLedgers(access, namespace, self._ledger_changed)
         self._desks = Desks(ledgers, time.monotonic)
-        self._opening = Opening(
-            calls=self._calls,
-            pods=self._pods,
-            budgets_of=self._source.of,
-            keeping=self._keeping,
-            desk_of=self._desks.of,
-            may_decide=may_decide,
-            now=utc_now,
-            log=log,
-        )
-        self._telling = Telling(
-            self._calls,
-            self._keeping,
-            may_decide,
-            waits=self._opening.waits,
-            map_source=self._source.map,
-            repairs=self._repairs,
-        )
+        self._opening = self._opened()
+        self._telling = self._told()
         self._native = Native(
             access,
             self._calls,
@@ -117,6 +93,39 @@ class QuotaService:
             log,
             repairs_at_start=agreed.repairs_native,
             added=agreed.derived.resources,
+        )
+
+    def _kept(self, ledgers: Ledgers) -> Keeping:
+        return Keeping(
+            self._source,
+            self._pods,
+            ledgers,
+            self._leadership.may_decide,
+            self._log,
+            freed=self._nudging.freed,
+            repaired=self._repairs.ledger,
+        )
+
+    def _opened(self) -> Opening:
+        return Opening(
+            calls=self._calls,
+            pods=self._pods,
+            budgets_of=self._source.of,
+            keeping=self._keeping,
+            desk_of=self._desks.of,
+            may_decide=self._leadership.may_decide,
+            now=utc_now,
+            log=self._log,
+        )
+
+    def _told(self) -> Telling:
+        return Telling(
+            self._calls,
+            self._keeping,
+            self._leadership.may_decide,
+            waits=self._opening.waits,
+            map_source=self._source.map,
+            repairs=self._repairs,
         )
 
     def _quotas_changed(self) -> None:

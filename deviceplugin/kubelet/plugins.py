@@ -47,6 +47,9 @@ class Plugins:
 
     async def run(self) -> None:
         """Until cancelled; then kubelet finds us gone, and what containers hold stays theirs."""
+        self._idle = asyncio.Queue()
+        for presence in self._presences.values():
+            self._idle.put_nowait(presence)
         for left_behind in self._kubelet.folder.glob(f"{SOCKET_PREFIX}*.sock"):
             left_behind.unlink(missing_ok=True)
         async with asyncio.TaskGroup() as group:

@@ -39,6 +39,7 @@ class LedgerServer:
         self.held = threading.Event()
         self.release = threading.Event()
         self._maps: dict[str, Object] = {}
+        self._history: list[tuple[str, ConfigMap]] = []
         self._version = 100
         self._lock = threading.Lock()
 
@@ -69,6 +70,12 @@ class LedgerServer:
         """As it comes by a watch."""
         with self._lock:
             return Seen(name, msgspec.convert(self._maps[name], ConfigMap))
+
+    def history(self, name: str) -> list[Ledger]:
+        """All that it has ever said."""
+        with self._lock:
+            read = [Seen(name, content).read() for each, content in self._history if each == name]
+        return [each.ledger for each in read if each is not None]
 
     def there(self) -> set[str]:
         with self._lock:
@@ -101,6 +108,7 @@ class LedgerServer:
     def _store(self, name: str, found: Object) -> Object:
         self._version += 1
         self._maps[name] = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self._version)}}
+        self._history.append((name, msgspec.convert(self._maps[name], ConfigMap)))
         return self._maps[name]
 
 

@@ -101,22 +101,25 @@ class NodeServer:
 
 
 @contextmanager
-def serving() -> Iterator[NodeServer]:
-    state = NodeServer()
+def serving(only: str = "") -> Iterator[NodeServer]:
+    """`only` is the path of the collection that has these objects: all others are empty then."""
+    everything, nothing = NodeServer(), NodeServer()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            path = urlsplit(self.path)
+            state = everything if path.path == (only or path.path) else nothing
             generation = state.generation
-            query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            query = {key: values[0] for key, values in parse_qs(path.query).items()}
             state.calls.append(query)
             state.headers.append(dict(self.headers))
             if state.refusal is not None:
                 code, message = state.refusal
                 self._answer(code, json.dumps({"kind": "Status", "message": message, "code": code}).encode())
             elif "watch" in query:
-                self._stream(query, generation)
+                self._stream(state, query, generation)
             else:
                 self._answer(200, json.dumps(state.page(query)).encode())
 
@@ -126,7 +129,7 @@ def serving() -> Iterator[NodeServer]:
             self.end_headers()
             self.wfile.write(body)
 
-        def _stream(self, query: dict[str, str], generation: int) -> None:
+        def _stream(self, state: NodeServer, query: dict[str, str], generation: int) -> None:
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
@@ -139,8 +142,9 @@ def serving() -> Iterator[NodeServer]:
         def log_message(self, *_: object) -> None:
             """Stays quiet."""
 
-    with listening(Handler) as state.port:
+    with listening(Handler) as everything.port:
         try:
-            yield state
+            yield everything
         finally:
-            state.cut()
+            everything.cut()
+            nothing.cut()

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+import pytest
+
 from halfcard import names
 from kube.access import Access
 from kube.calls import ApiCalls
@@ -106,6 +108,31 @@ def test_whoever_is_elected_decides_after_the_takeover_and_says_where_it_is() ->
             assert spec(server)["leaseTransitions"] == 1
             assert server.objects[PATH]["metadata"]["labels"] == {"app": "halfcard"}
         assert one.takeovers == 1
+
+    tell(story)
+
+
+def test_who_fails_by_a_bug_gives_the_lease_back_and_stands_again() -> None:
+    async def story(server: ObjectServer) -> None:
+        bugs = [ZeroDivisionError()]
+
+        def notes() -> Mapping[str, str]:
+            if bugs:
+                raise bugs.pop()
+            return {}
+
+        one = Replica(server, "r1", notes)
+        one.finish.set()
+        with pytest.raises(ZeroDivisionError):
+            await one.leadership.run(one.elected)
+        assert not one.leadership.may_decide()
+        assert "holderIdentity" not in spec(server)
+        again = asyncio.create_task(one.leadership.run(one.elected))
+        await until(one.leadership.may_decide)
+        assert one.takeovers == 2
+        again.cancel()
+        await asyncio.wait((again,))
+        one.calls.close()
 
     tell(story)
 

@@ -16,6 +16,7 @@ from deviceplugin.kubelet import presence
 from deviceplugin.kubelet.plugin import Device
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
+from deviceplugin.kubelet.presence import Presence
 
 from .desk import Desk
 from .kubelet import Kubelet, kubelet, until
@@ -60,6 +61,30 @@ def tell(folder: Path, story: Callable[[Kubelet, Agent], Awaitable[None]]) -> No
     async def run() -> None:
         async with kubelet(folder) as node, agent(node) as one:
             await story(node, one)
+
+    asyncio.run(run())
+
+
+def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(_: Presence) -> None:
+        raise ZeroDivisionError
+
+    async def run() -> None:
+        async with kubelet(folder) as node:
+            one = Agent(node)
+            one.plugins.offer({CORE: devices(3)})
+            await until(lambda: node.devices(CORE))
+            with monkeypatch.context() as broken:
+                broken.setattr(Presence, "run", bug)
+                one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
+                await asyncio.wait((one.running,), timeout=10)
+            assert one.running.exception() is not None
+            await until(lambda: not node.devices(CORE))
+            one.running = asyncio.create_task(one.plugins.run())
+            await until(lambda: node.devices(CORE) == devices(3) and node.devices(MEMORY) == devices(2))
+            await one.end()
 
     asyncio.run(run())
 
