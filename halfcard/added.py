@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from . import names
 from .asks import LIMITS, REQUESTS, Asked
@@ -11,6 +11,8 @@ from .derived import Derived, derived_due
 from .pods import Pod
 from .quantity import InvalidQuantity, Quantity
 from .slots import slots_due
+
+_GROUP: Final = f"{names.DERIVED_GROUP}/"
 
 
 class Added(NamedTuple):
@@ -24,9 +26,9 @@ class Added(NamedTuple):
 def added(pod: Pod, asked: tuple[Asked, ...], slotted: frozenset[str], derived: Derived | None) -> Iterator[Added]:
     """Of every container its slots, and what quotas count by; also what it has no reason to name."""
     numbered, counted = slots_due(asked, slotted), derived_due(pod, asked, derived)
-    for (each, slots), (_, due) in zip(numbered, counted, strict=True):
-        yield Added(each, names.SLOT, slots)
-        for resource in sorted(due.keys() | named_by(each) - {names.SLOT}):
+    for (each, slots), (_, counts) in zip(numbered, counted, strict=True):
+        due = {names.SLOT: slots, **counts} if slots else counts
+        for resource in sorted(named_by(each).union(due)):
             yield Added(each, resource, due.get(resource, 0))
 
 
@@ -36,7 +38,7 @@ def named_by(asked: Asked) -> set[str]:
 
 
 def _is_ours(resource: str) -> bool:
-    return resource == names.SLOT or resource.startswith(f"{names.DERIVED_GROUP}/")
+    return resource == names.SLOT or resource.startswith(_GROUP)
 
 
 def written(asked: Asked, side: str, resource: str) -> str | None:

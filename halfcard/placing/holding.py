@@ -44,16 +44,17 @@ class Share(NamedTuple):
 
 
 class Holding(NamedTuple):
+    """
+    Attributes:
+        shares: by uid, of pods with claims.
+        doubts: what cannot be as it should, a sentence each.
+        is_certain: every pod lies where its record says, and nothing was promised twice: their order means nothing.
+    """
+
     room: Room
     shares: Mapping[str, Share]
-    """By uid, of pods with claims."""
     doubts: tuple[str, ...]
-    """What cannot be as it should, a sentence each."""
-
-    @property
-    def is_certain(self) -> bool:
-        """Every pod lies where its record says, and nothing was promised twice: then their order means nothing."""
-        return not self.doubts and all(share.recorded for share in self.shares.values())
+    is_certain: bool
 
 
 def hold(node: Node, pods: Iterable[Bound]) -> Holding:
@@ -65,7 +66,7 @@ def hold(node: Node, pods: Iterable[Bound]) -> Holding:
     used = [pod.demand for pod in in_order]
     cpu_milli, memory_mib = sum([each.cpu_milli for each in used]), sum([each.memory_mib for each in used])
     room = empty_room(node).after(tuple(taking.left), cpu_milli=cpu_milli, memory_mib=memory_mib)
-    return Holding(room, taking.shares, tuple(taking.doubts))
+    return Holding(room, taking.shares, tuple(taking.doubts), not taking.doubts and not unrecorded)
 
 
 def joined(holding: Holding, node: Node, pod: Bound) -> Holding | None:
@@ -82,7 +83,7 @@ def joined(holding: Holding, node: Node, pod: Bound) -> Holding | None:
             return None
         left[at] = after
     shares = {**holding.shares, pod.uid: Share(layout, uses, recorded=True)}
-    return Holding(_machine_less(holding.room, pod.demand, tuple(left)), shares, ())
+    return holding._replace(room=_machine_less(holding.room, pod.demand, tuple(left)), shares=shares)
 
 
 def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
@@ -93,7 +94,8 @@ def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
         return holding._replace(room=_machine_less(holding.room, back))
     if share is None or not holding.is_certain:
         return None
-    shares = {uid: other for uid, other in holding.shares.items() if uid != pod.uid}
+    shares = dict(holding.shares)
+    del shares[pod.uid]
     left = list(holding.room.left)
     for at in share.uses:
         after: Left | None = untouched(node.cards[at])
@@ -103,7 +105,7 @@ def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
         if after is None:
             return None
         left[at] = after
-    return Holding(_machine_less(holding.room, back, tuple(left)), shares, ())
+    return holding._replace(room=_machine_less(holding.room, back, tuple(left)), shares=shares)
 
 
 def _machine_less(room: Room, demand: Demand, left: tuple[Left, ...] | None = None) -> Room:
