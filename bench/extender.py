@@ -60,7 +60,7 @@ class Rounds:
 
     turns: int = 80
     calls: int = 10
-    changes: int = 18
+    changes: int = 60
     firsts: int = 5
 
 

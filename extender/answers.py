@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress, filterfalse
+from itertools import compress, filterfalse, islice
 from typing import Any, Final, TypeVar
 
 from halfcard.placing.demand import Demand
@@ -20,11 +20,15 @@ from halfcard.placing.room import Room
 
 from .likeness import Likeness, tells_cards_apart
 from .placement import WORST, Policy, scores_of_kinds
+from .scores_told import ScoresTold
 from .state import State
 from .wire import Together, prioritized, unformatted
 
 _MOST_SHAPES: Final = 64
 """A shape of 5,000 nodes keeps about a quarter of a megabyte."""
+
+_MOST_TOLD: Final = 8
+"""Of these it is kept how each node's score was written: as much again, and more."""
 
 _MOST_NAMES: Final = 100_000
 _MOST_KINDS: Final = 20_000
@@ -137,10 +141,11 @@ class Feasible:
         self._of_nodes.update(zip(names, self._judge(names), strict=True))
 
     def _ask(self, changed: set[str]) -> None:
-        known = [name for name in changed if name in self._state.nodes()]
+        nodes = self._state.nodes()
+        known = [name for name in changed if name in nodes]
         judged = zip(known, self._judge(known), strict=True)
         found = {name: letter for name, letter in judged if self._of_nodes.get(name) != letter}
-        gone = changed.difference(known).intersection(self._of_nodes)
+        gone = [name for name in changed if name not in nodes and name in self._of_nodes]
         for name in gone:
             del self._of_nodes[name]
         self._of_nodes.update(found)
@@ -181,7 +186,9 @@ class Ranked:
         self._letters = _Known(self._new_letter, _MOST_NAMES)
         self._of_nodes = _Known(self._letter_of, _MOST_NAMES)
         self._judged = _Known(self._judge, _MOST_KINDS)
-        self._told: tuple[Sequence[str], bytes] | None = None
+        self._told: ScoresTold | None = None
+        self._answer = b""
+        self._changed: set[str] = set()
 
     def catch_up(self) -> None:
         changed = self._state.changes.since(self._then)
@@ -189,12 +196,16 @@ class Ranked:
         if changed is None or len(self._ranks) > _MOST_RANKS:
             self._forget()
         elif changed:
-            self._told = None
+            self._changed |= changed
             for name in changed:
                 self._of_nodes.pop(name, None)
 
-    def _forget(self) -> None:
+    def forget_told(self) -> None:
+        """A few hundred kilobytes."""
         self._told = None
+
+    def _forget(self) -> None:
+        self.forget_told()
         self._of_nodes.clear()
         self._letters.clear()
         self._ranks.clear()
@@ -204,10 +215,16 @@ class Ranked:
 
     def told(self, names: Sequence[str]) -> bytes:
         """The answer for these nodes. Whoever asks again asks about what filter has told it, in the same order."""
-        if self._told is None or self._told[0] != names:
-            scores = scores_of_kinds(self._ranks, "".join(self._of_nodes.all(names)), names)
-            self._told = names, prioritized(names, scores)
-        return self._told[1]
+        if self._told is None or self._told.names != names:
+            if len({*names}) < len(names):
+                letters = "".join(self._of_nodes.all(names))
+                return prioritized(names, scores_of_kinds(self._ranks, letters, names))
+            self._told = ScoresTold(names, self._of_nodes.__getitem__)
+            self._answer = b""
+        if self._changed or not self._answer:
+            self._answer = self._told.now(self._ranks, self._changed)
+            self._changed = set()
+        return self._answer
 
     def _letter_of(self, name: str) -> str:
         return self._letters[self._rank(name)]
@@ -267,6 +284,8 @@ class Answers:
         else:
             found.catch_up()
         _used(self._ranked, demand)
+        for other in islice(reversed(self._ranked.values()), _MOST_TOLD, _MOST_TOLD + 1):
+            other.forget_told()
         return found
 
     def policy_changed(self) -> None:

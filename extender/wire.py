@@ -7,7 +7,7 @@ of fields are the Go names; peers of old also write them in lower case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
 from typing import Any, Final, NamedTuple
@@ -23,8 +23,9 @@ MAX_BODY_BYTES: Final = 256 * 2**20
 _LONGEST_ERROR: Final = 900
 _MANY: Final = 500
 _LOW: Final = range(4)
-_LESS: Final = [bytes([max(0, score - crowd) for score in range(256)]) for crowd in _LOW]
-_ARE_ABOVE: Final = [bytes([score > crowd for score in range(256)]) for crowd in _LOW]
+_UNTOLD: Final = 255
+_LESS: Final = [bytes([score - crowd if score > crowd else _UNTOLD for score in range(256)]) for crowd in _LOW]
+_ARE_TOLD: Final = bytes([score != _UNTOLD for score in range(256)])
 _PER_CENT: Final = re.compile(r" ?%")
 
 
@@ -108,6 +109,7 @@ _BINDING: Final = msgspec.json.Decoder(Binding)
 _PREEMPTION: Final = msgspec.json.Decoder(_Preemption)
 _NODE: Final = msgspec.json.Decoder(_Node)
 _encode: Final = msgspec.json.Encoder().encode
+_BETWEEN: Final = b"},{"
 _FILTERED: Final = b'{"Nodes":%s,"NodeNames":%s,"FailedNodes":{},"FailedAndUnresolvableNodes":{%s},"Error":%s}'
 
 
@@ -221,16 +223,65 @@ def filter_failed(why: str) -> bytes:
 
 
 def prioritized(names: Iterable[str], scores: bytes) -> bytes:
+    return _scored(names, _worth_telling(scores))
+
+
+def _worth_telling(scores: bytes) -> bytes:
     """Many that have 0 are left out: the scheduler counts them so, and reading thousands takes it milliseconds.
 
     It only compares. So where many have the same low score, all scores are told from there on; the few that are worse
     yet are told as the many are.
     """
     crowd = max(_LOW, key=scores.count)
-    if scores.count(crowd) > _MANY:
-        names = compress(names, scores.translate(_ARE_ABOVE[crowd]))
-        scores = scores.translate(_LESS[crowd]).replace(b"\0", b"")
-    return _encode([*map(_Score, names, scores)])
+    return scores.translate(_LESS[crowd]) if scores.count(crowd) > _MANY else scores
+
+
+def _scored(names: Iterable[str], told: bytes) -> bytes:
+    if _UNTOLD in told:
+        names = compress(names, told.translate(_ARE_TOLD))
+        told = told.replace(bytes([_UNTOLD]), b"")
+    return _encode([*map(_Score, names, told)])
+
+
+class Prioritized:
+    """`prioritized` for the same names again and again: what has not changed is not written again."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._told = b""
+        self._written: dict[str, bytes] = {}
+
+    def of(self, scores: bytes, changed: Collection[int]) -> bytes:
+        """`changed` are the positions that may have another score than last time, unless many have."""
+        told = _worth_telling(scores)
+        if not self._has_only(changed, told):
+            return self._write_all(told)
+        self._told = told
+        for at in changed:
+            self._write(self._names[at], told[at])
+        return b"[{%s}]" % _BETWEEN.join(self._written.values()) if self._written else b"[]"
+
+    def _has_only(self, changed: Collection[int], told: bytes) -> bool:
+        if not self._written:
+            return False
+        patched = bytearray(self._told)
+        for at in changed:
+            patched[at] = told[at]
+        return patched == told
+
+    def _write(self, name: str, told: int) -> None:
+        if told == _UNTOLD:
+            self._written.pop(name, None)
+        else:
+            self._written[name] = _encode(_Score(name, told))[1:-1]
+
+    def _write_all(self, told: bytes) -> bytes:
+        """Taken apart again, which costs less than to write each alone; a name that looks like two is no name."""
+        whole = _scored(self._names, told)
+        parts = whole[2:-2].split(_BETWEEN)
+        names = [*compress(self._names, told.translate(_ARE_TOLD))]
+        self._told, self._written = told, dict(zip(names, parts, strict=True)) if len(parts) == len(names) else {}
+        return whole
 
 
 def bound(why: str = "") -> bytes:
