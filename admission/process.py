@@ -22,6 +22,7 @@ from kube.ledgers import FollowedLedgers, Ledgers
 from kube.native_quotas import NativeQuotas
 from kube.source import ClusterSource
 from serving.address import Address
+from serving.ending import watch_served
 from serving.health import health_app
 from serving.jobs import Job, beside, report
 from serving.lifecycle import Lifecycle
@@ -140,6 +141,7 @@ class Webhook:
         """Readiness does not wait for the nodes: cards that are not known are not checked, and judging goes on."""
         registry = CollectorRegistry()
         metrics = Metrics(registry)
+        watch_served(registry, lambda: self.tls.leaf.not_after)
         if self.budgets is not None:
             self.budgets.refusals.counted = metrics.refused
         app = admission_app(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from certs.chains import Place
+from certs.chains import Chain, Place
 from certs.flaws import certificates
 from certs.objects import CA_CRT, TLS_CRT, entry
 from certs.steps import Keep
 from certs.upkeep import Looked, Seen
-
-_DAY_S: Final = 86400.0
+from serving.ending import days_left
+from serving.log import utc_now
 
 
 class Metrics:
-    def __init__(self, registry: CollectorRegistry) -> None:
+    """What was seen last counts down until it is seen again, so that a keeper who may not look any more is heard of."""
+
+    def __init__(
+        self, registry: CollectorRegistry, chains: Iterable[Chain], clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._clock = clock
         self._days_left = Gauge(
             "halfcard_certs_days_left",
             "Until a certificate ends, by the Secret that holds it; 0 where it holds none.",
@@ -35,27 +41,32 @@ class Metrics:
         )
         self._looked = Gauge(
             "halfcard_certs_last_look_timestamp_seconds",
-            "When a chain of certificates was last looked at in full.",
+            "When a chain of certificates was last looked at in full; 0 for never.",
             ["chain"],
             registry=registry,
         )
+        for chain in chains:
+            self._looked.labels(chain.title)
 
     def changed(self, place: Place) -> None:
         self._changes.labels(place.name).inc()
 
-    def looked(self, looked: Looked, now: datetime) -> None:
+    def looked(self, looked: Looked) -> None:
         chain = looked.seen.chain.title
         self._due.labels(chain).set(isinstance(looked.last, Keep) and looked.last.is_due)
-        self._looked.labels(chain).set(now.timestamp())
-        for place, days in days_left(looked.seen, now).items():
-            self._days_left.labels(place.name).set(days)
+        self._looked.labels(chain).set(self._clock().timestamp())
+        for place, ends in ends_of(looked.seen).items():
+            self._days_left.labels(place.name).set_function(partial(self._left, ends))
+
+    def _left(self, ends: datetime | None) -> float:
+        return days_left(ends, self._clock()) if ends else 0.0
 
 
-def days_left(seen: Seen, now: datetime) -> dict[Place, float]:
+def ends_of(seen: Seen) -> Mapping[Place, datetime | None]:
     files = {seen.chain.authority: CA_CRT, **dict.fromkeys(seen.chain.leaves, TLS_CRT)}
-    return {place: _days_left(entry(seen.items[place], file), now) for place, file in files.items()}
+    return {place: _ends(entry(seen.items[place], file)) for place, file in files.items()}
 
 
-def _days_left(pem: bytes | None, now: datetime) -> float:
+def _ends(pem: bytes | None) -> datetime | None:
     found = certificates(pem)
-    return max((found[0].not_valid_after_utc - now).total_seconds() / _DAY_S, 0.0) if found else 0.0
+    return found[0].not_valid_after_utc if found else None

@@ -86,8 +86,8 @@ def bundles(configuration: Object | None) -> tuple[bytes, ...]:
 
 def left_alone(configuration: Object | None) -> str:
     """Why some of it is not ours to write; empty where all is."""
-    if _injector(configuration):
-        return f"its annotation {_injector(configuration)} says that cert-manager writes caBundle"
+    if injector(configuration):
+        return f"its annotation {injector(configuration)} says that cert-manager writes caBundle"
     foreign = [each for each in _webhooks(configuration) if _is_left_alone(configuration, each)]
     return f"{len(foreign)} of its webhooks trust a CA of somebody else" if foreign else ""
 
@@ -109,14 +109,15 @@ def _beside(bundle: bytes, webhook: Object) -> str:
 
 
 def _is_left_alone(configuration: Object | None, webhook: Object) -> bool:
-    return bool(_injector(configuration)) or _all(certificates(_trusted(webhook)), lambda each: not is_ours(each))
+    return bool(injector(configuration)) or _all(certificates(_trusted(webhook)), lambda each: not is_ours(each))
 
 
 def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
     return bool(found) and all(map(test, found))
 
 
-def _injector(configuration: Object | None) -> str:
+def injector(configuration: Mapping[str, Any] | None) -> str:
+    """The annotation by which cert-manager writes its caBundle; empty where it does not."""
     annotations: Iterable[str] = ((configuration or {}).get("metadata", {}).get("annotations") or {}).keys()
     return next((each for each in annotations if each.startswith(names.CERT_MANAGER_INJECTS)), "")
 

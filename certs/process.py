@@ -40,7 +40,7 @@ class CertificateService:
         self._log = log
         self._calls = ApiCalls(access)
         self._registry = CollectorRegistry()
-        metrics, tell = Metrics(self._registry), Telling(self._calls, log).tell
+        metrics, tell = Metrics(self._registry, chains), Telling(self._calls, log).tell
         self._tending = Tending(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
         self._following = [self._follow(access, place) for place in CONFIGURATIONS]
 

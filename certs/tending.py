@@ -91,7 +91,7 @@ class Tending:
         if looked.last is None:
             raise StoreError("somebody else writes them faster than they can be read; managedFields say who")
         self._looked[chain.title] = self._clock()
-        self._metrics.looked(looked, self._clock())
+        self._metrics.looked(looked)
         refused = (looked.last.reason,) if isinstance(looked.last, Refuse) else ()
         for reason in self._unsaid(chain, (*refused, *looked.seen.remarks())):
             self._log.warning("certificates left alone", chain=chain.title, reason=reason)

@@ -42,6 +42,7 @@ from kube.candidacy import Rules
 from quota import metrics as quota_metrics
 from quota.native_metrics import watch_native
 from serving import tls
+from serving.ending import watch_served
 from serving.limits import Limits
 from serving.listener import Stopping
 from settings import installation
@@ -241,6 +242,7 @@ def _of_admission() -> CollectorRegistry:
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
     counted.failed(400)
     counted.refused("", "")
+    watch_served(registry, lambda: datetime.now(UTC))
     return registry
 
 
@@ -271,8 +273,8 @@ def _of_quota() -> CollectorRegistry:
 def _of_certs() -> CollectorRegistry:
     registry = CollectorRegistry()
     (chain, _) = chains(names.NAMESPACE)
-    counted = certs_metrics.Metrics(registry)
-    counted.looked(Looked(Seen(chain, dict.fromkeys(places(chain))), None), datetime.now(UTC))
+    counted = certs_metrics.Metrics(registry, (chain,))
+    counted.looked(Looked(Seen(chain, dict.fromkeys(places(chain))), None))
     counted.changed(chain.authority)
     return registry
 

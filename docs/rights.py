@@ -5,30 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from deploy.chart.made import CHART
 from docs.tables import cell, code, table
+from docs.templated_roles import templated_roles
 
 _FOLDER: Final = CHART / "rbac"
 _ROLES: Final = frozenset({"ClusterRole", "Role"})
-_REASON: Final = re.compile(r"- (?P<verb>[a-z]+)(?: # (?P<why>.*))?$")
+_REASON: Final = re.compile(r"- (?P<verb>[a-z]+(?: or [a-z]+)?)(?: # (?P<why>.*))?$")
 
 
 def rights() -> str:
-    return "\n\n".join(part for file in sorted(_FOLDER.glob("*.yaml")) if (part := _of(file)))
+    files = ((file.name, file.read_text()) for file in sorted(_FOLDER.glob("*.yaml")))
+    return "\n\n".join(part for title, text in (*files, *templated_roles()) if (part := _of(title, text)))
 
 
-def _of(file: Path) -> str:
-    text = file.read_text()
+def _of(title: str, text: str) -> str:
     rows = [row for document in yaml.compose_all(text, Loader=yaml.SafeLoader) for row in _rules(document, text)]
     if not rows:
         return ""
     said = " ".join(line.removeprefix("# ") for line in takewhile(lambda each: each.startswith("#"), text.splitlines()))
-    return f"### {file.name}\n\n{said}\n\n{table(('on', 'where', 'may', 'for'), rows)}"
+    return f"### {title}\n\n{said}\n\n{table(('on', 'where', 'may', 'for'), rows)}"
 
 
 def _rules(document: yaml.Node, text: str) -> Iterator[tuple[str, str, str, str]]:

@@ -21,6 +21,7 @@ from kube.calls import ApiCalls
 from kube.lease import Leadership
 from kube.ledgers import FollowedLedgers, Ledgers
 from serving.address import Address
+from serving.ending import watch_served
 from serving.health import health_app
 from serving.jobs import Job, beside, report
 from serving.lifecycle import Lifecycle
@@ -200,4 +201,6 @@ class Extender:
             nodes=lambda: len(self.state.nodes()),
             doubts=lambda: len(self.state.doubts()),
         )
+        if (tls := self._place.tls) is not None:
+            watch_served(registry, lambda: tls.leaf.not_after)
         return metrics

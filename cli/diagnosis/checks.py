@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import agents, answers, budgets, certificates, installation, peers, pods, quotas, scheduling, webhooks
+from . import agents, answers, budgets, certificates, installation, keeping, peers, pods, quotas, scheduling, webhooks
 from .finding import Check, Finding
 from .snapshot import Snapshot
 
@@ -12,6 +12,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *webhooks.CHECKS,
     *answers.CHECKS,
     *certificates.CHECKS,
+    *keeping.CHECKS,
     *scheduling.CHECKS,
     *agents.CHECKS,
     *pods.CHECKS,

@@ -116,10 +116,18 @@ def _misconfigured(snapshot: Snapshot) -> Iterator[Fault]:
             got = f"managedResources lacks {', '.join(missing)}"
             yield Fault(f"pod {each.pod}", got, f"add it: pods that ask for it pass Halfcard by; {_PAGE}")
         for extender in extenders:
-            if extender.get("filterVerb") and not extender.get("bindVerb"):
-                yield Fault(f"pod {each.pod}", "the extender has no bindVerb", f"add it: nothing is recorded; {_PAGE}")
-            if extender.get("ignorable"):
-                yield Fault(f"pod {each.pod}", "the extender is ignorable", f"make it `ignorable: false`; {_PAGE}")
+            for got, fix in _flaws(extender):
+                yield Fault(f"pod {each.pod}", f"the extender {got}", f"{fix}; {_PAGE}")
+
+
+def _flaws(extender: Object) -> Iterator[tuple[str, str]]:
+    if extender.get("filterVerb") and not extender.get("bindVerb"):
+        yield "has no bindVerb", "add it: nothing is recorded"
+    if extender.get("ignorable"):
+        yield "is ignorable", "make it `ignorable: false`"
+    tls = extender.get("tlsConfig") or {}
+    if extender.get("enableHTTPS") and not (tls.get("caFile") or tls.get("caData")):
+        yield "is called by HTTPS without caFile", "add it: whoever answers at that address is believed"
 
 
 # --- what only quotas count ------------------------------------------------------------------------------------------
@@ -170,8 +178,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "scheduler-misconfigured",
         _WARNING,
-        "the scheduler's extender binds, is not ignorable, and manages every GPU resource that nodes offer",
-        "Pods pass Halfcard by, and have no record.",
+        "the scheduler's extender binds, is not ignorable, is verified by a CA where it is called by HTTPS, and manages"
+        " every GPU resource that nodes offer",
+        "Pods pass Halfcard by, and have no record; or somebody else answers in its place.",
         _misconfigured,
     ),
     Check(

@@ -53,7 +53,7 @@ class Scene:
         self.tending = Tending(
             self.store,
             (ADMISSION, EXTENDER),
-            Metrics(self.registry),
+            Metrics(self.registry, (ADMISSION, EXTENDER), lambda: self.now),
             self._tell,
             log,
             clock=lambda: self.now,
@@ -90,9 +90,21 @@ def test_days_left_are_counted_down() -> None:
     scene.look()
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 90
     scene.now += timedelta(days=1, hours=12)
-    scene.look()
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 88.5
     assert scene.value("due", chain="admission") == 0
+
+
+def test_days_left_are_counted_down_while_nothing_can_be_read_and_nobody_seems_to_have_looked() -> None:
+    scene = Scene()
+    assert scene.value("last_look_timestamp_seconds", chain="extender") == 0
+    scene.look()
+    scene.store.is_away = True
+    scene.now += timedelta(days=80)
+    scene.look()
+    assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 10
+    assert scene.value("last_look_timestamp_seconds", chain="admission") == START.timestamp()
+    scene.now += timedelta(days=80)
+    assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 0
 
 
 def test_a_failure_is_said_once_and_again_when_it_comes_back() -> None:

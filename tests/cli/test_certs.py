@@ -17,6 +17,8 @@ from cli.__main__ import main
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate
 from tests.certs.memory_store import MemoryStore, finished
+from tests.docs.pages import ROOT, fences
+from tests.docs.shell import shows
 
 from .command import too_wide
 from .secret_server import cluster_with
@@ -84,6 +86,16 @@ def test_status_shows_every_object_and_what_each_chain_wants(cluster: Cluster) -
     assert [line.split()[2] for line in lines[:7]] == ["3647", "87", "-", "-", "10947", "87", "87"]
     assert len(set(_NAME.findall("".join(lines[:4])))) == 1
     assert lines[7].startswith("admission: fine: valid until ")
+
+
+def test_status_looks_as_the_page_shows_it(cluster: Cluster) -> None:
+    (shown,) = (fence.text for fence in fences(ROOT / "docs" / "certificates.md") if fence.language == "text")
+    assert shows(unmade(shown), unmade(cluster.certs("status").out))
+
+
+def unmade(text: str) -> str:
+    """Without what is another one each time."""
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", _NAME.sub("CA", text))
 
 
 def test_a_rotation_shows_both_cas(cluster: Cluster) -> None:

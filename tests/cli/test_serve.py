@@ -49,6 +49,11 @@ def test_when_ready_it_prints_one_line_with_where_it_is(running: Service) -> Non
         assert json.load(answer)["ready"] is True
 
 
+def test_it_tells_how_long_its_certificate_lasts(running: Service) -> None:
+    with urllib.request.urlopen(f"{running.ready['status']}/metrics") as answer:
+        assert b"halfcard_served_certificate_days_left 89.9" in answer.read()
+
+
 def test_it_decides_as_review_does(server: ApiServer) -> None:
     repaired = server.create(yaml.safe_load(GOOD), user="dana")
     refused = server.create(yaml.safe_load(BAD), user="dana")

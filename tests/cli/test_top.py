@@ -14,6 +14,7 @@ from deviceplugin.gpus.port import Process
 from deviceplugin.usage_json import usage_json
 from deviceplugin.usage_text import usage_text
 from tests.deviceplugin.usages import NODE, SEED, load, owner, tenant, tensorflow, usage
+from tests.docs.pages import ROOT, Fence, fences
 
 from .command import too_wide
 from .proxying_server import HANGS, REFUSES, cluster_of
@@ -67,6 +68,15 @@ def test_pods_are_listed_by_name_with_their_nodes(top: Top) -> None:
         "default/vcuda/tensorflow@gpu1  0                   5/10               300/1024  7\n"
         "default/work/tensorflow@gpu1   1                 90/100             9000/15109  8\n"
     )
+
+
+@pytest.mark.parametrize(
+    "fence", [fence for fence in fences(ROOT / "docs" / "top.md") if fence.language == "text"], ids=str
+)
+def test_it_prints_what_the_page_shows(top: Top, fence: Fence) -> None:
+    command, _, shown = fence.text.partition("\n")
+    assert command.startswith("$ halfcard top")
+    assert top(BOTH, *command.removeprefix("$ halfcard top").split()).out == shown
 
 
 def test_one_node_is_shown_card_by_card(top: Top) -> None:

@@ -44,6 +44,9 @@ class Scheduler:
         trust.load_cert_chain(pair)
         self._tls = trust
 
+    def extenders_metrics(self) -> str:
+        return self._replica.status(names.METRICS_PATH)[1]
+
     def ask(self) -> Answer:
         try:
             with (

@@ -19,16 +19,18 @@ import pytest
 
 from certs import objects
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.chains import CONFIGURATIONS, Place
+from certs.chains import CONFIGURATIONS, Chain, Place
 from certs.flaws import certificates
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
-from certs.rules import LEAF_LIFE, LeafRules
+from certs.rules import AUTHORITY_LIFE, LEAF_LIFE, LeafRules
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
+from certs.upkeep import kind_of
 from cli.__main__ import main as halfcard
 from halfcard import names
 from serving.log import utc_now
 from tests.certs.handshakes import foreign_certificate
+from tests.deploy.rendered import every
 from tests.docs.pages import Fence, all_fences
 from tests.docs.shell import Shell
 
@@ -74,6 +76,10 @@ def _works_before_and_after(certified: Certified) -> Iterator[None]:
 
 
 def test_two_keepers_on_an_empty_cluster_make_one_ca(certified: Certified) -> None:
+    assert_one_ca_was_made(certified)
+
+
+def assert_one_ca_was_made(certified: Certified) -> None:
     for chain in (ADMISSION, EXTENDER):
         made = [line for line in certified.keepers.logs().splitlines() if f'"secret {chain.authority.name}"' in line]
         assert len(made) == 1, made
@@ -123,6 +129,16 @@ def mismatch(certified: Certified) -> None:
     certified.set_entries(LEAF, {TLS_KEY: other.key})
 
 
+def other_authority(age: timedelta = timedelta()) -> Callable[[Certified], None]:
+    """One that nobody trusts, and that signed nothing."""
+
+    def change(certified: Certified) -> None:
+        made = make_authority(ADMISSION.rules, now=utc_now() - age)
+        certified.set_entries(ADMISSION.authority, {CA_CRT: made.certificate, CA_KEY: made.key})
+
+    return change
+
+
 def trust_a_ca_too_many(certified: Certified) -> None:
     more = make_authority(ADMISSION.rules, now=utc_now()).certificate
     certified.set_entries(LEAF, {CA_CRT: (entry(certified.secret(LEAF), CA_CRT) or b"") + more})
@@ -132,6 +148,8 @@ HARMLESS: Final = {
     **{f"{place.name} is deleted": delete(place) for place in (ADMISSION.authority, LEAF)},
     "the CA is garbage": garble(ADMISSION.authority, CA_CRT),
     "the CA's key is garbage": garble(ADMISSION.authority, CA_KEY),
+    "the CA is another one": other_authority(),
+    "the CA has expired": other_authority(AUTHORITY_LIFE + timedelta(days=1)),
     "the certificate is garbage": garble(LEAF, TLS_CRT),
     "the key is garbage": garble(LEAF, TLS_KEY),
     "the key is another one's": mismatch,
@@ -184,13 +202,16 @@ def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None
     certified.keepers.start(2)
 
 
-def test_a_deleted_configuration_stays_deleted_and_is_filled_when_people_bring_it_back(certified: Certified) -> None:
-    certified.cluster.request("DELETE", str(VALIDATING)).must()
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
+def test_a_deleted_configuration_stays_deleted_and_is_filled_when_people_bring_it_back(
+    certified: Certified, configuration: Place
+) -> None:
+    certified.cluster.request("DELETE", str(configuration)).must()
     looks = last_looks(certified)
     certified.cluster.wait_until(
         lambda: all(now > then + 3 for now, then in zip(last_looks(certified), looks, strict=True)), what="more looks"
     )
-    assert certified.cluster.request("GET", str(VALIDATING)).status == 404
+    assert certified.cluster.request("GET", str(configuration)).status == 404
     certified.webhook.register()
     assert b"" not in certified.bundles()
 
@@ -232,6 +253,24 @@ def test_a_bundle_is_never_written_over_another_version_than_was_read(certified:
         content_type=JSON_PATCH,
     )
     assert answer.status == 409, answer.body
+
+
+def test_two_keepers_that_begin_with_the_empty_secrets_of_the_chart_make_one_ca(certified: Certified) -> None:
+    certified.keepers.kill_all()
+    for place in (*CONFIGURATIONS, *(place for chain in (ADMISSION, EXTENDER) for place in secrets_of(chain))):
+        delete(place)(certified)
+    empty = every("Secret")
+    for chain in (ADMISSION, EXTENDER):
+        for place in secrets_of(chain):
+            assert "data" not in empty[place.name]
+            certified.cluster.request("POST", place.collection, empty[place.name]).must()
+    certified.keepers.start(2)
+    certified.webhook.register()
+    assert_one_ca_was_made(certified)
+
+
+def secrets_of(chain: Chain) -> tuple[Place, ...]:
+    return (chain.authority, *chain.leaves)
 
 
 # --- rights -------------------------------------------------------------------------------------------------------
@@ -307,17 +346,29 @@ def shake_hands(certified: Certified) -> Answer:
     return Answer(200, "")
 
 
-def test_the_extenders_ca_is_replaced_when_asked_and_the_scheduler_is_answered_all_the_time(
-    certified: Certified, tmp_path: Path
+NEW_EXTENDER_CA: Final[dict[str, Callable[[Certified], None]]] = {
+    "it is asked for": lambda certified: rotate(certified, "extender", "--authority"),
+    "the old one is lost": delete(EXTENDER.authority),
+    "the old one is garbage": garble(EXTENDER.authority, CA_CRT),
+}
+
+
+@pytest.mark.parametrize("why", NEW_EXTENDER_CA)
+def test_the_extender_keeps_its_certificate_until_people_have_given_the_scheduler_the_new_ca(
+    certified: Certified, tmp_path: Path, why: str
 ) -> None:
     server, client = EXTENDER.leaves
     with mounted(certified.cluster, server, tmp_path):
         certified.cluster.wait_until((tmp_path / TLS_CRT).exists, what="the Secret to be mounted")
         scheduler = Scheduler(certified, tmp_path)
+        assert "halfcard_served_certificate_days_left 89.9" in scheduler.extenders_metrics()
+        shown = entry(certified.secret(server), TLS_CRT)
         with Hammer(scheduler.ask) as hammer:
-            rotate(certified, "extender", "--authority")
+            NEW_EXTENDER_CA[why](certified)
             certified.keepers.wait_for("by people", EXTENDER)
             assert len(certificates(entry(certified.secret(client), CA_CRT))) == 2
+            assert entry(certified.secret(server), TLS_CRT) == shown
+            certified.cluster.wait_until(lambda: says_people_have_to_act(certified), what="people to be told")
             hammer.wait_for(20)
             scheduler.restart()
             rotate(certified, "extender")
@@ -325,6 +376,11 @@ def test_the_extenders_ca_is_replaced_when_asked_and_the_scheduler_is_answered_a
             hammer.wait_for(20)
     assert [answer.body for answer in hammer.answers if not answer.ok] == []
     assert len(certificates(entry(certified.secret(EXTENDER.authority), CA_CRT))) == 1
+
+
+def says_people_have_to_act(certified: Certified) -> bool:
+    said = [replica.status(names.METRICS_PATH)[1] for replica in certified.keepers.replicas]
+    return all('halfcard_certs_due{chain="extender"} 1.0' in each for each in said)
 
 
 # --- what people type ----------------------------------------------------------------------------------------------
@@ -342,10 +398,12 @@ def test_status_says_so_and_scripts_know_by_its_exit_code(
     assert [each["state"] for each in found["chains"]] == ["fine", "fine"]
 
 
-def test_days_left_are_told_by_every_replica(certified: Certified) -> None:
+def test_days_left_are_told_by_every_replica_that_keeps_a_certificate_and_that_shows_one(certified: Certified) -> None:
     for replica in certified.keepers.replicas:
         metrics = replica.status(names.METRICS_PATH)[1]
         assert f'halfcard_certs_days_left{{certificate="{names.ADMISSION_TLS}"}} 89.9' in metrics
+    for replica in certified.webhook.replicas:
+        assert "halfcard_served_certificate_days_left 89.9" in replica.status(names.METRICS_PATH)[1]
 
 
 RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == "certificates.md"]

@@ -10,12 +10,13 @@ import os
 import subprocess
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from cli.__main__ import main as halfcard
 from deviceplugin.announcement import announcement
@@ -28,6 +29,7 @@ from kube.calls import ApiCalls
 from serving.log import Log
 from tests.builders import pod
 from tests.cli.diagnosis.papers import authority, leaf
+from tests.docs.pages import ROOT
 
 from .binaries import program_path
 from .client import Done
@@ -349,6 +351,30 @@ def plain_scheduler(there: Installed) -> Any:
     return made(there, f"/api/v1/namespaces/{EXEMPT}/pods", item)
 
 
+def trusting_scheduler(there: Installed) -> Any:
+    """As the one that we ship, but for the line that says whom it believes."""
+    shipped = yaml.safe_load((ROOT / "deploy" / "scheduler" / "halfcard.yaml").read_text())
+    del shipped["extenders"][0]["tlsConfig"]["caFile"]
+    item = complete(
+        pod("kube-scheduler")
+        .container(command=["kube-scheduler", "--config=/c/s.yaml"], volumeMounts=[{"name": "c", "mountPath": "/c"}])
+        .labelled({"component": "kube-scheduler"})
+        .specified(volumes=[{"name": "c", "configMap": {"name": "scheduler"}}], schedulerName="nobody")
+    )
+    config_map = {"metadata": {"name": "scheduler"}, "data": {"s.yaml": yaml.safe_dump(shipped)}}
+    both = ExitStack()
+    both.enter_context(made(there, f"/api/v1/namespaces/{EXEMPT}/configmaps", config_map))
+    both.enter_context(made(there, f"/api/v1/namespaces/{EXEMPT}/pods", item))
+    return both
+
+
+def resting_keeper(there: Installed) -> Any:
+    item = workload("Deployment", names.CERTS_SERVICE, complete(pod("certs").container()))
+    item["spec"]["replicas"] = 0
+    item["spec"]["template"]["spec"]["serviceAccountName"] = names.CERTS_SERVICE
+    return made(there, f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments", item)
+
+
 @contextmanager
 def garbage_ledger(there: Installed) -> Iterator[None]:
     ledger = f"{HERE}/configmaps/gpuquota.{TEAM}.gpu"
@@ -394,6 +420,16 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "a certificate has ended": (expired, "certificate-expired", names.EXTENDER_TLS),
     "the extender has ended": (without_extender, "extender-not-led", "nobody holds it"),
     "the scheduler has no configuration": (plain_scheduler, "scheduler-without-extender", "kube-system/kube-scheduler"),
+    "the scheduler believes whoever answers for the extender": (
+        trusting_scheduler,
+        "scheduler-misconfigured",
+        "called by HTTPS without caFile",
+    ),
+    "the keeper of certificates is scaled to nothing": (
+        resting_keeper,
+        "certificates-unkept",
+        "halfcard-certs: it is scaled to nothing",
+    ),
     "a pod was bound past the extender": (
         exempt_pod(bare("past"), nodeName=NODE),
         "scheduler-past-extender",
@@ -502,5 +538,8 @@ def test_the_plugin_passes_the_exit_code_on(installed: Installed) -> None:
         assert kubectl(installed, "halfcard", "doctor").code == 1
 
 
-def test_the_plugin_is_called_as_people_typed_it(installed: Installed) -> None:
-    assert kubectl(installed, "halfcard", "doctor", "--help").stdout.startswith("usage: kubectl halfcard doctor")
+@pytest.mark.parametrize("command", ["inspect", "explain", "quota", "top", "review", "certs", "doctor"])
+def test_every_command_is_called_as_people_typed_it(installed: Installed, command: str) -> None:
+    done = kubectl(installed, "halfcard", command, "--help")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: kubectl halfcard {command}")

@@ -24,11 +24,11 @@ _ADDED: Final = frozenset({"le", "instance", "namespace", "pod", "job"})
 METRICS: Final = {
     name: frozenset(re.findall(r"`(\w+)`", labels)) for name, _, labels in _ROW.findall(FRAGMENTS["metrics"]())
 }
-RULES: Final = [
-    rule
-    for group in yaml.safe_load((CHART / "monitoring" / "rules.yaml").read_text())["groups"]
-    for rule in group["rules"]
+GROUPS: Final = [
+    *yaml.safe_load((CHART / "monitoring" / "rules.yaml").read_text())["groups"],
+    *yaml.safe_load((CHART / "monitoring" / "keeper.yaml").read_text()),
 ]
+RULES: Final = [rule for group in GROUPS for rule in group["rules"]]
 BOARD: Final = json.loads((CHART / "monitoring" / "dashboard.json").read_text())
 
 

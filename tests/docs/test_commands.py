@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from halfcard.budgets import Budget, read_budget
 from settings.installation import read_settings
 
 from .moving import TAG as MOVING
-from .pages import ROOT, Fence, all_fences
+from .pages import ROOT, Fence, all_fences, inline_code
 from .shell import Shell, shows
 
 NOT_RUN: Final = {
@@ -24,16 +25,21 @@ NOT_RUN: Final = {
     "make test": "is what runs this test",
     ".venv/bin/halfcard dev up": "needs root and builds Kubernetes; tests/cluster/test_dev.py runs it",
     ".venv/bin/halfcard dev down": "as above",
-    "python -m deploy.image halfcard.tar": "needs a cluster with a node; tests/node/test_chart.py types all four",
-    "ctr --namespace k8s.io images import halfcard.tar": "as above",
-    "helm install halfcard deploy/chart/halfcard --namespace halfcard-system --create-namespace --wait": "as above",
-    "kubectl label node NODE halfcard.dev/agent=true": "as above",
 }
 """The only commands that no test types, and why; their fences say `not-run`."""
 
 SERVICE: Final = "service"
+EVENING: Final = "evening"
+"""Typed on an empty cluster with a node, in their order, by tests/node/evening.py."""
+
 DEV: Final = "dev"
 """Typed on a cluster of `halfcard dev up`, by tests/cluster/test_quick_start.py."""
+
+ON_A_CLUSTER: Final = {
+    "certificates.md": "tests/cluster/test_certs.py",
+    "runbooks.md": "tests/cluster/test_runbooks.py",
+}
+"""Who types the `bash` fences of a page, all of them, on a real API server."""
 _FREE_PORTS: Final = "--admission 127.0.0.1:0 --status 127.0.0.1:0 --grace 0"
 
 each_script = pytest.mark.parametrize("fence", [f for f in all_fences("sh") if not f.tags], ids=str)
@@ -53,7 +59,19 @@ def test_only_known_commands_are_left_out_and_only_known_tags_are_used() -> None
     typed = {line.partition("#")[0].strip() for fence in left_out for line in fence.text.splitlines()}
     assert typed == set(NOT_RUN)
     tags = {tag for fence in all_fences("sh", "console") for tag in fence.tags}
-    assert tags <= {"not-run", SERVICE, DEV, MOVING}
+    assert tags <= {"not-run", SERVICE, EVENING, DEV, MOVING}
+
+
+def test_the_commands_for_a_cluster_are_typed_by_a_test_that_is_there() -> None:
+    assert {fence.page.name for fence in all_fences("bash")} == set(ON_A_CLUSTER)
+    for page, test in ON_A_CLUSTER.items():
+        assert f'"{page}"' in (ROOT / test).read_text() and 'all_fences("bash")' in (ROOT / test).read_text()
+
+
+@pytest.mark.parametrize("page", ON_A_CLUSTER)
+def test_no_command_of_a_runbook_hides_within_a_sentence(page: str) -> None:
+    """`kubectl describe node` names a command; what is to be typed has more words, and stands in a fence."""
+    assert [code for code in inline_code(ROOT / "docs" / page) if re.match(r"(kubectl|helm)( \S+){3}", code)] == []
 
 
 @each_script

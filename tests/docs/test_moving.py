@@ -25,6 +25,14 @@ def test_every_page_is_run() -> None:
 
 
 @each_page
+def test_where_people_choose_a_page_they_read_whether_nodes_are_drained(page: Path) -> None:
+    (line,) = re.findall(rf"^- \[.*\]\({page.name}\).*$", (page.parent / "README.md").read_text(), re.MULTILINE)
+    is_drained = CASES[page.stem.removeprefix("from-")].drained
+    assert ("nodes are drained" in line) == is_drained
+    assert ("kubectl drain" in page.read_text()) == is_drained
+
+
+@each_page
 def test_a_page_is_short_and_says_the_same_five_things(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS

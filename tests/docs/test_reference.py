@@ -13,12 +13,16 @@ from deploy.chart.made import CHART
 from docs.kinds import kinds
 from docs.programs import commands, processes
 from docs.rights import rights
+from docs.templated_roles import templated_roles
 from docs.values import values
 
 ROLES: Final = [
     item
-    for file in sorted((CHART / "rbac").glob("*.yaml"))
-    for item in yaml.safe_load_all(file.read_text())
+    for text in (
+        *(file.read_text() for file in sorted((CHART / "rbac").glob("*.yaml"))),
+        *(text for _, text in templated_roles()),
+    )
+    for item in yaml.safe_load_all(text)
     if item["kind"] in ("Role", "ClusterRole")
 ]
 
@@ -37,8 +41,13 @@ def test_every_right_of_every_role_has_its_row() -> None:
 
 
 def test_every_right_of_a_process_has_its_reason() -> None:
-    without = [row for row in rows(rights()) if not row[3]]
-    assert {what for what, *_ in without} <= {"`gpuquotas.halfcard.dev`"}  # whoever may view a namespace
+    assert [row for row in rows(rights()) if not row[3]] == []
+
+
+def test_no_role_of_a_template_is_left_out() -> None:
+    templates = "".join(file.read_text() for file in (CHART / "templates").glob("*.yaml"))
+    assert len(re.findall(r"^kind: (?:Cluster)?Role$", templates, re.MULTILINE)) == len(list(templated_roles())) == 4
+    assert {f"### {name}" for name, _ in templated_roles()} <= set(rights().splitlines())
 
 
 def test_every_value_of_the_chart_has_its_row_and_meaning() -> None:

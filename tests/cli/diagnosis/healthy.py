@@ -87,7 +87,8 @@ def workload(kind: str, name: str, **changes: Any) -> Workload:
 def scheduler(**changes: Any) -> Item:
     managed = [{"name": name} for name in sorted(Settings().words().resources)]
     extender = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False, "managedResources": managed}
-    return {"extenders": [{**extender, **changes}]}
+    tls = {"enableHTTPS": True, "tlsConfig": {"caFile": "/etc/ca.crt"}}
+    return {"extenders": [{**extender, **tls, **changes}]}
 
 
 def quota(hard: dict[str, str]) -> Item:
@@ -130,10 +131,11 @@ HEALTHY: Final = Snapshot(
     nodes=(node(), NodeSeen("cpu-1", {}, None, {}, {})),
     pods=(pod(), pod("waiting", node="", is_recorded=False), pod("old", created="2026-01-01", is_recorded=False)),
     counted_pods=30,
-    own_pods=(own_pod(names.AGENT), own_pod(names.ADMISSION_SERVICE, node="cpu-1")),
+    own_pods=(own_pod(names.AGENT), own_pod(names.ADMISSION_SERVICE, node="cpu-1"), own_pod(names.CERTS_SERVICE)),
     workloads=(
         workload("DaemonSet", names.AGENT),
         workload("Deployment", names.ADMISSION_SERVICE),
+        workload("Deployment", names.CERTS_SERVICE),
         workload("DaemonSet", "kube-proxy", namespace="kube-system", account="kube-proxy", config_maps=("kube-proxy",)),
     ),
     schedulers=(Scheduler("kube-system/kube-scheduler-a", "/etc/kubernetes/scheduler.yaml", scheduler()),),

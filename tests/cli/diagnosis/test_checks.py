@@ -97,6 +97,22 @@ def with_workload(*found: Any) -> Snapshot:
     return replace(HEALTHY, workloads=(*HEALTHY.workloads, *found))
 
 
+def keeper_with(*pods: Any, is_off: bool = False) -> Snapshot:
+    """Its Deployment, with other pods than it should have."""
+    others = [each for each in HEALTHY.own_pods if each.account != names.CERTS_SERVICE]
+    keepers = [each for each in HEALTHY.workloads if each.account == names.CERTS_SERVICE]
+    rest = [each for each in HEALTHY.workloads if each not in keepers]
+    workloads = (*rest, *(each._replace(is_off=is_off) for each in keepers))
+    return replace(HEALTHY, own_pods=(*others, *pods), workloads=workloads)
+
+
+def injected(snapshot: Snapshot) -> Snapshot:
+    """Its configurations have their caBundle from cert-manager."""
+    annotations = {f"{names.CERT_MANAGER_INJECTS}ca-from": "halfcard-system/halfcard-admission"}
+    ours = [{**each, "metadata": {**each["metadata"], "annotations": annotations}} for each in registration()]
+    return replace(snapshot, webhooks=tuple(ours))
+
+
 def failing(why: str) -> Snapshot:
     name = names.webhook_name(names.VALIDATE_PODS_PATH)
     return replace(HEALTHY, good=Probe(500, f'Internal error occurred: failed calling webhook "{name}": {why}'))
@@ -213,6 +229,17 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "certificate-expiring",
         "the last of it ends at 2027-11-2",
     ),
+    "the keeper of certificates is scaled to nothing": (
+        keeper_with(is_off=True),
+        "certificates-unkept",
+        "Deployment halfcard-system/halfcard-certs: it is scaled to nothing",
+    ),
+    "the keeper of certificates has no pod": (keeper_with(), "certificates-unkept", "it has no pod"),
+    "the keeper of certificates is not ready": (
+        keeper_with(own_pod(names.CERTS_SERVICE, is_ready=False, since=LATER)),
+        "process-not-ready",
+        names.CERTS_SERVICE,
+    ),
     "nobody has ever led": (led(EXTENDER, lease("")), "extender-not-led", "nobody holds it"),
     "nobody has led since the Lease was made": (
         led(
@@ -245,6 +272,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "scheduler-misconfigured",
         "ignorable",
     ),
+    "the extender's certificate is not verified": (
+        scheduled_by("/etc/s.yaml", scheduler(tlsConfig={"certFile": "/etc/tls.crt", "keyFile": "/etc/tls.key"})),
+        "scheduler-misconfigured",
+        "without caFile",
+    ),
     "a scheduler asks for what only quotas count": (
         replace(scheduled_by("/etc/s.yaml", scheduler()), settings=COUNTING),
         "scheduler-asks-derived",
@@ -271,7 +303,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "1 pod (team/work)",
     ),
     "the agent never said a word": (with_nodes(node(cards=None, condition={}, offers={})), "agent-missing", "no agent"),
-    "the agent has no pod": (replace(HEALTHY, own_pods=()), "agent-missing", "no pod of the agent"),
+    "the agent has no pod": (replace(HEALTHY, own_pods=HEALTHY.own_pods[1:]), "agent-missing", "no pod of the agent"),
     "kubelet has lost the agent": (with_nodes(node(offers={names.VCUDA_CORE: 0})), "agent-unregistered", "2 cards"),
     "the driver is gone": (
         with_nodes(node(condition={"status": "False", "reason": "DriverUnavailable", "message": "no NVML"})),
@@ -382,7 +414,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "settings-differ",
         "mounts theirs",
     ),
-    "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "2 pods"),
+    "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "3 pods"),
     "something may not be read": (
         replace(HEALTHY, unread=(Unread("GET /x", "forbidden"),)),
         "not-looked-at",
@@ -430,6 +462,14 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "nobody has a GpuQuota, and nobody counts": replace(
         HEALTHY, leases={EXTENDER: lease(), names.QUOTA_SERVICE: ABSENT}, budgets=(), ledgers={}
     ),
+    "cert-manager keeps them, and the keeper is scaled to nothing": injected(keeper_with(is_off=True)),
+    "somebody else keeps them": replace(keeper_with(), workloads=HEALTHY.workloads[:1]),
+    "the extender is beside the scheduler, and called without TLS": scheduled_by(
+        "/etc/s.yaml", scheduler(enableHTTPS=False, tlsConfig=None)
+    ),
+    "the CA of the extender stands in the configuration itself": scheduled_by(
+        "/etc/s.yaml", scheduler(tlsConfig={"caData": "Q0E="})
+    ),
     "the scheduler's file lies on a disk": scheduled_by("/etc/s.yaml", None),
     "the extender is sent every pod": scheduled_by("/etc/s.yaml", scheduler(managedResources=[])),
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
@@ -439,7 +479,7 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     ),
     "what was not offered is an old story": replace(HEALTHY, not_offered=(Refusal("gpu-1", "no", NOW - DAY),)),
     "a node's cards are all sick, and offered no more": with_nodes(node(cards=0, offers={})),
-    "agents are no pods": replace(HEALTHY, own_pods=(), workloads=HEALTHY.workloads[1:]),
+    "agents are no pods": replace(HEALTHY, own_pods=HEALTHY.own_pods[1:], workloads=HEALTHY.workloads[1:]),
     "something else lives in our namespace": with_workload(
         workload("Deployment", "other", account="other", config_maps=("its-own",))
     ),

@@ -1,0 +1,40 @@
+"""Roles that stand in the chart's templates, because a value decides on them: each by its name, as plain YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from deploy.chart.made import CHART
+
+_TEMPLATES: Final = CHART / "templates"
+_ONLY_LOGIC: Final = re.compile(r"^\s*\{\{.*\}\}\s*$\n?", re.MULTILINE)
+_ONE_OF_TWO: Final = re.compile(r"\{\{ if [^}]* \}\}(\w+)\{\{ else \}\}(\w+)\{\{ end \}\}")
+_SAME_NAME: Final = re.compile(r'\{\{-? \$name := "([^"]+)"')
+_VALUE: Final = re.compile(r"\{\{[^}]*\}\}")
+_ROLE: Final = re.compile(r"^kind: (?:Cluster)?Role$", re.MULTILINE)
+_NAME: Final = re.compile(r"^  name: (\S+)$", re.MULTILINE)
+
+
+def templated_roles() -> Iterator[tuple[str, str]]:
+    for file in sorted(_TEMPLATES.glob("*.yaml")):
+        documents = _plain(file).split("\n---\n")
+        for document in filter(_ROLE.search, documents):
+            (name,) = _NAME.findall(document)
+            comment = "" if document.startswith("#") else _comment(documents[0])
+            yield name, f"{comment}{document}\n"
+
+
+def _plain(file: Path) -> str:
+    """What a value fills in is shown as …, and of what depends on one both."""
+    text = file.read_text()
+    found = _SAME_NAME.search(text)
+    text = _ONE_OF_TWO.sub(r"\1 or \2", _ONLY_LOGIC.sub("", text))
+    return _VALUE.sub("…", text.replace("{{ $name }}", found[1]) if found else text).removeprefix("---\n")
+
+
+def _comment(document: str) -> str:
+    """Of the file, where a role has none of its own."""
+    return "".join(line for line in document.splitlines(keepends=True) if line.startswith("#"))

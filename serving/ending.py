@@ -1,0 +1,29 @@
+"""How long a certificate lasts still, as a metric that goes on counting down when nobody looks at the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from serving.log import utc_now
+
+_DAY_S: Final = 86400.0
+
+
+def days_left(ends: datetime, now: datetime) -> float:
+    return max((ends - now).total_seconds() / _DAY_S, 0.0)
+
+
+def watch_served(
+    registry: CollectorRegistry, ends: Callable[[], datetime], clock: Callable[[], datetime] = utc_now
+) -> None:
+    """Whoever made the certificate: this is what clients are shown."""
+    gauge = Gauge(
+        "halfcard_served_certificate_days_left",
+        "Until the certificate ends that this replica of the webhook or the extender shows, whoever made it.",
+        registry=registry,
+    )
+    gauge.set_function(lambda: days_left(ends(), clock()))

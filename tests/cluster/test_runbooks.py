@@ -1,0 +1,61 @@
+"""The commands of the runbooks, typed where Halfcard is installed: each is spelled right and asks for what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.deploy.rendered import DEPLOY, pods
+from tests.docs.pages import Fence, all_fences
+from tests.docs.shell import Shell
+
+from .binaries import program_path
+from .cluster import Cluster
+
+PAGE: Final = "runbooks.md"
+RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == PAGE]
+_CERTIFICATES: Final = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "certificates.cert-manager.io"},
+    "spec": {
+        "group": "cert-manager.io",
+        "scope": "Namespaced",
+        "names": {"plural": "certificates", "singular": "certificate", "kind": "Certificate"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[Cluster]:
+    """The objects as people apply them, and cert-manager's kind; no node, so that no pod runs."""
+    with Cluster() as cluster:
+        done = cluster.kubectl("apply", "-f", str(DEPLOY / "halfcard.yaml"))
+        assert done.code == 0, done.stderr
+        cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _CERTIFICATES).must()
+        done = cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        assert done.code == 0, done.stderr
+        yield cluster
+
+
+@pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
+def test_a_command_of_a_runbook_works(installed: Cluster, fence: Fence, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.prepare()
+    (tmp_path / "bin" / "kubectl").symlink_to(program_path("kubectl"))
+    done = shell.run(f"export KUBECONFIG={installed.admin.kubeconfig}\n{fence.text}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_pods_that_are_asked_for_are_those_of_the_installation() -> None:
+    """A label that nothing has is answered with nothing, and no error."""
+    asked = set(re.findall(r"-l app\.kubernetes\.io/name=(\S+)", "".join(fence.text for fence in RUNBOOKS)))
+    there = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in pods().values()}
+    assert asked == there

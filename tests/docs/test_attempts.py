@@ -1,0 +1,133 @@
+"""Each attempt of the security page names who tries it. That the tests are there is checked; what they show you read.
+
+The first table of the page is tried in tests/docs/test_security.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from halfcard.budgets import Budget, read_budget
+
+from .pages import ROOT
+
+_RACES: Final = "tests/cluster/test_extender_races.py"
+_BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
+_QUOTA: Final = "tests/cluster/test_gpu_quota.py"
+_AGENTS: Final = "tests/cluster/test_webhook_agents.py"
+_SLOTS: Final = "tests/cluster/test_webhook_slots.py"
+_CALLERS: Final = (
+    "tests/extender/test_forwarding.py::"
+    "test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims_named"
+)
+
+TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "The extender": {
+        "Calling bind or preempt over the network": (
+            f"{_RACES}::test_verbs_that_lend_our_rights_need_a_certificate",
+            "tests/cluster/test_extender_configurations.py::test_without_a_certificate_only_this_machine_may_bind",
+        ),
+        "Calling filter, prioritize or inspect without TLS": (_CALLERS,),
+        "A forged record on a pod that has no node": (
+            f"{_RACES}::test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind",
+        ),
+        "A record that names cards that are not there": (
+            f"{_RACES}::test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing",
+            "tests/halfcard/placing/test_holding.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
+        ),
+        "Asking by annotation for another policy": (
+            f"{_BINDINGS}::test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies",
+            "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
+        ),
+        "Two replicas that both take themselves for the leader": (
+            "tests/extender/test_takeover.py::test_two_leaders_never_give_a_card_twice",
+            "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_lands_no_more",
+        ),
+        "A pod that somebody else bound": (
+            f"{_RACES}::test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for",
+        ),
+        "Bodies that are huge, slow or no JSON": (
+            "tests/extender/test_verbs.py::test_no_body_makes_a_verb_fail",
+            "tests/serving/test_deadlines.py::test_half_a_request_is_answered_408_and_closed",
+        ),
+        "A name or a message that forges log lines": (
+            "tests/serving/test_log.py::test_whatever_it_is_given_a_log_line_is_one_printable_line",
+            "tests/halfcard/test_problems.py::test_what_steers_a_terminal_is_escaped",
+        ),
+    },
+    "Quota": {
+        "A burst of creates": (
+            "tests/cluster/test_gpu_quota_burst.py::test_a_burst_while_replicas_and_the_leader_are_killed",
+        ),
+        "Trying again and again": (
+            "tests/halfcard/test_ledger.py::test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises",
+        ),
+        "Making the webhook fail": (
+            "tests/cluster/test_webhook_outages.py::test_killed_under_load_nothing_slips_through",
+        ),
+        "Reading, writing or deleting a ledger": (
+            f"{_QUOTA}::test_tenants_may_neither_see_nor_write_ledgers",
+            "tests/quota/test_keeper.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
+        ),
+        "Opening the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
+        "Writing a quota's status": (
+            "tests/docs/test_attempts.py::test_what_stands_in_a_quotas_status_decides_nothing",
+        ),
+        "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
+        "A pod that came past the webhook": (
+            "tests/halfcard/test_ledger.py::test_who_came_past_the_ledger_is_late_while_there_is_too_little",
+        ),
+    },
+    "The node agent": {
+        "Taking over one node": (
+            f"{_AGENTS}::test_it_records_nothing_on_other_pods",
+            f"{_AGENTS}::test_it_writes_the_totals_of_its_own_node_and_no_others",
+        ),
+        "Changing images, labels": (
+            f"{_AGENTS}::test_it_changes_no_spec",
+            f"{_AGENTS}::test_it_changes_nothing_else_of_a_pod",
+        ),
+        "A pod that asks for `halfcard.dev/slot` by itself": (
+            f"{_SLOTS}::test_a_number_that_a_tenant_writes_is_put_right",
+            f"{_SLOTS}::test_a_pod_that_was_not_numbered_is_refused",
+        ),
+        "A record that does not fit": (
+            "tests/deviceplugin/test_decision.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
+        ),
+    },
+}
+TESTS: Final = sorted({test for rows in TRIED_BY.values() for tests in rows.values() for test in tests})
+
+
+def attempts(title: str) -> list[str]:
+    """The first cells of a table."""
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## {title}$(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+    return [row.split("|")[1].strip() for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)][2:]
+
+
+@pytest.mark.parametrize("title", TRIED_BY)
+def test_every_attempt_names_who_tries_it(title: str) -> None:
+    found, named = attempts(title), TRIED_BY[title]
+    assert len(found) == len(named)
+    assert [row for row in found if not any(row.startswith(begin) for begin in named)] == []
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_who_tries_it_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
+
+
+def test_what_stands_in_a_quotas_status_decides_nothing() -> None:
+    quota = {
+        "kind": "GpuQuota",
+        "metadata": {"namespace": "team-a", "name": "gpu", "uid": "u", "generation": 1},
+        "spec": {"hard": {"cores": 100}},
+    }
+    status = {"status": {"used": {"cores": "0"}, "hard": {"cores": "9000"}, "conditions": []}}
+    assert isinstance(read_budget(quota), Budget)
+    assert read_budget({**quota, **status}) == read_budget(quota)
