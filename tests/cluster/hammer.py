@@ -16,10 +16,10 @@ _THREADS = 3
 class Hammer:
     """A context manager; `answers` are in the order in which they came, and complete when it has ended."""
 
-    def __init__(self, call: Callable[[], Answer]) -> None:
+    def __init__(self, call: Callable[[], Answer], *, threads: int = _THREADS) -> None:
         self._call = call
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._strike) for _ in range(_THREADS)]
+        self._threads = [threading.Thread(target=self._strike) for _ in range(threads)]
         self.answers: list[Answer] = []
 
     def _strike(self) -> None:

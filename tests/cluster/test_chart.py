@@ -154,9 +154,56 @@ def test_an_image_is_named_by_tag_or_by_digest() -> None:
     assert _images({"image": {"repository": "r.example/h", "digest": digest}}) == {f"r.example/h@{digest}"}
 
 
+def test_every_image_is_ours_and_comes_from_where_the_values_say() -> None:
+    """Whatever else is on: without a network there is no other."""
+    elsewhere = {"repository": "r.example/h", "tag": "1", "pullPolicy": "Never"}
+    on = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}, "webhooks": {"guard": True}}
+    for certificates in ("halfcard", "cert-manager"):
+        values = {
+            **on,
+            "image": elsewhere,
+            "imagePullSecrets": [{"name": "key"}],
+            "certificates": {"from": certificates},
+        }
+        assert _images(values) == {"r.example/h:1"}
+        pods = [item["spec"]["template"]["spec"] for item in objects(values) if item["kind"] in _MAKERS]
+        assert {each["imagePullSecrets"][0]["name"] for each in pods} == {"key"}
+        assert {each["imagePullPolicy"] for pod in pods for each in pod["containers"]} == {"Never"}
+    assert {item["kind"] for item in objects({}) if "template" in item.get("spec", {})} == _MAKERS
+
+
+_MAKERS: Final = {"Deployment", "DaemonSet", "Job"}
+
+
 def _images(values: Mapping[str, Any]) -> set[str]:
-    makers = [item for item in objects(values) if item["kind"] in ("Deployment", "DaemonSet")]
-    return {each["image"] for item in makers for each in item["spec"]["template"]["spec"]["containers"]}
+    return {value for item in objects(values) for name, value in _entries(item) if name == "image"}
+
+
+def _entries(value: object) -> Iterator[tuple[str, Any]]:
+    """Of all mappings, however deep: an image may stand where nobody looked."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _entries(each)
+
+
+@pytest.mark.parametrize(("way", "verb"), [("open", "patch"), ("delete", "delete")])
+def test_a_job_that_may_do_nothing_else_sees_to_gated_pods_after_a_removal(way: str, verb: str) -> None:
+    made = {item["kind"]: item for item in objects({"removal": {"gatedPods": way}}) if _removes(item)}
+    assert made.keys() == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+    assert {item["metadata"]["annotations"]["helm.sh/hook"] for item in made.values()} == {"post-delete"}
+    assert made["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", verb]}]
+    (container,) = made["Job"]["spec"]["template"]["spec"]["containers"]
+    assert (container["command"], container["args"]) == (["python", "-m", "quota.leaving"], [way])
+
+
+def test_gated_pods_are_kept_where_that_is_asked() -> None:
+    assert [item for item in objects({"removal": {"gatedPods": "keep"}}) if _removes(item)] == []
+    assert template({"removal": {"gatedPods": "ask"}}).code == 1
+
+
+def _removes(item: Mapping[str, Any]) -> bool:
+    return bool(item["metadata"]["name"] == "halfcard-removal" or "hook" in str(item["metadata"].get("annotations")))
 
 
 def test_with_cert_manager_nothing_of_ours_makes_certificates_and_every_pod_finds_its_own() -> None:

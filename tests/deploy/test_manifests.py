@@ -126,6 +126,13 @@ def test_replicas_are_spread_and_drained_one_at_a_time() -> None:
         assert every("PodDisruptionBudget")[name]["spec"]["selector"] == spread["labelSelector"]
 
 
+def test_nobody_is_evicted_for_a_pod_that_matters_less() -> None:
+    """Without admission nobody creates GPU pods, without an agent a node gives none of its cards away."""
+    classes = {name: each["spec"]["priorityClassName"] for name, each in PODS.items()}
+    assert classes.pop(names.AGENT) == "system-node-critical"
+    assert set(classes.values()) == {"system-cluster-critical"}
+
+
 def test_the_settings_are_the_defaults() -> None:
     text = every("ConfigMap")["halfcard-settings"]["data"]["settings.yaml"]
     assert read_settings(yaml.safe_load(text)) == read_settings({})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +22,7 @@ from deploy.image.packed import read
 from deploy.image.root import LOCK, wheels_of
 from deploy.image.sbom import sbom
 from deploy.release.artefacts import chart
+from deploy.release.wheel import wheel
 from halfcard import __version__
 from tests.cluster.binaries import program_path
 
@@ -63,3 +68,30 @@ def test_helm_renders_the_packed_chart_to_the_very_manifests(tmp_path: Path) -> 
     packed = tmp_path / "halfcard.tgz"
     packed.write_bytes(chart())
     assert manifests(str(program_path("helm")), packed) == MANIFESTS.read_text()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, without what it depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    packed = folder / f"halfcard-{__version__}-py3-none-any.whl"
+    packed.write_bytes(wheel())
+    options = ("--no-deps", "--no-index", "--quiet", f"--target={folder / 'target'}")
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(packed)], check=True)
+    return folder / "target"
+
+
+@pytest.mark.parametrize(("program", "said"), [("halfcard", "halfcard"), ("kubectl-halfcard", "kubectl halfcard")])
+def test_the_wheel_is_installed_and_its_programs_run(installed: Path, program: str, said: str) -> None:
+    """From it alone: `-S` hides the checkout, which the environment refers to by a .pth file."""
+    path = os.pathsep.join([str(installed), sysconfig.get_path("purelib")])
+    done = subprocess.run(
+        [sys.executable, "-S", str(installed / "bin" / program), "--help"],
+        cwd=installed.parent,
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: {said} [-h]")

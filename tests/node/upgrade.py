@@ -6,16 +6,13 @@ Its name keeps it out of `make test-node`: it builds a second image, and a relea
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import count
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.client import Answer
 from tests.cluster.cluster import Cluster
 from tests.cluster.hammer import Hammer
 from tests.cluster.helm import Helm, load_image
@@ -28,16 +25,16 @@ from tests.cluster.site import cards_of
 
 from . import earlier
 from .gpu_churn import runs_of
-from .test_chart import ask_the_extender, own_pods
+from .own_pods import ask_the_extender, own_pods
+from .tenants import Tenants, failures
 from .told import telling
 
 _VALUES: Final[dict[str, Any]] = {"agent": {"arguments": ["--fake-gpus=2xT4"]}, "image": {"pullPolicy": "Never"}}
 _EARLIER: Final[dict[str, Any]] = {**_VALUES, "image": {"pullPolicy": "Never", "tag": earlier.TAG}}
 _TENANTS: Final = "team-a"
-_PODS: Final = f"/api/v1/namespaces/{_TENANTS}/pods"
 _BUDGET: Final = quota("gpu", {"hard": {"shares": 100_000, "cores": 1_000_000}}, _TENANTS)
 _SHARE: Final = {"core": 30, "memory": 10}
-_KEPT: Final = 20  # a quota promises to a thousand at once, and is counted by nobody while its leader is replaced
+_REAL: Final = 20  # a quota promises to a thousand at once, and is counted by nobody while its leader is replaced
 
 
 @pytest.fixture(scope="module")
@@ -77,29 +74,6 @@ def run_share(cluster: Cluster, name: str) -> Object:
     return running
 
 
-class Tenants:
-    """Who try pods, and create one of so many and take it away again; no node gets it, because a gate is closed."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._numbers = count(1)
-
-    def create(self) -> Answer:
-        number = next(self._numbers)
-        asking = pod(f"load-{number}").asks(**_SHARE).specified(schedulingGates=[{"name": "example.com/never"}])
-        closed = telling(asking).manifest
-        if number % _KEPT:
-            return self._cluster.request("POST", f"{_PODS}?dryRun=All", closed)
-        answer = self._cluster.request("POST", _PODS, closed)
-        if answer.ok:
-            self._cluster.request("DELETE", f"{_PODS}/load-{number}").must()
-        return answer
-
-
-def failures(answers: Iterable[Answer]) -> Counter[str]:
-    return Counter(f"{each.status} {each.body['message']}" for each in answers if not each.ok)
-
-
 def kept(cluster: Cluster) -> tuple[Any, ...]:
     """Of the pod that ran before: who it is, which containers it has, what was recorded for it."""
     found = get_pod(cluster, _TENANTS, "before")
@@ -118,7 +92,7 @@ _COMPONENTS: Final = tuple(f"halfcard-{each}" for each in ("admission", "agent",
 def test_an_upgrade_fails_no_create_touches_no_pod_and_leaves_nothing_of_before(helm: Helm) -> None:
     cluster = helm.cluster
     before, first = kept(cluster), processes(cluster)
-    with Hammer(Tenants(cluster).create) as hammer:
+    with Hammer(Tenants(cluster, _TENANTS, real_every=_REAL).create) as hammer:
         hammer.wait_for(50)
         helm.upgrade(_VALUES)
         hammer.wait_for(50)

@@ -1,0 +1,161 @@
+"""Chart and manifests on a real control plane without nodes: what an upgrade reaches, and what a removal leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from deploy.chart.made import CHART, MANIFESTS
+from halfcard import names
+from quota.leaving import main as leave
+
+from .cluster import Cluster
+from .dump import changes, dump
+from .helm import Helm
+from .objects import Object
+from .pods import busybox_pod, create_pod
+from .quota_service import path_of, quota
+from .test_chart import objects
+
+_TENANTS: Final = "team-a"
+_THEIR_GATE: Final = "example.com/other"
+_KIND: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
+_WITHOUT_NODES: Final = {
+    "webhooks": {"failurePolicy": "Ignore"},  # nobody answers for them
+    "removal": {"gatedPods": "keep"},  # its Job would never run
+}
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Cluster]:
+    """Each test leaves nothing of Halfcard there but the kinds and its namespace."""
+    with Cluster() as cluster:
+        cluster.create_namespace(_TENANTS)
+        yield cluster
+
+
+class Release:
+    """Of a chart, without waiting for pods: there is no node."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._helm = Helm(cluster)
+
+    def apply(self, verb: str, chart: Path = CHART) -> None:
+        values: Path = self.cluster.folder / "values.yaml"
+        values.write_text(yaml.safe_dump(_WITHOUT_NODES))
+        more = ["--create-namespace"] if verb == "install" else []
+        self._helm.must(verb, "halfcard", str(chart), f"--namespace={names.NAMESPACE}", f"--values={values}", *more)
+
+    def kind(self) -> Object:
+        found: Object = self.cluster.request("GET", _KIND).must()
+        return found
+
+    def uninstall(self) -> None:
+        self._helm.uninstall()
+
+
+@pytest.fixture
+def release(bare: Cluster) -> Iterator[Release]:
+    found = Release(bare)
+    yield found
+    found.uninstall()
+    bare.kubectl("delete", "crd", f"gpuquotas.{names.OWN_DOMAIN}", f"clustergpuquotas.{names.OWN_DOMAIN}")
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """A chart whose quotas have one column less to show."""
+    copied = tmp_path / "halfcard"
+    shutil.copytree(CHART, copied)
+    file = copied / "kinds" / "gpuquota.yaml"
+    kind = yaml.safe_load(file.read_text())
+    assert _columns(kind).pop()
+    file.write_text(yaml.safe_dump(kind))
+    return copied
+
+
+def _columns(kind: Object) -> list[Any]:
+    found: list[Any] = kind["spec"]["versions"][0]["additionalPrinterColumns"]
+    return found
+
+
+def test_the_manifests_are_applied_and_deleted_and_nothing_is_left(bare: Cluster) -> None:
+    bare.kubectl("delete", "namespace", names.NAMESPACE, "--ignore-not-found")
+    before = dump(bare)
+    for verb in ("apply", "delete"):
+        done = bare.kubectl(verb, "-f", str(MANIFESTS))
+        assert done.code == 0, done.stderr
+        assert ({f"Namespace {names.NAMESPACE}"} <= dump(bare).keys()) == (verb == "apply")
+
+    def left() -> object:
+        after = dump(bare)
+        return sorted(after.keys() - before.keys()), changes(before, after)
+
+    bare.wait_until(lambda: left() == ([], {}), what="all of it to go", details=lambda: str(left()))
+
+
+def test_an_upgrade_reaches_the_kinds(release: Release, earlier: Path) -> None:
+    release.apply("install", earlier)
+    before = _columns(release.kind())
+    release.apply("upgrade")
+    shipped = yaml.safe_load((CHART / "kinds" / "gpuquota.yaml").read_text())
+    assert before == _columns(shipped)[:-1]
+    assert _columns(release.kind()) == _columns(shipped)
+
+
+def test_quotas_outlive_a_removal_and_the_next_installation_takes_their_kind_over(
+    release: Release, earlier: Path
+) -> None:
+    release.apply("install", earlier)
+    item = quota("gpu", {"hard": {"cards": 4}}, _TENANTS)
+    done = release.cluster.kubectl("create", "-f-", stdin=json.dumps(item))
+    assert done.code == 0, done.stderr
+    made, kind = release.cluster.request("GET", path_of(item)).must(), release.kind()
+    release.uninstall()
+    release.apply("install")
+    assert release.cluster.request("GET", path_of(item)).must() == made
+    assert release.kind()["metadata"]["uid"] == kind["metadata"]["uid"]
+    assert len(_columns(release.kind())) == len(_columns(kind)) + 1, "as the new release has it"
+
+
+@pytest.mark.parametrize(("way", "stays"), [("open", ["ours", "theirs"]), ("delete", ["theirs"])])
+def test_pods_that_wait_are_let_go_or_deleted_with_the_very_rights_of_the_chart(
+    bare: Cluster, way: str, stays: list[str]
+) -> None:
+    space = bare.create_namespace(f"gated-{way}")
+    for name, gate in (("ours", names.QUOTA_GATE), ("theirs", _THEIR_GATE)):
+        waits = busybox_pod(name, "true")
+        waits["spec"]["schedulingGates"] = [{"name": gate}]
+        create_pod(bare, space, waits)
+    _allow(bare, way)
+    account = bare.service_account(names.NAMESPACE, "halfcard-removal")
+    assert leave([*_job(way)["args"], f"--kubeconfig={account.kubeconfig}"]) == 0
+    found = bare.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
+    assert {each["metadata"]["name"]: each["spec"].get("schedulingGates", []) for each in found} == {
+        name: [{"name": _THEIR_GATE}] if name == "theirs" else [] for name in stays
+    }
+
+
+def _allow(cluster: Cluster, way: str) -> None:
+    cluster.create_namespace(names.NAMESPACE)
+    for each in _removal(way):
+        if each["kind"] in ("ClusterRole", "ClusterRoleBinding"):
+            assert cluster.kubectl("apply", "-f-", stdin=json.dumps(each)).code == 0
+
+
+def _removal(way: str) -> list[Object]:
+    return [each for each in objects({"removal": {"gatedPods": way}}) if each["metadata"]["name"] == "halfcard-removal"]
+
+
+def _job(way: str) -> Object:
+    (job,) = (each for each in _removal(way) if each["kind"] == "Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    found: Object = container
+    return found

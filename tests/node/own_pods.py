@@ -1,0 +1,72 @@
+"""Halfcard's own pods, as the chart made them: who they are, what they show, and what leads to them."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from halfcard import names
+from tests.cluster.cluster import Cluster
+from tests.cluster.node import Node
+from tests.cluster.objects import Object
+from tests.cluster.scheduling import schedule_by, shipped
+
+_OWN_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+
+
+def ask_the_extender(cluster: Cluster) -> None:
+    """There is no kube-proxy: the scheduler is told of a pod instead of the Service."""
+    entries = certificate(cluster)
+    folder = cluster.folder / "scheduler-tls"
+    folder.mkdir(exist_ok=True)
+    for name, content in entries.items():
+        (folder / name).write_bytes(base64.b64decode(content))
+    files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
+    address = own_pods(cluster, names.EXTENDER_SERVICE)[0]["status"]["podIP"]
+    schedule_by(
+        cluster,
+        shipped(
+            "halfcard.yaml",
+            url=f"https://{address}:{names.EXTENDER_PORT}/scheduler",
+            tls={key: str(folder / name) for key, name in files.items()},
+        ),
+    )
+
+
+def certificate(cluster: Cluster, secret: str = names.SCHEDULER_TLS) -> Mapping[str, str]:
+    """As it stands in its Secret; by default the scheduler's."""
+    found: Mapping[str, str] = cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/secrets/{secret}").must()[
+        "data"
+    ]
+    return found
+
+
+def own_pods(cluster: Cluster, name: str = "") -> list[Object]:
+    """Of one component, or all; those that end are nobody's any more."""
+    chosen = f"?labelSelector=app.kubernetes.io/name={name}" if name else ""
+    items: list[Object] = cluster.request("GET", f"{_OWN_PODS}{chosen}").must()["items"]
+    return [each for each in items if "deletionTimestamp" not in each["metadata"]]
+
+
+def image_names(cluster: Cluster) -> set[str]:
+    found = own_pods(cluster)
+    return {container["image"] for each in found for container in each["spec"]["containers"]}
+
+
+def replicas(cluster: Cluster) -> set[str]:
+    return {each["metadata"]["uid"] for each in own_pods(cluster, names.ADMISSION_SERVICE)}
+
+
+def touch(cluster: Cluster, pods: Iterable[Object]) -> None:
+    for each in pods:
+        patch = {"metadata": {"annotations": {"example.com/touched": "yes"}}}
+        cluster.client.merge(cluster.admin, f"{_OWN_PODS}/{each['metadata']['name']}", patch)
+
+
+def served_certificate(node: Node, address: str) -> str:
+    asked = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], int(sys.argv[2]))))"
+    done = node.run(sys.executable, "-c", asked, address, str(names.ADMISSION_PORT))
+    assert done.code == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,38 @@
+"""People who create pods while a test replaces what judges them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+
+from tests.builders import pod
+from tests.cluster.client import Answer
+from tests.cluster.cluster import Cluster
+
+from .told import telling
+
+
+class Tenants:
+    """They try pods, and create one of so many and take it away again; no node gets it, because a gate is closed."""
+
+    def __init__(self, cluster: Cluster, namespace: str, *, real_every: int) -> None:
+        self._cluster = cluster
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._real_every = real_every
+        self._numbers = count(1)
+
+    def create(self) -> Answer:
+        number = next(self._numbers)
+        asking = pod(f"load-{number}").asks(core=30, memory=10)
+        closed = telling(asking.specified(schedulingGates=[{"name": "example.com/never"}])).manifest
+        if number % self._real_every:
+            return self._cluster.request("POST", f"{self._pods}?dryRun=All", closed)
+        answer = self._cluster.request("POST", self._pods, closed)
+        if answer.ok:
+            self._cluster.request("DELETE", f"{self._pods}/load-{number}").must()
+        return answer
+
+
+def failures(answers: Iterable[Answer]) -> Counter[str]:
+    return Counter(f"{each.status} {each.body['message']}" for each in answers if not each.ok)
