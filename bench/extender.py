@@ -58,7 +58,7 @@ _THREADS: Final = 16
 class Rounds:
     """How long to measure; turns are short, so that what else the machine does falls on both alike."""
 
-    turns: int = 80
+    turns: int = 160
     calls: int = 10
     changes: int = 60
     firsts: int = 5
