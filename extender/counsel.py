@@ -23,6 +23,7 @@ from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
+from .limits import LimitsOf, unlimited
 from .pod_requests import path_of_pod
 from .prospects import Departure, nearest
 from .state import State
@@ -41,6 +42,7 @@ class Counsel:
     Attributes:
         evicts: whether the victims are evicted, with their disruption budgets respected.
         may_act: whether this replica leads; the others say nothing.
+        limits_of: nobody has to go from a node that a quota closes to the pod.
     """
 
     state: State
@@ -49,13 +51,14 @@ class Counsel:
     may_act: Callable[[], bool]
     now: Callable[[], datetime]
     evicts: bool = False
+    limits_of: LimitsOf = unlimited
     _waiting: OrderedDict[str, tuple[Facts, Sequence[str]]] = field(default_factory=OrderedDict)
     _told: OrderedDict[str, float] = field(default_factory=OrderedDict)
     _somebody: asyncio.Event = field(default_factory=asyncio.Event)
 
     def hear(self, facts: Facts, nodes: Sequence[str]) -> None:
         """Of a pod that none of these nodes can take, which are all that it may go to."""
-        if len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
+        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
             self._waiting[facts.uid] = facts, nodes
             self._somebody.set()
 
@@ -80,7 +83,7 @@ class Counsel:
 
     async def _advise(self, facts: Facts, nodes: Sequence[str]) -> None:
         self._note(facts.uid)
-        departure = nearest(self.state, facts, nodes)
+        departure = nearest(self.state, facts, nodes, self.limits_of(facts))
         known = self.state.pod(facts.uid)
         if departure is None or known is None or known.node:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import secrets
 import time
@@ -38,6 +37,7 @@ from .learning import Learning
 from .metrics import Metrics
 from .place import Agreed, Place
 from .place_budgets import PlaceBudgets
+from .renewal import Renewal
 from .scheduling import Scheduling
 from .takeover import Takeover
 from .waking import Waking
@@ -45,8 +45,6 @@ from .watching import Watching
 
 EXTENDER: Final = "extender"
 STATUS: Final = "status"
-_RENEW_EVERY_S: Final = 600.0
-_ADAPT_EVERY_S: Final = 10.0
 
 
 class Extender:
@@ -72,11 +70,27 @@ class Extender:
             address=place.advertised,
             notes=self._learning.notes,
         )
+        self._renewal = Renewal(
+            self.state,
+            self.answers,
+            self._learning,
+            self._expectations,
+            lambda: self._leadership.notes,
+            self._leadership.may_decide,
+        )
         self._source = BudgetSource(access, self._quotas_changed)
         self._budgets = PlaceBudgets(self._source.of, Ledgers(self._calls, namespace), time.monotonic)
         self._ledgers = FollowedLedgers(access, namespace, self._budgets.saw)
         self._term = ""
-        self._counsel = Counsel(self.state, self._calls, log, self._leadership.may_decide, utc_now, agreed.evicts)
+        self._counsel = Counsel(
+            self.state,
+            self._calls,
+            log,
+            self._leadership.may_decide,
+            utc_now,
+            agreed.evicts,
+            limits_of=self._budgets.limits,
+        )
         self._binder = Binder(self.state, self._calls, self._manners(), self._budgets)
         self._waking = Waking(self.state, self.answers, self._calls, self._budgets)
 
@@ -106,7 +120,7 @@ class Extender:
     async def _take_over(self) -> None:
         """A new term: a mark that a pod carries already would change nothing, and be taken for ours."""
         self._term = secrets.token_hex(8)
-        self._learning.recall(self._leadership.notes)
+        self._renewal.recall()
         await Takeover(self.state, self._calls, self._watching.pods.refresh, self._binder.next_fence).run()
         self._log.event("leading", term=self._term)
 
@@ -118,22 +132,6 @@ class Extender:
         self.state.likenesses()  # or the first call would wait for it
         gc.freeze()  # nodes and pods live long: no collection needs to look at them again
         await self._leadership.run(self._take_over)
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(_RENEW_EVERY_S)
-            if not self._leadership.may_decide():
-                self._learning.recall(self._leadership.notes)
-            self._expectations.renew()
-            self.answers.policy_changed()
-
-    async def _adapt(self) -> None:
-        """Looking at 5,000 nodes takes some 20 ms, so this is not done after each bind."""
-        looked = -1
-        while True:
-            await asyncio.sleep(_ADAPT_EVERY_S)
-            if looked != (looked := self.state.changes.now) and self._expectations.adapt():
-                self.answers.policy_changed()
 
     # --- serving ------------------------------------------------------------------------------------------------------
 
@@ -153,7 +151,7 @@ class Extender:
             *budgets,
             partial(report, self._problems, self._log),
         )
-        own = (self._lead, self._renew, self._adapt, self._counsel.run, self._waking.run)
+        own = (self._lead, self._renewal.renew, self._renewal.adapt, self._counsel.run, self._waking.run)
         async with beside((*follow, *own, *jobs), self._log):
             await serve(
                 self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=stopping, on_ready=on_ready

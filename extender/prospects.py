@@ -103,6 +103,8 @@ def prospects(state: State, pod: Facts, policy: Policy, limits: Limits = UNLIMIT
 
 def _closed(state: State, rooms: Mapping[str, Room], shape: Demand, limits: Limits) -> dict[str, str]:
     """Nodes on which quotas leave the pod nothing, however free they are: nobody has to go for that."""
+    if limits is UNLIMITED:
+        return {}
     verdicts = {name: limits.why_not(state.kind(name), shape, partial(state.room, name)) for name in rooms}
     return {name: why for name, why in verdicts.items() if why}
 
@@ -212,13 +214,13 @@ _ABOVE_ALL: Final = 2**31
 """No priority is so high."""
 
 
-def nearest(state: State, pod: Facts, among: Iterable[str]) -> Departure | None:
+def nearest(state: State, pod: Facts, among: Iterable[str], limits: Limits = UNLIMITED) -> Departure | None:
     """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help.
 
     `among` are the nodes that it may go to at all.
     """
     shape, (rooms, _) = _of_cards(pod.demand), _rooms(state, pod)
-    allowed = sorted(rooms.keys() & set(among))
+    allowed = sorted((rooms.keys() & set(among)) - _closed(state, rooms, shape, limits).keys())
     if any(possible(rooms[name], shape) for name in allowed):
         return None
     return _nearest(state, shape, allowed, pod.priority)

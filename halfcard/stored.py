@@ -24,6 +24,7 @@ class StoredMetadata(Metadata, frozen=True, rename="camel"):
 
 class StoredSpec(PodSpec, frozen=True, rename="camel"):
     priority: int | None = None
+    preemption_policy: str | None = None
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel", gc=False):

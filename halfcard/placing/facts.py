@@ -36,6 +36,7 @@ class Facts:
         containers: the names of those with claims, in the order of the demand's needs.
         asks: GPU resources and amounts, as quota counts them.
         owned: the annotations that only Halfcard and its peers may write.
+        preempts: whether others may have to go for it.
         trouble: what is wrong with its claims; empty for a pod in order. Nobody places a pod in trouble, but one that
             is bound all the same counts by what can be understood of it.
     """
@@ -53,6 +54,7 @@ class Facts:
     asks: Mapping[str, int]
     owned: Mapping[str, str]
     trouble: str = ""
+    preempts: bool = True
 
     @property
     def title(self) -> str:
@@ -65,6 +67,9 @@ class Facts:
     def bound(self) -> Bound:
         named = read(self.owned, self.node, self.containers, self.demand.needs) if self.owned else None
         return Bound(self.created, self.uid, self.title, self.demand, named)
+
+
+_NEVER: Final = "Never"
 
 
 def read_facts(pod: StoredPod, dialects: Dialects) -> Facts:
@@ -88,6 +93,7 @@ def read_facts(pod: StoredPod, dialects: Dialects) -> Facts:
         asks=_asks(pod, dialects) if needs and all(wish.is_read for _, wish in asked) else {},
         owned={key: value for key, value in annotations.items() if is_owned(key)},
         trouble=_trouble(asked),
+        preempts=pod.spec is None or pod.spec.preemption_policy != _NEVER,
     )
 
 

@@ -66,6 +66,16 @@ WORDED = {
         "both halves are taken",
     ),
     "too much memory": (pod("new").asks(core=10, memory=1 + CARD_MIB // 256), [], "too little memory"),
+    "another model": (
+        pod("new").asks(core=10, memory=4).annotated({names.ASK_MODEL: "A100"}),
+        [],
+        "not among those that the pod asks for",
+    ),
+    "another card": (
+        pod("new").asks(core=10, memory=4).annotated({names.ASK_UUID: "gpu9-0"}),
+        [],
+        "not among those that the pod asks for",
+    ),
 }
 
 
