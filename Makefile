@@ -59,10 +59,11 @@ test-oldest: environment-dev ## the same on the oldest Kubernetes that is suppor
 test-upgrade: cluster-tools ## from the newest tag, or the commit HALFCARD_UPGRADE_FROM, to this tree, under load
 	@$(PY) -m pytest tests/node/upgrade.py
 
-soak: cluster-tools ## replicas, quotas and certificates under load for 20 minutes, while things break
+soak: cluster-tools ## replicas, quotas, certificates and placement under load for 25 minutes, while things break
 	@$(PY) -m tests.cluster.soak --minutes 10
 	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
 	@HALFCARD_CERTS_CREATES=25000 $(PY) -m pytest -q -s tests/cluster/test_certs.py -k rotation
+	@HALFCARD_CHURN_PODS=2000 $(PY) -m pytest -q -s tests/cluster/test_extender_churn.py
 
 load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000

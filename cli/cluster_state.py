@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -73,7 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
 
 
-def read_cluster(arguments: argparse.Namespace) -> Cluster:
+More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
+"""What manifests mean besides what they say; the list is of what is left out."""
+
+
+def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, _left_out: ()) -> Cluster:
     """All nodes and pods of the source that the arguments name.
 
     Raises:
@@ -82,7 +86,8 @@ def read_cluster(arguments: argparse.Namespace) -> Cluster:
     try:
         cluster = _empty(arguments.settings)
         if arguments.state is not None:
-            _add_documents(cluster, read_path(arguments.state))
+            documents = [*read_path(arguments.state)]
+            _add_documents(cluster, [*documents, *more(documents, cluster.left_out)])
         else:
             _add_collections(cluster, find_access(arguments))
     except (AccessError, ApiError, ManifestError, SettingsError) as error:

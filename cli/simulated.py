@@ -14,6 +14,7 @@ from halfcard.cards import Node
 from halfcard.placing.facts import Facts, read_facts
 
 from .cluster_state import Cluster, NoClusterError, read_cluster
+from .workload_pods import pods_of_workloads
 
 _TABLE: Final = ".csv"
 _PLENTY: Final = 2**40
@@ -77,7 +78,7 @@ def _age(facts: Facts) -> str:
 
 
 def _manifests(path: Path, settings: Path | None) -> Cluster:
-    return read_cluster(argparse.Namespace(state=path, settings=settings))
+    return read_cluster(argparse.Namespace(state=path, settings=settings), pods_of_workloads)
 
 
 def _text(path: Path) -> str:

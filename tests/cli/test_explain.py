@@ -83,6 +83,15 @@ def test_whom_only_a_person_could_end_is_marked(explain: Explain) -> None:
     assert "Nearest: gpu1, if 1 pod of any priority went:\n  default/a (priority 1)\n" in told
 
 
+def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Explain) -> None:
+    choosy = pod("new")
+    choosy["metadata"]["annotations"] = {names.ASK_MODEL: "A100"}
+    code, told = explain("default/new", [*FULL, choosy])
+    assert code == 1
+    assert f"it wants {names.ASK_MODEL}=A100" in told
+    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among those that the pod asks for" in told
+
+
 def test_a_pod_that_fits_is_told_where_best_first(explain: Explain) -> None:
     code, told = explain("default/new", [*FULL, node("gpu2"), pod("new")])
     assert code == 0

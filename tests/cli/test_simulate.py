@@ -109,6 +109,58 @@ def test_manifests_are_replayed_on_empty_nodes_as_they_are(capsys: pytest.Captur
     assert found["pending_pods"] > 0
 
 
+def _workload(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": name}}, "spec": _pod(name, "30")["spec"]}
+    return {"kind": kind, "metadata": {"name": name}, "spec": {**spec, "template": template}}
+
+
+NODE = {
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"capacity": {"tencent.com/vcuda-core": "800", "tencent.com/vcuda-memory": "512"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("others", "pods"),
+    [
+        ([{"kind": "ConfigMap", "metadata": {"name": "c"}}], 3 + 1 + 2),
+        ([{"kind": "Pod", "metadata": {"name": "web-1", "ownerReferences": [{"name": "web"}]}, "spec": {}}], 1),
+    ],
+    ids=["nobody has made their pods yet", "their pods are in the dump"],
+)
+def test_workloads_come_as_the_pods_that_they_would_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: list[dict[str, Any]], pods: int
+) -> None:
+    workloads = [
+        _workload("Deployment", "web", replicas=3),
+        _workload("StatefulSet", "db"),
+        _workload("Job", "j", parallelism=2),
+    ]
+    owned = _workload("ReplicaSet", "web-5", replicas=3)
+    owned["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web"}]
+    (tmp_path / "all.json").write_text(json.dumps({"kind": "List", "items": [NODE, *workloads, owned, *others]}))
+    place = str(tmp_path / "all.json")
+    assert told(capsys, "simulate", "--nodes", place, "--pods", place, "--tune", "0")["pods"] == pods
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [({"replicas": -1}, "-1 pods; use 0 to 100000"), ({"replicas": "3"}, "Expected `int | null`, got `str`")],
+)
+def test_a_workload_that_cannot_be_read_is_left_out_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: dict[str, Any], why: str
+) -> None:
+    odd = _workload("Deployment", "odd", **spec)
+    (tmp_path / "all.json").write_text(json.dumps({"kind": "List", "items": [NODE, odd, _pod("runs", "30")]}))
+    place = str(tmp_path / "all.json")
+    assert main(["simulate", "--nodes", place, "--pods", place, "--tune", "0", "-o", "json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["pods"] == 1
+    warned = " ".join(said.err.split())
+    assert "the Deployment is left out" in warned and why in warned
+
+
 def test_pods_that_are_over_or_ask_for_what_cannot_be_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,6 +118,12 @@ class Crowd:
     seed: int
     _made: int = 0
     _alive: list[str] = field(default_factory=list)
+
+    @property
+    def alive(self) -> set[str]:
+        """Those that nobody has deleted."""
+        return {*self._alive}
+
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:

@@ -70,7 +70,12 @@ class Churn:
         seen = look(self.site.cluster)
         assert overfull(seen.of(namespace)) == []
         assert self.scheduled() > PODS // 4
+        assert self._there() == self.crowd.alive, "nobody is lost"
         self.site.cluster.wait_until(self._knows_all, what="inspect to be what a new extender would show")
+
+    def _there(self) -> set[str]:
+        pods = self.site.cluster.request("GET", self.site.pods).must()["items"]
+        return {each["metadata"]["name"] for each in pods}
 
     def _knows_all(self) -> bool:
         seen = look(self.site.cluster)

@@ -39,6 +39,16 @@ def test_only_words_that_mean_gpu_are_sent_and_a_failed_bind_is_never_skipped(fi
     assert extender(file)["ignorable"] is False
 
 
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.name))
+def test_all_nodes_of_a_large_cluster_are_shown_to_the_extender(file: Path) -> None:
+    (profile,) = yaml.safe_load(file.read_text())["profiles"]
+    assert profile["percentageOfNodesToScore"] == 100
+
+
+def test_what_the_recommended_one_says_outweighs_the_schedulers_own_scores() -> None:
+    assert extender(_FOLDER / "halfcard.yaml")["weight"] == 100
+
+
 def test_the_recommended_one_asks_at_the_paths_that_are_served() -> None:
     found = extender(_FOLDER / "halfcard.yaml")
     verbs = {names.FILTER_PATH, names.PRIORITIZE_PATH, names.BIND_PATH, names.PREEMPT_PATH}
