@@ -108,6 +108,21 @@ def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_takes_them
     tell(story)
 
 
+def test_pods_with_as_many_cores_and_other_memory_get_what_each_has_asked_for() -> None:
+    units = {"little": 4, "much": 40}
+
+    async def story(world: World) -> None:
+        for card, (name, memory) in enumerate(units.items()):
+            world.bind(name, pod().asks(core=30, memory=memory), {"containers-0": [f"GPU-{card}"]})
+        for name in ("much", "little"):
+            world.admit(name)
+        await asyncio.gather(*(world.start(name) for name in units))
+        for name, memory in units.items():
+            assert {limits["cards"][0]["memory_mib"] for limits in world.limits(name)} == {256 * memory}
+
+    tell(story)
+
+
 def test_an_init_container_that_kubelet_does_not_list_gets_the_card_of_its_record() -> None:
     asks = pod().init(core=60, memory=40).asks(core=30, memory=20)
 
