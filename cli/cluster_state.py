@@ -38,6 +38,10 @@ class NoClusterError(Exception):
     """The cluster cannot be read; the text says what and how to mend it."""
 
 
+More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
+"""What manifests mean besides what they say; the list is of what is left out."""
+
+
 @dataclass(slots=True)
 class Cluster:
     """One moment of it.
@@ -71,10 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--state", type=Path, metavar="PATH", help="instead of a cluster: a file or folder of its nodes and pods"
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-
-
-More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
-"""What manifests mean besides what they say; the list is of what is left out."""
 
 
 def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, _left_out: ()) -> Cluster:

@@ -13,7 +13,7 @@ from extender.simulation.workload import Pod, Workload, pod_of
 from halfcard.cards import Node
 from halfcard.placing.facts import Facts, read_facts
 
-from .cluster_state import Cluster, NoClusterError, read_cluster
+from .cluster_state import NoClusterError, read_cluster
 from .workload_pods import pods_of_workloads
 
 _TABLE: Final = ".csv"
@@ -52,7 +52,7 @@ def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read
 def _nodes(path: Path, settings: Path | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     if path.suffix == _TABLE:
         return read_nodes(_text(path), str(path)), ()
-    cluster = _manifests(path, settings)
+    cluster = read_cluster(_manifests(path, settings))
     return tuple([_plentiful(node) for node in cluster.state.nodes().values()]), cluster.state.doubts()
 
 
@@ -65,7 +65,7 @@ def _pods(path: Path, settings: Path | None, card_mib: int) -> tuple[tuple[Pod, 
     """Wherever they are now: in the replay they come one after the other to empty nodes."""
     if path.suffix == _TABLE:
         return read_pods(_text(path), str(path)), ()
-    cluster = _manifests(path, settings)
+    cluster = read_cluster(_manifests(path, settings), pods_of_workloads)
     found = [read_facts(pod, cluster.state.dialects) for pod in cluster.pods.values()]
     to_run = sorted((facts for facts in found if not facts.is_over and not facts.trouble), key=_age)
     refused = [f"pod {facts.title} is left out: {facts.trouble}" for facts in found if facts.trouble]
@@ -77,8 +77,8 @@ def _age(facts: Facts) -> str:
     return facts.created
 
 
-def _manifests(path: Path, settings: Path | None) -> Cluster:
-    return read_cluster(argparse.Namespace(state=path, settings=settings), pods_of_workloads)
+def _manifests(path: Path, settings: Path | None) -> argparse.Namespace:
+    return argparse.Namespace(state=path, settings=settings)
 
 
 def _text(path: Path) -> str:

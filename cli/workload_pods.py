@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from halfcard.problems import printable
 from kube.manifests import Document, to_json
 
 _COUNTED_BY: Final[Mapping[str, str]] = {
@@ -61,7 +62,7 @@ def _pods(document: Document, left_out: list[str]) -> Iterable[Document]:
     try:
         found = msgspec.json.decode(to_json(document.obj), type=_Workload)
     except msgspec.MsgspecError as error:
-        left_out.append(f"{where}: the {document.kind} is left out: {error}")
+        left_out.append(f"{where}: the {document.kind} is left out: {printable(str(error), 300)}")
         return ()
     wanted = getattr(found.spec, _COUNTED_BY[found.kind])
     count = 1 if wanted is None else wanted

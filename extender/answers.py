@@ -187,8 +187,6 @@ class Ranked:
         self._of_nodes = _Known(self._letter_of, _MOST_NAMES)
         self._judged = _Known(self._judge, _MOST_KINDS)
         self._told: ScoresTold | None = None
-        self._answer = b""
-        self._changed: set[str] = set()
 
     def catch_up(self) -> None:
         changed = self._state.changes.since(self._then)
@@ -196,9 +194,10 @@ class Ranked:
         if changed is None or len(self._ranks) > _MOST_RANKS:
             self._forget()
         elif changed:
-            self._changed |= changed
             for name in changed:
                 self._of_nodes.pop(name, None)
+            if self._told is not None:
+                self._told.change(changed)
 
     def forget_told(self) -> None:
         """A few hundred kilobytes."""
@@ -220,11 +219,7 @@ class Ranked:
                 letters = "".join(self._of_nodes.all(names))
                 return prioritized(names, scores_of_kinds(self._ranks, letters, names))
             self._told = ScoresTold(names, self._of_nodes.__getitem__)
-            self._answer = b""
-        if self._changed or not self._answer:
-            self._answer = self._told.now(self._ranks, self._changed)
-            self._changed = set()
-        return self._answer
+        return self._told.answer(self._ranks)
 
     def _letter_of(self, name: str) -> str:
         return self._letters[self._rank(name)]

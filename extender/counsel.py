@@ -23,7 +23,7 @@ from halfcard.placing.facts import Facts
 from kube.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
-from .limits import LimitsOf, unlimited
+from .limits import LimitsOf
 from .pod_requests import path_of_pod
 from .prospects import Departure, nearest
 from .state import State
@@ -50,8 +50,8 @@ class Counsel:
     log: Log
     may_act: Callable[[], bool]
     now: Callable[[], datetime]
-    evicts: bool = False
-    limits_of: LimitsOf = unlimited
+    evicts: bool
+    limits_of: LimitsOf
     _waiting: OrderedDict[str, tuple[Facts, Sequence[str]]] = field(default_factory=OrderedDict)
     _told: OrderedDict[str, float] = field(default_factory=OrderedDict)
     _somebody: asyncio.Event = field(default_factory=asyncio.Event)

@@ -70,7 +70,17 @@ class Extender:
             address=place.advertised,
             notes=self._learning.notes,
         )
-        self._renewal = Renewal(
+        self._renewal = self._renewed()
+        self._source = BudgetSource(access, self._quotas_changed)
+        self._budgets = PlaceBudgets(self._source.of, Ledgers(self._calls, namespace), time.monotonic)
+        self._ledgers = FollowedLedgers(access, namespace, self._budgets.saw)
+        self._term = ""
+        self._counsel = self._advised()
+        self._binder = Binder(self.state, self._calls, self._manners(), self._budgets)
+        self._waking = Waking(self.state, self.answers, self._calls, self._budgets)
+
+    def _renewed(self) -> Renewal:
+        return Renewal(
             self.state,
             self.answers,
             self._learning,
@@ -78,21 +88,17 @@ class Extender:
             lambda: self._leadership.notes,
             self._leadership.may_decide,
         )
-        self._source = BudgetSource(access, self._quotas_changed)
-        self._budgets = PlaceBudgets(self._source.of, Ledgers(self._calls, namespace), time.monotonic)
-        self._ledgers = FollowedLedgers(access, namespace, self._budgets.saw)
-        self._term = ""
-        self._counsel = Counsel(
+
+    def _advised(self) -> Counsel:
+        return Counsel(
             self.state,
             self._calls,
-            log,
+            self._log,
             self._leadership.may_decide,
             utc_now,
-            agreed.evicts,
-            limits_of=self._budgets.limits,
+            self._agreed.evicts,
+            self._budgets.limits,
         )
-        self._binder = Binder(self.state, self._calls, self._manners(), self._budgets)
-        self._waking = Waking(self.state, self.answers, self._calls, self._budgets)
 
     def _quotas_changed(self) -> None:
         self._budgets.quotas_changed()

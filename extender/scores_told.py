@@ -16,14 +16,23 @@ class ScoresTold:
         self._letter_of = letter_of
         self._at = {name: at for at, name in enumerate(names)}
         self._letters = [*map(letter_of, names)]
-        self._scores = b""
-        self._answer = Prioritized(names)
+        self._scores = self._answer = b""
+        self._changed: set[int] = set()
+        self._written = Prioritized(names)
 
-    def now(self, ranks: Sequence[float], changed: Iterable[str]) -> bytes:
-        """The answer where no other nodes have another rank than when it was given last."""
-        touched = {self._at[name] for name in changed if name in self._at}
+    def change(self, nodes: Iterable[str]) -> None:
+        """These may have another rank than when the answer was given last."""
+        self._changed.update(self._at[name] for name in nodes if name in self._at)
+
+    def answer(self, ranks: Sequence[float]) -> bytes:
+        if self._changed or not self._answer:
+            self._answer = self._anew(ranks)
+        return self._answer
+
+    def _anew(self, ranks: Sequence[float]) -> bytes:
+        touched, self._changed = self._changed, set()
         for at in touched:
             self._letters[at] = self._letter_of(self.names[at])
         before, self._scores = self._scores, scores_of_kinds(ranks, "".join(self._letters), self.names)
         best = {scores.index(TOP) for scores in (before, self._scores) if scores}
-        return self._answer.of(self._scores, touched | best)
+        return self._written.of(self._scores, touched | best)

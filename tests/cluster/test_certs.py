@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from textwrap import dedent
 from typing import Final
 
 import pytest
@@ -32,9 +31,7 @@ from serving.log import utc_now
 from tests.certs.handshakes import foreign_certificate
 from tests.deploy.rendered import every
 from tests.docs.pages import Fence, all_fences
-from tests.docs.shell import Shell
 
-from .binaries import program_path
 from .certified import Certified
 from .certified_scheduler import Scheduler
 from .certs_process import ADMISSION, EXTENDER
@@ -42,6 +39,7 @@ from .certs_service import CertifiedInstallation, Keepers, mounted
 from .client import Answer
 from .cluster import Cluster
 from .hammer import Hammer
+from .typed import type_into
 
 _CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
 """Server-side dry runs, each asking the webhook twice; 25000 for a soak."""
@@ -411,11 +409,7 @@ RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == "
 
 @pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
 def test_a_runbook_works(certified: Certified, fence: Fence, tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    shell.prepare()
-    (tmp_path / "bin" / "kubectl").symlink_to(program_path("kubectl"))
-    done = shell.run(f"export KUBECONFIG={certified.cluster.admin.kubeconfig}\n{dedent(fence.text)}")
-    assert done.returncode == 0, done.stderr
+    type_into(certified.cluster, fence, tmp_path)
     certified.wait_works()
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from tests.deploy.rendered import DEPLOY, pods
 from tests.docs.pages import Fence, all_fences
-from tests.docs.shell import Shell
 
-from .binaries import program_path
 from .cluster import Cluster
+from .typed import type_into
 
 PAGE: Final = "runbooks.md"
 RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == PAGE]
@@ -47,11 +46,7 @@ def installed() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
 def test_a_command_of_a_runbook_works(installed: Cluster, fence: Fence, tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    shell.prepare()
-    (tmp_path / "bin" / "kubectl").symlink_to(program_path("kubectl"))
-    done = shell.run(f"export KUBECONFIG={installed.admin.kubeconfig}\n{fence.text}")
-    assert done.returncode == 0, done.stderr
+    type_into(installed, fence, tmp_path)
 
 
 def test_the_pods_that_are_asked_for_are_those_of_the_installation() -> None:

@@ -41,7 +41,8 @@ def test_what_is_written_again_is_as_if_written_anew(begin: list[str], later: li
         changed = {names[at]: letter for at, letter in change.items() if at < len(names)}
         now |= changed
         anew = wire.prioritized(names, scores_of_kinds(RANKS, "".join(now.values()), names))
-        assert scores(told.now(RANKS, {*changed, "stranger"})) == scores(anew)
+        told.change({*changed, "stranger"})
+        assert scores(told.answer(RANKS)) == scores(anew)
 
 
 def test_a_name_that_looks_like_two_entries_is_told_as_it_is() -> None:
@@ -51,4 +52,5 @@ def test_a_name_that_looks_like_two_entries_is_told_as_it_is() -> None:
     for name, letter in (("n1", LETTERS[1]), ("n1", LETTERS[5])):
         now[name] = letter
         anew = wire.prioritized(names, scores_of_kinds(RANKS, "".join(now.values()), names))
-        assert scores(told.now(RANKS, {name})) == scores(anew)
+        told.change({name})
+        assert scores(told.answer(RANKS)) == scores(anew)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kube.calls import ApiCalls
+import pytest
+
+from halfcard.dialects import Dialects
+from kube.access import Access
+from kube.calls import ApiCalls, NoAnswerError
+from kube.native_quotas import NativeQuotas
+from quota import native_reports
 from quota.events import QuotaEvents
+from quota.native_reports import NativeReports
 from tests.halfcard.native import quota, read
 from tests.kube.calling import asked
+from tests.kube.node_server import serving
 from tests.kube.object_server import ObjectServer, serving_objects
+from tests.kube.test_folder import until
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS: Final = "/api/v1/namespaces/team-a/events"
@@ -47,3 +57,33 @@ def test_what_cannot_be_written_is_told() -> None:
     with serving_objects() as server:
         server.faults += ["refused", "refused"]
         assert tell(server, ("NeverCounted", "a")) == ["event at team-a/gpu: the API server answered 500: no leader"]
+
+
+def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and_done_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native_reports, "_EVERY_S", 0.01)
+    tries, looks = list[int](), list[int]()
+
+    async def repair() -> None:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            raise NoAnswerError("nobody answers")
+
+    def leads() -> bool:
+        looks.append(len(tries))
+        return True
+
+    async def run() -> None:
+        with serving() as server:
+            access = Access("127.0.0.1", server.port)
+            known = NativeQuotas(access, Dialects().resources)
+            reports = NativeReports(known, QuotaEvents(ApiCalls(access), lambda: NOW), leads, repair)
+            jobs = [asyncio.create_task(each()) for each in (known.following.run, reports.run)]
+            await until(lambda: looks.count(3) == 3)
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+
+    asyncio.run(run())
+    assert len(tries) == 3

@@ -1,0 +1,21 @@
+"""The commands of a page, typed by a shell with the real kubectl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+from tests.docs.pages import Fence
+from tests.docs.shell import Shell
+
+from .binaries import program_path
+from .cluster import Cluster
+
+
+def type_into(cluster: Cluster, fence: Fence, folder: Path) -> None:
+    """As its administrator; `folder` is for whatever the commands write."""
+    shell = Shell(folder)
+    shell.prepare()
+    (folder / "bin" / "kubectl").symlink_to(program_path("kubectl"))
+    done = shell.run(f"export KUBECONFIG={cluster.admin.kubeconfig}\n{dedent(fence.text)}")
+    assert done.returncode == 0, done.stderr
