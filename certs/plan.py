@@ -116,12 +116,16 @@ def _is_asked(asked: datetime | None, certificate: x509.Certificate, now: dateti
 
 
 def _adopted(sight: _Sight) -> Plan | None:
-    """A leaf in use whose CA we lost, as when Secrets were restored from a backup, but whoever verifies trusts it."""
+    """A leaf in use whose CA we lost, as when Secrets were restored from a backup, but whoever verifies trusts it.
+
+    All that is trusted there is taken back: a replica may still show the leaf before this one, of yet another CA.
+    """
+    trusted = _elsewhere(sight)
     orphans = [leaf for leaf in sight.leaves if leaf is not None and not _issuers(leaf, sight.authorities)]
-    found = {each: None for leaf in orphans for each in _issuers(leaf, _elsewhere(sight))}
-    if not found:
+    if not any(_issuers(leaf, trusted) for leaf in orphans):
         return None
-    return Trust("the leaf in use was signed by a CA that is not in ca.crt", (*sight.authorities, *found))
+    unique = dict.fromkeys((*sight.authorities, *trusted))
+    return Trust("the leaf in use was signed by a CA that is not in ca.crt", tuple(unique))
 
 
 def _issuers(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:

@@ -275,6 +275,16 @@ def test_where_the_bundle_is_lost_what_api_servers_trust_of_ours_stays_trusted()
     assert still_trusted(replace(GOOD, ca_crt=None, elsewhere=elsewhere)) == [CA.certificate]
 
 
+def test_with_the_ca_of_the_leaf_comes_back_all_that_is_trusted_beside_it() -> None:
+    """A Secret was written over just after a change: replicas still show the leaf before the one that is held."""
+    elsewhere = CA.certificate + OLD_CA.certificate + foreign_certificate()
+    step = plan(replace(held(OTHER_CA, LEAF), copies=(TRUSTED,), elsewhere=elsewhere), SECRETS, NOW)
+
+    assert isinstance(step, Trust)
+    wanted = [OTHER_CA.certificate, CA.certificate, OLD_CA.certificate]
+    assert [each.public_bytes(Encoding.PEM) for each in step.authorities] == wanted
+
+
 def test_retiring_leaves_the_present_ca_alone() -> None:
     step = plan(held(CA, LEAF, older=OTHER_CA.certificate), FOLDER, NOW + RETIREMENT)
 
