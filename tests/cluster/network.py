@@ -7,8 +7,11 @@ Law: a process holds the namespace; when it dies, the kernel removes the namespa
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import itertools
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -16,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from .errors import CannotStartError
 from .processes import Component, Launcher
@@ -25,6 +29,9 @@ from .waiting import wait_until
 # The other half of it links nodes to their cluster.
 _NETWORKS = ipaddress.ip_network("198.18.0.0/16")
 _PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux"}
+_FIRST_PORT: Final = 10_000
+_LAST_PORT: Final = 60_000
+_MOST_TRIED: Final = 1000
 _USUAL_PORTS = {
     "etcd": 2379,
     "etcd-peer": 2380,
@@ -44,11 +51,34 @@ class Network:
     ports: Mapping[str, int]
 
 
+def _unchosen_ports() -> Iterator[int]:
+    """Ports that the kernel gives to no client, from a random one on, so that no two callers are given the same."""
+    first_chosen = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = range(_FIRST_PORT, first_chosen if first_chosen > _FIRST_PORT else _LAST_PORT)
+    start = random.randrange(len(ports))
+    return itertools.cycle((*ports[start:], *ports[:start]))
+
+
+_ports: Final = _unchosen_ports()
+
+
 def free_port(address: str = "127.0.0.1") -> int:
+    """Free until whoever asks listens: one that the kernel chose could be a client's by then."""
+    for port in itertools.islice(_ports, _MOST_TRIED):
+        if _is_free(address, port):
+            return port
+    raise CannotStartError(f"no free port at {address or 'any address'}: {_MOST_TRIED} in a row are taken.")
+
+
+def _is_free(address: str, port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+        return True
 
 
 def check_machine(needed: Mapping[str, str] = _PROGRAMS) -> None:

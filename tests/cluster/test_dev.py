@@ -245,13 +245,14 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     assert "[HC002]" in people.shell(f"kubectl create -f {wrong}").stderr
     one_card = CHECKOUT / "deploy/examples/gpu-manager/manifests/one-card.yaml"
     bound = f"kubectl create -f {one_card} && kubectl wait --for=condition=PodScheduled --timeout=60s pod/one-card"
-    explained = people.shell(f"{bound} && halfcard explain default/one-card").stdout
-    assert "its cards recorded by Halfcard" in " ".join(explained.split())
+    explained = people.shell(f"{bound} && halfcard explain default/one-card")
+    assert "its cards recorded by Halfcard" in " ".join(explained.stdout.split()), explained
     assert status(folder)["server"].startswith("https://127.0.0.1:")
     os.kill(Folder(folder).pid(), signal.SIGKILL)
     wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
     assert halfcard_dev("status", "--dir", str(folder)).code == EXIT_REFUSED
-    assert halfcard_dev("up", "--dir", str(folder), environment=few_programs).code == EXIT_OK
+    again = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
+    assert again.code == EXIT_OK, again
     assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
     assert not folder.exists() and processes_with(str(folder)) == []
 
