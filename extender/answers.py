@@ -128,7 +128,7 @@ class Feasible:
 
     @property
     def unknown(self) -> str:
-        return self._texts[Why.UNKNOWN]
+        return self._texts[Why.NO_CARDS]
 
     def of(self, room: Room) -> str:
         """The reason of a room, whosever it is."""

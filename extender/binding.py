@@ -22,7 +22,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.facts import Facts
 from halfcard.placing.layouts import Layout, best
 from halfcard.placing.records import Placed, write
-from halfcard.placing.refusals import Why, text, why_not
+from halfcard.placing.refusals import text, why_not
 from halfcard.problems import printable
 from halfcard.stored import StoredPod
 from kube.calls import Answer, ApiCalls, NoAnswerError, NotSentError
@@ -188,7 +188,7 @@ class Binder:
             return ()
         room = self.state.room(node)
         if room is None:
-            raise NotBound(f"node {node}: {Why.UNKNOWN}; try again when its cards are published")
+            raise NotBound(f"node {node}: Halfcard does not know this node; try again when its cards are published")
         demand = self._allowed(facts, node)
         laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
         if laid is None:

@@ -191,13 +191,11 @@ _ALL_TAKEN: Final = {
 def _of_card(why: Why, card: Card, mode: Mode, wanted: Mode) -> str:
     match why:
         case Why.NOT_WANTED:
-            return "not among those that the pod asks for"
+            return "not what the pod asks for"
         case Why.OUT_OF_ORDER:
             return card.why_not
         case Why.LOCKED:
             return f"in use in another way ({mode})"
-        case Why.NOT_SOLD:
-            return "not sold in time slices of that name"
         case Why.TOO_FEW | Why.TOO_FEW_SLICES:
             return _ALL_TAKEN[wanted]
         case Why.MEMORY if card.memory_mib is None:

@@ -103,8 +103,9 @@ def _within(
 
 def _meet_strangers(state: State, known: Feasible, question: wire.Question, told: dict[str, Sequence[str]]) -> None:
     """A node that our watch has not shown yet, but that came in full, has no pods with cards yet."""
-    strangers = {*told.pop(known.unknown)}
-    by_reason: dict[str, list[str]] = {}
+    bare = told.pop(known.unknown)
+    strangers = {*bare} - state.nodes().keys()
+    by_reason: dict[str, list[str]] = {known.unknown: [name for name in bare if name not in strangers]}
     for raw, name in zip(question.full or (), question.names, strict=True):
         if name in strangers:
             node = read_node(_as_mapping(raw), state.dealings)
@@ -116,7 +117,8 @@ def _meet_strangers(state: State, known: Feasible, question: wire.Question, told
 def _tell_more(told: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
     """What is told already may be kept by others, and is not changed."""
     for reason, names in by_reason.items():
-        told[reason] = [*told.get(reason, ()), *names]
+        if names:
+            told[reason] = [*told.get(reason, ()), *names]
 
 
 def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Why a node, or one card of it, cannot take a demand: twelve reasons, each one text for all nodes of a call.
+"""Why a node, or one card of it, cannot take a demand: ten reasons, each one text for all nodes of a call.
 
 Numbers of a node never appear: kube-scheduler counts equal texts and writes them into the pod.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
+from .. import names
 from ..claims import Claim, Part
 from .demand import Demand, Need
 from .glance import fits_alone
@@ -16,11 +17,9 @@ from .uses import Left, Mode, Use, is_sold, mode_of, use_of
 
 
 class Why(StrEnum):
-    UNKNOWN = "Halfcard does not know this node"
-    NO_CARDS = "no GPU"
+    NO_CARDS = "no GPU known to Halfcard"
     NOT_WANTED = "no card is among those that the pod asks for"
     OUT_OF_ORDER = "every card is out of order or cordoned"
-    NOT_SOLD = "no card is sold in time slices of that name"
     TOO_FEW = "too few cards are free"
     TOO_FEW_SLICES = "too few time slices are free"
     LOCKED = "every card is in use in another way"
@@ -64,7 +63,7 @@ def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Why | None:
     if card.why_not:
         return Why.OUT_OF_ORDER
     if not is_sold(need.claim, room.slices):
-        return Why.NOT_SOLD
+        return Why.NOT_WANTED
     use = use_of(need.claim, card, room.slices)
     return _short_of(use, room.left[at], card.memory_mib)
 
@@ -83,7 +82,7 @@ def _of_any_room(need: Need, slices: str) -> Why | None:
     """None where the cards have to be looked at."""
     mode = mode_of(need.claim, slices)
     if not is_sold(need.claim, slices):
-        return Why.NOT_SOLD
+        return Why.NOT_WANTED
     if mode is Mode.SLICES:
         return Why.TOO_FEW_SLICES
     return Why.TOO_FEW if need.claim.cards > 1 or mode is not Mode.SHARED else None
@@ -119,9 +118,9 @@ def _short_of_amounts(use: Use, left: Left, card_mib: int | None) -> Why | None:
 
 def text(why: Why, demand: Demand) -> str:
     """The sentence for the scheduler, with the pod's numbers in it where all its containers ask for the same."""
-    if why is Why.NOT_WANTED and demand.wanted.text:
-        return f"no card is what the pod asks for ({demand.wanted.text})"
     claims = {need.claim for need in demand.needs}
+    if why is Why.NOT_WANTED:
+        return _not_wanted(demand, claims)
     if len(claims) != 1:
         return str(why)
     (claim,) = claims
@@ -137,6 +136,12 @@ def text(why: Why, demand: Demand) -> str:
         case Why.AT_ONCE:
             return f"no card has {_amounts(claim)} free at once"
     return str(why)
+
+
+def _not_wanted(demand: Demand, claims: Iterable[Claim]) -> str:
+    slices = names.NVIDIA_GPU_SHARED if any(claim.part is Part.SLICE for claim in claims) else ""
+    asked = ", ".join(filter(None, (demand.wanted.text, slices)))
+    return f"no card is what the pod asks for ({asked})" if asked else str(Why.NOT_WANTED)
 
 
 def _too_few(claim: Claim) -> str:

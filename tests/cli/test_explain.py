@@ -67,7 +67,7 @@ def test_a_pod_that_fits_nowhere_exits_1_with_reasons_cards_and_the_nearest_node
 Pod default/new is pending (priority 5). It asks for:
   main: 30 % and 2048 MiB of a card
 It fits on no node:
-  2 nodes: no GPU (cpu1, cpu2)
+  2 nodes: no GPU known to Halfcard (cpu1, cpu2)
   1 node: no card has 30 % free (gpu1)
 Nearest: gpu1, if 1 pod of lower priority went:
   default/a (priority 1)
@@ -89,13 +89,16 @@ def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Exp
     code, told = explain("default/new", [*FULL, choosy])
     assert code == 1
     assert f"it wants {names.ASK_MODEL}=A100" in told
-    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among those that the pod asks for" in told
+    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not what the pod asks for" in told
 
 
 def test_a_pod_that_fits_is_told_where_best_first(explain: Explain) -> None:
     code, told = explain("default/new", [*FULL, node("gpu2"), pod("new")])
     assert code == 0
-    assert "It fits on 1 of 4 nodes, by score:\n  10  gpu2\nIt fits on no other:\n  2 nodes: no GPU" in told
+    assert (
+        "It fits on 1 of 4 nodes, by score:\n  10  gpu2\nIt fits on no other:\n  2 nodes: no GPU known to Halfcard"
+        in told
+    )
 
 
 def test_a_bound_pod_is_told_its_cards_and_its_neighbours(explain: Explain) -> None:

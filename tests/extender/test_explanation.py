@@ -69,12 +69,12 @@ WORDED = {
     "another model": (
         pod("new").asks(core=10, memory=4).annotated({names.ASK_MODEL: "A100"}),
         [],
-        "not among those that the pod asks for",
+        "not what the pod asks for",
     ),
     "another card": (
         pod("new").asks(core=10, memory=4).annotated({names.ASK_UUID: "gpu9-0"}),
         [],
-        "not among those that the pod asks for",
+        "not what the pod asks for",
     ),
 }
 
@@ -94,7 +94,7 @@ def test_a_card_tells_its_numbers_and_its_pods() -> None:
 def test_cards_out_of_use_and_cards_of_unknown_memory_are_named() -> None:
     found = pending([node("gpu1", mib=None), node("cpu1", cards=0)], [], stored(TRAIN))
     assert [card.reason for card in view(found, "gpu1").cards] == ["its memory is not known"]
-    assert view(found, "cpu1").reason == "no GPU"
+    assert view(found, "cpu1").reason == "no GPU known to Halfcard"
 
 
 def test_nodes_that_fit_stand_first_and_carry_the_scores_of_the_policy() -> None:

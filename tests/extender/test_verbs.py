@@ -37,7 +37,7 @@ def test_nodes_that_fit_are_told_and_of_each_other_one_why_not(extender: Extende
         "Nodes": None,
         "NodeNames": ["n2", "n1"],
         "FailedNodes": {},
-        "FailedAndUnresolvableNodes": {"n3": "no GPU", "n9": "Halfcard does not know this node"},
+        "FailedAndUnresolvableNodes": {"n3": "no GPU known to Halfcard", "n9": "no GPU known to Halfcard"},
         "Error": "",
     }
 
@@ -60,14 +60,17 @@ def test_a_node_that_is_not_known_yet_is_judged_by_its_object(extender: Extender
     objects = [node("new", 1), node("empty", 0), {"metadata": {"name": "odd", "annotations": {names.INVENTORY: "?"}}}]
     answer = extender.post(names.FILTER_PATH, in_full(SHARE, objects))
     assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["new"]
-    assert answer["FailedAndUnresolvableNodes"] == {"empty": "no GPU", "odd": "Halfcard does not know this node"}
+    assert answer["FailedAndUnresolvableNodes"] == {
+        "empty": "no GPU known to Halfcard",
+        "odd": "no GPU known to Halfcard",
+    }
 
 
 def test_what_is_told_of_a_new_node_is_not_told_of_it_later(extender: Extender) -> None:
     known = ["n1", "n2", "n3"]
     before = extender.post(names.FILTER_PATH, by_name(SHARE, known))
     both = extender.post(names.FILTER_PATH, in_full(SHARE, [node("new", 0), *(node(name, 2) for name in known)]))
-    assert both["FailedAndUnresolvableNodes"] == {"n3": "no GPU", "new": "no GPU"}
+    assert both["FailedAndUnresolvableNodes"] == {"n3": "no GPU known to Halfcard", "new": "no GPU known to Halfcard"}
     assert extender.post(names.FILTER_PATH, by_name(SHARE, known)) == before
 
 
