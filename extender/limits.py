@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
-from halfcard.ledger import Ledger, shortages
+from halfcard.ledger import Ledger, shortages, sum_of
 from halfcard.places import Kind, Place, whole_place
 from halfcard.placing.demand import Demand, Need
 from halfcard.placing.facts import Facts
@@ -45,6 +45,12 @@ class Limits:
             return ""
         return next(iter(closed.values()))
 
+    def without(self, gone: Sequence[Place]) -> Limits:
+        """As they will be once pods of the same namespace have left these places."""
+        if not gone or not self._counted:
+            return self
+        return Limits(self._needs, [_less(counted, gone) for counted in self._counted])
+
     def _judge(self, kind: Kind) -> Mapping[str, str]:
         whole = whole_place(kind, self._needs)
         alone = {model: whole._replace(by_model={model: charge}) for model, charge in whole.by_model.items()}
@@ -53,6 +59,12 @@ class Limits:
     def _refusal(self, place: Place) -> str:
         found = ((budget, shortages(ledger, budget.cost_at(place))) for budget, ledger in self._counted)
         return " | ".join(exceeded(budget.title, short) for budget, short in found if short)
+
+
+def _less(counted: Counted, gone: Sequence[Place]) -> Counted:
+    left = sum_of([counted.ledger.committed])
+    left.subtract(sum_of([counted.budget.cost_at(place) for place in gone]))
+    return counted._replace(ledger=counted.ledger._replace(committed=left))
 
 
 def narrowed(demand: Demand, closed: Iterable[str]) -> Demand:

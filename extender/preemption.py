@@ -1,13 +1,14 @@
 """Who would have to go so that a pod finds its cards on a node: the fewest, and only those who may be asked.
 
-The law: without the victims the pod fits, and with any of them it does not. For a pod that needs one card no smaller
-number would do, unless one card has more tenants than can be gone through.
+The law: without the victims the pod fits, and with any of them it does not. No smaller number would do, unless there
+are too many smaller sets to go through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
+from math import comb
 from typing import Final
 
 from halfcard.cards import Card, Node
@@ -29,6 +30,9 @@ _OVERFULL: Final = Left(Mode.EXCLUSIVE, 0, 0, 0)
 
 _MOST_SETS: Final = 1024
 """Sets of one card's tenants that are compared: all there are of ten; a card with more may be cleared instead."""
+
+_MOST_SMALLER_SETS: Final = 64
+"""Of any tenants, for a pod that needs several cards: all pairs of ten; each costs a look at the whole node."""
 
 
 def extended(node: Node, pods: Sequence[Facts], given: Victims, pod: Facts) -> Victims | None:
@@ -56,9 +60,23 @@ def fewest(node: Node, pods: Sequence[Facts], spare: Sequence[Facts], demand: De
     def fits_without(victims: Victims) -> bool:
         return possible(room_without(victims), demand)
 
-    candidates = _candidates(holding, used, sorted(spare, key=_cost), demand)
+    cheapest_first = sorted(spare, key=_cost)
+    candidates = _candidates(holding, used, cheapest_first, demand)
     found = next((victims for victims in candidates if fits_without(victims)), None)
-    return None if found is None else _pruned(found, spare, fits_without)
+    if found is None:
+        return None
+    found = _pruned(found, spare, fits_without)
+    if len(demand.needs) == 1 and demand.needs[0].claim.cards == 1:
+        return found  # card by card no smaller set was left out
+    holders = [each.uid for each in cheapest_first if each.uid in holding.shares]
+    return next(filter(fits_without, _smaller(holders, len(found))), found)
+
+
+def _smaller(uids: Sequence[str], size: int) -> Iterator[Victims]:
+    """All sets of fewer but one, which were tried; none where there are too many."""
+    sizes = range(2, size)
+    if sum(comb(len(uids), each) for each in sizes) <= _MOST_SMALLER_SETS:
+        yield from (frozenset(chosen) for each in sizes for chosen in combinations(uids, each))
 
 
 def _uses(holding: Holding) -> Used:

@@ -59,7 +59,10 @@ class Scheduling:
         self._check_caller(scope, "preempt")
         pod, victims = wire.read_preemption(body)
         self._check_ready()
-        return verbs.preempt(self.state, pod, victims)
+        try:
+            return verbs.preempt(self.state, pod, victims, self.binder.budgets.limits)
+        except NoBudgetError as why:
+            raise Declined(str(why)) from None
 
     async def bind(self, body: bytes, scope: Scope) -> bytes:
         self._check_caller(scope, "bind")

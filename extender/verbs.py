@@ -6,6 +6,7 @@ Decisions only: a question and the state in, an answer out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,8 +22,8 @@ from halfcard.stored import StoredPod
 
 from . import wire
 from .answers import FITS, Answers, Feasible
-from .limits import UNLIMITED, Limits, LimitsOf, unlimited
-from .preemption import extended
+from .limits import UNLIMITED, Limits, LimitsOf, narrowed, unlimited
+from .preemption import Victims, extended
 from .state import State
 
 Heard = Callable[[Facts, Sequence[str]], None]
@@ -135,16 +136,29 @@ def prioritize_nodes(state: State, answers: Answers, question: wire.Question) ->
     return answers.ranked(facts.demand).told(names)
 
 
-def preempt(state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims]) -> bytes:
-    """The scheduler's victims, and where they free no card for the pod, the fewest more that do."""
+def preempt(
+    state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims], limits_of: LimitsOf = unlimited
+) -> bytes:
+    """The scheduler's victims, and where they free no card that the pod may have, the fewest more that do."""
     facts = read_facts(pod, state.dialects)
     if not facts.demand.needs or facts.trouble:
         return wire.preempted(victims)
+    limits = limits_of(facts)
     answer = {}
     for name, given in victims.items():
-        node = state.nodes().get(name)
-        uids = frozenset(each.uid for each in given.pods or ())
-        wanted = extended(node, state.pods_on(name), uids, facts) if node is not None else None
+        wanted = _victims(state, limits, facts, name, frozenset(each.uid for each in given.pods or ()))
         if wanted is not None:
             answer[name] = wire.MetaVictims([wire.MetaPod(uid) for uid in sorted(wanted)], given.violations)
     return wire.preempted(answer)
+
+
+def _victims(state: State, limits: Limits, facts: Facts, name: str, given: Victims) -> Victims | None:
+    """None where their going would not help. Whoever goes leaves to its own namespace what a budget counts."""
+    node = state.nodes().get(name)
+    if node is None:
+        return None
+    pods = state.pods_on(name)
+    gone = [state.place(each) for each in pods if each.uid in given and each.namespace == facts.namespace]
+    closed = limits.without(gone).closed(state.kind(name))
+    asking = replace(facts, demand=narrowed(facts.demand, closed)) if closed else facts
+    return extended(node, pods, given, asking)

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+import json
 from itertools import combinations
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from extender import wire
+from extender.limits import Counted, Limits
 from extender.preemption import Victims, below, extended, fewest
 from extender.state import State
+from extender.verbs import preempt
+from halfcard import names
+from halfcard.budgets import Budget, read_budget
+from halfcard.cards import Card
+from halfcard.inventory import write_inventory
+from halfcard.ledger import Ledger
 from halfcard.placing.demand import Demand
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.holding import hold
@@ -26,6 +37,11 @@ def share(name: str, cores: int, mib: int = 4 * UNIT) -> PodBuilder:
 
 def on(card: int, asking: PodBuilder, priority: int = 0) -> StoredPod:
     return stored(asking, on="gpu1", cards=[f"gpu1-{card}"], priority=priority)
+
+
+def on_two(first: int, second: int, name: str) -> StoredPod:
+    asking = pod(name).asks(gpu=2, gpucores=30, gpumem=1000)
+    return stored(asking, on="gpu1", cards=[f"gpu1-{first}", f"gpu1-{second}"])
 
 
 def wanting(asking: PodBuilder, priority: int = 100) -> StoredPod:
@@ -67,6 +83,16 @@ CASES = {
         ],
         wanting(pod("new").asks(gpu=2)),
         {"both"},
+    ),
+    "two pods on two cards each rather than three on as many": (
+        4,
+        [
+            on(0, share("a", 90)),
+            *[on(1, share(name, 50)) for name in "be"],
+            *[on_two(2, 3, name) for name in "cd"],
+        ],
+        wanting(pod("new").asks(gpu=2)),
+        {"c", "d"},
     ),
     "halves leave the card before it is shared": (
         1,
@@ -115,6 +141,58 @@ def test_what_the_scheduler_has_chosen_goes_in_any_case_and_is_made_use_of() -> 
     assert extended(there, pods, frozenset({"b"}), asking) in (frozenset("ab"), frozenset("bc"))
 
 
+# --- where a budget of a model or a pool is in the way
+
+T4S: Final = read_budget(
+    {"metadata": {"name": "gpu", "namespace": "ns", "uid": "u"}, "spec": {"byModel": {"T4": {"cores": 70}}}}
+)
+
+
+def limits_of(facts: Facts) -> Limits:
+    """All of it is in use."""
+    assert isinstance(T4S, Budget)
+    full = Ledger(T4S.hard, is_ready=True, committed={"cores of model T4": 70})
+    return Limits(facts.demand.needs, [Counted(T4S, full)])
+
+
+def preempted(state: State, given: str, asking: StoredPod) -> dict[str, list[str]]:
+    victims = {"gpu1": wire.MetaVictims([wire.MetaPod(uid) for uid in given.split()])}
+    told = json.loads(preempt(state, asking, victims, limits_of))["NodeNameToMetaVictims"]
+    return {name: [each["UID"] for each in chosen["Pods"]] for name, chosen in told.items()}
+
+
+def elsewhere(asked: StoredPod) -> StoredPod:
+    return replace(asked, metadata=replace(asked.meta, namespace="other"))
+
+
+@pytest.mark.parametrize(
+    ("tenant", "expected"),
+    [
+        (on(0, share("low", 70)), {"gpu1": ["low"]}),
+        (stored(share("low", 70), on="gpu1"), {"gpu1": ["low"]}),
+        (on(0, share("low", 60)), {}),
+        (elsewhere(on(0, share("low", 70))), {}),
+    ],
+    ids=[
+        "its own namespace gets it back",
+        "unrecorded too",
+        "too little of it",
+        "others do not",
+    ],
+)
+def test_nobody_goes_for_a_pod_that_a_budget_keeps_out_all_the_same(
+    tenant: StoredPod, expected: dict[str, list[str]]
+) -> None:
+    assert preempted(state_of([node()], [tenant]), "low", wanting(share("new", 70))) == expected
+
+
+def test_victims_are_looked_for_on_cards_of_other_models() -> None:
+    cards = (Card(0, "T4", CARD_MIB, uuid="gpu1-0"), Card(1, "A100", CARD_MIB, uuid="gpu1-1"))
+    mixed = node(annotations={names.INVENTORY: write_inventory(cards)})
+    state = state_of([mixed], [on(0, share("t4", 70)), on(1, share("a1", 50)), on(1, share("a2", 50))])
+    assert preempted(state, "", wanting(share("new", 80))) == {"gpu1": ["a1", "a2"]}
+
+
 # --- laws against every set there is
 
 shares = st.tuples(st.integers(0, 1), st.sampled_from([10, 20, 30, 50, 70]), st.integers(1, 40), st.integers(0, 3))
@@ -129,10 +207,8 @@ several = st.sampled_from([pod("new").asks(gpu=2), pod("new").asks(sgpu=2), shar
 
 
 @settings(max_examples=60)
-@given(crowds, demands, st.integers(0, 3))
-def test_for_one_card_no_smaller_number_would_do(
-    crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int
-) -> None:
+@given(crowds, st.one_of(demands, several), st.integers(0, 3))
+def test_no_smaller_number_would_do(crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
     pods = state.pods_on("gpu1")
     spare = below(priority, pods)
@@ -163,6 +239,19 @@ def test_the_victims_make_room_and_none_of_them_goes_for_nothing(
     else:
         assert found <= spare and fits(state, found, demand)
         assert not any(fits(state, found - {uid}, demand) for uid in found)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6), st.integers(1, 4))
+def test_nor_where_pods_lie_on_several_cards(pairs: list[tuple[int, int]], cards: int) -> None:
+    pods = [on_two(*pair, f"p{at}") for at, pair in enumerate(pairs) if pair[0] != pair[1]]
+    state = state_of([node(cards=4)], pods)
+    demand = facts_of(state, stored(pod("new").asks(gpu=cards))).demand
+    spare = state.pods_on("gpu1")
+    found = fewest(state.nodes()["gpu1"], spare, spare, demand)
+    assert found is not None
+    smaller = (frozenset(each.uid for each in chosen) for chosen in combinations(spare, max(len(found) - 1, 0)))
+    assert not found or not any(fits(state, chosen, demand) for chosen in smaller)
 
 
 def crowded(crowd: list[tuple[int, int, int, int]]) -> State:
