@@ -21,6 +21,7 @@ class Relay:
         self._listening = socket.create_server((host, 0))
         self.address: Place = self._listening.getsockname()[:2]
         self._servers: list[Place] = []
+        self._open: set[tuple[socket.socket, socket.socket]] = set()
         self._turns = count()
         self._lock = Lock()
         self._flowing = Event()
@@ -44,6 +45,14 @@ class Relay:
     def release(self) -> None:
         self._flowing.set()
 
+    def cut(self) -> int:
+        """Every connection that is open ends, whatever is on its way; returns how many. New ones are taken."""
+        with self._lock:
+            for end in (end for pair in self._open for end in pair):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            return len(self._open)
+
     def close(self) -> None:
         self.release()
         self._listening.close()
@@ -59,10 +68,14 @@ class Relay:
         if server is None:
             client.close()
             return
+        with self._lock:
+            self._open.add((client, server))
         back = Thread(target=self._answer, args=(server, client), daemon=True, name="relay answers")
         back.start()
         self._pass_on(client, server)
         back.join()
+        with self._lock:
+            self._open.discard((client, server))
         server.close()
 
     def _reach(self) -> socket.socket | None:

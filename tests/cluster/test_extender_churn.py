@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Final
 
 import pytest
@@ -16,11 +18,15 @@ from .churn import Crowd, look, machines, overfull
 from .extension import Extension
 from .fake_pods import count_pods
 from .loader import Load
+from .relay import Relay
 from .site import Site
 from .slow_counting import count_until
 
 PODS: Final = int(os.environ.get("HALFCARD_CHURN_PODS", "600"))
 SEED: Final = int(os.environ.get("HALFCARD_CHURN_SEED", "1"))
+
+_LOCAL: Final = "127.0.0.1"
+_BETWEEN_CUTS_S: Final = 0.3
 
 
 @dataclass
@@ -98,6 +104,41 @@ def test_pods_come_and_go(churn: Churn) -> None:
     churn.come(PODS // 2)
     churn.come_and_go(PODS // 2)
     churn.is_well()
+
+
+def test_every_connection_to_the_api_server_is_cut_again_and_again(churn: Churn) -> None:
+    """Watches end in the middle of an event, and nobody hears whether a Binding has arrived."""
+    extension, relay = churn.extension, Relay(_LOCAL)
+    behind = extension.add_replica(access=extension.behind(relay))
+    extension.end(extension.replicas[0])
+    assert extension.leader() is behind
+    churn.burst(PODS // 2)
+    with _cutting(relay) as cut:
+        churn.come_and_go(PODS // 4)
+    assert sum(cut) > 20
+    churn.is_well()
+    assert extension.replicas == [behind] and behind.program.running()
+    extension.add_replica()
+    extension.kill(behind)
+    relay.close()
+
+
+@contextmanager
+def _cutting(relay: Relay) -> Iterator[list[int]]:
+    """How many connections were open, each time."""
+    stopping, cut = Event(), list[int]()
+
+    def keep_cutting() -> None:
+        while not stopping.wait(_BETWEEN_CUTS_S):
+            cut.append(relay.cut())
+
+    thread = Thread(target=keep_cutting)
+    thread.start()
+    try:
+        yield cut
+    finally:
+        stopping.set()
+        thread.join()
 
 
 def test_the_extender_is_killed_and_the_api_server_is_restarted(churn: Churn) -> None:
