@@ -29,6 +29,9 @@ _MOST_SETS: Final = 500
 _MOST_COMPARED: Final = 5000
 """Sets of cards that are compared by their links; eight of sixteen are more, and the first ones must do."""
 
+_EQUAL: Final = 1e-9
+"""The same numbers in another order have another sum."""
+
 
 class Step(NamedTuple):
     """Some needs are laid: `left` of each card, and by position what the pod holds there."""
@@ -143,23 +146,33 @@ class Search:
         return positions
 
     def _at_once(self, fitting: Mapping[int, Step], kinds: Mapping[int, Hashable], need: Need) -> tuple[int, ...]:
-        """The cards that are best by themselves; whole cards that are connected well, where that is known."""
-        cards = [self._room.cards[at] for at in fitting]
-        if need.claim.exclusive and any(card.links for card in cards):
-            positions = list(fitting)
-            connected = _connected(tuple([(card.index, card.links) for card in cards]), need.claim.cards)
-            return tuple([positions[number] for number in connected])
+        """The cards that are best by themselves; of those that are as good, the ones that are connected best."""
         firsts = {kinds[at]: tried for at, tried in fitting.items()}
-        worth = {kind: self._worth(tried) for kind, tried in firsts.items()}
-        return tuple(sorted(sorted(fitting, key=lambda at: -worth[kinds[at]])[: need.claim.cards]))
+        if need.claim.exclusive:
+            worth = dict.fromkeys(firsts, 0.0)
+        else:
+            worth = {kind: self._worth(tried) for kind, tried in firsts.items()}
+        best_first = sorted(fitting, key=lambda at: -worth[kinds[at]])
+        if not any(self._room.cards[at].links for at in fitting):
+            return tuple(sorted(best_first[: need.claim.cards]))
+        least = worth[kinds[best_first[need.claim.cards - 1]]]
+        sure = [at for at in best_first if worth[kinds[at]] > least + _EQUAL]
+        open_ones = [at for at in best_first[len(sure) :] if worth[kinds[at]] > least - _EQUAL]
+        cards = [self._room.cards[at] for at in (*sure, *open_ones)]
+        connected = _connected(tuple([(card.index, card.links) for card in cards]), need.claim.cards, len(sure))
+        return tuple(sorted([(*sure, *open_ones)[number] for number in connected]))
 
 
 @lru_cache(maxsize=256)
-def _connected(cards: tuple[tuple[int, tuple[tuple[int, int], ...]], ...], wanted: int) -> tuple[int, ...]:
-    """Which of these cards, each with its index and links, are connected best; machines of a kind are alike."""
+def _connected(cards: tuple[tuple[int, tuple[tuple[int, int], ...]], ...], wanted: int, sure: int) -> tuple[int, ...]:
+    """Which of these cards, each with its index and links, are connected best; machines of a kind are alike.
+
+    So many of the first ones are `sure` to be among them.
+    """
     strength = {(index, other): how for index, links in cards for other, how in links}
 
     def total(chosen: tuple[int, ...]) -> int:
         return sum([strength.get((cards[one][0], cards[other][0]), 0) for one, other in combinations(chosen, 2)])
 
-    return max(islice(combinations(range(len(cards)), wanted), _MOST_COMPARED), key=total)
+    some = combinations(range(sure, len(cards)), wanted - sure)
+    return max(((*range(sure), *more) for more in islice(some, _MOST_COMPARED)), key=total)

@@ -204,19 +204,38 @@ def test_only_cards_that_are_wanted_are_given(wanted: Wanted, expected: Layout |
     assert layout(found, Demand(demand(gpu=1).needs, wanted)) == expected
 
 
-def test_whole_cards_are_those_that_are_connected_best() -> None:
-    pairs = {0: 2, 2: 0, 1: 3, 3: 1}
-    cards = tuple(
-        replace(
-            card,
-            links=tuple((other, 50 if pairs[card.index] == other else 1) for other in range(4) if other != card.index),
-        )
-        for card in node(4).cards
-    )
-    found = empty_room(replace(node(4), cards=cards))
-    assert layout(found, demand(gpu=2)) == ((0, 2),)
-    without_the_first = empty_room(replace(node(4), cards=(replace(cards[0], why_not="ill"), *cards[1:])))
-    assert layout(without_the_first, demand(gpu=2)) == ((1, 3),)
+LINKED: Final = tuple(
+    replace(card, links=tuple((other, 50 if abs(other - card.index) == 2 else 1) for other in range(4)))
+    for card in node(4).cards
+)
+"""0 with 2, and 1 with 3."""
+
+TWO_SHARES: Final[dict[str, Any]] = {"gpu": 2, "gpucores": 30, "gpumem": 1000}
+NO_FIRST: Final = (replace(LINKED[0], why_not="ill"), *LINKED[1:])
+
+CONNECTED: Final[dict[str, tuple[tuple[Card, ...], list[int], dict[str, Any], Layout]]] = {
+    "whole cards": (LINKED, [], {"gpu": 2}, ((0, 2),)),
+    "whole cards of those in order": (NO_FIRST, [], {"gpu": 2}, ((1, 3),)),
+    "shares": (LINKED, [], TWO_SHARES, ((0, 2),)),
+    "halves": (LINKED, [], {"sgpu": 2}, ((0, 2),)),
+    "shares, beside others": (LINKED, [1, 2, 3], TWO_SHARES, ((1, 3),)),
+    "shares, where one card is better than all others": (LINKED, [3], TWO_SHARES, ((1, 3),)),
+    "shares, where two cards are better, however connected": (LINKED, [2, 3], TWO_SHARES, ((2, 3),)),
+    "three shares, of which one is sure": (LINKED, [2], TWO_SHARES | {"gpu": 3}, ((0, 1, 2),)),
+}
+
+
+@pytest.mark.parametrize(("cards", "used", "words", "expected"), CONNECTED.values(), ids=CONNECTED)
+def test_of_cards_that_are_as_good_those_are_given_that_are_connected_best(
+    cards: tuple[Card, ...], used: list[int], words: dict[str, Any], expected: Layout
+) -> None:
+    idle = empty_room(replace(node(4), cards=cards))
+    left = [replace_left(each, at in used) for at, each in enumerate(idle.left)]
+    assert layout(idle.after(tuple(left)), demand(**words)) == expected
+
+
+def replace_left(left: Left, is_used: bool) -> Left:  # noqa: FBT001
+    return left._replace(mode=Mode.SHARED, cores=left.cores - 10, mib=left.mib - 500) if is_used else left
 
 
 def test_a_pod_that_was_made_to_be_hard_is_refused_in_time() -> None:
