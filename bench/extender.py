@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import isqrt
@@ -258,23 +259,40 @@ async def _changes(bench: Bench) -> Part:
     return Part("what changes cost", figures)
 
 
-async def _growth(bench: Bench) -> Part:
-    async def costs() -> dict[str, float]:
-        bodies = bench.questions(_KINDS["a share"])
-        warm, floor = await bench.against_floor(names.FILTER_PATH, FLOOR_FILTER, bodies)
-        changed = await bench.after(names.FILTER_PATH, bodies, 1)
-        return {
-            "warm filter": warm.cpu / floor.cpu,
-            "filter after a pod came or went": changed.cpu / floor.cpu,
-            "a pod that comes or goes": await bench.event_us() / floor.cpu,
-        }
+class Costs(NamedTuple):
+    """Of one turn, each in its own unit: only the same ones are compared."""
 
-    few, before = await costs(), bench.server.resident_mb()
-    pods = await bench.caller.control(GROW)
-    many, after = await costs(), bench.server.resident_mb()
-    figures = [Figure(f"{what}: many against few", many[what] / few[what], "x", MOST_GROWTH) for what in few]
-    memory = [Figure("memory with few", before, "MB", None, 1), Figure("memory with many", after, "MB", None, 1)]
-    title = f"as pods grow from {bench.size.pods:,} to {pods:,.0f} (CPU of the server, against the floor's)"
+    warm: float
+    changed: float
+    event: float
+
+
+_GROWING: Final = ("warm filter", "filter after a pod came or went", "a pod that comes or goes")
+
+
+async def _costs(bench: Bench, bodies: Sequence[bytes]) -> Costs:
+    await bench.caller.ask(names.FILTER_PATH, bodies[0])  # what the turn before has changed
+    warm = await bench.calls(names.FILTER_PATH, bodies, bench.rounds.calls)
+    changed = await bench.calls(names.FILTER_PATH, bodies, 3, lambda: bench.caller.control(CHANGE, 1))
+    event = await bench.caller.control(CHANGE, bench.size.nodes // 10)
+    return Costs(_sample(warm).cpu, _sample(changed).cpu, event)
+
+
+async def _growth(few: Bench, many: Bench) -> Part:
+    """They take turns, so that what else the machine does falls on both alike."""
+    pods = await many.caller.control(GROW)
+    bodies = few.questions(_KINDS["a share"])
+    turns = [(await _costs(few, bodies), await _costs(many, bodies)) for _ in range(few.rounds.turns // 4 + 1)]
+    ratios = zip(*[[later / before for before, later in zip(*turn, strict=True)] for turn in turns[1:]], strict=True)
+    figures = [
+        Figure(f"{what}: many against few", median(found), "x", MOST_GROWTH)
+        for what, found in zip(_GROWING, ratios, strict=True)
+    ]
+    memory = [
+        Figure(f"memory with {how}", each.server.resident_mb(), "MB", None, 1)
+        for how, each in (("few", few), ("many", many))
+    ]
+    title = f"as pods grow from {few.size.pods:,} to {pods:,.0f} (CPU of the server)"
     return Part(title, figures + memory)
 
 
@@ -286,21 +304,23 @@ _CASES: Final[dict[str, Callable[[Bench], Any]]] = {
     "full": _full_filter,
     "prioritize": _prioritize,
     "changes": _changes,
-    "growth": _growth,
 }
+_GROWTH: Final = "growth"
 
 
-async def measure(server: Server, size: Size, rounds: Rounds, cases: Sequence[str] = tuple(_CASES)) -> list[Part]:
-    bench = Bench(Caller(server), server, size, rounds)
+async def measure(servers: Sequence[Server], size: Size, rounds: Rounds, cases: Sequence[str]) -> list[Part]:
+    """The second server, where there is one, is for what grows."""
+    bench, *others = [Bench(Caller(server), server, size, rounds) for server in servers]
     title = f"The extender: {size.nodes:,} nodes with {cluster.CARDS} cards, {size.pods:,} placed pods"
-    parts = [Part(title, [Figure("from the command to ready", server.start_s, "s")])]
+    parts = [Part(title, [Figure("from the command to ready", bench.server.start_s, "s")])]
     gc.disable()
     for case in cases:
-        found = await _CASES[case](bench)
+        found = await (_growth(bench, *others) if case == _GROWTH else _CASES[case](bench))
         parts += found if isinstance(found, list) else [found]
         print(f"  extender: {case}", file=sys.stderr)
     gc.enable()
-    await bench.caller.end()
+    for each in (bench, *others):
+        await each.caller.end()
     return parts
 
 
@@ -310,17 +330,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = replace(size, full_nodes=min(size.full_nodes, size.nodes))
     rounds = Rounds(turns=5, firsts=3, changes=6) if arguments.quick else Rounds()
     busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
-    with scratch() as folder, extender(folder, size) as server, apart(server):
-        parts = uvloop.run(measure(server, size, rounds, arguments.cases or tuple(_CASES)))
+    cases = arguments.cases or (*_CASES, _GROWTH)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(extender(stack.enter_context(scratch()), size)) for _ in range(_servers(cases))]
+        stack.enter_context(apart(*servers))
+        parts = uvloop.run(measure(servers, size, rounds, cases))
     print(f"{busy}\n\n{table(parts)}")
     write_json(parts, arguments.json)
     print(f"\nwritten to {arguments.json}", file=sys.stderr)
     return 0
 
 
+def _servers(cases: Sequence[str]) -> int:
+    return 2 if _GROWTH in cases else 1
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.extender", description=__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(_CASES)}")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(_CASES)}, {_GROWTH}")
     parser.add_argument("--nodes", type=int, default=Size().nodes, help="default %(default)s")
     parser.add_argument("--json", type=Path, default=_OUT, metavar="FILE", help="default %(default)s")
     parser.add_argument("--quick", action="store_true", help="a few seconds and rough numbers")

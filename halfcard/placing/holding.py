@@ -20,7 +20,7 @@ from .demand import Demand
 from .layouts import Layout, best, peaks
 from .records import Named, positions
 from .room import Room, empty_room
-from .uses import Left, Mode, Use, take, untouched
+from .uses import Left, Mode, Use, give_back, is_whole, take, untouched
 
 _NAMED_CHARS: Final = 80
 
@@ -97,14 +97,11 @@ def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
     shares = dict(holding.shares)
     del shares[pod.uid]
     left = list(holding.room.left)
-    for at in share.uses:
-        after: Left | None = untouched(node.cards[at])
-        for other in shares.values():
-            if at in other.uses:
-                after = after and take(node.cards[at], after, other.uses[at])
-        if after is None:
-            return None
-        left[at] = after
+    for at, use in share.uses.items():
+        left[at] = give_back(left[at], use)
+        # a share of nothing locks a card too
+        if is_whole(node.cards[at], left[at]) and not any(at in other.uses for other in shares.values()):
+            left[at] = untouched(node.cards[at])
     return holding._replace(room=_machine_less(holding.room, back, tuple(left)), shares=shares)
 
 

@@ -117,6 +117,16 @@ def take(card: Card, left: Left, use: Use) -> Left | None:
     return None if cores < 0 or mib < 0 or parts < 0 else Left(mode, cores, mib, parts)
 
 
+def give_back(left: Left, use: Use) -> Left:
+    """As it was before a use that was taken, whatever else was taken meanwhile; the card stays locked."""
+    return Left(left.mode, left.cores + use.cores, left.mib + use.mib, left.parts + use.parts)
+
+
+def is_whole(card: Card, left: Left) -> bool:
+    """Whether nothing is missing of a card that is locked."""
+    return left == Left(left.mode, WHOLE_CARD, card.memory_mib or 0, parts_of(card, left.mode))
+
+
 def together(one: Use, other: Use) -> Use | None:
     """Two containers of a pod on one card at the same time; None where they cannot be."""
     if one.mode is not other.mode or one.mode is Mode.EXCLUSIVE:

@@ -272,3 +272,11 @@ def test_where_all_is_recorded_the_others_are_not_looked_at_again() -> None:
     pods = [bound(demand(**SHARE), ((at,),), TWO, uid) for at, uid in ((0, "a"), (0, "b"), (1, "c"))]
     assert joined(hold(TWO, pods[:2]), TWO, pods[2]) == hold(TWO, pods)
     assert parted(hold(TWO, pods), TWO, pods[0]) == hold(TWO, pods[1:])
+
+
+def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
+    tiny = replace(TWO, cards=tuple([replace(card, memory_mib=50) for card in TWO.cards]))
+    pods = [bound(demand(gpu=1, gpumem_percentage=1), ((0,),), tiny, uid) for uid in "ab"]
+    assert hold(tiny, pods).room.left[0] == Left(Mode.SHARED, 100, 50, 0)
+    assert parted(hold(tiny, pods), tiny, pods[0]) == hold(tiny, pods[1:])
+    assert parted(hold(tiny, pods[1:]), tiny, pods[1]) == hold(tiny, [])
