@@ -17,9 +17,9 @@ from serving.address import argument
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm
 
-_KNOWN_AFTER: Final = (timedelta(seconds=2), timedelta(seconds=8))
+_KNOWN_AFTER: Final = (timedelta(seconds=4), timedelta(seconds=8))
 """API servers hear of a CA at once; the extender, which is shown the scheduler's certificate, looks at its files."""
-_RETIRED_AFTER: Final = timedelta(seconds=6)
+_RETIRED_AFTER: Final = timedelta(seconds=10)
 """Servers look at their files every 3 s, and the tests' kubelet at the Secret every 0.2 s."""
 _EVERY_S: Final = 1.0
 

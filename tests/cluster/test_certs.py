@@ -194,7 +194,9 @@ def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None
     for place in CONFIGURATIONS:
         at = range(len(certified.secret(place)["webhooks"]))
         certified.patch(place, [{"op": "remove", "path": f"/webhooks/{each}/clientConfig/caBundle"} for each in at])
-        certified.cluster.wait_until(lambda: b"" not in certified.bundles(), what="the bundles to be filled", seconds=5)
+        certified.cluster.wait_until(
+            lambda: b"" not in certified.bundles(), what="the bundles to be filled", seconds=10
+        )
     assert "may be out of date" not in certified.keepers.logs()
     certified.keepers.kill_all()
     certified.keepers.start(2)

@@ -200,7 +200,7 @@ def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaService, team: s
     quotas.cluster.wait_until(
         lambda: bool(json.loads(quotas.webhook.kubectl(team, "get", "pods", "-o=json").stdout)["items"]),
         what="the pod that waited",
-        seconds=5,
+        seconds=9,
     )
 
 

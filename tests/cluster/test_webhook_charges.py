@@ -247,6 +247,5 @@ def agree(alone: Installation, space: str, item: Object, ours: str) -> None:
     alone.cluster.wait_until(
         lambda: their_words(alone, space, item) == ours,
         what="the plugin to say as we do",
-        seconds=5,
         details=lambda: f"{item['spec']}\nours: {ours}\ntheirs: {their_words(alone, space, item)}",
     )
