@@ -78,7 +78,7 @@ class Endpoint:
         return answer
 
     def _log(self, request: wire.Request, verdict: Verdict, seconds: float) -> None:
-        self.log.event(
+        self.log.often(
             "judged",
             webhook=self.path,
             uid=_short(request.uid),

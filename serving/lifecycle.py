@@ -40,8 +40,11 @@ Main = Callable[[Lifecycle], Coroutine[Any, Any, None]]
 def run(main: Main, *, log: Log) -> int:
     """Runs `main` on uvloop under signal handling; the result is the exit code of the process."""
     take_over_library_logging(log)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_under_signals(main, log=log))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_under_signals(main, log=log))
+    finally:
+        log.flush()
 
 
 async def _under_signals(main: Main, *, log: Log) -> int:

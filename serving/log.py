@@ -1,23 +1,28 @@
 """Event lines: one JSON object, or one line of text for a terminal.
 
 Law: a line never contains a raw control character, whatever a field holds, and writing one never raises: no
-request may fail because of its log line. Fields carry names, counts and codes, never object bodies.
+request may fail because of its log line. Fields carry names, counts and codes, never object bodies. Lines stand in the
+order in which they were told.
 """
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import json
 import logging
 import re
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import msgspec
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
+_TOGETHER_S: Final = 0.05
 _BARE = re.compile(r"[\w./:@+-]+")
 
 
@@ -41,6 +46,16 @@ class Log:
         self._stream = stream if stream is not None else sys.stderr
         self._render = _json_line if form is LogForm.JSON else _console_line
         self._clock = clock
+        self._kept: deque[str] = deque()
+
+    def often(self, text: str, /, **fields: object) -> None:
+        """An event of which there are hundreds a second: they are written together, a moment later.
+
+        Each alone would cost as much to write as a pod to judge, here and where the lines are read.
+        """
+        self._kept.append(self._render(self._clock(), "info", text, fields))
+        if len(self._kept) == 1:
+            self._flush_soon()
 
     def event(self, text: str, /, **fields: object) -> None:
         self._write("info", text, fields)
@@ -52,12 +67,27 @@ class Log:
         self._write("error", text, fields)
 
     def _write(self, level: str, text: str, fields: dict[str, object]) -> None:
-        line = self._render(self._clock(), level, text, fields)
+        self._kept.append(self._render(self._clock(), level, text, fields))
+        self.flush()
+
+    def _flush_soon(self) -> None:
         try:
-            self._stream.write(line + "\n")
+            asyncio.get_running_loop().call_later(_TOGETHER_S, self.flush)
+        except RuntimeError:  # nothing runs that could come back to it
+            self.flush()
+
+    def flush(self) -> None:
+        try:
+            self._stream.write("".join(self._taken()))
             self._stream.flush()
         except (OSError, ValueError):
             pass  # The reader of our log is gone, and there is nowhere left to say so.
+
+    def _taken(self) -> Iterator[str]:
+        """Threads log too: each line is taken by one of them."""
+        with suppress(IndexError):
+            while True:
+                yield f"{self._kept.popleft()}\n"
 
 
 def _json_line(at: datetime, level: str, text: str, fields: dict[str, object]) -> str:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm, take_over_library_logging
+from tests.kube.test_folder import until
 
 NOON = datetime(2025, 1, 2, 12, 0, 0, 500_000, tzinfo=UTC)
 
@@ -41,6 +45,68 @@ def test_levels_are_told(level: str) -> None:
     stream = io.StringIO()
     getattr(Log(stream=stream), level)("something")
     assert json.loads(stream.getvalue())["level"] == {"warning": "warn"}.get(level, level)
+
+
+def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> None:
+    stream = Written()
+    log = Log(stream=stream)
+
+    async def judge_several() -> None:
+        for number in range(3):
+            log.often("judged", number=number)
+        assert stream.writes == []
+        await until(lambda: stream.writes != [])
+
+    asyncio.run(judge_several())
+    assert len(stream.writes) == 1
+    assert [json.loads(line)["number"] for line in stream.getvalue().splitlines()] == [0, 1, 2]
+
+
+def test_lines_keep_their_order_and_nothing_urgent_waits() -> None:
+    stream = io.StringIO()
+    log = Log(stream=stream)
+
+    async def fail_after_judging() -> None:
+        log.often("judged")
+        log.warning("failed")
+        assert events(stream) == ["judged", "failed"]
+
+    asyncio.run(fail_after_judging())
+    log.often("told where no loop runs")
+    assert events(stream)[2:] == ["told where no loop runs"]
+
+
+def test_a_process_that_ends_has_told_all() -> None:
+    stream = io.StringIO()
+    log = Log(stream=stream)
+
+    async def judge_and_end(_: Lifecycle) -> None:
+        log.often("judged")
+
+    assert run(judge_and_end, log=log) == 0
+    assert events(stream) == ["judged"]
+
+
+def test_threads_take_each_line_once() -> None:
+    stream = io.StringIO()
+    log = Log(stream=stream)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(log.event, map(str, range(500))))
+    assert sorted(map(int, events(stream))) == [*range(500)]
+
+
+class Written(io.StringIO):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.writes.append(text)
+        return super().write(text)
+
+
+def events(stream: io.StringIO) -> list[str]:
+    return [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize("form", LogForm)
