@@ -98,6 +98,8 @@ def parted(holding: Holding, node: Node, pod: Bound) -> Holding | None:
     del shares[pod.uid]
     left = list(holding.room.left)
     for at, use in share.uses.items():
+        if node.cards[at].memory_mib is None:
+            return None  # nobody knows how much more than there is was taken
         left[at] = give_back(left[at], use)
         # a share of nothing locks a card too
         if is_whole(node.cards[at], left[at]) and not any(at in other.uses for other in shares.values()):

@@ -280,3 +280,10 @@ def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
     assert hold(tiny, pods).room.left[0] == Left(Mode.SHARED, 100, 50, 0)
     assert parted(hold(tiny, pods), tiny, pods[0]) == hold(tiny, pods[1:])
     assert parted(hold(tiny, pods[1:]), tiny, pods[1]) == hold(tiny, [])
+
+
+def test_where_nobody_knows_how_large_a_card_is_the_others_are_looked_at_again() -> None:
+    unknown = replace(TWO, cards=tuple([replace(card, memory_mib=None) for card in TWO.cards]))
+    pods = [bound(demand(**SHARE), ((0,),), unknown, uid) for uid in "ab"]
+    assert hold(unknown, pods).is_certain
+    assert parted(hold(unknown, pods), unknown, pods[0]) is None
