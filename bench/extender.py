@@ -40,15 +40,7 @@ MOST_FULL: Final = 1.5
 MOST_FIRST_PRIORITIZE_MS: Final = 150.0
 MOST_GROWTH: Final = 1.2
 
-_SHARE: Final = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10}
-_KINDS: Final[dict[str, Json]] = {
-    "a share": cluster.asking(_SHARE),
-    "two whole cards": cluster.asking({names.VCUDA_CORE: 200}),
-    "two halves": cluster.asking({names.TUYA_SGPU: 2}),
-    "a share in each of two containers": cluster.asking(_SHARE, containers=2),
-    "hami: 3,000 MiB of each of two cards": cluster.asking({names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000}),
-    "five whole cards, which no node has": cluster.asking({names.VCUDA_CORE: 500}),
-}
+_KINDS: Final = cluster.kinds()
 _FLOORS: Final = 60
 _ORDERS: Final = 8
 """The scheduler's threads bring the nodes in another order each time."""

@@ -18,6 +18,7 @@ Amounts = Mapping[str, int]
 
 CARDS: Final = 8
 _UNITS_A_CARD: Final = 59
+_ASKING: Final = 10_000_000
 _CROWDED: Final = CARDS - 1
 """The card on which the pods lie that come later: it is shared among them and no one else is on it."""
 
@@ -102,8 +103,26 @@ def bound(number: int, on: int, asked: Amounts, cards: list[int]) -> StoredPod:
     return _POD.decode(json.dumps(_pod(number, asked, on=node_name(on), annotations={names.PLACEMENT: record})))
 
 
-def asking(asked: Amounts, containers: int = 1) -> Json:
-    return _pod(10_000_000, asked, containers=containers)
+def asking(asked: Amounts, containers: int = 1, number: int = 0) -> Json:
+    return _pod(_ASKING + number, asked, containers=containers)
+
+
+def kinds() -> dict[str, Json]:
+    """Pods that the scheduler asks about."""
+    share = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10}
+    return {
+        "a share": asking(share, number=1),
+        "two whole cards": asking(_TWO_CARDS, number=2),
+        "two halves": asking({names.TUYA_SGPU: 2}, number=3),
+        "a share in each of two containers": asking(share, containers=2, number=4),
+        "hami: 3,000 MiB of each of two cards": asking({names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000}, number=5),
+        "five whole cards, which no node has": asking({names.VCUDA_CORE: 500}, number=6),
+    }
+
+
+def waiting() -> Iterator[StoredPod]:
+    """The same: the watch shows a pod before anybody asks about it."""
+    return (_POD.decode(json.dumps(pod)) for pod in kinds().values())
 
 
 def _pod(

@@ -102,7 +102,7 @@ class Extender:
         self._metrics = Metrics(CollectorRegistry())
         self._state = State(Dialects(), Dealings())
         self._state.list_nodes([cluster.node(number) for number in range(size.nodes)])
-        self._state.list_pods(cluster.placed(size))
+        self._state.list_pods([*cluster.placed(size), *cluster.waiting()])
         self._state.likenesses()
         self._later = cluster.later(size)
         self._coming_and_going = _coming_and_going(size)

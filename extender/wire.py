@@ -110,7 +110,6 @@ _PREEMPTION: Final = msgspec.json.Decoder(_Preemption)
 _NODE: Final = msgspec.json.Decoder(_Node)
 _encode: Final = msgspec.json.Encoder().encode
 _BETWEEN: Final = b"},{"
-_FILTERED: Final = b'{"Nodes":%s,"NodeNames":%s,"FailedNodes":{},"FailedAndUnresolvableNodes":{%s},"Error":%s}'
 
 
 ReadNames = Callable[[msgspec.Raw], tuple[Sequence[str] | None, bool]]
@@ -174,10 +173,16 @@ def filtered(question: Question, feasible: Sequence[str], refused: Mapping[str, 
     """In the form in which the nodes came; `refused` are the others by reason."""
     reasons = b",".join([_said_of_each(names, reason) for reason, names in refused.items()])
     if question.full is None:
-        return _FILTERED % (b"null", _listed(feasible), reasons, b'""')
+        return _filtered(b"null", _listed(feasible), reasons)
     kept = set(feasible)
     items = [raw for raw, name in zip(question.full, question.names, strict=True) if name in kept]
-    return _FILTERED % (_encode({"metadata": {}, "items": items}), b"null", reasons, b'""')
+    return _filtered(_encode({"metadata": {}, "items": items}), b"null", reasons)
+
+
+def _filtered(nodes: bytes, listed: bytes, reasons: bytes, error: bytes = b'""') -> bytes:
+    """Joined, not formatted: what is larger than a hundred kilobytes would be moved again and again as it grows."""
+    failed = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{'
+    return b"".join((b'{"Nodes":', nodes, b',"NodeNames":', listed, failed, reasons, b'},"Error":', error, b"}"))
 
 
 class Together(tuple[str, ...]):  # noqa: SLOT001 - it keeps what it writes
@@ -219,7 +224,7 @@ def unformatted(text: str) -> str:
 
 
 def filter_failed(why: str) -> bytes:
-    return _FILTERED % (b"null", b"null", b"", _encode(_error(why)))
+    return _filtered(b"null", b"null", b"", _encode(_error(why)))
 
 
 def prioritized(names: Iterable[str], scores: bytes) -> bytes:
@@ -259,7 +264,7 @@ class Prioritized:
         self._told = told
         for at in changed:
             self._write(self._names[at], told[at])
-        return b"[{%s}]" % _BETWEEN.join(self._written.values()) if self._written else b"[]"
+        return b"".join((b"[{", _BETWEEN.join(self._written.values()), b"}]")) if self._written else b"[]"
 
     def _has_only(self, changed: Collection[int], told: bytes) -> bool:
         if not self._written:

@@ -146,14 +146,16 @@ class Search:
         return positions
 
     def _at_once(self, fitting: Mapping[int, Step], kinds: Mapping[int, Hashable], need: Need) -> tuple[int, ...]:
-        """The cards that are best by themselves; of those that are as good, the ones that are connected best."""
+        """The cards that are best by themselves; of those that are as good, the ones that are connected best.
+
+        Where it is known how they are connected, whole cards are all as good.
+        """
         firsts = {kinds[at]: tried for at, tried in fitting.items()}
-        if need.claim.exclusive:
-            worth = dict.fromkeys(firsts, 0.0)
-        else:
-            worth = {kind: self._worth(tried) for kind, tried in firsts.items()}
+        linked = any(self._room.cards[at].links for at in fitting)
+        alike = linked and need.claim.exclusive
+        worth = {kind: 0.0 if alike else self._worth(tried) for kind, tried in firsts.items()}
         best_first = sorted(fitting, key=lambda at: -worth[kinds[at]])
-        if not any(self._room.cards[at].links for at in fitting):
+        if not linked:
             return tuple(sorted(best_first[: need.claim.cards]))
         least = worth[kinds[best_first[need.claim.cards - 1]]]
         sure = [at for at in best_first if worth[kinds[at]] > least + _EQUAL]

@@ -238,6 +238,16 @@ def replace_left(left: Left, is_used: bool) -> Left:  # noqa: FBT001
     return left._replace(mode=Mode.SHARED, cores=left.cores - 10, mib=left.mib - 500) if is_used else left
 
 
+def test_of_several_models_whole_cards_are_those_that_the_policy_gives_away_first() -> None:
+    cards = tuple([replace(card, model="A100" if card.index < 2 else "T4") for card in node(4).cards])
+
+    def keeps_a100(tried: Room) -> float:
+        return sum(left.cores for card, left in zip(tried.cards, tried.left, strict=True) if card.model == "A100")
+
+    laid = best(empty_room(replace(node(4), cards=cards)), demand(gpu=2), keeps_a100)
+    assert laid is not None and laid.layout == ((2, 3),)
+
+
 def test_a_pod_that_was_made_to_be_hard_is_refused_in_time() -> None:
     asking = pod()
     for number in range(600):
