@@ -11,6 +11,7 @@ import msgspec
 from extender.place_budgets import PlaceBudgets
 from extender.state import State
 from halfcard import names
+from halfcard.budgets import Budget, read_budget
 from halfcard.capacity import Dealings
 from halfcard.cards import Card
 from halfcard.dialects import Dialects
@@ -68,6 +69,13 @@ def stored(
 
 def no_budgets() -> PlaceBudgets:
     return PlaceBudgets(lambda _namespace: (), Ledgers(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0)
+
+
+def uncounted() -> PlaceBudgets:
+    """Of a quota for a model of which nobody has counted yet what is in use."""
+    quota = read_budget({"metadata": {"name": "gpu", "namespace": "ns", "uid": "u"}, "spec": {"byModel": {"T4": {}}}})
+    assert isinstance(quota, Budget)
+    return PlaceBudgets(lambda _: (quota,), Ledgers(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0)
 
 
 def state_of(nodes: Iterable[Mapping[str, Any]], pods: Iterable[StoredPod] = ()) -> State:

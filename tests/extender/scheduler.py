@@ -19,6 +19,7 @@ from extender.fleet import fleet_of
 from extender.forwarding import Forwarding
 from extender.metrics import Metrics
 from extender.mix import Mix
+from extender.place_budgets import PlaceBudgets
 from extender.placement import POLICIES
 from extender.scheduling import Scheduling
 from extender.state import State
@@ -46,6 +47,7 @@ class Extender:
     state: State
     is_ready: bool = True
     is_mutual: bool = False
+    budgets: PlaceBudgets = field(default_factory=no_budgets)
     said: io.StringIO = field(default_factory=io.StringIO)
     scheduling: Scheduling = field(init=False)
     app: ASGIApp = field(init=False)
@@ -56,7 +58,7 @@ class Extender:
         self.scheduling = Scheduling(
             self.state,
             Answers(self.state, lambda _: policy),
-            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners, no_budgets()),
+            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners, self.budgets),
             Forwarding(lambda: None, "", _no_tls),
             ready=lambda: self.is_ready,
             may_decide=lambda: False,

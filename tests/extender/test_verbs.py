@@ -14,7 +14,7 @@ from halfcard import names
 from tests.admission.asgi import hung_up
 from tests.builders import PodBuilder, pod
 
-from .populated import node, state_of, stored
+from .populated import node, state_of, stored, uncounted
 from .scheduler import SHARE, Extender, Json, binding, by_name, in_full, sent, small_cluster
 
 FILTERS = [names.FILTER_PATH, names.GPU_ADMISSION_FILTER_PATH, names.GPUSHARE_FILTER_PATH]
@@ -162,6 +162,13 @@ def test_victims_are_read_in_both_spellings(extender: Extender, victims: Json) -
 def test_a_node_where_nobody_can_go_is_dropped(extender: Extender) -> None:
     victims = {"NodeNameToMetaVictims": {name: {"Pods": [], "NumPDBViolations": 0} for name in ("n3", "n9")}}
     assert extender.post(names.PREEMPT_PATH, {"Pod": sent(SHARE)} | victims) == {"NodeNameToMetaVictims": {}}
+
+
+def test_nobody_is_ended_while_nobody_knows_whether_a_quota_lets_the_pod_in() -> None:
+    waiting = Extender(small_cluster(), budgets=uncounted())
+    victims = {"NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "c"}], "NumPDBViolations": 0}}}
+    assert waiting.post(names.PREEMPT_PATH, {"Pod": sent(SHARE)} | victims) == {"NodeNameToMetaVictims": {}}
+    assert "nobody has counted yet what is in use" in waiting.filter()["Error"]
 
 
 # --- who may ask, and when --------------------------------------------------------------------------------------------
