@@ -18,7 +18,7 @@ from halfcard.cards import Node
 from halfcard.cluster import Odd, read_node
 from halfcard.dialects import Dialects
 from halfcard.node_news import news
-from halfcard.places import UNKNOWN, Kind, Place, kind_of, place_of, whole_place
+from halfcard.places import UNKNOWN, Kind, kind_of
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.holding import Bound, Holding, hold, joined, parted
 from halfcard.placing.room import Room
@@ -136,14 +136,6 @@ class State:
     def pods_on(self, name: str) -> list[Facts]:
         found = (self.pod(uid) for uid in self._bound[name])
         return [facts for facts in found if facts is not None]
-
-    def place(self, bound: Facts) -> Place:
-        """Of a pod on a known node; as a ledger counts it, it may be on any card where nobody wrote it down."""
-        node, holding = self._nodes[bound.node], self.holding(bound.node)
-        share = None if holding is None else holding.shares.get(bound.uid)
-        if share is None or not share.recorded:
-            return whole_place(kind_of(node), bound.demand.needs)
-        return place_of(node, bound.demand.needs, share.layout)
 
     def doubts(self) -> tuple[str, ...]:
         """Every node and pod that cannot be believed, a sentence each."""

@@ -15,6 +15,7 @@ import msgspec
 from halfcard.cards import Node
 from halfcard.cluster import read_node
 from halfcard.owned import forged
+from halfcard.places import recorded_place
 from halfcard.placing.facts import Facts, read_facts
 from halfcard.placing.room import empty_room
 from halfcard.problems import OWNED
@@ -158,7 +159,8 @@ def _victims(state: State, limits: Limits, facts: Facts, name: str, given: Victi
     if node is None:
         return None
     pods = state.pods_on(name)
-    gone = [state.place(each) for each in pods if each.uid in given and each.namespace == facts.namespace]
+    own = [each.bound() for each in pods if each.uid in given and each.namespace == facts.namespace]
+    gone = [recorded_place(node, each.demand.needs, each.named) for each in own]
     closed = limits.without(gone).closed(state.kind(name))
     asking = replace(facts, demand=narrowed(facts.demand, closed)) if closed else facts
     return extended(node, pods, given, asking)

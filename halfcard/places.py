@@ -12,6 +12,7 @@ from .charges import charge
 from .ledger import Amounts
 from .placing.demand import Need
 from .placing.layouts import Layout
+from .placing.records import Named, positions
 
 
 class Place(NamedTuple):
@@ -52,6 +53,12 @@ def place_of(node: Node, needs: tuple[Need, ...], layout: Layout) -> Place:
     models = {node.cards[at].model for cards in layout for at in cards}
     by_model = {model: charge(_on(model, node, needs, layout)) for model in models}
     return Place(node.pool, charge(needs), by_model)
+
+
+def recorded_place(node: Node, needs: tuple[Need, ...], named: Named | None) -> Place:
+    """Without a record that can be believed it may be on any card."""
+    layout = positions(named, node) if named is not None else None
+    return place_of(node, needs, layout) if layout else whole_place(kind_of(node), needs)
 
 
 def _on(model: str, node: Node, needs: tuple[Need, ...], layout: Layout) -> Iterator[Need]:

@@ -12,9 +12,9 @@ from halfcard.cards import Node
 from halfcard.charges import charge
 from halfcard.dialects import Dialects
 from halfcard.ledger import Amounts, Entry
-from halfcard.places import Place, kind_of, place_of, whole_place
+from halfcard.places import Place, recorded_place
 from halfcard.placing.demand import Need, needs_of
-from halfcard.placing.records import Named, positions, read
+from halfcard.placing.records import Named, read
 from halfcard.quota_objects import Labels
 from halfcard.stored import StoredPod
 from kube import list_watch
@@ -49,9 +49,7 @@ class Charged(NamedTuple):
     version: str = ""
 
     def place(self, node: Node) -> Place:
-        """Without a record that can be believed it may be on any card."""
-        layout = positions(self.named, node) if self.named is not None else None
-        return place_of(node, self.needs, layout) if layout else whole_place(kind_of(node), self.needs)
+        return recorded_place(node, self.needs, self.named)
 
 
 NodeOf = Callable[[str], Node | None]

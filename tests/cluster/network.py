@@ -18,6 +18,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,7 @@ class Network:
     ports: Mapping[str, int]
 
 
+@cache
 def _unchosen_ports() -> Iterator[int]:
     """Ports that the kernel gives to no client, from a random one on, so that no two callers are given the same."""
     first_chosen = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -59,12 +61,9 @@ def _unchosen_ports() -> Iterator[int]:
     return itertools.cycle((*ports[start:], *ports[:start]))
 
 
-_ports: Final = _unchosen_ports()
-
-
 def free_port(address: str = "127.0.0.1") -> int:
     """Free until whoever asks listens: one that the kernel chose could be a client's by then."""
-    for port in itertools.islice(_ports, _MOST_TRIED):
+    for port in itertools.islice(_unchosen_ports(), _MOST_TRIED):
         if _is_free(address, port):
             return port
     raise CannotStartError(f"no free port at {address or 'any address'}: {_MOST_TRIED} in a row are taken.")

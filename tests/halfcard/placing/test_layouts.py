@@ -230,12 +230,12 @@ def test_of_cards_that_are_as_good_those_are_given_that_are_connected_best(
     cards: tuple[Card, ...], used: list[int], words: dict[str, Any], expected: Layout
 ) -> None:
     idle = empty_room(replace(node(4), cards=cards))
-    left = [replace_left(each, at in used) for at, each in enumerate(idle.left)]
+    left = [partly_used(each) if at in used else each for at, each in enumerate(idle.left)]
     assert layout(idle.after(tuple(left)), demand(**words)) == expected
 
 
-def replace_left(left: Left, is_used: bool) -> Left:  # noqa: FBT001
-    return left._replace(mode=Mode.SHARED, cores=left.cores - 10, mib=left.mib - 500) if is_used else left
+def partly_used(left: Left) -> Left:
+    return left._replace(mode=Mode.SHARED, cores=left.cores - 10, mib=left.mib - 500)
 
 
 def test_of_several_models_whole_cards_are_those_that_the_policy_gives_away_first() -> None:
