@@ -11,7 +11,7 @@ from halfcard.asks import read_pod
 from halfcard.cards import Card, Node
 from halfcard.charges import charge
 from halfcard.dialects import Dialects
-from halfcard.places import Kind, Place, kind_of, place_of, whole_place
+from halfcard.places import Kind, Place, kind_of, place_of, recorded_place, whole_place
 from halfcard.placing.demand import Need, needs_of
 from tests.builders import PodBuilder, pod
 
@@ -42,6 +42,13 @@ def test_containers_are_charged_where_each_lies() -> None:
 def test_init_containers_hold_nothing_beside_what_follows_them() -> None:
     found = place_of(MIXED, needs(pod().init(core=60, memory=4).asks(core=30, memory=4)), ((0,), (0,)))
     assert found.by_model["T4"]["cores"] == 60
+
+
+def test_a_pod_is_where_its_record_says_and_on_any_card_where_that_cannot_be_believed() -> None:
+    asked = needs(pod().asks(core=100))
+    assert recorded_place(MIXED, asked, (("2",),)) == place_of(MIXED, asked, ((2,),))
+    assert recorded_place(MIXED, asked, None) == whole_place(kind_of(MIXED), asked)
+    assert recorded_place(MIXED, asked, (("no such card",),)) == whole_place(kind_of(MIXED), asked)
 
 
 def test_without_a_record_a_pod_may_be_on_any_model_of_its_node() -> None:
