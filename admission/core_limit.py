@@ -7,32 +7,41 @@ webhook has changed the pod in between.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from halfcard import names
 from halfcard.asks import Asked
-from halfcard.claims import WHOLE_CARD
+from halfcard.claims import WHOLE_CARD, Claim
 from halfcard.pods import Pod
 
 _WHOLE_NUMBER = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class CoreLimit:
+class CoreLimit(NamedTuple):
     """The annotation of one system, beside the claims it applies to."""
 
     key: str
     text: str
-    has_share: bool
-    shares: tuple[int, ...]
-    whole_cores: tuple[int, ...]
+    claims: tuple[Claim, ...]
 
     @property
     def where(self) -> str:
         return f'metadata.annotations["{self.key}"]'
+
+    @property
+    def has_share(self) -> bool:
+        return any(claim.is_share for claim in self.claims)
+
+    @property
+    def least(self) -> int:
+        """No share may be cut below its own size."""
+        return max((claim.cores_pct or 1 for claim in self.claims if claim.is_share), default=1)
+
+    @property
+    def whole_cores(self) -> list[int]:
+        return [claim.cards * WHOLE_CARD for claim in self.claims if claim.exclusive]
 
 
 def whole_number_in(text: str) -> int | None:
@@ -41,24 +50,15 @@ def whole_number_in(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def limits_of(pod: Pod, asked: tuple[Asked, ...]) -> Iterator[CoreLimit]:
+def limits_of(pod: Pod, asked: tuple[Asked, ...]) -> list[CoreLimit]:
     """Every core limit in the pod that some claim listens to."""
     present = pod.annotations
-    keys = {wish.dialect.core_limit for _, wish in asked if wish.dialect}
-    for key in sorted([key for key in keys if key and key in present]):
-        mine = [each.claim for each in asked if each.claim and _listens(each, key)]
-        shares = [claim for claim in mine if claim.is_share]
-        yield CoreLimit(
-            key,
-            present[key],
-            bool(shares),
-            tuple(claim.cores_pct for claim in shares if claim.cores_pct),
-            tuple(claim.cards * WHOLE_CARD for claim in mine if claim.exclusive),
-        )
-
-
-def _listens(asked: Asked, key: str) -> bool:
-    return asked.wish.dialect is not None and asked.wish.dialect.core_limit == key
+    listening: dict[str, list[Claim]] = {}
+    for _, wish in asked:
+        key = wish.dialect and wish.dialect.core_limit
+        if key and key in present:
+            listening.setdefault(key, []).extend([wish.claim] if wish.claim else ())
+    return [CoreLimit(key, present[key], tuple(mine)) for key, mine in sorted(listening.items())]
 
 
 def default_limit(asked: tuple[Asked, ...]) -> tuple[str, int] | None:

@@ -106,11 +106,11 @@ def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
 def core_limit(subject: Subject) -> Iterator[Problem]:
     for limit in limits_of(subject.pod, subject.asked):
         number = whole_number_in(limit.text)
-        least = max(limit.shares, default=1)
-        if number is None or (limit.has_share and not least <= number <= WHOLE_CARD):
+        least, has_share = limit.least, limit.has_share
+        if number is None or (has_share and not least <= number <= WHOLE_CARD):
             allowed = f"{least}-{WHOLE_CARD}" if least < WHOLE_CARD else WHOLE_CARD
             yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or remove it")
-        elif not limit.has_share and number not in limit.whole_cores:
+        elif not has_share and number not in limit.whole_cores:
             yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "remove it")
 
 

@@ -25,8 +25,7 @@ class Added(NamedTuple):
 
 def added(pod: Pod, asked: tuple[Asked, ...], slotted: frozenset[str], derived: Derived | None) -> Iterator[Added]:
     """Of every container its slots, and what quotas count by; also what it has no reason to name."""
-    numbered, counted = slots_due(asked, slotted), derived_due(pod, asked, derived)
-    for (each, slots), (_, counts) in zip(numbered, counted, strict=True):
+    for each, slots, counts in zip(asked, slots_due(asked, slotted), derived_due(pod, asked, derived), strict=True):
         due = {names.SLOT: slots, **counts} if slots else counts
         for resource in sorted(named_by(each).union(due)):
             yield Added(each, resource, due.get(resource, 0))
@@ -34,11 +33,8 @@ def added(pod: Pod, asked: tuple[Asked, ...], slotted: frozenset[str], derived: 
 
 def named_by(asked: Asked) -> set[str]:
     """Those that stand there, on either side."""
-    return {resource for side in (LIMITS, REQUESTS) for resource in asked.amounts(side) if _is_ours(resource)}
-
-
-def _is_ours(resource: str) -> bool:
-    return resource == names.SLOT or resource.startswith(_GROUP)
+    resources = (*asked.amounts(LIMITS), *asked.amounts(REQUESTS))
+    return {resource for resource in resources if resource == names.SLOT or resource.startswith(_GROUP)}
 
 
 def written(asked: Asked, side: str, resource: str) -> str | None:

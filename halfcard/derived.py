@@ -6,7 +6,7 @@ told to ignore them. The law: what Kubernetes counts of them is what a GpuQuota 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from . import names
@@ -16,6 +16,7 @@ from .claims import Claim
 from .pods import Pod
 from .wanted import Wanted, read_wanted
 
+_NOTHING: Final[Mapping[str, int]] = {}
 _RESOURCES: Final = {CARDS: names.DERIVED_CARDS, SHARES: names.DERIVED_SHARES}
 
 
@@ -48,13 +49,12 @@ def _means(word: str, model: str) -> bool:
     return model.lower() in word.lower().replace(" ", "-")
 
 
-def derived_due(
-    pod: Pod, asked: tuple[Asked, ...], derived: Derived | None
-) -> Iterator[tuple[Asked, Mapping[str, int]]]:
-    """Every container with what it has to ask for besides."""
-    model = derived and derived.model_of(read_wanted(pod.annotations))
-    for each in asked:
-        yield each, {} if derived is None or each.claim is None else _due(each.claim, model)
+def derived_due(pod: Pod, asked: tuple[Asked, ...], derived: Derived | None) -> list[Mapping[str, int]]:
+    """What each container has to ask for besides."""
+    if derived is None:
+        return [_NOTHING] * len(asked)
+    model = derived.model_of(read_wanted(pod.annotations))
+    return [_NOTHING if each.claim is None else _due(each.claim, model) for each in asked]
 
 
 def _due(claim: Claim, model: str | None) -> Mapping[str, int]:

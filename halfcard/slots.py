@@ -7,15 +7,14 @@ the ids of an init container on to a later one, and then only their number tells
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import accumulate
 
 from .asks import Asked
 
 
-def slots_due(asked: tuple[Asked, ...], slotted: frozenset[str]) -> Iterator[tuple[Asked, int]]:
-    """Every container with the slots that it has to ask for: the first 1, the second 2; 0 for those without."""
-    number = 0
-    for each in asked:
-        carries = not slotted.isdisjoint([ask.resource for ask in each.wish.asks if ask.amount])
-        number += carries
-        yield each, number if carries else 0
+def slots_due(asked: tuple[Asked, ...], slotted: frozenset[str]) -> list[int]:
+    """How many each container has to ask for: the first 1, the second 2; 0 for those without."""
+    if not slotted:
+        return [0] * len(asked)
+    carry = [int(not slotted.isdisjoint([ask.resource for ask in each.wish.asks if ask.amount])) for each in asked]
+    return [number * carries for number, carries in zip(accumulate(carry), carry, strict=True)]

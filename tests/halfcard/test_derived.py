@@ -25,7 +25,7 @@ MODELS: Final = Derived(("A100", "A100-SXM4-80GB", "T4"))
 def due(built: PodBuilder, derived: Derived | None = MODELS) -> list[dict[str, int]]:
     """Of each container."""
     asked = read_pod(built.read, DIALECTS)
-    return [dict(amounts) for _, amounts in derived_due(built.read, asked, derived)]
+    return [dict(amounts) for amounts in derived_due(built.read, asked, derived)]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,10 @@ wishes = st.sampled_from(
 
 
 def completed(built: PodBuilder) -> dict[str, Any]:
+    asked = read_pod(built.read, DIALECTS)
     changes = [
-        Change("add", (*asked.place.pointer, "resources", "limits", resource), str(amount))
-        for asked, amounts in derived_due(built.read, read_pod(built.read, DIALECTS), Derived())
+        Change("add", (*each.place.pointer, "resources", "limits", resource), str(amount))
+        for each, amounts in zip(asked, derived_due(built.read, asked, Derived()), strict=True)
         for resource, amount in amounts.items()
     ]
     changed: dict[str, Any] = apply(built.manifest, changes)

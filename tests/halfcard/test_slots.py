@@ -21,7 +21,8 @@ SLOTTED: Final = frozenset({names.VOLCANO_GPU_MEMORY})
 def due(built: PodBuilder, slotted: frozenset[str] = SLOTTED) -> dict[str, int]:
     """By container."""
     asked = read_pod(built.read, DIALECTS)
-    return {each.place.container.name: slots for each, slots in slots_due(asked, slotted)}
+    slots = slots_due(asked, slotted)
+    return {each.place.container.name: number for each, number in zip(asked, slots, strict=True)}
 
 
 def test_containers_are_numbered_and_those_without_such_a_resource_get_none() -> None:
