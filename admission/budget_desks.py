@@ -12,7 +12,7 @@ from halfcard.charges import charge
 from halfcard.cluster import ClusterView
 from halfcard.ledger import Amounts, Entry
 from halfcard.placing.demand import Need, needs_of
-from halfcard.pods import Metadata, Pod
+from halfcard.pods import Pod
 from halfcard.wanted import read_wanted
 from kube.budget_source import BudgetSource
 from kube.desks import Desks
@@ -21,8 +21,6 @@ from kube.ledgers import Ledgers, Seen
 
 from .places import Places
 from .policy import Policy
-
-_NAMELESS = Metadata()
 
 
 class Wanted(NamedTuple):
@@ -65,13 +63,12 @@ class BudgetDesks:
         """Whether a pod there may have to wait."""
         return self.concern(namespace) and any(budget.gates for budget in self._source.of(namespace))
 
-    def wanted(self, pod: Pod, namespace: str) -> list[Wanted]:
-        """In the order in which the ledgers are written."""
+    def wanted(self, pod: Pod, namespace: str, title: str = "") -> list[Wanted]:
+        """In the order in which the ledgers are written; `title` is what the pod is called."""
         needs = needs_of(read_pod(pod, self._policy.dialects))[1]
         asked = charge(needs)
         if not asked:
             return []
-        title = (pod.metadata or _NAMELESS).title
         return [
             Wanted(
                 budget,

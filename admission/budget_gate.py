@@ -43,7 +43,7 @@ class BudgetGate:
             return verdict
         pod = _stored(request)
         runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
-        wanted = [] if runs_already else self._desks.wanted(pod, namespace)
+        wanted = [] if runs_already else self._desks.wanted(pod, namespace, pod.meta.title)
         if pod.waits_for_quota:
             return verdict._replace(no_room=self._never(wanted))
         if request.dry_run:

@@ -14,6 +14,7 @@ from halfcard.pods import Pod
 
 from .policy import Policy
 from .quotas import mutate_quota
+from .remembered import Remembered
 from .review import ALLOWED, Verdict, mutate_pod, validate_pod
 from .subject import Circumstances, Stage
 from .wire import Malformed, Request, Review
@@ -24,6 +25,8 @@ Decision = Callable[[Request, Policy, ClusterView], Verdict]
 _WHOLE_PODS: Final = frozenset({("Pod", ""), ("Pod", "ephemeralcontainers"), ("Pod", "resize")})
 _SIDE_DOORS: Final = frozenset({("Binding", "binding"), ("Binding", ""), ("Pod", "status")})
 """To a pod's annotations: those of a Binding are merged into the pod, and a status brings metadata along."""
+
+_MUTATE_NEW, _VALIDATE_NEW = Remembered(mutate_pod), Remembered(validate_pod)
 
 
 def decide(path: str, review: Review, policy: Policy, cluster: ClusterView) -> Verdict:
@@ -54,19 +57,24 @@ def _mutate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verd
     read = _pod(request, _WHOLE_PODS)
     if read is None:
         return ALLOWED
+    pod, old = read
     around = _around(request, policy, cluster, Stage.PROPOSED)
-    return mutate_pod(read[0], around, old=read[1], subresource=request.sub_resource or "")
+    if old is None:
+        return _MUTATE_NEW(pod, around)
+    return mutate_pod(pod, around, old=old, subresource=request.sub_resource or "")
 
 
 def _validate_pods(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
-    return _validate(_pod(request, _WHOLE_PODS), request, policy, cluster)
+    read = _pod(request, _WHOLE_PODS)
+    if read is None:
+        return ALLOWED
+    pod, old = read
+    around = _around(request, policy, cluster, Stage.FINAL)
+    return _VALIDATE_NEW(pod, around) if old is None else validate_pod(pod, around, old=old)
 
 
 def _validate_records(request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
-    return _validate(_pod(request, _SIDE_DOORS), request, policy, cluster)
-
-
-def _validate(read: tuple[Pod, Pod | None] | None, request: Request, policy: Policy, cluster: ClusterView) -> Verdict:
+    read = _pod(request, _SIDE_DOORS)
     if read is None:
         return ALLOWED
     return validate_pod(read[0], _around(request, policy, cluster, Stage.FINAL), old=read[1])

@@ -41,7 +41,6 @@ class EnvFrom(_Record, frozen=True):
 
 
 class VolumeMount(_Record, frozen=True):
-    name: str = ""
     mount_path: str = ""
 
 
@@ -77,7 +76,6 @@ class HostPath(_Record, frozen=True):
 
 
 class Volume(_Record, frozen=True):
-    name: str = ""
     host_path: HostPath | None = None
 
 
@@ -117,12 +115,15 @@ class OwnerReference(_Record, frozen=True):
     controller: bool | None = None
 
 
-class Metadata(_Record, frozen=True):
+class Marks(_Record, frozen=True):
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
+class Metadata(Marks, frozen=True):
     name: str | None = None
     generate_name: str | None = None
     namespace: str | None = None
-    annotations: dict[str, str] | None = None
-    labels: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
 
     @property
@@ -140,9 +141,9 @@ class Metadata(_Record, frozen=True):
 
 
 class Pod(_Record, frozen=True):
-    """A pod, or the template of one."""
+    """A pod, or the template of one; not even its name, so pods from one template are the same."""
 
-    metadata: Metadata | None = None
+    metadata: Marks | None = None
     spec: PodSpec | None = None
 
     @property

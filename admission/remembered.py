@@ -1,0 +1,52 @@
+"""Decisions about new pods, remembered: pods come by the hundred from one template.
+
+A `Pod` holds what rules can look at and nothing else, so its text, with whom it is from and where it goes, is all that
+a decision depends on while policy and cluster stay. Looking it up costs a fifth of deciding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from halfcard.cluster import ClusterView
+from halfcard.pods import Pod
+
+from .policy import Policy
+from .review import Verdict
+from .subject import Circumstances
+
+_MOST: Final = 1000
+_LONGEST: Final = 8192
+"""Bytes of a pod that is kept: tenants choose how long theirs are."""
+
+_encode = msgspec.json.Encoder().encode
+_Key = tuple[bytes, str, str]
+
+
+class Remembered:
+    def __init__(self, decide: Callable[[Pod, Circumstances], Verdict]) -> None:
+        self._decide = decide
+        self._hold_for: tuple[Policy, ClusterView] | None = None
+        self.known: dict[_Key, Verdict] = {}
+
+    def __call__(self, pod: Pod, around: Circumstances) -> Verdict:
+        text = _encode(pod)
+        if len(text) > _LONGEST:
+            return self._decide(pod, around)
+        self._forget_unless_valid(around)
+        key = text, around.namespace, around.user
+        verdict = self.known.get(key)
+        if verdict is None:
+            verdict = self.known[key] = self._decide(pod, around)
+        return verdict
+
+    def _forget_unless_valid(self, around: Circumstances) -> None:
+        """All of them, when they hold no longer or become too many."""
+        now = self._hold_for
+        same = now is not None and now[0] is around.policy and now[1] is around.cluster
+        if not same or len(self.known) >= _MOST:
+            self._hold_for = around.policy, around.cluster
+            self.known.clear()

@@ -1,0 +1,106 @@
+"""Decisions that are remembered are those that would be made anew."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission.policy import Policy
+from admission.remembered import Remembered
+from admission.review import Verdict, mutate_pod, validate_pod
+from admission.subject import Circumstances, Stage
+from halfcard import names
+from halfcard.cluster import NOTHING_KNOWN
+from halfcard.pods import Pod
+
+from . import wild
+from .judging import POLICY, TENANT, Json, cards, changed, container, gpu, pod
+from .test_laws import LAW
+
+AROUND: Final = Circumstances(POLICY, NOTHING_KNOWN, "team-a", TENANT, Stage.FINAL)
+SHARE: Final = pod(gpu(), labels={"app": "train"})
+
+
+class Counted(Remembered):
+    """Knows how often something was decided."""
+
+    def __init__(self) -> None:
+        super().__init__(self._anew)
+        self.times = 0
+
+    def _anew(self, read: Pod, around: Circumstances) -> Verdict:
+        self.times += 1
+        return validate_pod(read, around)
+
+
+def read(obj: Json) -> Pod:
+    return msgspec.convert(obj, Pod)
+
+
+def named(obj: Json, name: str) -> Json:
+    """As a controller and the service account's token make one of many."""
+    volume = {"name": f"token-{name}", "projected": {"sources": []}}
+    result = changed(changed(obj, "metadata", "name", to=name), "spec", "volumes", to=[volume])
+    return changed(result, "metadata", "ownerReferences", to=[{"kind": "Job", "name": "train", "uid": name}])
+
+
+def test_pods_of_one_template_are_judged_once() -> None:
+    decided = Counted()
+    verdicts = {decided(read(named(SHARE, f"train-{number}")), AROUND) for number in range(20)}
+    assert verdicts == {validate_pod(read(SHARE), AROUND)}
+    assert decided.times == 1
+
+
+@pytest.mark.parametrize(
+    ("obj", "around"),
+    [
+        (changed(SHARE, "metadata", "labels", "app", to="other"), AROUND),
+        (changed(SHARE, "metadata", "annotations", to={names.ASK_POLICY: "x"}), AROUND),
+        (changed(SHARE, "spec", "hostPID", to=True), AROUND),
+        (changed(SHARE, "spec", "containers", 0, "resources", "limits", names.VCUDA_CORE, to=30), AROUND),
+        (SHARE, AROUND._replace(namespace="team-b")),
+        (SHARE, AROUND._replace(user="bob")),
+        (SHARE, AROUND._replace(policy=Policy(default_core_limit=False))),
+        (SHARE, AROUND._replace(cluster=cards(4096))),
+    ],
+)
+def test_whatever_a_rule_may_look_at_makes_another_case(obj: Json, around: Circumstances) -> None:
+    decided = Counted()
+    decided(read(SHARE), AROUND)
+    assert decided(read(obj), around) == validate_pod(read(obj), around)
+    assert decided.times == 2
+
+
+def test_a_changed_cluster_is_looked_at() -> None:
+    decided = Remembered(validate_pod)
+    assert decided(read(SHARE), AROUND).allowed
+    assert not decided(read(SHARE), AROUND._replace(cluster=cards(4096))).allowed
+    assert decided(read(SHARE), AROUND).allowed
+
+
+def test_tenants_cannot_fill_the_memory() -> None:
+    decided = Counted()
+    for number in range(5000):
+        decided(read(pod(container(), labels={"n": str(number)})), AROUND)
+    assert len(decided.known) <= 1000
+    long = read(pod(container(env=[{"name": "A", "value": "x" * 10_000}])))
+    before = len(decided.known)
+    assert decided(long, AROUND) == Verdict()
+    assert len(decided.known) == before
+
+
+users = st.sampled_from([TENANT, "system:node:n1"])
+
+
+@LAW
+@given(st.lists(wild.pods(), min_size=1, max_size=4), st.sampled_from(wild.POLICIES), users)
+def test_it_answers_as_if_it_had_decided_anew(objects: list[Any], policy: Policy, user: str) -> None:
+    for decide, stage in ((mutate_pod, Stage.PROPOSED), (validate_pod, Stage.FINAL)):
+        remembered = Remembered(decide)
+        around = Circumstances(policy, NOTHING_KNOWN, "team-a", user, stage)
+        for obj in objects * 2:
+            assert remembered(read(obj), around) == decide(read(obj), around)
