@@ -62,6 +62,18 @@ def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> None:
     assert [json.loads(line)["number"] for line in stream.getvalue().splitlines()] == [0, 1, 2]
 
 
+def test_nobody_waits_while_hundreds_of_lines_are_worded() -> None:
+    stream = Written()
+    log = Log(stream=stream)
+
+    async def judge_many() -> None:
+        for number in range(120):
+            log.often("judged", number=number)
+        assert [text.count("\n") for text in stream.writes] == [50, 50]
+
+    asyncio.run(judge_many())
+
+
 def test_lines_keep_their_order_and_nothing_urgent_waits() -> None:
     stream = io.StringIO()
     log = Log(stream=stream)
