@@ -1,23 +1,19 @@
 """`python -m bench.pods_per_second`: GPU pods created per second on a real API server.
 
 Three namespaces of one cluster: one judged by Halfcard as shipped, one by webhooks that say yes to everything, one by
-nobody. The same pods are created in all of them, some hundred here and some hundred there, so that what else the
-machine does falls on all alike; the medians of the turns' ratios count.
+nobody. The same pods are created in all of them, some dozens here and some dozens there, so that what else the machine
+does falls on all alike, the API server's own collections of garbage too; the medians of the turns' ratios count.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import itertools
 import json
 import shutil
 import socket
 import statistics
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,19 +21,18 @@ from typing import Any, Final
 import yaml
 
 from halfcard import names
-from tests.builders import pod
 from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation
-from tests.cluster.manifests import complete
 from tests.cluster.network import free_port
 
+from .creating import Creating
 from .figures import Figure, Part, table, write_json
 from .servers import ROOT
 
 _OUT: Final = ROOT / "bench" / "out" / "pods_per_second.json"
 _PAIRS: Final = 7
-_PODS: Final = 1500
-_SLICES: Final = 5
+_PODS: Final = 3000
+_SLICES: Final = 50
 _CONNECTIONS: Final = 4
 _TARGET: Final = 0.9
 OURS, CONSTANT, NOBODY = "ours", "constant", "nobody"
@@ -63,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         install_constant(cluster, installation.registration())
         for name in ("kube-scheduler", "kube-controller-manager"):
             cluster.components[name].pause()  # what they do with pods is not what is measured
-        turns = list(_turns(cluster, arguments.pairs, arguments.pods))
+        with Creating(cluster, _CONNECTIONS) as creating:
+            turns = list(_turns(creating, arguments.pairs, arguments.pods))
         asked = installation.calls(names.VALIDATE_PODS_PATH)
     part = _part(turns, asked=asked, pods=arguments.pods)
     print(table([part]))
@@ -118,56 +114,24 @@ def _for_constant(configuration: dict[str, Any]) -> dict[str, Any]:
     return {**configuration, "metadata": {"name": CONSTANT}, "webhooks": webhooks}
 
 
-def _turns(cluster: Cluster, pairs: int, pods: int) -> Iterator[Turn]:
-    """The first is not counted; who begins changes from turn to turn."""
-    numbers = itertools.count()
+def _turns(creating: Creating, pairs: int, pods: int) -> Iterator[Turn]:
+    """The first is not counted; who begins changes from slice to slice."""
     order = [OURS, CONSTANT, NOBODY]
     for turn in range(pairs + 1):
-        per_pod = dict.fromkeys(order, 0.0)
+        seconds = dict.fromkeys(order, 0.0)
         for _ in range(_SLICES):
             for name in order:
-                per_pod[name] += 1 / rate(cluster, name, numbers, pods=pods // _SLICES) / _SLICES
+                seconds[name] += creating.seconds(name, pods // _SLICES)
             order.reverse()
         if turn:
-            yield _told(Turn(1 / per_pod[OURS], 1 / per_pod[CONSTANT], 1 / per_pod[NOBODY]), turn, pairs)
+            rates = {name: pods // _SLICES * _SLICES / taken for name, taken in seconds.items()}
+            yield _told(Turn(rates[OURS], rates[CONSTANT], rates[NOBODY]), turn, pairs)
 
 
 def _told(turn: Turn, number: int, of: int) -> Turn:
     line = f"turn {number} of {of}: ours {turn.ours:.0f}, constant {turn.constant:.0f}, nobody {turn.nobody:.0f} pods/s"
     print(line, file=sys.stderr)
     return turn
-
-
-def rate(
-    cluster: Cluster, namespace: str, numbers: Iterator[int], *, pods: int, connections: int = _CONNECTIONS
-) -> float:
-    """Pods created per second."""
-    bodies = [_body(f"p{next(numbers)}") for _ in range(pods)]
-    parts = [bodies[start::connections] for start in range(connections)]
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    with ThreadPoolExecutor(connections) as threads:
-        begin = time.perf_counter()
-        list(threads.map(lambda part: _create(cluster, path, part), parts))
-        return pods / (time.perf_counter() - begin)
-
-
-def _body(name: str) -> bytes:
-    """Needs no repair, so that who repairs nothing can create it too."""
-    core_limit = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}
-    return json.dumps(complete(pod(name).asks(core="30", memory="20").annotated(core_limit))).encode()
-
-
-def _create(cluster: Cluster, path: str, bodies: Sequence[bytes]) -> None:
-    user, client = cluster.admin, cluster.client
-    connection = http.client.HTTPSConnection(client.address, client.port, context=user.tls(client.authority))
-    headers: Mapping[str, str] = {"Content-Type": "application/json", **user.headers()}
-    for body in bodies:
-        connection.request("POST", path, body=body, headers=dict(headers))
-        answer = connection.getresponse()
-        said = answer.read()
-        if answer.status != 201:
-            raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
-    connection.close()
 
 
 def _part(turns: Sequence[Turn], *, asked: int, pods: int) -> Part:

@@ -7,7 +7,6 @@ the pairs' ratios counts. Then a thousand namespaces get a quota each.
 
 from __future__ import annotations
 
-import itertools
 import json
 import statistics
 import sys
@@ -27,8 +26,9 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation, Replica
 from tests.cluster.quota_service import QuotaService, path_of, quota
 
+from .creating import Creating
 from .figures import Figure, Part, table, write_json
-from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, parser, rate
+from .pods_per_second import CONSTANT, NOBODY, OURS, install_constant, parser
 from .servers import ROOT
 
 _OUT: Final = ROOT / "bench" / "out" / "quota_per_second.json"
@@ -54,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser("quota_per_second", __doc__, pairs=_PAIRS, pods=_PODS, out=_OUT).parse_args(argv)
     with Cluster() as cluster:
         service = _prepare(cluster)
-        pairs = list(_pairs(cluster, arguments.pairs, arguments.pods))
+        with Creating(cluster, _CONNECTIONS) as creating:
+            pairs = list(_pairs(creating, arguments.pairs, arguments.pods))
         parts = [_rates(pairs, arguments.pods), _decisions(), _many(service)]
     print(table(parts))
     write_json(parts, arguments.json)
@@ -81,12 +82,12 @@ def _prepare(cluster: Cluster) -> QuotaService:
     return service
 
 
-def _pairs(cluster: Cluster, count: int, pods: int) -> Iterator[Pair]:
+def _pairs(creating: Creating, count: int, pods: int) -> Iterator[Pair]:
     """The first is not counted; who begins changes from pair to pair."""
-    numbers, order = itertools.count(), [OURS, CONSTANT]
+    order = [OURS, CONSTANT]
     for turn in range(count + 1):
         created = pods if turn else pods // 3
-        rates = {name: rate(cluster, name, numbers, pods=created, connections=_CONNECTIONS) for name in order}
+        rates = {name: created / creating.seconds(name, created) for name in order}
         order.reverse()
         if turn:
             print(

@@ -12,7 +12,11 @@ Json = dict[str, Any]
 SERIAL: Final = b"00000000"
 """Stands in every name and uid, to be replaced by a number of the same length."""
 
+TEMPLATE: Final = b"6d4cf56db6"
+"""The same for the template that a pod comes from."""
+
 _SERIAL: Final = SERIAL.decode()
+_TEMPLATE: Final = TEMPLATE.decode()
 _TOKEN_MOUNT: Final = {
     "name": "kube-api-access-7xk2p",
     "readOnly": True,
@@ -24,6 +28,16 @@ _POD_RESOURCE: Final = {"group": "", "version": "v1", "resource": "pods"}
 
 def body(review: Json) -> bytes:
     return json.dumps(review, separators=(",", ":")).encode()
+
+
+def numbered(request: bytes, number: int) -> bytes:
+    """Another pod, from the same template."""
+    return request.replace(SERIAL, b"%08d" % number)
+
+
+def unlike(request: bytes, number: int) -> bytes:
+    """Another pod, from a template of its own: nothing is known of one like it."""
+    return numbered(request, number).replace(TEMPLATE, b"%010d" % number)
 
 
 def pod_review(pod: Json) -> Json:
@@ -115,16 +129,16 @@ def _variables(size: int) -> list[Json]:
 def _metadata(annotations: dict[str, str]) -> Json:
     stamped = {"kubectl.kubernetes.io/restartedAt": "2025-03-01T10:00:00+08:00", "prometheus.io/scrape": "true"}
     return {
-        "name": f"trainer-6d4cf56db6-{_SERIAL}",
-        "generateName": "trainer-6d4cf56db6-",
+        "name": f"trainer-{_TEMPLATE}-{_SERIAL}",
+        "generateName": f"trainer-{_TEMPLATE}-",
         "namespace": "team-vision",
-        "labels": {"app": "trainer", "pod-template-hash": "6d4cf56db6", "team": "vision"},
+        "labels": {"app": "trainer", "pod-template-hash": _TEMPLATE, "team": "vision"},
         "annotations": stamped | annotations,
         "ownerReferences": [
             {
                 "apiVersion": "apps/v1",
                 "kind": "ReplicaSet",
-                "name": "trainer-6d4cf56db6",
+                "name": f"trainer-{_TEMPLATE}",
                 "uid": "d9607e19-f88f-11e6-a518-42010a800195",
                 "controller": True,
                 "blockOwnerDeletion": True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -24,10 +25,12 @@ from .load import CONNECTIONS, Request, drive
 from .servers import Server, apart, floor, webhook
 
 FLOOR, MUTATE, VALIDATE = "floor", "mutate", "validate"
+_ALIKE: Final = "{}, of one template"
 MOST_CPU_S: Final = 0.19
 MOST_OF_FLOOR: Final = 1.8
 MOST_SPREAD: Final = 3.0
 _NOTES: Final = (
+    "Pods are all unlike, each of another template, unless it says otherwise.",
     "Quoted, on another machine of 2 cores, CPU s per 1,000 calls: a Go handler that only decodes",
     "the pod 0.374, HAMi's webhook 1.36. CPU and ratios carry over between machines, times do not.",
 )
@@ -58,13 +61,12 @@ class Sample:
 
 def measure(folder: Path, size: Rounds) -> Part:
     with webhook(folder) as judging, floor(folder) as constant, apart(judging, constant) as pinned:
-        mutating = _numbered(post(names.MUTATE_PODS_PATH, _review(reviews.pod())))
-        validating = _numbered(post(names.VALIDATE_PODS_PATH, _review(reviews.accepted_pod())))
-        targets = {
-            FLOOR: Target(constant, mutating),
-            MUTATE: Target(judging, mutating),
-            VALIDATE: Target(judging, validating),
-        }
+        mutating = post(names.MUTATE_PODS_PATH, _review(reviews.pod()))
+        validating = post(names.VALIDATE_PODS_PATH, _review(reviews.accepted_pod()))
+        targets = {FLOOR: Target(constant, partial(reviews.unlike, mutating))}
+        for name, request in ((MUTATE, mutating), (VALIDATE, validating)):
+            targets[name] = Target(judging, partial(reviews.unlike, request))
+            targets[_ALIKE.format(name)] = Target(judging, partial(reviews.numbered, request))
         samples = uvloop.run(_rounds(targets, size))
     kilobytes = len(_review(reviews.pod())) / 1000
     where = "on one core" if pinned else "on any core (this machine cannot pin)"
@@ -77,11 +79,6 @@ def measure(folder: Path, size: Rounds) -> Part:
 
 def _review(pod: reviews.Json) -> bytes:
     return reviews.body(reviews.pod_review(pod))
-
-
-def _numbered(request: bytes) -> Request:
-    """Every call is another pod: nothing may be remembered by name."""
-    return lambda number: request.replace(reviews.SERIAL, b"%08d" % number)
 
 
 async def _rounds(targets: Mapping[str, Target], size: Rounds) -> dict[str, list[Sample]]:
@@ -103,7 +100,7 @@ async def _sample(target: Target, calls: int, *, first: int) -> Sample:
 def _figures(samples: Mapping[str, list[Sample]]) -> list[Figure]:
     constant = samples[FLOOR]
     figures = [_cpu(FLOOR, constant, None)]
-    for name in (MUTATE, VALIDATE):
+    for name in list(samples)[1:]:
         mine = samples[name]
         ratio = median(each.cpu_s / other.cpu_s for each, other in zip(mine, constant, strict=True))
         figures += [

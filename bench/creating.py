@@ -1,0 +1,65 @@
+"""GPU pods, created as fast as a real API server takes them, on connections that stay open."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from http.client import HTTPSConnection
+from typing import Final, Self
+
+from halfcard import names
+from tests.builders import pod
+from tests.cluster.cluster import Cluster
+from tests.cluster.manifests import complete
+
+_CORE_LIMIT: Final = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}
+
+
+class Creating:
+    """Every pod has a name of its own; a context."""
+
+    def __init__(self, cluster: Cluster, connections: int) -> None:
+        self._cluster = cluster
+        self._count = connections
+        self._numbers = itertools.count()
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._threads = self._open.enter_context(ThreadPoolExecutor(self._count))
+        self._connections = [self._connection() for _ in range(self._count)]
+        for each in self._connections:
+            self._open.callback(each.close)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def seconds(self, namespace: str, pods: int) -> float:
+        """How long so many take; each connection takes the next as soon as it is free."""
+        bodies = iter([_body(f"p{next(self._numbers)}") for _ in range(pods)])
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        began = time.perf_counter()
+        list(self._threads.map(lambda connection: self._create(connection, path, bodies), self._connections))
+        return time.perf_counter() - began
+
+    def _connection(self) -> HTTPSConnection:
+        client = self._cluster.client
+        return HTTPSConnection(client.address, client.port, context=self._cluster.admin.tls(client.authority))
+
+    def _create(self, connection: HTTPSConnection, path: str, bodies: Iterator[bytes]) -> None:
+        headers = {"Content-Type": "application/json", **self._cluster.admin.headers()}
+        for body in bodies:
+            connection.request("POST", path, body=body, headers=headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            if answer.status != 201:
+                raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
+
+
+def _body(name: str) -> bytes:
+    """Needs no repair, so that who repairs nothing can create it too."""
+    return json.dumps(complete(pod(name).asks(core="30", memory="20").annotated(_CORE_LIMIT))).encode()
