@@ -20,11 +20,12 @@ _CORE_LIMIT: Final = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}
 
 
 class Creating:
-    """Every pod has a name of its own; a context."""
+    """Every pod has a name of its own, and where they are `unlike` a template, too; a context."""
 
-    def __init__(self, cluster: Cluster, connections: int) -> None:
+    def __init__(self, cluster: Cluster, connections: int, *, unlike: bool = False) -> None:
         self._cluster = cluster
         self._count = connections
+        self._unlike = unlike
         self._numbers = itertools.count()
         self._open = ExitStack()
 
@@ -40,7 +41,7 @@ class Creating:
 
     def seconds(self, namespace: str, pods: int) -> float:
         """How long so many take; each connection takes the next as soon as it is free."""
-        bodies = iter([_body(f"p{next(self._numbers)}") for _ in range(pods)])
+        bodies = iter([_body(next(self._numbers), unlike=self._unlike) for _ in range(pods)])
         path = f"/api/v1/namespaces/{namespace}/pods"
         began = time.perf_counter()
         list(self._threads.map(lambda connection: self._create(connection, path, bodies), self._connections))
@@ -60,6 +61,8 @@ class Creating:
                 raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
 
 
-def _body(name: str) -> bytes:
+def _body(number: int, *, unlike: bool) -> bytes:
     """Needs no repair, so that who repairs nothing can create it too."""
-    return json.dumps(complete(pod(name).asks(core="30", memory="20").annotated(_CORE_LIMIT))).encode()
+    of = {"pod-template-hash": str(number if unlike else 0)}
+    built = pod(f"p{number}").labelled(of).asks(core="30", memory="20").annotated(_CORE_LIMIT)
+    return json.dumps(complete(built)).encode()
