@@ -20,27 +20,28 @@ from .subject import Circumstances
 
 _MOST: Final = 1000
 _LONGEST: Final = 8192
-"""Bytes of a pod that is kept: tenants choose how long theirs are."""
+"""Bytes of a question that is kept: callers choose how long theirs are."""
 
 _encode = msgspec.json.Encoder().encode
-_Key = tuple[bytes, str, str]
 
 
 class Remembered:
     def __init__(self, decide: Callable[[Pod, Circumstances], Verdict]) -> None:
         self._decide = decide
         self._hold_for: tuple[Policy, ClusterView] | None = None
-        self.known: dict[_Key, Verdict] = {}
+        self.known: dict[bytes, Verdict] = {}
 
     def __call__(self, pod: Pod, around: Circumstances) -> Verdict:
-        text = _encode(pod)
+        text = _encode((pod, around.namespace, around.user))
         if len(text) > _LONGEST:
             return self._decide(pod, around)
         self._forget_unless_valid(around)
-        key = text, around.namespace, around.user
-        verdict = self.known.get(key)
-        if verdict is None:
-            verdict = self.known[key] = self._decide(pod, around)
+        known = self.known.get(text)
+        if known is not None:
+            return known
+        verdict = self._decide(pod, around)
+        if verdict.allowed:  # problems are long, and nobody creates hundreds of pods that are refused
+            self.known[text] = verdict
         return verdict
 
     def _forget_unless_valid(self, around: Circumstances) -> None:
