@@ -79,6 +79,7 @@ class LedgerDesk:
         self._waiting: list[Ask] = []
         self._cancelled: set[str] = set()
         self._kept: Kept | None = None
+        self._outdated: Kept | None = None  # somebody else has written since, or may have
         self._seen: Seen | None = None
         self._as_of = 0.0
         self._turns = Turns(secrets.token_hex(4))
@@ -117,8 +118,8 @@ class LedgerDesk:
         reserve(ledger, "", entry, self._most_of_one)
 
     def known(self) -> Ledger | None:
-        """What was seen last, by whatever way."""
-        kept = self._latest()
+        """What was seen last, by whatever way; also while a write is tried again."""
+        kept = self._newest()
         return kept.ledger if kept is not None else None
 
     async def now(self) -> Ledger:
@@ -150,11 +151,11 @@ class LedgerDesk:
             try:
                 again = await self._round(left)
             except (NoAnswerError, LedgerError) as error:
-                self._kept = None
+                self._outdated = self._kept
                 again = self._after_silence(left, error)
                 await asyncio.sleep(_AGAIN_S)
             except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
-                self._kept, again = None, []
+                self._outdated, again = self._kept, []
                 self._cancelled.clear()  # they expire: tried again they might fail for ever
                 for ask in left:
                     _fail(ask, bug)
@@ -189,14 +190,14 @@ class LedgerDesk:
 
     async def _round(self, asks: list[Ask]) -> list[Ask]:
         """Those who have to ask once more."""
-        kept = self._latest() or await self._read()
+        kept = self._to_write_over() or await self._read()
         self._cancelled &= kept.ledger.open.keys()
         settled = self._settle(kept.ledger, asks)
         if any(ask.came > self._as_of for ask, _ in settled.refused):
             kept = await self._read()
             settled = self._settle(kept.ledger, asks)
         if settled.ledger is not kept.ledger and not await self._write(settled.ledger, kept):
-            if self._seen is None:
+            if self._to_write_over() is None:
                 await self._news(_AGAIN_S)  # of who was faster: a watch brings it for less than a read
             return [ask for ask in asks if not ask.outcome.done()]
         _tell(settled)
@@ -217,29 +218,42 @@ class LedgerDesk:
         found.ledger = crowd.ledger
         return found
 
-    def _latest(self) -> Kept | None:
-        """What is watched serves to write over, and to refuse nobody: that takes a read of its own."""
+    def _to_write_over(self) -> Kept | None:
+        """What is watched serves for this, and to refuse nobody: that takes a read of its own."""
+        newest = self._newest()
+        return None if newest is self._outdated else newest
+
+    def _newest(self) -> Kept | None:
         seen, kept = self._seen, self._kept
         if seen is not None and (kept is None or is_newer(seen.version, kept.version)):
             self._kept = seen.read()
         self._seen = None
         return self._kept
 
+    def _keep(self, kept: Kept) -> None:
+        """A watch may be faster than an answer."""
+        known = self._newest()
+        if known is None or not is_newer(known.version, kept.version):
+            self._kept = kept
+
     async def _read(self) -> Kept:
         began = self._clock()
         kept = await self._ledgers.read(self._name, _CALL_S)
         if kept is None:
             raise LedgerError("nobody has counted yet what is in use")
-        self._kept, self._as_of = kept, began
+        self._keep(kept)
+        self._as_of = began
         return kept
 
     async def _write(self, ledger: Ledger, over: Kept) -> bool:
         began = self._clock()
         cancelled = set(self._cancelled)
-        self._kept = await self._ledgers.write(self._name, ledger, over, _CALL_S, by=self._turns.me)
+        written = await self._ledgers.write(self._name, ledger, over, _CALL_S, by=self._turns.me)
         self._turns.took(self._clock() - began)
-        if self._kept is None:
+        if written is None:
+            self._outdated = over
             return False
+        self._keep(written)
         self._turns.wrote(self._turns.me, self._clock())
         self._as_of = began
         self._cancelled -= cancelled

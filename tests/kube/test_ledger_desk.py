@@ -13,7 +13,7 @@ import pytest
 from halfcard.ledger import Busy, Entry, Full, Ledger, Pods, fold, take_over, used
 from kube.calls import ApiCalls
 from kube.ledger_desk import Clock, LedgerDesk
-from kube.ledgers import Ledgers
+from kube.ledgers import Ledgers, Metadata, Seen, written
 from tests.kube import ledger_server
 from tests.kube.ledger_server import NAMESPACE, LedgerServer
 
@@ -221,5 +221,51 @@ def test_who_only_asks_is_promised_nothing() -> None:
         with pytest.raises(Full):
             await place.desk().would_promise(entry(101), OF)
         assert place.server.writes() == 0
+
+    tell(story)
+
+
+# --- what is known meanwhile ------------------------------------------------------------------------------------------
+
+
+def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        desk.saw(place.server.seen(NAME))
+        place.server.faults = ["outrun"]
+        asking = asyncio.create_task(desk.promise("u", entry(), OF))
+        while not asking.done():
+            assert desk.known() is not None
+            await asyncio.sleep(0)
+
+    tell(story)
+
+
+def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anything() -> None:
+    async def story(place: Place) -> None:
+        desk = place.desk()
+        await desk.promise("u", entry(100), OF)
+        place.server.drop(NAME)
+        with pytest.raises(Busy, match="nobody has counted yet"):
+            await desk.promise("v", entry(), OF)
+        known = desk.known()
+        assert known is not None and used(known) == {"cores": 100}
+        place.server.put(NAME, READY)
+        assert await desk.promise("v", entry(100), OF)  # it was not written over
+
+    tell(story)
+
+
+def test_a_watch_that_is_faster_than_the_answer_is_believed() -> None:
+    async def story(place: Place) -> None:
+        desk, later = place.desk(), READY._replace(committed={"cores": 70})
+        place.server.faults = ["held"]
+        asking = asyncio.create_task(desk.promise("u", entry(), OF))
+        await asyncio.to_thread(place.server.held.wait, 10)
+        desk.saw(Seen(NAME, written(Metadata(NAME, "9999"), later)))
+        assert desk.known() == later
+        place.server.release.set()
+        await asking
+        assert desk.known() == later
 
     tell(story)
