@@ -20,14 +20,15 @@ from halfcard import names
 from halfcard.places import place_of
 from halfcard.placing.demand import Demand
 from halfcard.placing.facts import Facts
-from halfcard.placing.layouts import Layout, best
+from halfcard.placing.layouts import Layout, best, possible
 from halfcard.placing.records import Placed, write
 from halfcard.placing.refusals import text, why_not
+from halfcard.placing.room import Room
 from halfcard.problems import printable
 from halfcard.stored import StoredPod
 from kube.calls import Answer, ApiCalls, NoAnswerError, NotSentError
 
-from .limits import narrowed
+from .limits import Limits, narrowed
 from .place_budgets import NOTHING_PROMISED, NoBudgetError, PlaceBudgets, Promised
 from .placement import Policy
 from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
@@ -189,19 +190,20 @@ class Binder:
         room = self.state.room(node)
         if room is None:
             raise NotBound(f"node {node}: Halfcard does not know this node; try again when its cards are published")
-        demand = self._allowed(facts, node)
+        kind, limits = self.state.kind(node), self._limits(facts)
+        closed = limits.closed(kind)
+        demand = narrowed(facts.demand, closed) if closed else facts.demand
         laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
         if laid is None:
-            raise NotBound(f"node {node}: {text(why_not(room, demand), demand)}; the scheduler will choose again")
+            why = _no_room(room, facts.demand) or limits.why_not(kind, facts.demand, lambda: room)
+            raise NotBound(f"node {node}: {why}; the scheduler will choose again")
         return laid.layout
 
-    def _allowed(self, facts: Facts, node: str) -> Demand:
-        """What it asks for, on cards of which budgets leave it something."""
+    def _limits(self, facts: Facts) -> Limits:
         try:
-            closed = self.budgets.limits(facts).closed(self.state.kind(node))
+            return self.budgets.limits(facts)
         except NoBudgetError as why:
             raise NotBound(str(why)) from None
-        return narrowed(facts.demand, closed) if closed else facts.demand
 
     def _record(self, facts: Facts, node: str, layout: Layout) -> dict[str, str]:
         """The cards, as annotations."""
@@ -306,6 +308,11 @@ class Binder:
             return await call
         except NoAnswerError as error:
             raise NotBound(f"the API server cannot be reached: {error}") from None
+
+
+def _no_room(room: Room, demand: Demand) -> str:
+    """Empty where there is some."""
+    return "" if possible(room, demand) else text(why_not(room, demand), demand)
 
 
 def _refused(promised: Facts, answer: Answer) -> NotBound:

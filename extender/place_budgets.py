@@ -6,12 +6,12 @@ bind it and no other; an attempt that failed keeps none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.budget_words import exceeded
 from halfcard.budgets import Budget
-from halfcard.ledger import Busy, Entry, Full, binding_of
+from halfcard.ledger import Busy, Entry, Full, binding_of, is_of_binding, uid_of
 from halfcard.places import Place
 from halfcard.placing.facts import Facts
 from kube.desks import Desks
@@ -101,6 +101,15 @@ class PlaceBudgets:
                 raise NoBudgetError(_sentence(budget, why)) from None
             desks.append(desk)
         return promised
+
+    def take_back_all(self, unbound: Iterable[Facts]) -> None:
+        """What attempts to bind these pods were promised, where it is certain that none of those can land any more."""
+        namespaces = {facts.uid: facts.namespace for facts in unbound}
+        for desk in {self._desks.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)}:
+            ledger = desk.known()
+            for promise in ledger.open if ledger is not None else ():
+                if is_of_binding(promise) and uid_of(promise) in namespaces:
+                    desk.take_back(promise)
 
     def _of(self, namespace: str) -> list[Budget]:
         return [budget for budget in self._budgets_of(namespace) if budget.asks_where]

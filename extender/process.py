@@ -127,7 +127,8 @@ class Extender:
         """A new term: a mark that a pod carries already would change nothing, and be taken for ours."""
         self._term = secrets.token_hex(8)
         self._renewal.recall()
-        await Takeover(self.state, self._calls, self._watching.pods.refresh, self._binder.next_fence).run()
+        refresh, next_fence = self._watching.pods.refresh, self._binder.next_fence
+        await Takeover(self.state, self._calls, refresh, next_fence, self._budgets).run()
         self._log.event("leading", term=self._term)
 
     async def _lead(self) -> None:

@@ -1,6 +1,7 @@
 """What a replica does when it comes to lead, before it decides anything.
 
-The law: every bind that the one before us may still have on its way is either seen here or can no longer land.
+The law: every bind that the one before us may still have on its way is either seen here or can no longer land; what
+budgets promised to one that cannot is free again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from halfcard.placing.facts import Facts
 from halfcard.stored import StoredPod
 from kube.calls import ApiCalls
 
+from .place_budgets import PlaceBudgets
 from .pod_requests import fence_patch, pod_path
 from .state import State
 
@@ -36,6 +38,7 @@ class Takeover:
     calls: ApiCalls
     refresh: Callable[[], Awaitable[None]]
     next_fence: Callable[[], str]
+    budgets: PlaceBudgets
 
     async def run(self) -> None:
         await self.refresh()
@@ -45,9 +48,11 @@ class Takeover:
             async with turns:
                 await self._fence(facts)
 
+        waiting = [facts for facts in self.state.pods() if facts.asks_for_cards and not self._is_bound(facts)]
         async with asyncio.TaskGroup() as group:
-            for facts in [facts for facts in self.state.pods() if facts.asks_for_cards and not self._is_bound(facts)]:
+            for facts in waiting:
                 group.create_task(fence(facts))
+        self.budgets.take_back_all([facts for facts in waiting if not self._is_bound(facts)])
 
     def _is_bound(self, facts: Facts) -> bool:
         """By what was seen: a promise of ours from an earlier term is no more than a hope."""

@@ -58,6 +58,9 @@ class Replica:
         )
         self.binder = Binder(self.state, self.calls, manners, self.budgets)
 
+    def close(self) -> None:
+        self.calls.close()
+
     def see_all(self) -> None:
         self.state.list_pods(self.server.listed())
 

@@ -18,8 +18,10 @@ from halfcard.ledger import Entry, Ledger, Pods, fold, used
 from kube.access import Access
 from kube.calls import ApiCalls
 from kube.ledgers import Ledgers
+from tests.builders import pod
 from tests.extender.pod_server import Fault, PodServer, serving_pods
 from tests.extender.test_binding import Replica, manifest
+from tests.extender.test_takeover import take_over, takeover
 from tests.kube.ledger_server import LedgerServer, serving_ledgers
 from tests.kube.test_folder import until
 
@@ -39,11 +41,12 @@ COUNTED: Final = fold(Ledger(budget().hard, of="q"), 0, Pods({}))
 
 @dataclass
 class Scene:
-    """Pods p and q of half a card each, and a budget of one card."""
+    """Pods p and q of half a card each, a budget of one card, a replica that leads and the next one."""
 
     pods: PodServer
     ledgers: LedgerServer
     replica: Replica
+    next: Replica
 
     def open(self) -> list[Entry]:
         return [*self.ledgers.ledger(NAME).open.values()]
@@ -62,17 +65,20 @@ def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
             pods.put(manifest("q"))
             ledgers.put(NAME, COUNTED)
             calls = ApiCalls(Access("127.0.0.1", ledgers.port))
-            budgets = PlaceBudgets(
-                lambda _: (budget(),), Ledgers(calls, names.NAMESPACE), asyncio.get_running_loop().time
-            )
-            budgets.saw(NAME, ledgers.seen(NAME))
-            replica = Replica(pods, budgets=budgets)
-            replica.see_all()
+
+            def replica(term: str) -> Replica:
+                clock = asyncio.get_running_loop().time
+                budgets = PlaceBudgets(lambda _: (budget(),), Ledgers(calls, names.NAMESPACE), clock)
+                budgets.saw(NAME, ledgers.seen(NAME))
+                return Replica(pods, term, budgets=budgets)
+
+            one, other = replica("first"), replica("second")
+            one.see_all()
             try:
-                await story(Scene(pods, ledgers, replica))
+                await story(Scene(pods, ledgers, one, other))
             finally:
-                replica.calls.close()
-                calls.close()
+                for each in (one, other, calls):
+                    each.close()
 
     uvloop.run(run())
 
@@ -94,6 +100,20 @@ def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_again(
             await scene.replica.bind("p")
         assert scene.pods.node("p") == "" and scene.open() == []
         assert scene.replica.cores_free() == [100, 100]
+
+    tell(story)
+
+
+def test_who_is_kept_from_a_node_by_a_budget_or_by_its_cards_is_told_which() -> None:
+    async def story(scene: Scene) -> None:
+        scene.hold(60)
+        scene.replica.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        with pytest.raises(NotBound, match=r"^node n1: exceeded quota: team/gpu, requested: cores of model T4=50, .*"):
+            await scene.replica.bind("p")
+        scene.pods.put(manifest("large", pod().asks(core="300")))
+        scene.replica.see_all()
+        with pytest.raises(NotBound, match=r"^node n1: fewer than 3 cards are wholly free; the scheduler will choose"):
+            await scene.replica.bind("large")
 
     tell(story)
 
@@ -132,6 +152,41 @@ def test_the_promise_of_a_bind_that_nobody_knows_of_stays() -> None:
         await asyncio.wait([binding])
         assert len(scene.open()) == 1
         scene.pods.release.set()
+
+    tell(story)
+
+
+def test_whoever_leads_next_takes_back_what_was_promised_to_a_bind_that_can_land_no_more() -> None:
+    async def story(scene: Scene) -> None:
+        scene.pods.faults = ["held"]
+        binding = asyncio.create_task(scene.replica.bind("p"))
+        await scene.pods.somebody_is_held()
+        binding.cancel()
+        await asyncio.wait([binding])
+        (promise,) = (ledger := scene.ledgers.ledger(NAME)).open
+        created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
+        scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
+        scene.next.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        await take_over(scene.next)
+        await until(lambda: promise not in scene.ledgers.ledger(NAME).open)
+        assert scene.ledgers.ledger(NAME).open == created
+        scene.pods.release.set()
+
+    tell(story)
+
+
+def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed_at_the_last_moment() -> None:
+    async def story(scene: Scene) -> None:
+        budgets = scene.next.binder.budgets
+
+        async def refresh() -> None:
+            scene.next.see_all()
+            await scene.replica.bind("p")
+            budgets.saw(NAME, scene.ledgers.seen(NAME))
+
+        await takeover(scene.next, refresh).run()
+        await scene.next.bind("q")
+        assert {entry.pod for entry in scene.open()} == {"p", "q"}
 
     tell(story)
 

@@ -23,11 +23,15 @@ from .test_binding import Replica, manifest, recorded, writes
 Story = Callable[[PodServer, Replica, Replica], Awaitable[None]]
 
 
+def takeover(replica: Replica, refresh: Callable[[], Awaitable[None]]) -> Takeover:
+    return Takeover(replica.state, replica.calls, refresh, replica.binder.next_fence, replica.binder.budgets)
+
+
 async def take_over(replica: Replica) -> None:
     async def refresh() -> None:
         replica.see_all()
 
-    await Takeover(replica.state, replica.calls, refresh, replica.binder.next_fence).run()
+    await takeover(replica, refresh).run()
 
 
 def tell(story: Story) -> None:
@@ -86,7 +90,7 @@ def test_a_bind_that_arrives_between_the_list_and_the_mark_is_seen() -> None:
             new.see_all()
             await old.bind("p")
 
-        await Takeover(new.state, new.calls, refresh, new.binder.next_fence).run()
+        await takeover(new, refresh).run()
         assert server.node("p") == "n1"
         assert new.cores_free() == [50, 100]
         await new.bind("p")
@@ -126,7 +130,7 @@ def test_a_pod_that_is_gone_needs_no_mark(gone: str) -> None:
             else:
                 server.put(manifest("p", uid="another"))
 
-        await Takeover(new.state, new.calls, refresh, new.binder.next_fence).run()
+        await takeover(new, refresh).run()
 
     tell(story)
 
@@ -172,7 +176,7 @@ def test_two_leaders_never_give_a_card_twice(pods: int, late: list[Moment], orde
             new.see_all()
             arrive("after the list")
 
-        await Takeover(new.state, new.calls, refresh, new.binder.next_fence).run()
+        await takeover(new, refresh).run()
         arrive("after the marks")
         for name in [chosen[number] for number in order if number < pods]:
             try:
