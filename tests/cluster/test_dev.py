@@ -207,9 +207,16 @@ def cgroups_of(folder: Path) -> list[Path]:
     return [each for each in node_cgroups() if each.name.removeprefix("halfcard-").split(".")[0] in clusters]
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster that ends with the test, however that ends."""
+    yield (found := tmp_path / "dev")
+    if found.exists():
+        halfcard_dev("down", "--dir", str(found))
+
+
 @pytest.mark.parametrize("killed", [False, True])
-def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path, *, killed: bool) -> None:
-    folder = tmp_path / "dev"
+def test_down_leaves_nothing_and_may_be_said_again(folder: Path, *, killed: bool) -> None:
     up = halfcard_dev("up", "--dir", str(folder))
     assert up.code == EXIT_OK
     pod = f"kubectl create -f {dev_node.POD} && kubectl wait --for=condition=Ready --timeout=60s pod/real"
@@ -226,14 +233,6 @@ def test_down_leaves_nothing_and_may_be_said_again(tmp_path: Path, *, killed: bo
         assert not folder.exists() and mounts_with(str(folder)) == []
         assert not [group for group in groups if group.exists()]
     wait_until(lambda: interface not in interfaces(), what="the interface to go with its namespace")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of a cluster that ends with the test, however that ends."""
-    yield (found := tmp_path / "dev")
-    if found.exists():
-        halfcard_dev("down", "--dir", str(found))
 
 
 def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
