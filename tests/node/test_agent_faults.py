@@ -165,9 +165,9 @@ def test_pods_that_come_while_no_agent_is_there_are_counted_when_it_is_back(gpus
         return [get_pod(gpus.cluster, space, name) for name in early]
 
     def decided() -> bool:
-        return all(has_failed(each) or "nodeName" not in each["spec"] for each in met())
+        return all(has_failed(each) or is_refused(each) for each in met())
 
-    gpus.cluster.wait_until(decided, what="kubelet to fail those that have its node")
+    gpus.cluster.wait_until(decided, what="those with its node to fail, and all others to be refused")
     gpus.agent.start()
     failed = sum(map(has_failed, met()))
     say(f"{failed} of {len(early)} pods that came while the agent was away were failed by kubelet")
@@ -176,6 +176,12 @@ def test_pods_that_come_while_no_agent_is_there_are_counted_when_it_is_back(gpus
         lambda: all(has_failed(each) or is_running(each) for each in met()), what="the others to run", seconds=60
     )
     assert sum(map(has_failed, met())) == failed
+
+
+def is_refused(item: Object) -> bool:
+    """By the scheduler: one that it has not looked at yet may still get the node."""
+    conditions = item["status"].get("conditions", ())
+    return any((each["type"], each.get("reason")) == ("PodScheduled", "Unschedulable") for each in conditions)
 
 
 def test_a_pod_that_starts_all_over_has_its_cards_in_each_container_again(gpus: GpuCluster, space: str) -> None:
