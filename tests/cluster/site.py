@@ -87,8 +87,8 @@ class Site:
 
     def waits(self, name: str) -> str:
         """Why it has no node, in the scheduler's words, once it says so."""
-        self.cluster.wait_until(lambda: bool(_refusal(self.pod(name))), what=f"{name} to be found unschedulable")
-        return _refusal(self.pod(name))
+        self.cluster.wait_until(lambda: bool(refusal_of(self.pod(name))), what=f"{name} to be found unschedulable")
+        return refusal_of(self.pod(name))
 
     def delete(self, name: str, *, force: bool = False) -> None:
         body = {"gracePeriodSeconds": 0} if force else None
@@ -123,6 +123,7 @@ def cards_of(pod: Object) -> dict[str, list[str]]:
     return found
 
 
-def _refusal(pod: Object) -> str:
+def refusal_of(pod: Object) -> str:
+    """What the scheduler says of a pod that fits nowhere; empty where it has not said so."""
     conditions = pod.get("status", {}).get("conditions", [])
     return next((each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"), "")

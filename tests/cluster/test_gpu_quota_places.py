@@ -69,8 +69,10 @@ class Scene:
     def cordoned(self, *nodes: str) -> Iterator[None]:
         """No pod goes there meanwhile."""
         assert self.quotas.cluster.kubectl("cordon", *nodes).code == 0
-        yield
-        assert self.quotas.cluster.kubectl("uncordon", *nodes).code == 0
+        try:
+            yield
+        finally:
+            assert self.quotas.cluster.kubectl("uncordon", *nodes).code == 0
 
     def end_waiting(self, team: str) -> None:
         """Those without a node: they would get one as soon as there is room."""

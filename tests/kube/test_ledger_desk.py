@@ -125,7 +125,7 @@ def test_a_promise_whose_answer_was_lost_is_found_and_is_not_known_to_be_our_own
     async def story(place: Place) -> None:
         place.server.faults = ["unanswered"]
         assert await place.desk().promise("u", entry(), OF) is False
-        assert place.open() == {"u"}
+        assert place.open() == {"u"} and place.server.writes() == 1
 
     tell(story)
 

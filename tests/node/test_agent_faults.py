@@ -15,7 +15,7 @@ from halfcard import names
 from tests.builders import PodBuilder, pod
 from tests.cluster.objects import Object
 from tests.cluster.pods import create_pod, get_pod, wait_for_phase
-from tests.cluster.site import cards_of
+from tests.cluster.site import cards_of, refusal_of
 from tests.nvml.build import LIBRARY, library_folder
 
 from .gpu_churn import has_failed, is_running, runs_of
@@ -165,7 +165,8 @@ def test_pods_that_come_while_no_agent_is_there_are_counted_when_it_is_back(gpus
         return [get_pod(gpus.cluster, space, name) for name in early]
 
     def decided() -> bool:
-        return all(has_failed(each) or is_refused(each) for each in met())
+        """One that the scheduler has not looked at yet may still get the node."""
+        return all(has_failed(each) or refusal_of(each) for each in met())
 
     gpus.cluster.wait_until(decided, what="those with its node to fail, and all others to be refused")
     gpus.agent.start()
@@ -176,12 +177,6 @@ def test_pods_that_come_while_no_agent_is_there_are_counted_when_it_is_back(gpus
         lambda: all(has_failed(each) or is_running(each) for each in met()), what="the others to run", seconds=60
     )
     assert sum(map(has_failed, met())) == failed
-
-
-def is_refused(item: Object) -> bool:
-    """By the scheduler: one that it has not looked at yet may still get the node."""
-    conditions = item["status"].get("conditions", ())
-    return any((each["type"], each.get("reason")) == ("PodScheduled", "Unschedulable") for each in conditions)
 
 
 def test_a_pod_that_starts_all_over_has_its_cards_in_each_container_again(gpus: GpuCluster, space: str) -> None:
@@ -229,8 +224,7 @@ def test_a_card_that_falls_off_the_bus_gets_nothing_new_and_comes_back(gpus: Gpu
 
 
 def refusal(gpus: GpuCluster, namespace: str, name: str) -> str:
-    conditions = get_pod(gpus.cluster, namespace, name)["status"].get("conditions", [])
-    found = next((each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"), "")
+    found = refusal_of(get_pod(gpus.cluster, namespace, name))
     return f"{found} fits" if found else ""
 
 
