@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import names
-from kube.access import AccessError, from_kubeconfig, from_service_account
-from kube.api import ApiSource
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.node_source import NodeSource
 from serving.errors import CannotServeError
 from serving.lifecycle import run
-from serving.listener import Stopping
+from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
-from settings.file import settings_from
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
 from .arguments import add_common
-from .process import Addresses, Budgets, Webhook
-from .settings import policy_of
+from .policy_settings import policy_of
+from .process import QuotaParts, Webhook, WebhookAddresses
 
 BAD_ARGUMENTS: Final = 2
 COULD_NOT_START: Final = 3
@@ -47,15 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
     settings = settings_from(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-    policy, source = policy_of(settings), ApiSource(access, settings.dealings())
+    policy, source = policy_of(settings), NodeSource(access, settings.dealings())
     return Webhook(
         policy,
         source,
         ReloadingContext(TlsFiles(arguments.tls_dir / "tls.crt", arguments.tls_dir / "tls.key")),
-        Addresses(arguments.admission, arguments.status),
-        Stopping(grace_s=arguments.grace),
+        WebhookAddresses(arguments.admission, arguments.status),
+        StopTimings(grace_s=arguments.grace),
         log,
-        Budgets.of(access, arguments.namespace, policy, source.view, log),
+        QuotaParts.of(access, arguments.namespace, policy, source.view, log),
     )
 
 

@@ -7,24 +7,26 @@ from collections.abc import Callable, Mapping
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from halfcard.cluster import ClusterView
-from serving.direct import Direct
+from halfcard.cluster_view import ClusterView
+from serving.direct_routes import DirectRoutes
 from serving.log import Log
 
 from .dispatch import DECISIONS
 from .endpoint import Endpoint, Gate
-from .metrics import Metrics
-from .policy import Policy
+from .metrics import WebhookMetrics
+from .policy import AdmissionPolicy
 
 
 def admission_app(
     *,
-    policy: Policy,
+    policy: AdmissionPolicy,
     cluster: Callable[[], ClusterView],
-    metrics: Metrics,
+    metrics: WebhookMetrics,
     log: Log,
     gates: Mapping[str, Gate] = {},
 ) -> ASGIApp:
     """`gates` are by path."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    return Direct(app, {path: Endpoint(path, policy, cluster, metrics, log, gates.get(path)) for path in DECISIONS})
+    return DirectRoutes(
+        app, {path: Endpoint(path, policy, cluster, metrics, log, gates.get(path)) for path in DECISIONS}
+    )

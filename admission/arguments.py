@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from serving.address import argument
-from serving.arguments import add_grace, add_process_arguments
+from serving.process_arguments import add_grace, add_process_arguments
 
 
 def add_common(parser: argparse.ArgumentParser, *, admission: str, status: str) -> None:

@@ -15,15 +15,15 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from halfcard.cluster import ClusterView
+from halfcard.cluster_view import ClusterView
 from halfcard.problems import printable
-from serving.bodies import JSON, Refused, body_in_time, check_head, respond
 from serving.log import Log
+from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
 
 from . import wire
 from .dispatch import decide
-from .metrics import Metrics
-from .policy import Policy
+from .metrics import WebhookMetrics
+from .policy import AdmissionPolicy
 from .review import Verdict
 
 _LONGEST_SENTENCE: Final = 400
@@ -32,16 +32,16 @@ _LONGEST_SENTENCE: Final = 400
 _LONGEST_NAME: Final = 253
 
 
-Gate = Callable[[wire.Request, Verdict], Awaitable[Verdict]]
+Gate = Callable[[wire.ReviewRequest, Verdict], Awaitable[Verdict]]
 """What an object that is in order has to pass besides, and may have to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     path: str
-    policy: Policy
+    policy: AdmissionPolicy
     cluster: Callable[[], ClusterView]
-    metrics: Metrics
+    metrics: WebhookMetrics
     log: Log
     gate: Gate | None = None
 
@@ -58,9 +58,9 @@ class Endpoint:
             check_head(scope, wire.MAX_BODY_BYTES)
             body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
             return 200, JSON, await self._judge(body)
-        except Refused as refused:
+        except RefusedRequest as refused:
             return self._failed(refused.status, str(refused))
-        except wire.Malformed as malformed:
+        except wire.MalformedReview as malformed:
             return self._failed(400, str(malformed))
         except Exception:  # noqa: BLE001 - whatever our bug is, the caller gets an answer
             return self._bug()
@@ -77,7 +77,7 @@ class Endpoint:
         self._log(review.request, verdict, seconds)
         return answer
 
-    def _log(self, request: wire.Request, verdict: Verdict, seconds: float) -> None:
+    def _log(self, request: wire.ReviewRequest, verdict: Verdict, seconds: float) -> None:
         self.log.often(
             "judged",
             webhook=self.path,

@@ -39,7 +39,7 @@ class _ByQuota:
         self._refusals.labels(*which).inc()
 
 
-class Metrics:
+class WebhookMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         # When each series began: nobody asks, and it doubles what is scraped.
         disable_created_metrics()  # type: ignore[no-untyped-call]

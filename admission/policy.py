@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from halfcard import names
-from halfcard.derived import Derived
 from halfcard.dialects import Dialects
-from halfcard.pods import Toleration
+from halfcard.pod.spec import Toleration
 from halfcard.problems import RULES, Problem, Severity
+from halfcard.quota.derived_resources import DerivedSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PlacementDefaults:
     """What every GPU pod is given where it does not say otherwise; None and empty leave it alone."""
 
     scheduler_name: str | None = None
@@ -22,7 +22,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AdmissionPolicy:
     """The settings that decisions depend on.
 
     Attributes:
@@ -42,10 +42,10 @@ class Policy:
     exempt_namespaces: frozenset[str] = frozenset({names.KUBE_SYSTEM, names.NAMESPACE})
     schedulers: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
     default_core_limit: bool = True
-    placement: Placement = Placement()
+    placement: PlacementDefaults = PlacementDefaults()
     templates: Severity = Severity.DENY
     slotted: frozenset[str] = frozenset()
-    derived: Derived | None = None
+    derived: DerivedSettings | None = None
 
     @property
     def counted(self) -> frozenset[str]:

@@ -13,75 +13,75 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.cluster import ClusterView
-from kube.access import Access
-from kube.budget_source import BudgetSource
-from kube.calls import ApiCalls
-from kube.following import Following
-from kube.ledgers import FollowedLedgers, Ledgers
-from kube.native_quotas import NativeQuotas
-from kube.source import ClusterSource
+from halfcard.cluster_view import ClusterView
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.api.informer import Informer
+from kube.cluster_source import ClusterSource
+from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
+from kube.quota.budget_source import BudgetSource
+from kube.quota.native_quota_source import NativeQuotas
 from serving.address import Address
-from serving.ending import watch_served
-from serving.health import health_app
-from serving.jobs import Job, beside, report
+from serving.background_jobs import Job, beside, report
+from serving.certificate_expiry import watch_served
+from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 from serving.tls import ReloadingContext
 
 from .app import admission_app
-from .budget_desks import BudgetDesks
-from .budget_gate import BudgetGate
-from .budget_hints import BudgetHints
-from .budget_queue import BudgetQueue
 from .endpoint import Gate
-from .live_quotas import CONNECTIONS, LiveQuotas
-from .metrics import Metrics
-from .native_gate import NativeGate, in_turn
-from .policy import Policy
-from .refusals import Refusals
+from .metrics import WebhookMetrics
+from .policy import AdmissionPolicy
+from .quota.budget_ledgers import BudgetLedgers
+from .quota.budget_reservation import BudgetReservation
+from .quota.live_quotas import CONNECTIONS, LiveQuotas
+from .quota.native_precheck import NativePrecheck, in_turn
+from .quota.refusal_events import RefusalEvents
+from .quota.scheduling_gate import QueueGate
+from .quota.workload_hints import WorkloadHints
 
 ADMISSION: Final = "admission"
 STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class WebhookAddresses:
     admission: Address
     status: Address
 
 
 @dataclass(frozen=True, slots=True)
-class Budgets:
+class QuotaParts:
     """GpuQuotas, and the ledgers in which what they promise is written; ResourceQuotas, which others enforce."""
 
     source: BudgetSource
-    desks: BudgetDesks
+    desks: BudgetLedgers
     followed: FollowedLedgers
-    refusals: Refusals
+    refusals: RefusalEvents
     native_source: NativeQuotas
-    native: NativeGate
+    native: NativePrecheck
 
     @classmethod
     def of(
-        cls, access: Access, namespace: str, policy: Policy, cluster: Callable[[], ClusterView], log: Log
-    ) -> Budgets:
+        cls, access: Access, namespace: str, policy: AdmissionPolicy, cluster: Callable[[], ClusterView], log: Log
+    ) -> QuotaParts:
         calls, source = ApiCalls(access), BudgetSource(access)
-        refusals = Refusals(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
-        desks = BudgetDesks(source, Ledgers(calls, namespace), policy, cluster)
+        refusals = RefusalEvents(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
+        desks = BudgetLedgers(source, LedgerStore(calls, namespace), policy, cluster)
         followed = FollowedLedgers(access, namespace, desks.saw)
         native = NativeQuotas(access, policy.counted)
-        gate = NativeGate(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
+        gate = NativePrecheck(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
         return cls(source, desks, followed, refusals, native, gate)
 
     def gates(self) -> Mapping[str, Gate]:
         """Native quota first: for a pod that it refuses nothing has to be promised and taken back."""
-        promised = BudgetGate(self.desks, self.refusals.refused)
+        promised = BudgetReservation(self.desks, self.refusals.refused)
         return {
-            names.MUTATE_PODS_PATH: BudgetQueue(self.desks),
+            names.MUTATE_PODS_PATH: QueueGate(self.desks),
             names.VALIDATE_PODS_PATH: in_turn(self.native, promised),
-            names.VALIDATE_WORKLOADS_PATH: BudgetHints(self.desks),
+            names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self.desks),
         }
 
     def jobs(self) -> list[Job]:
@@ -92,7 +92,7 @@ class Budgets:
         troubles = (each.trouble for each in self._following())
         return (*self.source.problems(), *filter(None, troubles))
 
-    def _following(self) -> Sequence[Following[Any]]:
+    def _following(self) -> Sequence[Informer[Any]]:
         return self.followed.following, self.native_source.following
 
 
@@ -100,13 +100,13 @@ class Budgets:
 class Webhook:
     """All that a running webhook is made of; without `budgets` it holds nobody to any."""
 
-    policy: Policy
+    policy: AdmissionPolicy
     source: ClusterSource
     tls: ReloadingContext
-    addresses: Addresses
-    stopping: Stopping
+    addresses: WebhookAddresses
+    stopping: StopTimings
     log: Log
-    budgets: Budgets | None = None
+    budgets: QuotaParts | None = None
 
     async def run(
         self,
@@ -140,7 +140,7 @@ class Webhook:
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
         """Readiness does not wait for the nodes: cards that are not known are not checked, and judging goes on."""
         registry = CollectorRegistry()
-        metrics = Metrics(registry)
+        metrics = WebhookMetrics(registry)
         watch_served(registry, lambda: self.tls.leaf.not_after)
         if self.budgets is not None:
             self.budgets.refusals.counted = metrics.refused

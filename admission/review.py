@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from halfcard.asks import hints, read_pod
-from halfcard.budgets import Budget
-from halfcard.patches import Change
-from halfcard.pods import Pod
+from halfcard.patches import PatchOperation
+from halfcard.pod.requests import hints, read_pod
+from halfcard.pod.spec import Pod
 from halfcard.problems import Problem, Severity, as_warning, message, warning
+from halfcard.quota.budgets import Budget
 
-from . import escapes, rules
-from .core_limit import without_our_default
-from .policy import Policy
-from .repairs import NO_REPAIRS, Repairs, hide_from_added, repair_pod, restore
-from .subject import Circumstances, Subject, subject
+from .mutation.repairs import NO_REPAIRS, RepairedPod, hide_from_added, repair_pod, restore
+from .policy import AdmissionPolicy
+from .rules import escapes, requests
+from .rules.core_limit import without_our_default
+from .rules.subject import ReviewContext, Subject, subject
 
 Rule = Callable[[Subject], Iterator[Problem]]
 
 RULES: Final[tuple[Rule, ...]] = (
-    rules.amounts,
-    rules.left_unrepaired,
-    rules.additions_are_as_given,
-    rules.memory_fits_a_card,
-    rules.core_limit,
-    rules.policy_is_known,
-    rules.node_is_not_chosen,
-    rules.scheduler_is_served,
-    rules.gate_is_not_opened,
+    requests.amounts,
+    requests.left_unrepaired,
+    requests.additions_are_as_given,
+    requests.memory_fits_a_card,
+    requests.core_limit,
+    requests.policy_is_known,
+    requests.node_is_not_chosen,
+    requests.scheduler_is_served,
+    requests.gate_is_not_opened,
     escapes.records_are_not_forged,
     escapes.environment,
     escapes.no_device_lists,
@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PatchOperation, ...] = ()
     no_room: NoRoom | None = None
 
     @property
@@ -92,7 +92,7 @@ class Verdict(NamedTuple):
 ALLOWED: Final = Verdict()
 
 
-def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subresource: str = "") -> Verdict:
+def mutate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None, subresource: str = "") -> Verdict:
     if _shows_a_static_pod(pod, around):
         return ALLOWED
     proposed = subject(pod, around, old)
@@ -107,13 +107,13 @@ def mutate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None, subre
     return verdict(problems, around.policy, repairs)
 
 
-def validate_pod(pod: Pod, around: Circumstances, *, old: Pod | None = None) -> Verdict:
+def validate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None) -> Verdict:
     if _shows_a_static_pod(pod, around):
         return ALLOWED
     return verdict(judge(subject(pod, around, old)), around.policy)
 
 
-def _shows_a_static_pod(pod: Pod, around: Circumstances) -> bool:
+def _shows_a_static_pod(pod: Pod, around: ReviewContext) -> bool:
     """It runs already. Only its kubelet writes such a copy; in other hands the annotation excuses nothing."""
     return pod.is_mirror and around.is_kubelet
 
@@ -129,8 +129,8 @@ def judge(judged: Subject) -> list[Problem]:
 
 def verdict(
     problems: list[Problem],
-    policy: Policy,
-    repairs: Repairs = NO_REPAIRS,
+    policy: AdmissionPolicy,
+    repairs: RepairedPod = NO_REPAIRS,
     *,
     at_most: Severity = Severity.DENY,
 ) -> Verdict:

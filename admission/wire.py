@@ -24,11 +24,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Malformed(Exception):
+class MalformedReview(Exception):
     """The caller broke the protocol; the text is a sentence for whoever reads its log."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ObjectKind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
@@ -36,10 +36,10 @@ class UserInfo(msgspec.Struct, frozen=True):
     username: str = ""
 
 
-class Request(msgspec.Struct, frozen=True, rename="camel"):
+class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     operation: str = ""
-    kind: Kind = Kind()
+    kind: ObjectKind = ObjectKind()
     sub_resource: str | None = None
     namespace: str | None = None
     name: str | None = None
@@ -52,7 +52,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 class Review(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str
-    request: Request
+    request: ReviewRequest
 
 
 class _Response(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -82,10 +82,10 @@ def read(body: bytes) -> Review:
     try:
         review = msgspec.convert(_parsed(body), Review)
     except msgspec.ValidationError as error:
-        raise Malformed(f"the body does not have the shape of an AdmissionReview: {error}") from error
+        raise MalformedReview(f"the body does not have the shape of an AdmissionReview: {error}") from error
     if review.kind != "AdmissionReview" or review.api_version not in VERSIONS:
         got = f"{review.api_version[:80]} {review.kind[:80]}"
-        raise Malformed(f"the body is no AdmissionReview: got {got!r}, expected {' or '.join(VERSIONS)}")
+        raise MalformedReview(f"the body is no AdmissionReview: got {got!r}, expected {' or '.join(VERSIONS)}")
     return review
 
 
@@ -100,7 +100,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return jiter.from_json(body, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        raise Malformed(f"the body is not valid JSON: {error}") from error
+        raise MalformedReview(f"the body is not valid JSON: {error}") from error
 
 
 def _as_go_writes(value: Any) -> bytes:

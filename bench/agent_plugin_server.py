@@ -19,10 +19,10 @@ import grpc
 import grpc.aio
 import uvloop
 
-from deviceplugin.cdi import VERSION, ByCdi
+from deviceplugin.allocate.slots import Slot, Slots, slot_name
+from deviceplugin.inject.cdi import VERSION, CdiInjector
 from deviceplugin.kubelet import pod_resources_pb2 as wire
 from deviceplugin.kubelet.plugin import Device, Granted, Plugin
-from deviceplugin.slots import Slot, Slots, slot_name
 from halfcard import names
 
 COUNTS: Final = {names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 2560}
@@ -56,7 +56,7 @@ class SlotDesk:
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
-        self._way = ByCdi()
+        self._way = CdiInjector()
         self._names = count()
         self.plugins: dict[str, Plugin] = {}
 

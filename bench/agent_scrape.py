@@ -15,7 +15,7 @@ from typing import Final
 
 import uvloop
 
-from deviceplugin.cgroups import Cgroups
+from deviceplugin.usage.cgroups import Cgroups
 from halfcard import names
 
 from .agent_server import CARDS, FLOOR

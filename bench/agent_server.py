@@ -18,19 +18,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deviceplugin import usage_metrics
 from deviceplugin.app import agent_app
-from deviceplugin.cgroups import Cgroups
-from deviceplugin.gpus.port import Load, Process
-from deviceplugin.meter import Given, Meter
-from deviceplugin.metrics import Metrics
-from deviceplugin.usage import Tenant
+from deviceplugin.gpus.interface import Load, Process
+from deviceplugin.metrics import AgentMetrics
+from deviceplugin.usage import usage_metrics
+from deviceplugin.usage.cgroups import Cgroups
+from deviceplugin.usage.meter import GrantedCards, Meter
+from deviceplugin.usage.usage_report import StartedPod
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.holding import hold
-from halfcard.stored import StoredPod
+from halfcard.placing.node_usage import hold
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.pod.stored_pod import StoredPod
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
@@ -49,7 +49,7 @@ def main(containers: int, folder: Path) -> int:
 
 async def _serve(meter: Meter, lifecycle: Lifecycle, log: Log) -> None:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, is_made_up=False)
+    metrics = AgentMetrics(registry, is_made_up=False)
     for call in ("allocate", "prestart"):
         metrics.answered(call, "ok", 0.001)
     app = agent_app(meter.usage, checks={}, lifecycle=lifecycle, registry=registry)
@@ -79,15 +79,18 @@ def _meter(containers: int, folder: Path) -> Meter:
     holding = hold(node, [tenant.facts.bound() for tenant in tenants])
     loads = _loads(node, [at for each in tenants for at in holding.shares[each.facts.uid].layout[0]])
     return Meter(
-        loads.__getitem__, Cgroups(folder / "cgroup", folder), lambda: Given(node, holding, tenants), is_made_up=False
+        loads.__getitem__,
+        Cgroups(folder / "cgroup", folder),
+        lambda: GrantedCards(node, holding, tenants),
+        is_made_up=False,
     )
 
 
-def _tenant(number: int) -> Tenant:
-    return Tenant(_facts(number), {"main": f"containerd://{_id(number)}"}, {})
+def _tenant(number: int) -> StartedPod:
+    return StartedPod(_facts(number), {"main": f"containerd://{_id(number)}"}, {})
 
 
-def _facts(number: int) -> Facts:
+def _facts(number: int) -> PodFacts:
     asks = {names.VCUDA_CORE: "4", names.VCUDA_MEMORY: "12"}
     pod = {
         "metadata": {"name": f"inference-7c9d8f-{number:05}", "namespace": "team-a", "uid": _uid(number)},

@@ -15,14 +15,14 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from halfcard import names
-from kube.access import from_kubeconfig
-from kube.calls import ApiCalls
+from kube.api.access import from_kubeconfig
+from kube.api.calls import ApiCalls
 from serving.address import Address, parse_address
-from serving.bodies import JSON, body_in_time, respond
-from serving.direct import Direct
+from serving.direct_routes import DirectRoutes
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
+from serving.request_body import JSON, body_in_time, respond
 from serving.tls import ReloadingContext, TlsFiles
 
 _MOST: int = 64 * 2**20
@@ -72,7 +72,7 @@ def main(folder: Path, authority: Path, kubeconfig: Path, address: Address) -> i
     async def begin(lifecycle: Lifecycle) -> None:
         constant = Constant(ApiCalls(from_kubeconfig(kubeconfig)))
         paths = (names.FILTER_PATH, names.PRIORITIZE_PATH, names.BIND_PATH)
-        app = Direct(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), dict.fromkeys(paths, constant))
+        app = DirectRoutes(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), dict.fromkeys(paths, constant))
         tls = ReloadingContext(TlsFiles(folder / "tls.crt", folder / "tls.key", authority))
         await serve([Listener("constant", address.host, address.port, app, tls)], lifecycle=lifecycle, log=log)
 

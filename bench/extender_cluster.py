@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.stored import StoredPod
+from halfcard.pod.stored_pod import StoredPod
 
 Json = dict[str, Any]
 Amounts = Mapping[str, int]

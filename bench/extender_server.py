@@ -17,29 +17,29 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from extender.answers import Answers
 from extender.app import extender_app
-from extender.binding import Binder, Manners
-from extender.endpoint import Verb
-from extender.expectations import Expectations
-from extender.forwarding import Forwarding
-from extender.learning import Learning
-from extender.memory import keep_what_is_freed
-from extender.metrics import Metrics
-from extender.place_budgets import PlaceBudgets
-from extender.scheduling import Scheduling
+from extender.bind.binder import Binder, BindRules
+from extender.bind.forwarding import Forwarding
+from extender.bind.quota_reservations import QuotaReservations
+from extender.malloc import keep_what_is_freed
+from extender.metrics import ExtenderMetrics
+from extender.packing.policy_cache import PolicyCache
+from extender.packing.workload_stats import WorkloadStats
+from extender.scheduler_api.answer_cache import AnswerCache
+from extender.scheduler_api.endpoint import Verb
+from extender.scheduler_api.handlers import VerbHandlers
 from extender.state import State
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
-from halfcard.stored import StoredPod
-from kube.access import Access
-from kube.calls import ApiCalls
-from kube.ledgers import Ledgers
-from serving.bodies import JSON, body_in_time, respond
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import LedgerStore
 from serving.lifecycle import Lifecycle, run
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
+from serving.request_body import JSON, body_in_time, respond
 
 from . import extender_cluster as cluster
 from .extender_cluster import Size
@@ -54,8 +54,8 @@ _FIRST: Final = 20_000_000
 _SMALL: Final = {names.VCUDA_CORE: 1, names.VCUDA_MEMORY: 1}
 
 
-def _no_budgets(calls: ApiCalls) -> PlaceBudgets:
-    return PlaceBudgets(lambda _namespace: (), Ledgers(calls, names.NAMESPACE), time.monotonic)
+def _no_budgets(calls: ApiCalls) -> QuotaReservations:
+    return QuotaReservations(lambda _namespace: (), LedgerStore(calls, names.NAMESPACE), time.monotonic)
 
 
 class _List(msgspec.Struct):
@@ -99,14 +99,14 @@ class Extender:
 
     def __init__(self, size: Size, log: Log) -> None:
         self._log = log
-        self._metrics = Metrics(CollectorRegistry())
-        self._state = State(Dialects(), Dealings())
+        self._metrics = ExtenderMetrics(CollectorRegistry())
+        self._state = State(Dialects(), CapacityRules())
         self._state.list_nodes([cluster.node(number) for number in range(size.nodes)])
         self._state.list_pods([*cluster.placed(size), *cluster.waiting()])
         self._state.likenesses()
         self._later = cluster.later(size)
         self._coming_and_going = _coming_and_going(size)
-        self._expectations = Expectations("default", Learning().mix, self._state)
+        self._expectations = PolicyCache("default", WorkloadStats().mix, self._state)
         self._floors = {
             FLOOR_FILTER: self._verb("floor of filter", _everything_fits),
             FLOOR_PRIORITIZE: self._verb("floor of prioritize", _all_alike),
@@ -130,12 +130,12 @@ class Extender:
     def _verb(self, name: str, decide: Callable[[bytes, Scope], Awaitable[bytes]]) -> Verb:
         return Verb(name, decide, lambda why: why.encode(), self._metrics, self._log)
 
-    def _make(self) -> Scheduling:
+    def _make(self) -> VerbHandlers:
         calls = ApiCalls(Access("127.0.0.1", 1))
-        manners = Manners(self._expectations.policy, {}, 1024, time.time_ns, lambda: False, lambda: "")
-        return Scheduling(
+        manners = BindRules(self._expectations.policy, {}, 1024, time.time_ns, lambda: False, lambda: "")
+        return VerbHandlers(
             self._state,
-            Answers(self._state, self._expectations.policy),
+            AnswerCache(self._state, self._expectations.policy),
             Binder(self._state, calls, manners, _no_budgets(calls)),
             Forwarding(lambda: None, "", _no_tls),
             lambda: True,
@@ -148,7 +148,7 @@ class Extender:
 
     def _forget(self, _count: int) -> None:
         """A new application would leave so much to clear away that the next call would not be what it is."""
-        object.__setattr__(self._scheduling, "answers", Answers(self._state, self._expectations.policy))
+        object.__setattr__(self._scheduling, "answers", AnswerCache(self._state, self._expectations.policy))
 
     def _change(self, count: int) -> float:
         """Microseconds that each of so many pods cost, of which one comes or goes on each node in turn."""
@@ -197,7 +197,7 @@ async def _serve(size: Size, lifecycle: Lifecycle, log: Log) -> None:
         [listener],
         lifecycle=lifecycle,
         log=log,
-        stopping=Stopping(grace_s=0),
+        stopping=StopTimings(grace_s=0),
         on_ready=lambda found: print(json.dumps({"extender": f"http://{found['extender']}"}), flush=True),
     )
 

@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from admission.process import ADMISSION, STATUS
-from certs.folder import CertificateFiles, ensure
+from certs.certificate_folder import CertificateFiles, ensure
 from certs.server_names import server_names
 from cli.serve import announce
 from halfcard import names
-from serving.direct import Direct
+from serving.direct_routes import DirectRoutes
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
@@ -53,7 +53,7 @@ def main(folder: Path) -> int:
 
 
 async def _serve(files: CertificateFiles, lifecycle: Lifecycle, log: Log) -> None:
-    app = Direct(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), {names.MUTATE_PODS_PATH: Constant()})
+    app = DirectRoutes(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), {names.MUTATE_PODS_PATH: Constant()})
     tls = ReloadingContext(TlsFiles(files.certificate, files.key))
     gc.freeze()
     listeners = [Listener(ADMISSION, "127.0.0.1", 0, app, tls), Listener(STATUS, "127.0.0.1", 0, app)]

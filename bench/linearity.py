@@ -10,14 +10,14 @@ from typing import Final
 
 from admission import wire
 from admission.dispatch import decide
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN
+from halfcard.cluster_view import NOTHING_KNOWN
 
 from . import reviews
 from .figures import Figure, Part
 
-_POLICY: Final = Policy()
+_POLICY: Final = AdmissionPolicy()
 CONTAINERS: Final = (1, 10, 100)
 SIZES: Final = (100_000, 1_000_000, 3_000_000)
 MOST_GROWTH: Final = 3.0

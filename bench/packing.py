@@ -18,13 +18,13 @@ from statistics import mean
 from time import monotonic
 from typing import Final
 
-from cli.simulated import NoWorkloadError, read_workload
-from extender.simulation.churn import churn
-from extender.simulation.replay import fill_up
-from extender.simulation.sizes import Size
-from extender.simulation.variants import VARIANTS
-from extender.simulation.workload import Workload
+from bench.simulated_churn import churn
+from bench.trace_variants import VARIANTS
+from cli.inputs.simulation_inputs import NoWorkloadError, read_workload
 from halfcard.columns import columns
+from simulation.replay import fill_up
+from simulation.sizes import Size
+from simulation.workload import ReplayWorkload
 
 from .figures import Figure, Part, write_json
 from .servers import ROOT
@@ -107,10 +107,10 @@ def do(data: Path, job: Job) -> Done:
 
 
 @cache
-def workload_of(data: Path, name: str) -> Workload:
+def workload_of(data: Path, name: str) -> ReplayWorkload:
     variant = VARIANTS.get(name)
     base = read_workload(data / _NODES, data / _PODS.format(_BASE if variant else name)).workload
-    return Workload(base.nodes, tuple(variant(base.pods))) if variant else base
+    return ReplayWorkload(base.nodes, tuple(variant(base.pods))) if variant else base
 
 
 def measure(data: Path, jobs: Sequence[Job], processes: int, on_done: Callable[[int], None]) -> Measured:

@@ -20,8 +20,8 @@ from typing import Final
 from uuid import uuid4
 
 from halfcard import names
-from halfcard.ledger import MOST_OPEN, Entry, Ledger, Pods, fold, reserve
-from kube.ledgers import Metadata, written
+from halfcard.quota.ledger import MOST_OPEN, Entry, Ledger, StoredPods, fold, reserve
+from kube.ledger.ledger_store import ConfigMapMetadata, written
 from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation, Replica
 from tests.cluster.quota_service import QuotaService, path_of, quota
@@ -39,7 +39,7 @@ _REPLICAS: Final = 3
 _TARGET: Final = 0.7
 _ROOM: Final = 10**8
 _MANY: Final = 1000
-_NAMED: Final = Metadata("gpuquota.ours.gpu", "1")
+_NAMED: Final = ConfigMapMetadata("gpuquota.ours.gpu", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _decisions() -> Part:
 def _decision_us(held: int, coming: int) -> float:
     cost = {"cores": 30, "memory": 5120, "shares": 1}
     pods = {str(uuid4()): Entry(OURS, f"pod-{number}", cost) for number in range(held)}
-    ledger = fold(Ledger({"cores": _ROOM}), 0, Pods(pods))
+    ledger = fold(Ledger({"cores": _ROOM}), 0, StoredPods(pods))
     ledger = ledger._replace(open={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)})
     entry = Entry(OURS, "one-more", cost)
     return min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MOST_OPEN)), number=20)) / 20 * 1e6

@@ -12,17 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from certs.certificate_folder import CertificateFolderError, ensure
 from certs.chains import chains
-from certs.folder import CertificateFolderError, ensure
 from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
 from halfcard import names
-from kube.access import AccessError, from_kubeconfig, from_service_account
-from serving.arguments import add_process_arguments
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
-from settings.file import settings_from
+from serving.process_arguments import add_process_arguments
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
 DONE: Final = 0
 BAD_ARGUMENTS: Final = 2

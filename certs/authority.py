@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from certs.flaws import BACKDATED, ORGANIZATION
-from certs.rules import AUTHORITY_LIFE, LASTING_LIFE, LEAF_LIFE, LeafRules, Rules
+from certs.certificate_checks import BACKDATED, ORGANIZATION
+from certs.lifetimes import AUTHORITY_LIFE, LASTING_LIFE, LEAF_LIFE, ChainRules, LeafRules
 from certs.server_names import ServerName
 
 SERIAL_BITS: Final = 128
@@ -33,7 +33,7 @@ class KeyPair:
     key: bytes
 
 
-def make_authority(rules: Rules, *, now: datetime) -> KeyPair:
+def make_authority(rules: ChainRules, *, now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     serial = _serial()
     subject = _subject(f"Halfcard CA {serial % 2**32:08x}")  # told apart by people who look at a bundle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from certs.flaws import CLIENT, SERVER
-from certs.rules import LeafRules, Rules
+from certs.certificate_checks import CLIENT, SERVER
+from certs.lifetimes import ChainRules, LeafRules
 from certs.server_names import ServerNames, server_names
 from halfcard import names
 
@@ -15,7 +15,7 @@ _REGISTRATION: Final = "halfcard"
 _CALLER: Final = "kube-scheduler"
 
 
-class Place(NamedTuple):
+class ObjectPath(NamedTuple):
     """Where an object is, by the path of its collection."""
 
     collection: str
@@ -35,15 +35,15 @@ class Chain:
     """
 
     title: str
-    authority: Place
-    leaves: tuple[Place, ...]
-    configurations: tuple[Place, ...]
-    rules: Rules
+    authority: ObjectPath
+    leaves: tuple[ObjectPath, ...]
+    configurations: tuple[ObjectPath, ...]
+    rules: ChainRules
 
 
 CONFIGURATIONS: Final = (
-    Place(f"{_REGISTRATIONS}/validatingwebhookconfigurations", _REGISTRATION),
-    Place(f"{_REGISTRATIONS}/mutatingwebhookconfigurations", _REGISTRATION),
+    ObjectPath(f"{_REGISTRATIONS}/validatingwebhookconfigurations", _REGISTRATION),
+    ObjectPath(f"{_REGISTRATIONS}/mutatingwebhookconfigurations", _REGISTRATION),
 )
 
 
@@ -59,7 +59,7 @@ def _admission(namespace: str) -> Chain:
         _secret(namespace, names.ADMISSION_CA),
         (_secret(namespace, names.ADMISSION_TLS),),
         CONFIGURATIONS,
-        Rules((leaf,)),
+        ChainRules((leaf,)),
     )
 
 
@@ -72,12 +72,12 @@ def _extender(namespace: str) -> Chain:
         _secret(namespace, names.EXTENDER_CA),
         (_secret(namespace, names.EXTENDER_TLS), _secret(namespace, names.SCHEDULER_TLS)),
         (),
-        Rules((server, client), lasting=True),
+        ChainRules((server, client), lasting=True),
     )
 
 
-def _secret(namespace: str, name: str) -> Place:
-    return Place(f"/api/v1/namespaces/{namespace}/secrets", name)
+def _secret(namespace: str, name: str) -> ObjectPath:
+    return ObjectPath(f"/api/v1/namespaces/{namespace}/secrets", name)
 
 
 def _service(name: str, namespace: str) -> ServerNames:

@@ -8,16 +8,16 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from certs.chains import Chain, Place
-from certs.flaws import certificates
+from certs.certificate_checks import certificates
+from certs.chains import Chain, ObjectPath
 from certs.objects import CA_CRT, TLS_CRT, entry
+from certs.reconcile import ChainState, ReconcileResult
 from certs.steps import Keep
-from certs.upkeep import Looked, Seen
-from serving.ending import days_left
+from serving.certificate_expiry import days_left
 from serving.log import utc_now
 
 
-class Metrics:
+class CertificateMetrics:
     """What was seen last counts down until it is seen again, so that a keeper who may not look any more is heard of."""
 
     def __init__(
@@ -48,10 +48,10 @@ class Metrics:
         for chain in chains:
             self._looked.labels(chain.title)
 
-    def changed(self, place: Place) -> None:
+    def changed(self, place: ObjectPath) -> None:
         self._changes.labels(place.name).inc()
 
-    def looked(self, looked: Looked) -> None:
+    def looked(self, looked: ReconcileResult) -> None:
         chain = looked.seen.chain.title
         self._due.labels(chain).set(isinstance(looked.last, Keep) and looked.last.is_due)
         self._looked.labels(chain).set(self._clock().timestamp())
@@ -62,7 +62,7 @@ class Metrics:
         return days_left(ends, self._clock()) if ends else 0.0
 
 
-def ends_of(seen: Seen) -> Mapping[Place, datetime | None]:
+def ends_of(seen: ChainState) -> Mapping[ObjectPath, datetime | None]:
     files = {seen.chain.authority: CA_CRT, **dict.fromkeys(seen.chain.leaves, TLS_CRT)}
     return {place: _ends(entry(seen.items[place], file)) for place, file in files.items()}
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from certs.chains import Place
-from certs.flaws import certificates, is_ours, pem
+from certs.certificate_checks import certificates, is_ours, pem
+from certs.chains import ObjectPath
 from halfcard import names
 
 CA_CRT: Final = "ca.crt"
@@ -58,7 +58,7 @@ def entry(secret: Object | None, key: str) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def new_secret(place: Place, kind: str) -> Object:
+def new_secret(place: ObjectPath, kind: str) -> Object:
     namespace = place.collection.split("/")[4]
     metadata = {"name": place.name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": {}}

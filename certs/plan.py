@@ -15,7 +15,7 @@ from typing import Final
 
 from cryptography import x509
 
-from certs.flaws import (
+from certs.certificate_checks import (
     absence,
     ageing,
     authority_flaw,
@@ -28,17 +28,17 @@ from certs.flaws import (
     signed,
     uses_of,
 )
-from certs.rules import LAST_CALL, LEAF_LIFE, LeafRules, Rules
+from certs.lifetimes import LAST_CALL, LEAF_LIFE, ChainRules, LeafRules
 from certs.server_names import listed
-from certs.steps import Held, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
+from certs.steps import ChainContents, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
 
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
     """What is held, read."""
 
-    held: Held
-    rules: Rules
+    held: ChainContents
+    rules: ChainRules
     now: datetime
     authorities: tuple[x509.Certificate, ...]
     leaves: tuple[x509.Certificate | None, ...]
@@ -63,7 +63,7 @@ class _Sight:
         return first or (since is not None and self.now >= since + self.rules.known_after)
 
 
-def plan(held: Held, rules: Rules, now: datetime) -> Plan:
+def plan(held: ChainContents, rules: ChainRules, now: datetime) -> Plan:
     authorities = tuple(certificates(held.ca_crt))
     leaves = tuple(next(iter(certificates(leaf.crt)), None) for leaf in held.leaves)
     if foreign := _foreign(authorities, leaves):

@@ -8,25 +8,25 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
-from certs.chains import CONFIGURATIONS, Chain, Place
-from certs.metrics import Metrics
+from certs.chains import CONFIGURATIONS, Chain, ObjectPath
+from certs.controller import EVERY_S, ChainsController
+from certs.metrics import CertificateMetrics
+from certs.reconcile import kind_of
+from certs.secret_events import SecretEvents
 from certs.store import ApiStore
-from certs.telling import Telling
-from certs.tending import EVERY_S, Tending
-from certs.upkeep import kind_of
-from kube.access import Access
-from kube.calls import ApiCalls
-from kube.following import Following
-from kube.list_watch import Collection
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.api.informer import Informer
+from kube.api.list_watch import Collection
 from serving.address import Address
-from serving.health import health_app
-from serving.jobs import beside, report
+from serving.background_jobs import beside, report
+from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
 
 STATUS: Final = "status"
-_AT_ONCE: Final = Stopping(grace_s=0.0, drain_s=0.0, finish_s=1.0)
+_AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """Nobody calls it, and what it leaves half done the next look goes on with."""
 
 
@@ -40,14 +40,14 @@ class CertificateService:
         self._log = log
         self._calls = ApiCalls(access)
         self._registry = CollectorRegistry()
-        metrics, tell = Metrics(self._registry, chains), Telling(self._calls, log).tell
-        self._tending = Tending(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
+        metrics, tell = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).tell
+        self._tending = ChainsController(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
         self._following = [self._follow(access, place) for place in CONFIGURATIONS]
 
-    def _follow(self, access: Access, place: Place) -> Following[dict[str, Any]]:
+    def _follow(self, access: Access, place: ObjectPath) -> Informer[dict[str, Any]]:
         """An empty caBundle refuses pods: it is repaired at once, and not at the next look."""
         only = Collection(access, place.collection, dict[str, Any], fields=f"metadata.name={place.name}")
-        return Following(only, listed=self._wake, changed=self._wake, name=f"{kind_of(place)} {place.name}")
+        return Informer(only, listed=self._wake, changed=self._wake, name=f"{kind_of(place)} {place.name}")
 
     def _wake(self, _: object) -> None:
         self._tending.wake()

@@ -25,7 +25,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ChainContents:
     """The contents of the files; None where there is no file.
 
     Attributes:

@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from certs.chains import Place
+from certs.chains import ObjectPath
 from certs.objects import Object
 from halfcard.problems import printable
-from kube.calls import Answer, ApiCalls
+from kube.api.calls import Answer, ApiCalls
 
 JSON_PATCH: Final = "application/json-patch+json"
 _PROBLEM_CHARS: Final = 300
@@ -28,13 +28,13 @@ class ForbiddenError(StoreError):
 class Store(Protocol):
     """Writes answer False where somebody else was first."""
 
-    async def read(self, place: Place) -> Object | None: ...
+    async def read(self, place: ObjectPath) -> Object | None: ...
 
-    async def create(self, place: Place, item: Object) -> bool: ...
+    async def create(self, place: ObjectPath, item: Object) -> bool: ...
 
-    async def replace(self, place: Place, item: Object) -> bool: ...
+    async def replace(self, place: ObjectPath, item: Object) -> bool: ...
 
-    async def patch(self, place: Place, operations: bytes) -> bool: ...
+    async def patch(self, place: ObjectPath, operations: bytes) -> bool: ...
 
 
 class ApiStore:
@@ -43,7 +43,7 @@ class ApiStore:
     def __init__(self, calls: ApiCalls) -> None:
         self._calls = calls
 
-    async def read(self, place: Place) -> Object | None:
+    async def read(self, place: ObjectPath) -> Object | None:
         answer = await self._calls.get(str(place))
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
@@ -51,18 +51,18 @@ class ApiStore:
             raise _refused("reading", place, answer)
         return msgspec.json.decode(answer.body, type=Object)
 
-    async def create(self, place: Place, item: Object) -> bool:
+    async def create(self, place: ObjectPath, item: Object) -> bool:
         answer = await self._calls.post(place.collection, msgspec.json.encode(item))
         return _landed("making", place, answer, (HTTPStatus.CONFLICT,))
 
-    async def replace(self, place: Place, item: Object) -> bool:
+    async def replace(self, place: ObjectPath, item: Object) -> bool:
         return _landed("writing", place, await self._calls.put(str(place), msgspec.json.encode(item)))
 
-    async def patch(self, place: Place, operations: bytes) -> bool:
+    async def patch(self, place: ObjectPath, operations: bytes) -> bool:
         return _landed("writing", place, await self._calls.patch(str(place), operations, JSON_PATCH))
 
 
-def _landed(act: str, place: Place, answer: Answer, outrun: tuple[HTTPStatus, ...] = _OUTRUN) -> bool:
+def _landed(act: str, place: ObjectPath, answer: Answer, outrun: tuple[HTTPStatus, ...] = _OUTRUN) -> bool:
     if answer.status in outrun:
         return False
     if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
@@ -70,7 +70,7 @@ def _landed(act: str, place: Place, answer: Answer, outrun: tuple[HTTPStatus, ..
     return True
 
 
-def _refused(act: str, place: Place, answer: Answer) -> StoreError:
+def _refused(act: str, place: ObjectPath, answer: Answer) -> StoreError:
     kind = ForbiddenError if answer.status == HTTPStatus.FORBIDDEN else StoreError
     words = answer.message() or "without a word"
     return kind(printable(f"{act} {place.name}: the API server answered {answer.status}: {words}", _PROBLEM_CHARS))

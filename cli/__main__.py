@@ -12,7 +12,7 @@ from typing import Final
 import halfcard
 
 from . import certs, demo, dev, doctor, explain, inspect, quota, review, serve, simulate, top, webhooks
-from .exits import EXIT_OK
+from .exit_codes import EXIT_OK
 
 _PROGRAM: Final = "halfcard"
 

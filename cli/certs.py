@@ -14,23 +14,23 @@ from typing import Final, TypeVar
 import msgspec
 
 from certs import objects
-from certs.chains import Chain, Place, chains
-from certs.flaws import certificates, is_ours
-from certs.rules import KNOWN_AFTER, RETIREMENT
+from certs.certificate_checks import certificates, is_ours
+from certs.chains import Chain, ObjectPath, chains
+from certs.lifetimes import KNOWN_AFTER, RETIREMENT
+from certs.reconcile import ChainState, places
 from certs.store import ApiStore, ForbiddenError, StoreError
-from certs.upkeep import Seen, places
 from halfcard import names
 from halfcard.columns import columns
-from kube.access import AccessError
-from kube.calls import Answer, ApiCalls, NoAnswerError
+from kube.api.access import AccessError
+from kube.api.calls import Answer, ApiCalls, NoAnswerError
 
-from .certificates import Row, State, Verdict, as_json, rows, verdict
-from .cluster_state import add_access_arguments, find_access
-from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
+from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .inputs.cluster_state import add_access_arguments, find_access
 from .terminal import Colour, Screen
 
 _HEADS: Final = ("OBJECT", "ENDS", "DAYS", "HOLDS")
-_COLOURS: Final = {State.FINE: Colour.GREEN, State.DUE: Colour.RED}
+_COLOURS: Final = {ObjectState.FINE: Colour.GREEN, ObjectState.DUE: Colour.RED}
 _EXTENDER: Final = "extender"
 
 Told = TypeVar("Told")
@@ -105,30 +105,30 @@ def _status(arguments: argparse.Namespace) -> int:
     return _code({each.state for each in verdicts})
 
 
-def _code(states: set[State]) -> int:
-    if State.DUE in states:
+def _code(states: set[ObjectState]) -> int:
+    if ObjectState.DUE in states:
         return EXIT_REFUSED
-    return EXIT_USAGE if State.UNREADABLE in states else EXIT_OK
+    return EXIT_USAGE if ObjectState.UNREADABLE in states else EXIT_OK
 
 
-async def _read(calls: ApiCalls) -> list[tuple[Seen, Mapping[Place, str]]]:
+async def _read(calls: ApiCalls) -> list[tuple[ChainState, Mapping[ObjectPath, str]]]:
     store = ApiStore(calls)
     return [await _read_chain(store, chain) for chain in chains(names.NAMESPACE)]
 
 
-async def _read_chain(store: ApiStore, chain: Chain) -> tuple[Seen, Mapping[Place, str]]:
+async def _read_chain(store: ApiStore, chain: Chain) -> tuple[ChainState, Mapping[ObjectPath, str]]:
     """What may be read; few may read the Secret of a CA."""
-    items: dict[Place, objects.Object | None] = {}
-    refused: dict[Place, str] = {}
+    items: dict[ObjectPath, objects.Object | None] = {}
+    refused: dict[ObjectPath, str] = {}
     for place in places(chain):
         try:
             items[place] = await store.read(place)
         except ForbiddenError as error:
             items[place], refused[place] = None, str(error)
-    return Seen(chain, items), refused
+    return ChainState(chain, items), refused
 
 
-def _print(screen: Screen, found: Sequence[Row], verdicts: Sequence[Verdict], now: datetime) -> None:
+def _print(screen: Screen, found: Sequence[CertificateRow], verdicts: Sequence[ChainHealth], now: datetime) -> None:
     heads, *lines = columns([_HEADS, *[_cells(row, now) for row in found]], right=(2,))
     screen.line(screen.paint(heads, Colour.BOLD))
     for line in lines:
@@ -138,7 +138,7 @@ def _print(screen: Screen, found: Sequence[Row], verdicts: Sequence[Verdict], no
         screen.wrapped(text, indent="", hanging="  ", colour=_COLOURS.get(each.state, Colour.YELLOW))
 
 
-def _cells(row: Row, now: datetime) -> tuple[str, str, str, str]:
+def _cells(row: CertificateRow, now: datetime) -> tuple[str, str, str, str]:
     if row.ends is None:
         return row.title, "-", "-", row.holds
     return row.title, objects.written(row.ends), str(row.days_left(now)), row.holds
@@ -171,7 +171,7 @@ async def _ask_for(calls: ApiCalls, chain: Chain, arguments: argparse.Namespace)
             _check(place, await calls.patch(f"{place}{query}", mark))
 
 
-def _check(place: Place, answer: Answer) -> None:
+def _check(place: ObjectPath, answer: Answer) -> None:
     if answer.status == HTTPStatus.NOT_FOUND:
         raise _NotRotated(f"{place.name} is not there; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
     if answer.status != HTTPStatus.OK:

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kube.manifests import parse, to_json
+from kube.manifests.documents import parse, to_json
 
-from .api_server import ApiServer, Outcome
-from .exits import EXIT_CANNOT_START, EXIT_OK
-from .judgement import differences
-from .scenes import NODE, SCENES, Scene
+from .demo_scenes.api_server import ApiServer, CreateOutcome
+from .demo_scenes.scenes import NODE, SCENES, Scene
+from .exit_codes import EXIT_CANNOT_START, EXIT_OK
+from .judge import differences
 from .terminal import Colour, Screen
 
 _READING_S: Final = 0.6
@@ -79,7 +79,7 @@ def _open(screen: Screen, ready: dict[str, Any], seconds: float) -> None:
     screen.line("The cluster is one node with 4 cards of 16 GB. You are kubectl.")
 
 
-def _play(screen: Screen, scene: Scene, server: ApiServer, *, quiet: bool) -> Outcome:
+def _play(screen: Screen, scene: Scene, server: ApiServer, *, quiet: bool) -> CreateOutcome:
     obj = json.loads(to_json(next(parse(scene.manifest, scene.file)).obj))
     outcome = server.create(obj, user=scene.user)
     if not quiet:
@@ -88,7 +88,7 @@ def _play(screen: Screen, scene: Scene, server: ApiServer, *, quiet: bool) -> Ou
     return outcome
 
 
-def _show(screen: Screen, scene: Scene, obj: dict[str, Any], outcome: Outcome) -> None:
+def _show(screen: Screen, scene: Scene, obj: dict[str, Any], outcome: CreateOutcome) -> None:
     screen.line()
     screen.wrapped(scene.title, indent="# ", colour=Colour.BLUE)
     for line in _interesting(scene.manifest):
@@ -129,7 +129,7 @@ def _close(screen: Screen) -> None:
     screen.line("halfcard is .venv/bin/halfcard in this checkout.")
 
 
-def _as_json(scene: Scene, outcome: Outcome) -> dict[str, Any]:
+def _as_json(scene: Scene, outcome: CreateOutcome) -> dict[str, Any]:
     return {
         "file": scene.file,
         "allowed": not outcome.denied,

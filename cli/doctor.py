@@ -13,22 +13,26 @@ from typing import Final
 
 from halfcard.columns import WIDTH
 from halfcard.problems import printable
-from kube.access import AccessError
-from kube.list_watch import ApiError
+from kube.api.access import AccessError
+from kube.api.list_watch import ApiError
 from settings.installation import SettingsError
 
-from .cluster_state import NoClusterError, add_access_arguments, find_access
 from .diagnosis.checks import CHECKS, diagnose
-from .diagnosis.finding import Check, Finding, Severity
+from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
-from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .diagnosis.survey import take
+from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from .progress import Progress
-from .survey import take
 from .terminal import Colour, Screen
 
 _MOST_OF_A_CHECK: Final = 5
 _WORDS_CHARS: Final = 400
-_COLOURS: Final = {Severity.BROKEN: Colour.RED, Severity.WARNING: Colour.YELLOW, Severity.NOTE: Colour.DIM}
+_COLOURS: Final = {
+    FindingSeverity.BROKEN: Colour.RED,
+    FindingSeverity.WARNING: Colour.YELLOW,
+    FindingSeverity.NOTE: Colour.DIM,
+}
 _NAMES: Final = {check.name: check for check in CHECKS}
 
 
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _counts(finding: Finding, *, strict: bool) -> bool:
-    return finding.severity is Severity.BROKEN or (strict and finding.severity is Severity.WARNING)
+    return finding.severity is FindingSeverity.BROKEN or (strict and finding.severity is FindingSeverity.WARNING)
 
 
 def _explain(screen: Screen, check: Check) -> None:
@@ -82,7 +86,7 @@ def _explain(screen: Screen, check: Check) -> None:
 
 
 def _print(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> None:
-    for severity in Severity:
+    for severity in FindingSeverity:
         of_it = [each for each in found if each.severity is severity]
         for _, findings in groupby(of_it, key=lambda each: each.check):
             _print_check(screen, list(findings))
@@ -123,8 +127,8 @@ def _summary(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> str:
     if not found:
         return screen.paint(f"Nothing is wrong: {looked}.", Colour.GREEN)
     counts = Counter(each.severity for each in found)
-    words = [f"{counts[Severity.BROKEN]} broken", _counted(counts[Severity.WARNING], "warning")]
-    return f"{', '.join([*words, _counted(counts[Severity.NOTE], 'note')])}: {looked}."
+    words = [f"{counts[FindingSeverity.BROKEN]} broken", _counted(counts[FindingSeverity.WARNING], "warning")]
+    return f"{', '.join([*words, _counted(counts[FindingSeverity.NOTE], 'note')])}: {looked}."
 
 
 def _counted(number: int, what: str) -> str:

@@ -12,23 +12,23 @@ from typing import Final
 
 import msgspec
 
-from extender.explanation import Explanation, Standing, explanation
-from extender.limits import UNLIMITED, Counted, Limits
-from extender.prospects import CardView, Departure, NodeView, Prospects
-from extender.whereabouts import CardHeld, Whereabouts
+from extender.explain.bound import BoundPod, CardHeld
+from extender.explain.explanation import Explanation, PodState, explanation
+from extender.explain.pending import CardFit, Departure, NodeFit, PendingPod
+from extender.quota_limits import UNLIMITED, CountedPods, QuotaLimits
 from halfcard import names
 from halfcard.columns import columns
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.uses import Mode
-from halfcard.stored import StoredPod
-from kube.access import Access, AccessError
-from kube.calls import ApiCalls, NoAnswerError
+from halfcard.placing.card_usage import CardMode
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
 
-from .cluster_state import Cluster, NoClusterError, find_access, read_cluster
-from .cluster_state import add_arguments as add_source
-from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from .gpu_quotas import Told, concerning
+from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .inputs.cluster_state import ClusterState, NoClusterError, find_access, read_cluster
+from .inputs.cluster_state import add_arguments as add_source
 from .inspect import share, warn
+from .quota_commands.gpu_quotas import QuotaAnswer, concerning
 from .terminal import Colour, Screen
 
 _MOST_FITTING: Final = 5
@@ -64,15 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_REFUSED if found.has_nowhere_to_go else EXIT_OK
 
 
-def _limits(arguments: argparse.Namespace, pod: Facts) -> Limits:
+def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
     """What quotas leave a pending pod on which models and in which pools; a dump says nothing of that."""
     if arguments.state is not None or pod.node:
         return UNLIMITED
     told = asyncio.run(_told(find_access(arguments), pod.namespace))
-    return Limits(pod.demand.needs, [Counted(each.budget, each.ledger) for each in told if each.budget.asks_where])
+    return QuotaLimits(
+        pod.demand.needs, [CountedPods(each.budget, each.ledger) for each in told if each.budget.asks_where]
+    )
 
 
-async def _told(access: Access, namespace: str) -> list[Told]:
+async def _told(access: Access, namespace: str) -> list[QuotaAnswer]:
     calls = ApiCalls(access)
     try:
         return (await concerning(calls, namespace))[0]
@@ -82,7 +84,7 @@ async def _told(access: Access, namespace: str) -> list[Told]:
         calls.close()
 
 
-def _stored(cluster: Cluster, written: str) -> StoredPod:
+def _stored(cluster: ClusterState, written: str) -> StoredPod:
     namespace, _, name = written.removeprefix("pod/").rpartition("/")
     if "/" in namespace or not name:
         raise NoClusterError(f'got "{written}"; a pod is written pod/NAMESPACE/NAME')
@@ -121,18 +123,18 @@ def _behind_gate(found: Explanation) -> str:
 
 def _headline(found: Explanation) -> str:
     match found.standing:
-        case Standing.NO_CARDS:
+        case PodState.NO_CARDS:
             return f"Pod {found.pod} asks for no card: Halfcard lets it go anywhere."
-        case Standing.OVER:
+        case PodState.OVER:
             return f"Pod {found.pod} is over and holds no card."
-        case Standing.BOUND if found.whereabouts is not None:
+        case PodState.BOUND if found.whereabouts is not None:
             return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found.whereabouts)}."
     if found.trouble:
         return f"Pod {found.pod} is pending, and no node can ever take it:"
     return f"Pod {found.pod} is pending (priority {found.priority}). It asks for:"
 
 
-def _by_whom(where: Whereabouts) -> str:
+def _by_whom(where: BoundPod) -> str:
     if not where.grants:
         return "and lies on none of its cards"
     if not where.recorded_by:
@@ -143,7 +145,7 @@ def _by_whom(where: Whereabouts) -> str:
 # --- pending ---------------------------------------------------------------------------------------------------------
 
 
-def _print_prospects(screen: Screen, prospects: Prospects) -> None:
+def _print_prospects(screen: Screen, prospects: PendingPod) -> None:
     fitting = [node for node in prospects.nodes if node.fits]
     refusing = [node for node in prospects.nodes if not node.fits]
     if fitting:
@@ -156,14 +158,14 @@ def _print_prospects(screen: Screen, prospects: Prospects) -> None:
         _print_cards(screen, _to_show(prospects, refusing))
 
 
-def _print_fitting(screen: Screen, fitting: Sequence[NodeView], nodes: int) -> None:
+def _print_fitting(screen: Screen, fitting: Sequence[NodeFit], nodes: int) -> None:
     screen.line(screen.paint(f"It fits on {len(fitting)} of {_counted(nodes, 'node')}, by score:", Colour.GREEN))
     for line in columns([(str(node.score), node.name) for node in fitting[:_MOST_FITTING]], right=(0,)):
         screen.line(f"  {line}")
     _print_rest(screen, len(fitting) - _MOST_FITTING, "node")
 
 
-def _print_reasons(screen: Screen, refusing: Sequence[NodeView]) -> None:
+def _print_reasons(screen: Screen, refusing: Sequence[NodeFit]) -> None:
     """Equal reasons once, the most frequent first."""
     grouped: dict[str, list[str]] = {}
     for node in refusing:
@@ -174,7 +176,7 @@ def _print_reasons(screen: Screen, refusing: Sequence[NodeView]) -> None:
         screen.wrapped(f"{_counted(len(nodes), 'node')}: {reason} ({shown})", indent="  ", hanging="  ")
 
 
-def _print_nearest(screen: Screen, prospects: Prospects) -> None:
+def _print_nearest(screen: Screen, prospects: PendingPod) -> None:
     lower, anybody = prospects.nearest, prospects.nearest_of_any_priority
     if lower is not None:
         _print_departure(screen, lower, "of lower priority")
@@ -191,11 +193,11 @@ def _print_departure(screen: Screen, departure: Departure, whose: str) -> None:
     _print_rest(screen, len(departure.pods) - _MOST_PODS, "pod")
 
 
-def _to_show(prospects: Prospects, refusing: Sequence[NodeView]) -> list[NodeView]:
+def _to_show(prospects: PendingPod, refusing: Sequence[NodeFit]) -> list[NodeFit]:
     """The nearest node first, then as many others as a screen takes; a node without cards has none to show."""
     near = [each.node for each in (prospects.nearest, prospects.nearest_of_any_priority) if each is not None]
     ordered = sorted((node for node in refusing if node.cards), key=lambda node: node.name not in near)
-    shown: list[NodeView] = []
+    shown: list[NodeFit] = []
     cards = 0
     for node in ordered:
         cards += len(node.cards)
@@ -205,7 +207,7 @@ def _to_show(prospects: Prospects, refusing: Sequence[NodeView]) -> list[NodeVie
     return shown
 
 
-def _print_cards(screen: Screen, nodes: Sequence[NodeView]) -> None:
+def _print_cards(screen: Screen, nodes: Sequence[NodeFit]) -> None:
     for node in nodes:
         screen.line(screen.paint(f"{node.name}:", Colour.BOLD))
         for line in columns([_card(card) for card in node.cards[:_MOST_CARDS]]):
@@ -213,7 +215,7 @@ def _print_cards(screen: Screen, nodes: Sequence[NodeView]) -> None:
         _print_rest(screen, len(node.cards) - _MOST_CARDS, "card")
 
 
-def _card(card: CardView) -> tuple[str, ...]:
+def _card(card: CardFit) -> tuple[str, ...]:
     return (
         f"card {card.index}",
         str(card.mode),
@@ -223,13 +225,13 @@ def _card(card: CardView) -> tuple[str, ...]:
     )
 
 
-def _free(card: CardView) -> str:
+def _free(card: CardFit) -> str:
     match card.mode:
-        case Mode.HALVES:
+        case CardMode.HALVES:
             return f"{card.parts_free} of 2 halves free"
-        case Mode.SLICES:
+        case CardMode.SLICES:
             return f"{_counted(card.parts_free, 'time slice')} free"
-        case Mode.EXCLUSIVE:
+        case CardMode.EXCLUSIVE:
             return "nothing free"
     memory = "" if card.memory_mib_free is None else f" and {card.memory_mib_free} MiB"
     return f"{card.cores_free} %{memory} free"

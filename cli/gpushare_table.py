@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from extender.inspection import CardSeen, NodeSeen, Tenant
+from extender.explain.inspection import CardHolder, CardInspection, NodeInspection
 
 _BLANKS: Final = 2
 _LARGEST_IN_GIB: Final = 1024
@@ -21,7 +21,7 @@ _NO_CARD: Final = "0/0"
 class Shared:
     """A node in gpushare's units: what is recorded lies on a card, what is not is pending."""
 
-    def __init__(self, node: NodeSeen, unit_mib: int) -> None:
+    def __init__(self, node: NodeInspection, unit_mib: int) -> None:
         self._unit_mib = unit_mib
         self.name = node.name
         self.address = node.address or "unknown"
@@ -34,7 +34,7 @@ class Shared:
     def _units(self, mib: int) -> int:
         return mib // self._unit_mib
 
-    def of(self, pod: Tenant) -> int:
+    def of(self, pod: CardHolder) -> int:
         return self._units(pod.memory_mib)
 
     @property
@@ -46,7 +46,7 @@ class Shared:
         return sum(self.used) + self.pending
 
 
-def render(nodes: Iterable[NodeSeen], unit_mib: int, *, details: bool) -> str:
+def render(nodes: Iterable[NodeInspection], unit_mib: int, *, details: bool) -> str:
     shared = [Shared(node, unit_mib) for node in nodes]
     listed = [node for node in shared if node.total]
     return tabbed(_details(listed) if details else _summary(listed))
@@ -110,7 +110,7 @@ def _pods(node: Shared) -> Iterator[str]:
             yield f"{pod.name}\t{pod.namespace}\t{amounts}\n"
 
 
-def _recorded(cards: Sequence[CardSeen]) -> Iterator[tuple[int, Tenant]]:
+def _recorded(cards: Sequence[CardInspection]) -> Iterator[tuple[int, CardHolder]]:
     return ((at, pod) for at, card in enumerate(cards) for pod in card.pods if pod.recorded)
 
 

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.inspection import Amount, CardSeen, NodeSeen, Tenant, gpushare, see_node
+from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare, see_node
 from halfcard.columns import columns
-from halfcard.placing.uses import Mode
+from halfcard.placing.card_usage import CardMode
 
 from . import gpushare_table
-from .cluster_state import Cluster, NoClusterError, read_cluster
-from .cluster_state import add_arguments as add_source
-from .exits import EXIT_OK, EXIT_USAGE
+from .exit_codes import EXIT_OK, EXIT_USAGE
+from .inputs.cluster_state import ClusterState, NoClusterError, read_cluster
+from .inputs.cluster_state import add_arguments as add_source
 from .terminal import Colour, Screen
 
 _MOST_WARNINGS: Final = 20
 OUT_OF_ORDER: Final = "out of order"
-_COLOURS: Final = {Mode.FREE: Colour.GREEN, Mode.EXCLUSIVE: Colour.BLUE}
+_COLOURS: Final = {CardMode.FREE: Colour.GREEN, CardMode.EXCLUSIVE: Colour.BLUE}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _as_json(cluster: Cluster, nodes: Sequence[NodeSeen], form: str) -> dict[str, Any]:
+def _as_json(cluster: ClusterState, nodes: Sequence[NodeInspection], form: str) -> dict[str, Any]:
     if form == "gpushare":
         known = cluster.state.nodes()
         return gpushare(cluster.state, [known[node.name] for node in nodes], cluster.aliyun_unit_mib)
     return {"nodes": msgspec.to_builtins(nodes), "doubts": list(cluster.doubts())}
 
 
-def _nodes(cluster: Cluster, wanted: str | None) -> list[NodeSeen]:
+def _nodes(cluster: ClusterState, wanted: str | None) -> list[NodeInspection]:
     known = cluster.state.nodes()
     if wanted is not None and wanted not in known:
         raise NoClusterError(f"node {wanted} is not there, or cannot be believed; `halfcard inspect` lists the nodes")
@@ -77,7 +77,7 @@ def warn(doubts: Sequence[str]) -> None:
         screen.line(f"Warning: {len(doubts) - _MOST_WARNINGS} more of these; -o json holds all")
 
 
-def _print(screen: Screen, nodes: Sequence[NodeSeen], *, details: bool) -> None:
+def _print(screen: Screen, nodes: Sequence[NodeInspection], *, details: bool) -> None:
     with_cards = [node for node in nodes if node.cards or node.without_card]
     if details:
         for number, node in enumerate(with_cards):
@@ -93,21 +93,24 @@ def _print(screen: Screen, nodes: Sequence[NodeSeen], *, details: bool) -> None:
         screen.line(screen.paint(f"{bare} {'node has' if bare == 1 else 'nodes have'} no GPU", Colour.DIM))
 
 
-def _overview(nodes: Iterable[NodeSeen]) -> Iterator[tuple[str, ...]]:
+def _overview(nodes: Iterable[NodeInspection]) -> Iterator[tuple[str, ...]]:
     yield "NODE", "CARDS", "CORES %", "MEMORY MiB", "PODS"
     for node in nodes:
         cores, memory = _sum(card.cores for card in node.cards), _sum(card.memory_mib for card in node.cards)
         yield node.name, _modes(node.cards), of(cores), of(memory), str(node.pods)
 
 
-def _modes(cards: Sequence[CardSeen]) -> str:
+def _modes(cards: Sequence[CardInspection]) -> str:
     return tally([(card.mode, card.out_of_order) for card in cards])
 
 
-def tally(cards: Sequence[tuple[Mode, str]]) -> str:
+def tally(cards: Sequence[tuple[CardMode, str]]) -> str:
     """Of modes and why not, as `4: 1 shared, 3 free`."""
     counted = Counter(OUT_OF_ORDER if why_not else str(mode) for mode, why_not in cards)
-    order = [*map(str, (Mode.SHARED, Mode.HALVES, Mode.SLICES, Mode.EXCLUSIVE, Mode.FREE)), OUT_OF_ORDER]
+    order = [
+        *map(str, (CardMode.SHARED, CardMode.HALVES, CardMode.SLICES, CardMode.EXCLUSIVE, CardMode.FREE)),
+        OUT_OF_ORDER,
+    ]
     return f"{len(cards)}: " + ", ".join(f"{counted[mode]} {mode}" for mode in order if counted[mode])
 
 
@@ -124,7 +127,7 @@ def of(amount: Amount) -> str:
 # --- one node in detail ----------------------------------------------------------------------------------------------
 
 
-def _print_node(screen: Screen, node: NodeSeen) -> None:
+def _print_node(screen: Screen, node: NodeInspection) -> None:
     screen.wrapped(f"{node.name}  {node.address}".rstrip(), indent="", hanging="  ", colour=Colour.BOLD)
     for resource, amount in node.resources.items():
         screen.line(f"  {resource}: {amount.total} ({amount.used} in use)")
@@ -134,7 +137,7 @@ def _print_node(screen: Screen, node: NodeSeen) -> None:
         screen.wrapped(f"no card  {title}", indent="  ", colour=Colour.YELLOW)
 
 
-def _print_card(screen: Screen, card: CardSeen) -> None:
+def _print_card(screen: Screen, card: CardInspection) -> None:
     name = "" if card.name == str(card.index) else card.name
     amounts = f"{of(card.cores)} %  {of(card.memory_mib)} MiB"
     state = str(card.mode) + (f" {of(card.parts)}" if card.parts.total else "")
@@ -148,13 +151,13 @@ def _print_card(screen: Screen, card: CardSeen) -> None:
         screen.line(f"    {line}")
 
 
-def share(pod: Tenant) -> str:
+def share(pod: CardHolder) -> str:
     """What a pod has of a card."""
     match pod.mode:
-        case Mode.EXCLUSIVE:
+        case CardMode.EXCLUSIVE:
             return "all of it"
-        case Mode.HALVES:
+        case CardMode.HALVES:
             return f"half: {pod.memory_mib} MiB" if pod.parts == 1 else "both halves"
-        case Mode.SLICES:
+        case CardMode.SLICES:
             return f"{pod.parts} time slice{'' if pod.parts == 1 else 's'}"
     return f"{pod.cores} %  {pod.memory_mib} MiB" if pod.cores else f"{pod.memory_mib} MiB"

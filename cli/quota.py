@@ -10,24 +10,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from admission.policy import Policy
-from admission.settings import policy_of
+from admission.policy import AdmissionPolicy
+from admission.policy_settings import policy_of
 from halfcard import names
-from halfcard.budget_words import amount, exceeded
-from halfcard.charges import COUNTED
 from halfcard.columns import columns
-from halfcard.ledger import Amounts
-from halfcard.native_words import units
-from halfcard.quota_objects import read_amounts
-from kube.access import Access, AccessError
-from kube.calls import ApiCalls, NoAnswerError
-from settings.file import settings_from
+from halfcard.quota.budget_messages import amount, exceeded
+from halfcard.quota.charge import COUNTED
+from halfcard.quota.gpu_quota import read_amounts
+from halfcard.quota.ledger import Amounts
+from halfcard.quota.native_messages import units
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
-from . import gpu_quotas, native_explain, quota_import, quota_repair, quota_report, quota_revert
-from .cluster_state import NoClusterError, add_access_arguments, find_access
-from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from .gpu_quotas import Told
+from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
+from .quota_commands.gpu_quotas import QuotaAnswer
 from .terminal import Colour, Screen
 
 _HEADS: Final = ("", "USED", "ALLOWED", "FREE")
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     explain.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.set_defaults(does=_explain)
-    others = {"report": quota_report, "import": quota_import, "repair": quota_repair, "revert": quota_revert}
+    others = {"report": report, "import": import_map, "repair": repair, "revert": revert}
     for name, module in others.items():
         module.add_arguments(_command(commands, name, module.SUMMARY))
 
@@ -103,7 +103,7 @@ class _Answer(NamedTuple):
     waits: list[str]
 
 
-def _answer(found: Found, charge: Amounts, policy: Policy) -> _Answer:
+def _answer(found: Found, charge: Amounts, policy: AdmissionPolicy) -> _Answer:
     short = [(each.budget, shortages) for each in found.told if (shortages := each.shortages(charge))]
     refused = [exceeded(budget.title, shortages) for budget, shortages in short if not budget.gates]
     waits = [exceeded(budget.title, shortages) for budget, shortages in short if budget.gates]
@@ -118,8 +118,8 @@ def _answer(found: Found, charge: Amounts, policy: Policy) -> _Answer:
 class Found(NamedTuple):
     """All that concerns one namespace."""
 
-    told: list[Told]
-    native: native_explain.Native
+    told: list[QuotaAnswer]
+    native: native_explain.NativeQuotaAnswer
     problems: list[str]
 
 
@@ -159,7 +159,7 @@ def _print(
         screen.line(screen.paint("a pod like this would be stored", Colour.GREEN))
 
 
-def _print_quota(screen: Screen, told: Told) -> None:
+def _print_quota(screen: Screen, told: QuotaAnswer) -> None:
     screen.line(screen.paint(f"{told.budget.kind} {told.budget.title}", Colour.BOLD))
     for line in columns([_HEADS, *[_row(told, key) for key in COUNTED]], right=(1, 2, 3)):
         screen.line(f"  {line}")
@@ -178,7 +178,7 @@ def _print_quota(screen: Screen, told: Told) -> None:
     screen.line()
 
 
-def _row(told: Told, key: str) -> tuple[str, ...]:
+def _row(told: QuotaAnswer, key: str) -> tuple[str, ...]:
     used, hard = told.used[key], told.allowed().get(key)
     if hard is None:
         return key, amount(key, used), _UNLIMITED, _UNLIMITED

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import yaml
 
-from admission.settings import policy_of
-from halfcard.capacity import Dealings
-from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from admission.policy_settings import policy_of
+from halfcard.capacity import CapacityRules
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from halfcard.columns import WIDTH
-from kube.folder import FolderSource
-from kube.manifest_error import ManifestError
-from kube.manifests import Document, parse, read_path
-from settings.file import settings_from
+from kube.manifests.documents import Document, parse, read_path
+from kube.manifests.folder_source import FolderSource
+from kube.manifests.manifest_error import ManifestError
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
-from .exits import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from .judgement import Item, Judge, differences
+from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from .judge import Item, Judge, differences
 from .terminal import Colour, Screen
 
 _MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
@@ -64,7 +64,7 @@ def _documents(files: Iterable[str]) -> Iterator[Document]:
         yield from parse(sys.stdin.buffer.read(), "standard input") if file == "-" else read_path(Path(file))
 
 
-def _cluster(folder: Path | None, dealings: Dealings) -> ClusterView:
+def _cluster(folder: Path | None, dealings: CapacityRules) -> ClusterView:
     return NOTHING_KNOWN if folder is None else FolderSource(folder, dealings).view()
 
 

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Final
 
 from admission.arguments import add_common
-from admission.process import ADMISSION, STATUS, Addresses, Webhook
-from admission.settings import policy_of
-from certs.folder import CertificateFiles, CertificateFolderError, ensure
-from certs.keeper import Keeper
+from admission.policy_settings import policy_of
+from admission.process import ADMISSION, STATUS, Webhook, WebhookAddresses
+from certs.certificate_folder import CertificateFiles, CertificateFolderError, ensure
+from certs.folder_renewal import FolderRenewal
 from certs.server_names import InvalidServerName, ServerNames, server_names
 from halfcard import names
-from kube.folder import FolderSource
-from kube.manifest_error import ManifestError
+from kube.manifests.folder_source import FolderSource
+from kube.manifests.manifest_error import ManifestError
 from serving.address import Address
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle
 from serving.lifecycle import run as run_process
-from serving.listener import Stopping
+from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
-from settings.file import settings_from
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
-from .exits import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
+from .exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
 
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what an address is compared with, not where we listen
@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             policy_of(settings),
             source,
             ReloadingContext(TlsFiles(files.certificate, files.key)),
-            Addresses(arguments.admission, arguments.status),
-            Stopping(grace_s=arguments.grace),
+            WebhookAddresses(arguments.admission, arguments.status),
+            StopTimings(grace_s=arguments.grace),
             log,
         )
     except (ManifestError, SettingsError, InvalidServerName) as error:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _failed(error, EXIT_CANNOT_START)
 
     async def serve(lifecycle: Lifecycle) -> None:
-        keeper = Keeper(files.folder, wanted, log=log)
+        keeper = FolderRenewal(files.folder, wanted, log=log)
         await webhook.run(lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[keeper.run])
 
     return EXIT_CANNOT_START if run_process(serve, log=log) else EXIT_OK

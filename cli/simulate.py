@@ -10,14 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from extender.placement import POLICIES
-from extender.simulation.replay import Result, fill_up
-from extender.simulation.sizes import Size
-from extender.simulation.workload import Workload, milli_of
+from extender.packing.placement import POLICIES
 from halfcard.columns import columns
+from simulation.replay import Result, fill_up
+from simulation.sizes import Size
+from simulation.workload import ReplayWorkload, milli_of
 
-from .exits import EXIT_OK, EXIT_USAGE
-from .simulated import NoWorkloadError, read_workload
+from .exit_codes import EXIT_OK, EXIT_USAGE
+from .inputs.simulation_inputs import NoWorkloadError, read_workload
 from .terminal import Colour, Screen
 
 _SEED: Final = 42
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         errors.wrapped(f"Warning: {why}", indent="", hanging="  ", colour=Colour.YELLOW)
     policies = tuple(POLICIES) if arguments.compare else (arguments.policy,)
     results = [
-        fill_up(workload, policy, seed=arguments.seed, tune=arguments.tune, on_progress=Progress(errors, policy))
+        fill_up(workload, policy, seed=arguments.seed, tune=arguments.tune, on_progress=ReplayProgress(errors, policy))
         for policy in policies
     ]
     if arguments.output == "json":
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _check(workload: Workload, arguments: argparse.Namespace) -> None:
+def _check(workload: ReplayWorkload, arguments: argparse.Namespace) -> None:
     if not workload.capacity_milli:
         raise NoWorkloadError(f"{arguments.nodes}: no node in it has a GPU; a replay needs at least one")
     if arguments.tune and not milli_of(workload.pods):
@@ -91,7 +91,7 @@ def _check(workload: Workload, arguments: argparse.Namespace) -> None:
         )
 
 
-class Progress:
+class ReplayProgress:
     """A line that is written over, where somebody looks on."""
 
     def __init__(self, screen: Screen, policy: str) -> None:

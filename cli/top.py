@@ -13,21 +13,21 @@ from urllib.parse import quote
 
 import msgspec
 
-from deviceplugin.usage import CardUsage, ContainerUsage, Usage
-from deviceplugin.usage_json import read_usage
-from deviceplugin.usage_text import CONTAINER_HEADS, container_rows, known, remarks, usage_text
+from deviceplugin.usage.usage_json import read_usage
+from deviceplugin.usage.usage_report import CardUsage, ContainerUsage, NodeUsageReport
+from deviceplugin.usage.usage_text import CONTAINER_HEADS, container_rows, known, remarks, usage_text
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
 from halfcard.columns import columns
-from halfcard.pods import Metadata
+from halfcard.pod.spec import PodMetadata
 from halfcard.problems import printable
-from kube.access import Access, AccessError
-from kube.api import NODES
-from kube.calls import ApiCalls, NoAnswerError
-from kube.list_watch import ApiError
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.api.list_watch import ApiError
+from kube.node_source import NODES
 
-from .cluster_state import NoClusterError, add_access_arguments, everything, find_access
-from .exits import EXIT_OK, EXIT_USAGE
+from .exit_codes import EXIT_OK, EXIT_USAGE
+from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 from .inspect import tally, warn
 from .terminal import Colour, Screen
 
@@ -40,11 +40,11 @@ _POD_HEADS: Final = ("CONTAINER@NODE", *CONTAINER_HEADS[1:])
 
 
 class _Node(msgspec.Struct):
-    metadata: Metadata
+    metadata: PodMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
+class SilentAgent:
     """A node whose agent could not be asked."""
 
     node: str
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (AccessError, ApiError, NoClusterError) as error:
         print(f"halfcard top: {error}", file=sys.stderr)
         return EXIT_USAGE
-    usages = [_within(each, arguments.namespace) for each in answers if isinstance(each, Usage)]
-    silent = [each for each in answers if isinstance(each, Silent)]
+    usages = [_within(each, arguments.namespace) for each in answers if isinstance(each, NodeUsageReport)]
+    silent = [each for each in answers if isinstance(each, SilentAgent)]
     if arguments.output == "json":
         print(json.dumps(msgspec.to_builtins({"nodes": usages, "silent": silent}), indent=2, ensure_ascii=False))
         return EXIT_OK
@@ -81,10 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-def _ask_agents(arguments: argparse.Namespace) -> Sequence[Usage | Silent]:
+def _ask_agents(arguments: argparse.Namespace) -> Sequence[NodeUsageReport | SilentAgent]:
     access = find_access(arguments)
     answers = asyncio.run(_ask_all(access, _with_agents(access, arguments.node)))
-    if answers and isinstance(answers[0], Silent) and not any(isinstance(each, Usage) for each in answers):
+    if (
+        answers
+        and isinstance(answers[0], SilentAgent)
+        and not any(isinstance(each, NodeUsageReport) for each in answers)
+    ):
         raise NoClusterError(f"no agent could be asked; {answers[0]}")
     return answers
 
@@ -99,11 +103,11 @@ def _with_agents(access: Access, wanted: str | None) -> list[str]:
     return [wanted]
 
 
-async def _ask_all(access: Access, nodes: Iterable[str]) -> list[Usage | Silent]:
+async def _ask_all(access: Access, nodes: Iterable[str]) -> list[NodeUsageReport | SilentAgent]:
     """Some at a time; a node that hangs costs the others nothing but its turn."""
     calls, turns = ApiCalls(access, _AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
-    async def ask(node: str) -> Usage | Silent:
+    async def ask(node: str) -> NodeUsageReport | SilentAgent:
         async with turns:
             return await _ask(calls, node)
 
@@ -113,20 +117,20 @@ async def _ask_all(access: Access, nodes: Iterable[str]) -> list[Usage | Silent]
         calls.close()
 
 
-async def _ask(calls: ApiCalls, node: str) -> Usage | Silent:
+async def _ask(calls: ApiCalls, node: str) -> NodeUsageReport | SilentAgent:
     proxy = f"{NODES}/{quote(node, safe='')}:{names.AGENT_PORT}/proxy"
     try:
         answer = await calls.get(f"{proxy}{names.USAGE_PATH}?output=json", _PATIENCE_S)
         if answer.status != 200:
-            return Silent(node, printable(answer.message() or f"HTTP {answer.status}", _WHY_CHARS))
+            return SilentAgent(node, printable(answer.message() or f"HTTP {answer.status}", _WHY_CHARS))
         return replace(read_usage(answer.body), node=node)
     except NoAnswerError as error:
-        return Silent(node, printable(str(error), _WHY_CHARS))
+        return SilentAgent(node, printable(str(error), _WHY_CHARS))
     except msgspec.MsgspecError as error:
-        return Silent(node, printable(f"what answers is no agent: {error}", _WHY_CHARS))
+        return SilentAgent(node, printable(f"what answers is no agent: {error}", _WHY_CHARS))
 
 
-def _within(usage: Usage, namespace: str | None) -> Usage:
+def _within(usage: NodeUsageReport, namespace: str | None) -> NodeUsageReport:
     if namespace is None:
         return usage
     return replace(usage, containers=tuple(each for each in usage.containers if each.namespace == namespace))
@@ -135,7 +139,7 @@ def _within(usage: Usage, namespace: str | None) -> Usage:
 # --- printing --------------------------------------------------------------------------------------------------------
 
 
-def _print(screen: Screen, usages: Sequence[Usage], arguments: argparse.Namespace) -> None:
+def _print(screen: Screen, usages: Sequence[NodeUsageReport], arguments: argparse.Namespace) -> None:
     if not usages:
         screen.line("no node has an agent")
     elif arguments.what == "pods":
@@ -148,7 +152,7 @@ def _print(screen: Screen, usages: Sequence[Usage], arguments: argparse.Namespac
         warn([f"{usage.node}: {remark}" for usage in usages for card in usage.cards for remark in remarks(card)])
 
 
-def _print_pods(screen: Screen, usages: Sequence[Usage]) -> None:
+def _print_pods(screen: Screen, usages: Sequence[NodeUsageReport]) -> None:
     placed = sorted(((each, usage.node) for usage in usages for each in usage.containers), key=_by_title)
     if not placed:
         return screen.line("no container has cards")
@@ -167,7 +171,7 @@ def _print_table(screen: Screen, rows: Sequence[Sequence[str]], right: Sequence[
         screen.line(line)
 
 
-def _node_row(usage: Usage) -> tuple[str, ...]:
+def _node_row(usage: NodeUsageReport) -> tuple[str, ...]:
     cards = usage.cards
     return (
         usage.node,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
-from admission.registration import configurations
-from admission.settings import policy_of
-from settings.file import settings_from
+from admission.policy_settings import policy_of
+from admission.webhook_configurations import configurations
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
-from .exits import EXIT_OK, EXIT_USAGE
+from .exit_codes import EXIT_OK, EXIT_USAGE
 
 
 class _Plain(yaml.SafeDumper):

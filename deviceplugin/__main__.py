@@ -10,17 +10,17 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from kube.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
-from settings.file import settings_from
 from settings.installation import Settings, SettingsError
+from settings.settings_file import settings_from
 
 from .arguments import add_arguments, place_of
-from .gpus.made_up import MadeUp, SpecError
+from .gpus.fake_gpus import FakeGpus, SpecError
+from .gpus.interface import Gpus
 from .gpus.nvml import Nvml
-from .gpus.port import Gpus
-from .place import Agreed
+from .options import AgentOptions
 from .process import Agent
 
 BAD_ARGUMENTS: Final = 2
@@ -49,12 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _gpus(arguments: argparse.Namespace) -> Gpus:
-    return MadeUp(arguments.fake_gpus, arguments.node) if arguments.fake_gpus else Nvml()
+    return FakeGpus(arguments.fake_gpus, arguments.node) if arguments.fake_gpus else Nvml()
 
 
-def agreed_of(settings: Settings) -> Agreed:
+def agreed_of(settings: Settings) -> AgentOptions:
     slicing = settings.time_slicing
-    return Agreed(
+    return AgentOptions(
         settings.words(),
         settings.dealings(),
         settings.prefixes(),

@@ -13,19 +13,19 @@ from starlette.routing import Route
 
 import halfcard
 from halfcard import names
-from serving.health import Check, health_routes
+from serving.health_endpoints import Check, health_routes
 from serving.lifecycle import Lifecycle
 
-from . import usage_metrics
-from .usage import Usage
-from .usage_json import usage_json
-from .usage_text import usage_text
+from .usage import usage_metrics
+from .usage.usage_json import usage_json
+from .usage.usage_report import NodeUsageReport
+from .usage.usage_text import usage_text
 
 _JSON: Final = "application/json"
 
 
 def agent_app(
-    usage: Callable[[], Awaitable[Usage]],
+    usage: Callable[[], Awaitable[NodeUsageReport]],
     *,
     checks: Mapping[str, Check],
     lifecycle: Lifecycle,

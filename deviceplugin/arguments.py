@@ -10,7 +10,7 @@ from halfcard import names
 from serving.address import argument
 from serving.log import LogForm
 
-from .place import Place
+from .options import NodePaths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +47,8 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def place_of(arguments: argparse.Namespace) -> Place:
-    return Place(
+def place_of(arguments: argparse.Namespace) -> NodePaths:
+    return NodePaths(
         node=arguments.node,
         http=arguments.http,
         devices=arguments.device_root,

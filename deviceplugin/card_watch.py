@@ -12,10 +12,10 @@ from typing import Final
 
 from halfcard.cards import Card
 
-from .gpus.cards import cards
-from .gpus.health import Health, reported, seen, unanswered, why_not
-from .gpus.port import Gpus, GpusError, Incident
-from .health_file import HealthFile
+from .gpus.card_health import CardHealth, reported, seen, unanswered, why_not
+from .gpus.driver_cards import cards
+from .gpus.health_file import HealthFile
+from .gpus.interface import Gpus, GpusError, Incident
 
 _LOOK_EVERY_S: Final = 5.0
 
@@ -66,7 +66,7 @@ class CardWatch:
             await asyncio.sleep(_LOOK_EVERY_S)  # `look` says what is wrong
             return ()
 
-    def _judge(self, health: Health) -> None:
+    def _judge(self, health: CardHealth) -> None:
         before, self._health = self._health, health
         self._file.keep(health)
         if (before.gpus, why_not(before)) != (health.gpus, why_not(health)):

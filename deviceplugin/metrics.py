@@ -19,7 +19,7 @@ _REASONS: Final = frozenset(
 """What kubelet writes into the status of a pod that it does not take; `OutOf` goes on with a resource's name."""
 
 
-class Metrics:
+class AgentMetrics:
     def __init__(self, registry: CollectorRegistry, *, is_made_up: bool) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         answers = Counter(

@@ -14,52 +14,52 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.node_news import news
-from kube.access import Access
-from kube.calls import ApiCalls
-from kube.following import Following
-from serving.jobs import beside, report
+from halfcard.node_changes import news
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.api.informer import Informer
+from serving.background_jobs import beside, report
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
-from .admissions import failed_admissions
-from .announcing import Announcing
+from .adoption.adoption_records import AdoptionRecords
+from .advertise.advertiser import Advertiser
+from .advertise.node_writer import NodeWriter
+from .allocate.allocator import Allocator, Injector, NodeContext
+from .allocate.metered_allocator import MeteredAllocator
+from .allocate.slots import Slots
 from .app import agent_app
-from .books import Books
-from .card_files import CardFiles
 from .card_watch import CardWatch
-from .cdi import ByCdi, runtime_supports_cdi, without_cdi
-from .cgroups import Cgroups
-from .checkpoint import Checkpoint
-from .desk import Around, CardDesk, Way
-from .gpus.port import Gpus
-from .health_file import HealthFile
-from .heirs import Heirs
-from .holders import Holders
+from .failed_admissions import failed_admissions
+from .gpus.health_file import HealthFile
+from .gpus.interface import Gpus
+from .inject.card_files import CardFiles
+from .inject.cdi import CdiInjector, runtime_supports_cdi, without_cdi
+from .inject.nvidia_cdi import NvidiaDescriptions
+from .inject.symlinks import SymlinkInjector
 from .kubelet.channel import KubeletError
+from .kubelet.checkpoint import Checkpoint
+from .kubelet.id_holders import IdHolders
 from .kubelet.plugins import Plugins
 from .kubelet.pod_resources import PodResources
-from .meter import Meter
-from .metered_desk import MeteredDesk
-from .metrics import Metrics
-from .nvidia_cdi import NvidiaDescriptions
-from .offering import Offering
-from .place import Agreed, Place
-from .pods import NodePods, Watched
-from .slots import Slots
-from .symlinks import BySymlinks
+from .metrics import AgentMetrics
+from .node_pods import NodePods, WatchedObject
+from .node_view import NodeView
+from .options import AgentOptions, NodePaths
+from .usage.cgroups import Cgroups
+from .usage.meter import Meter
 
 AGENT: Final = "agent"
 _SWEEP_EVERY_S: Final = 10.0
-_AT_ONCE: Final = Stopping(grace_s=0.0, drain_s=0.0, finish_s=1.0)
+_AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """Nobody balances load over agents, and pods that come while none is there are failed by kubelet."""
 
 
 class Agent:
     """All that a running agent is made of; made on the event loop that runs it."""
 
-    def __init__(self, access: Access, gpus: Gpus, agreed: Agreed, place: Place, log: Log) -> None:
+    def __init__(self, access: Access, gpus: Gpus, agreed: AgentOptions, place: NodePaths, log: Log) -> None:
         self._agreed, self._place, self._log = agreed, place, log
         self._gpus = gpus
         self._stale = asyncio.Event()
@@ -67,11 +67,11 @@ class Agent:
         self._health_file = HealthFile(place.state)
         self._cards = CardWatch(gpus, self._stale.set, time.monotonic, self._health_file)
         self._pods = NodePods(access, place.node, agreed.dialects, self._pods_changed)
-        self._node = Watched(access, "/api/v1/nodes", place.node, self._node_changed)
+        self._node = WatchedObject(access, "/api/v1/nodes", place.node, self._node_changed)
         self._config = self._watched_config(access)
         self._node_news: object = None
         checkpoint = Checkpoint(place.plugins)
-        self._books = Books(
+        self._books = NodeView(
             place.node,
             agreed,
             cards=self._cards,
@@ -80,19 +80,19 @@ class Agent:
             config=self._config,
             checkpoint=checkpoint,
         )
-        self._heirs = Heirs(self._calls, agreed, log, time.time_ns)
-        self._announcing = Announcing(self._calls, place.node, log, utc_now)
+        self._heirs = AdoptionRecords(self._calls, agreed, log, time.time_ns)
+        self._announcing = NodeWriter(self._calls, place.node, log, utc_now)
         self._registry = CollectorRegistry()
-        self._metrics = Metrics(self._registry, is_made_up=gpus.is_made_up)
+        self._metrics = AgentMetrics(self._registry, is_made_up=gpus.is_made_up)
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(place.pod_resources)
-        self._holders = Holders(checkpoint.given, self._pod_resources.held, self._pods.living)
+        self._holders = IdHolders(checkpoint.given, self._pod_resources.held, self._pods.living)
         self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
-        self._desk = CardDesk(self._around(), agreed, self._slots, self._way())
-        metered = MeteredDesk(self._desk, self._metrics, log)
+        self._desk = Allocator(self._around(), agreed, self._slots, self._way())
+        metered = MeteredAllocator(self._desk, self._metrics, log)
         self._plugins = Plugins(metered, place.plugins, self._pod_resources, self._metrics.registered)
-        self._offering = Offering(
+        self._offering = Advertiser(
             self._books,
             self._cards,
             self._plugins,
@@ -103,15 +103,15 @@ class Agent:
             is_made_up=gpus.is_made_up,
         )
 
-    def _watched_config(self, access: Access) -> Watched | None:
+    def _watched_config(self, access: Access) -> WatchedObject | None:
         if self._agreed.slicing_config is None:
             return None
         namespace, name = self._agreed.slicing_config
-        return Watched(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
+        return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
 
-    def _around(self) -> Around:
+    def _around(self) -> NodeContext:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
-        return Around(
+        return NodeContext(
             held=self._holders.held,
             exactly=self._holders.exactly,
             calls=self._calls,
@@ -127,10 +127,10 @@ class Agent:
         slicing = self._books.slicing
         return frozenset({slicing.resource} if slicing.fail_above_one else ())
 
-    def _way(self) -> Way:
+    def _way(self) -> Injector:
         if not self._place.by_symlinks:
-            return ByCdi()
-        return BySymlinks(
+            return CdiInjector()
+        return SymlinkInjector(
             self._place.devices, self._slots.folder, lambda: [card.index for card in self._books.node().cards]
         )
 
@@ -152,7 +152,7 @@ class Agent:
             self._node_news = found
             self._stale.set()
 
-    def _following(self) -> list[Following[Any]]:
+    def _following(self) -> list[Informer[Any]]:
         watched = (self._node, self._config) if self._config is not None else (self._node,)
         return [self._pods.following, *[each.following for each in watched]]
 

@@ -7,18 +7,18 @@ from typing import Final
 
 import msgspec
 
-from deviceplugin.card_files import CardFiles
-from deviceplugin.cdi import own_edits
-from deviceplugin.gift import Gift, Laid, gift
-from deviceplugin.identity import Starting
-from deviceplugin.limits import as_file
-from deviceplugin.place import Agreed
+from deviceplugin.allocate.container_identity import StartingContainer
+from deviceplugin.allocate.container_limits import as_file
+from deviceplugin.allocate.grant import PlacedContainers, SlotGrant, gift
+from deviceplugin.inject.card_files import CardFiles
+from deviceplugin.inject.cdi import own_edits
+from deviceplugin.options import AgentOptions
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
-from halfcard.placing.facts import read_facts
-from halfcard.stored import StoredPod
+from halfcard.placing.pod_facts import read_facts
+from halfcard.pod.stored_pod import StoredPod
 
 _CORES: Final = "30"
 _UNITS: Final = "20"
@@ -59,11 +59,13 @@ def container() -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-def _given() -> Gift:
+def _given() -> SlotGrant:
     pod = msgspec.convert(_POD, StoredPod)
     facts = read_facts(pod, Dialects())
-    who = Starting(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
-    return gift(Laid(pod, facts, _NODE, ((0,),)), who, Agreed(Dialects(), Dealings(), {}, ()), _FILES)
+    who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
+    return gift(
+        PlacedContainers(pod, facts, _NODE, ((0,),)), who, AgentOptions(Dialects(), CapacityRules(), {}, ()), _FILES
+    )
 
 
 def _ids() -> frozenset[str]:

@@ -23,8 +23,9 @@ from docs.drawing import (
     svg,
     text,
 )
-from halfcard import names, promises
-from halfcard.placing.uses import HALVES, Mode
+from halfcard import names
+from halfcard.placing.card_usage import HALVES, CardMode
+from halfcard.quota import reservation_expiry
 
 _FOLDER: Final = Path(__file__).parent / "pictures"
 _CORE: Final = names.VCUDA_CORE.partition("/")[2]
@@ -164,7 +165,7 @@ def _step(number: int) -> tuple[str, ...]:
 def _otherwise() -> tuple[tuple[str, str], ...]:
     """What becomes of each step where the next one does not come."""
     return (
-        ("never stored: taken", f"back, after {promises.OLD_S:g} s"),
+        ("never stored: taken", f"back, after {reservation_expiry.OLD_S:g} s"),
         ("ended or deleted:", "free at once"),
         ("never bound: free", "once that is certain"),
         ("leader lost: read", "again from the pods"),
@@ -176,18 +177,18 @@ def _otherwise() -> tuple[tuple[str, str], ...]:
 
 _WIDTH: Final = 220
 _USES: Final = {
-    Mode.SHARED: (
+    CardMode.SHARED: (
         f"{_CORE}: 30",
         ((0.0, 0.3), (0.3, 0.8)),
         ("more shares, as long as", "cores and memory last"),
     ),
-    Mode.HALVES: ("sgpu: 1", ((0.0, 1 / HALVES),), ("one more half", "")),
-    Mode.SLICES: (
+    CardMode.HALVES: ("sgpu: 1", ((0.0, 1 / HALVES),), ("one more half", "")),
+    CardMode.SLICES: (
         "gpu.shared: 1",
         ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75)),
         ("slices, as many as the", "node's settings cut"),
     ),
-    Mode.EXCLUSIVE: (f"{_CORE}: 100", ((0.0, 1.0),), ("nobody", "")),
+    CardMode.EXCLUSIVE: (f"{_CORE}: 100", ((0.0, 1.0),), ("nobody", "")),
 }
 
 
@@ -201,7 +202,7 @@ def modes() -> Picture:
         f"{', '.join(_USES)}. Only pods of the same way may join. When the last one goes, it is free again.",
         (
             text(40, 40, "a card that is", QUIET),
-            box(24, 176, 170, 84, (HEAD, Mode.FREE), *_quiet("anybody's who comes", "first")),
+            box(24, 176, 170, 84, (HEAD, CardMode.FREE), *_quiet("anybody's who comes", "first")),
             text(262, 40, "the first pod asks, say,", QUIET),
             text(458, 40, "and the card is", QUIET),
             text(728, 40, "who may join it", QUIET),
@@ -213,7 +214,7 @@ def modes() -> Picture:
     )
 
 
-def _mode(row: int, mode: Mode) -> tuple[str, ...]:
+def _mode(row: int, mode: CardMode) -> tuple[str, ...]:
     asks, taken, joins = _USES[mode]
     y = 56 + 90 * row
     return (

@@ -11,17 +11,17 @@ from pydantic import BaseModel
 
 from admission import metrics as admission_metrics
 from admission import wire as admission_wire
-from admission.guard import GUARDED
-from admission.policy import Policy
-from admission.registration import configurations
+from admission.policy import AdmissionPolicy
 from admission.review import ALLOWED
-from certs import flaws, keeper, rules, tending
+from admission.static_guard import GUARDED
+from admission.webhook_configurations import configurations
+from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
 from certs.chains import chains
-from certs.upkeep import Looked, Seen, places
+from certs.reconcile import ChainState, ReconcileResult, places
 from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
-from deviceplugin import usage_metrics
+from deviceplugin.usage import usage_metrics
 from docs.container import container
 from docs.kinds import kinds
 from docs.programs import commands, processes
@@ -29,22 +29,22 @@ from docs.rights import rights
 from docs.sentences import sentences
 from docs.tables import code, table
 from docs.values import values
-from extender import forwarding
 from extender import metrics as extender_metrics
-from extender import wire as extender_wire
+from extender.bind import forwarding
+from extender.scheduler_api import wire as extender_wire
 from halfcard import names
 from halfcard.claims import Claim
-from halfcard.dialects import ALL, INCOMPATIBLE, Dialect, Dialects, Reading, Refusal
+from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
-from kube import folder
-from kube.candidacy import Rules
+from kube.lease.candidate import LeaseTimings
+from kube.manifests import folder_source
 from quota import metrics as quota_metrics
-from quota.native_metrics import watch_native
+from quota.native.native_metrics import watch_native
 from serving import tls
-from serving.ending import watch_served
-from serving.limits import Limits
-from serving.listener import Stopping
+from serving.certificate_expiry import watch_served
+from serving.client_limits import ClientLimits
+from serving.listener import StopTimings
 from settings import installation
 
 # --- dialects --------------------------------------------------------------------------------------------------------
@@ -119,12 +119,12 @@ def spellings() -> str:
 
 def _read(resource: str, text: str) -> str:
     reading = _reader(resource).read(resource, Quantity.parse(text))
-    if isinstance(reading, Refusal):
+    if isinstance(reading, AmountRefusal):
         return f"refused: {reading.fix} [{reading.rule.code}]"
     return "".join((code(reading.amount), *_remarks(reading)))
 
 
-def _remarks(reading: Reading) -> Iterator[str]:
+def _remarks(reading: ParsedAmount) -> Iterator[str]:
     if reading.note:
         yield f", with a warning: {reading.note}"
     if reading.hint:
@@ -147,7 +147,7 @@ def together() -> str:
 
 
 def webhooks() -> str:
-    objects = configurations(Dialects(), exempt=Policy().exempt_namespaces)
+    objects = configurations(Dialects(), exempt=AdmissionPolicy().exempt_namespaces)
     rows = (_webhook(webhook) for configuration in objects for webhook in configuration["webhooks"])
     return table(("webhook", "path", "objects", "when it cannot be reached", "gives up after"), rows)
 
@@ -238,7 +238,7 @@ def metrics() -> str:
 
 def _of_admission() -> CollectorRegistry:
     registry = CollectorRegistry()
-    counted = admission_metrics.Metrics(registry)
+    counted = admission_metrics.WebhookMetrics(registry)
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
     counted.failed(400)
     counted.refused("", "")
@@ -248,7 +248,7 @@ def _of_admission() -> CollectorRegistry:
 
 def _of_extender() -> CollectorRegistry:
     registry = CollectorRegistry()
-    counted = extender_metrics.Metrics(registry)
+    counted = extender_metrics.ExtenderMetrics(registry)
     counted.answered("filter", "ok", 0.0)
     counted.watch(leading=lambda: 1, nodes=lambda: 0, doubts=lambda: 0)
     return registry
@@ -256,7 +256,7 @@ def _of_extender() -> CollectorRegistry:
 
 def _of_agent() -> CollectorRegistry:
     registry = CollectorRegistry()
-    counted = agent_metrics.Metrics(registry, is_made_up=False)
+    counted = agent_metrics.AgentMetrics(registry, is_made_up=False)
     counted.answered("allocate", "ok", 0.0)
     counted.failed_admission("")
     counted.registered("")
@@ -273,8 +273,8 @@ def _of_quota() -> CollectorRegistry:
 def _of_certs() -> CollectorRegistry:
     registry = CollectorRegistry()
     (chain, _) = chains(names.NAMESPACE)
-    counted = certs_metrics.Metrics(registry, (chain,))
-    counted.looked(Looked(Seen(chain, dict.fromkeys(places(chain))), None))
+    counted = certs_metrics.CertificateMetrics(registry, (chain,))
+    counted.looked(ReconcileResult(ChainState(chain, dict.fromkeys(places(chain))), None))
     counted.changed(chain.authority)
     return registry
 
@@ -289,7 +289,7 @@ def _labels(metric: Any) -> str:
 
 
 def limits() -> str:
-    its, stopping = Limits(), Stopping()
+    its, stopping = ClientLimits(), StopTimings()
     rows = (
         ("TLS handshake", _seconds(its.handshake_s)),
         ("header of a request, from its first byte", _seconds(its.header_s)),
@@ -311,12 +311,12 @@ def limits() -> str:
 
 
 def lease() -> str:
-    rules = Rules()
+    timings = LeaseTimings()
     rows = (
-        ("unchanged for so long, another replica may take the Lease", _seconds(rules.lasts_s)),
-        ("so long after a renewal was sent its holder still binds", _seconds(rules.decides_s)),
-        ("renewed about every", _seconds(rules.renews_s)),
-        ("from a takeover that failed to the next try", _seconds(rules.rests_s)),
+        ("unchanged for so long, another replica may take the Lease", _seconds(timings.lasts_s)),
+        ("so long after a renewal was sent its holder still binds", _seconds(timings.decides_s)),
+        ("renewed about every", _seconds(timings.renews_s)),
+        ("from a takeover that failed to the next try", _seconds(timings.rests_s)),
         ("a bind that is handed on to the leader is waited for", _seconds(forwarding.TIMEOUT_S)),
     )
     return table(("what", "how long"), rows)
@@ -326,23 +326,23 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def lifetimes() -> str:
+def certificate_lifetimes() -> str:
     rows = (
-        ("CA lives", _days(rules.AUTHORITY_LIFE)),
-        ("certificate lives", _days(rules.LEAF_LIFE)),
+        ("CA lives", _days(lifetimes.AUTHORITY_LIFE)),
+        ("certificate lives", _days(lifetimes.LEAF_LIFE)),
         ("renewed after", "two thirds of its life"),
-        ("CA of the extender lives", f"{_days(rules.LASTING_LIFE)}, and is replaced when somebody asks"),
-        ("both valid from", f"{_hours(flaws.BACKDATED)} before they were made"),
-        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(rules.RETIREMENT)),
+        ("CA of the extender lives", f"{_days(lifetimes.LASTING_LIFE)}, and is replaced when somebody asks"),
+        ("both valid from", f"{_hours(certificate_checks.BACKDATED)} before they were made"),
+        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(lifetimes.RETIREMENT)),
         (
             "in a cluster certificates follow a new CA, once every `caBundle` has it, after",
-            _minutes(rules.KNOWN_AFTER),
+            _minutes(lifetimes.KNOWN_AFTER),
         ),
-        ("the extender's, and one in a folder, at the latest", f"{_days(rules.LAST_CALL)} before its end"),
-        ("`python -m certs keep` looks whether something is due every", _seconds(tending.EVERY_S)),
-        ("`halfcard serve` looks whether something is due every", _seconds(keeper.EVERY_S)),
+        ("the extender's, and one in a folder, at the latest", f"{_days(lifetimes.LAST_CALL)} before its end"),
+        ("`python -m certs keep` looks whether something is due every", _seconds(controller.EVERY_S)),
+        ("`halfcard serve` looks whether something is due every", _seconds(folder_renewal.EVERY_S)),
         ("a server looks whether its files have changed every", _seconds(tls.POLL_S)),
-        ("the state folder is looked at every", _seconds(folder.POLL_SECONDS)),
+        ("the state folder is looked at every", _seconds(folder_source.POLL_SECONDS)),
     )
     return table(("what", "how long"), rows)
 
@@ -386,7 +386,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "metrics": metrics,
     "limits": limits,
     "lease": lease,
-    "lifetimes": lifetimes,
+    "lifetimes": certificate_lifetimes,
     "checks": checks,
     "guard": guard,
     "container": container,

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import names
-from kube.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.address import Address
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle, run
-from serving.listener import Stopping
+from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
-from settings.file import settings_from
 from settings.installation import Settings, SettingsError
+from settings.settings_file import settings_from
 
 from .arguments import add_arguments
-from .memory import keep_what_is_freed
-from .place import Agreed, Place
+from .malloc import keep_what_is_freed
+from .options import ExtenderOptions, ReplicaOptions
 from .process import Extender
 
 BAD_ARGUMENTS: Final = 2
@@ -60,24 +60,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             namespace=arguments.namespace,
             log=log,
         )
-        await extender.run(lifecycle, Stopping(grace_s=arguments.grace))
+        await extender.run(lifecycle, StopTimings(grace_s=arguments.grace))
 
     return COULD_NOT_START if run(serve, log=log) else 0
 
 
-def agreed_of(settings: Settings) -> Agreed:
-    return Agreed(
+def agreed_of(settings: Settings) -> ExtenderOptions:
+    return ExtenderOptions(
         settings.words(), settings.dealings(), settings.prefixes(), settings.packing, settings.evict_for_cards
     )
 
 
-def place_of(arguments: argparse.Namespace) -> Place:
+def place_of(arguments: argparse.Namespace) -> ReplicaOptions:
     pair: Path | None = arguments.tls_dir
     tls = None
     if pair is not None:
         tls = ReloadingContext(TlsFiles(pair / "tls.crt", pair / "tls.key", arguments.client_ca))
     advertised = arguments.advertise or _own_address(arguments.extender, is_tls=tls is not None)
-    return Place(arguments.extender, arguments.status, advertised, tls, arguments.client_ca, pair)
+    return ReplicaOptions(arguments.extender, arguments.status, advertised, tls, arguments.client_ca, pair)
 
 
 def _own_address(listening: Address, *, is_tls: bool) -> str:

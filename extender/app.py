@@ -10,19 +10,19 @@ from starlette.types import ASGIApp
 
 import halfcard
 from halfcard import names
-from halfcard.placing.totals import Offer
-from serving.direct import Direct
+from halfcard.placing.node_totals import Offer
+from serving.direct_routes import DirectRoutes
 from serving.log import Log
 
-from . import wire
-from .endpoint import Verb
-from .inspection import gpushare, inspect_node
-from .metrics import Metrics
-from .scheduling import Scheduling
+from .explain.inspection import gpushare, inspect_node
+from .metrics import ExtenderMetrics
+from .scheduler_api import wire
+from .scheduler_api.endpoint import Verb
+from .scheduler_api.handlers import VerbHandlers
 
 
 def extender_app(
-    scheduling: Scheduling, *, table: Mapping[str, Offer], aliyun_unit_mib: int, metrics: Metrics, log: Log
+    scheduling: VerbHandlers, *, table: Mapping[str, Offer], aliyun_unit_mib: int, metrics: ExtenderMetrics, log: Log
 ) -> ASGIApp:
     verbs = {
         "filter": Verb("filter", scheduling.filter, wire.filter_failed, metrics, log),
@@ -31,7 +31,7 @@ def extender_app(
         "bind": Verb("bind", scheduling.bind, wire.bound, metrics, log),
     }
     routes = {path: verbs[verb] for path, verb in PATHS.items()}
-    return Direct(_for_people(scheduling, table, aliyun_unit_mib), routes)
+    return DirectRoutes(_for_people(scheduling, table, aliyun_unit_mib), routes)
 
 
 PATHS: Mapping[str, str] = {
@@ -55,7 +55,7 @@ def _no_victims(_why: str) -> bytes:
     return wire.preempted({})
 
 
-def _for_people(scheduling: Scheduling, table: Mapping[str, Offer], aliyun_unit_mib: int) -> FastAPI:
+def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_unit_mib: int) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     state = scheduling.state
 

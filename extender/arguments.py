@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from halfcard import names
 from serving.address import argument
-from serving.arguments import add_grace, add_process_arguments
+from serving.process_arguments import add_grace, add_process_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:

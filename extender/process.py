@@ -12,36 +12,36 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.placing.facts import Facts
-from halfcard.placing.totals import offers
-from kube.access import Access
-from kube.budget_source import BudgetSource
-from kube.calls import ApiCalls
-from kube.lease import Leadership
-from kube.ledgers import FollowedLedgers, Ledgers
+from halfcard.placing.node_totals import offers
+from halfcard.placing.pod_facts import PodFacts
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.lease.leadership import Leadership
+from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
+from kube.quota.budget_source import BudgetSource
 from serving.address import Address
-from serving.ending import watch_served
-from serving.health import health_app
-from serving.jobs import Job, beside, report
+from serving.background_jobs import Job, beside, report
+from serving.certificate_expiry import watch_served
+from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
-from .answers import Answers
 from .app import extender_app
-from .binding import Binder, Manners
-from .counsel import Counsel
-from .expectations import Expectations
-from .forwarding import Forwarding
-from .learning import Learning
-from .metrics import Metrics
-from .place import Agreed, Place
-from .place_budgets import PlaceBudgets
-from .renewal import Renewal
-from .scheduling import Scheduling
-from .takeover import Takeover
-from .waking import Waking
-from .watching import Watching
+from .bind.binder import Binder, BindRules
+from .bind.forwarding import Forwarding
+from .bind.quota_reservations import QuotaReservations
+from .bind.takeover import Takeover
+from .metrics import ExtenderMetrics
+from .options import ExtenderOptions, ReplicaOptions
+from .packing.policy_cache import PolicyCache
+from .packing.policy_refresh import PolicyRefresh
+from .packing.workload_stats import WorkloadStats
+from .refused.preemption_advice import PreemptionAdvice
+from .refused.requeue import Requeue
+from .scheduler_api.answer_cache import AnswerCache
+from .scheduler_api.handlers import VerbHandlers
+from .watches import ClusterWatches
 
 EXTENDER: Final = "extender"
 STATUS: Final = "status"
@@ -51,17 +51,17 @@ class Extender:
     """All that a running extender is made of; made on the event loop that runs it."""
 
     def __init__(
-        self, access: Access, agreed: Agreed, place: Place, *, instance: str, namespace: str, log: Log
+        self, access: Access, agreed: ExtenderOptions, place: ReplicaOptions, *, instance: str, namespace: str, log: Log
     ) -> None:
         self._place = place
         self._agreed = agreed
         self._log = log
         self._calls = ApiCalls(access)
-        self._learning = Learning()
-        self._watching = Watching(access, agreed.dialects, agreed.dealings, on_arrival=self._learning.saw)
+        self._learning = WorkloadStats()
+        self._watching = ClusterWatches(access, agreed.dialects, agreed.dealings, on_arrival=self._learning.saw)
         self.state = self._watching.state
-        self._expectations = Expectations(agreed.packing, self._learning.mix, self.state)
-        self.answers = Answers(self.state, self._expectations.policy)
+        self._expectations = PolicyCache(agreed.packing, self._learning.mix, self.state)
+        self.answers = AnswerCache(self.state, self._expectations.policy)
         self._leadership = Leadership(
             self._calls,
             namespace=namespace,
@@ -72,15 +72,15 @@ class Extender:
         )
         self._renewal = self._renewed()
         self._source = BudgetSource(access, self._quotas_changed)
-        self._budgets = PlaceBudgets(self._source.of, Ledgers(self._calls, namespace), time.monotonic)
+        self._budgets = QuotaReservations(self._source.of, LedgerStore(self._calls, namespace), time.monotonic)
         self._ledgers = FollowedLedgers(access, namespace, self._budgets.saw)
         self._term = ""
         self._counsel = self._advised()
         self._binder = Binder(self.state, self._calls, self._manners(), self._budgets)
-        self._waking = Waking(self.state, self.answers, self._calls, self._budgets)
+        self._waking = Requeue(self.state, self.answers, self._calls, self._budgets)
 
-    def _renewed(self) -> Renewal:
-        return Renewal(
+    def _renewed(self) -> PolicyRefresh:
+        return PolicyRefresh(
             self.state,
             self.answers,
             self._learning,
@@ -89,8 +89,8 @@ class Extender:
             self._leadership.may_decide,
         )
 
-    def _advised(self) -> Counsel:
-        return Counsel(
+    def _advised(self) -> PreemptionAdvice:
+        return PreemptionAdvice(
             self.state,
             self._calls,
             self._log,
@@ -103,8 +103,8 @@ class Extender:
     def _quotas_changed(self) -> None:
         self._budgets.quotas_changed()
 
-    def _manners(self) -> Manners:
-        return Manners(
+    def _manners(self) -> BindRules:
+        return BindRules(
             policy_of=self._expectations.policy,
             prefixes=self._agreed.prefixes,
             aliyun_unit_mib=self._agreed.dealings.aliyun_unit_mib,
@@ -145,7 +145,7 @@ class Extender:
     async def run(
         self,
         lifecycle: Lifecycle,
-        stopping: Stopping,
+        stopping: StopTimings,
         *,
         on_ready: Callable[[Mapping[str, Address]], None] | None = None,
         jobs: Sequence[Job] = (),
@@ -183,8 +183,8 @@ class Extender:
             Listener(STATUS, where.status.host, where.status.port, health),
         )
 
-    def _scheduling(self) -> Scheduling:
-        return Scheduling(
+    def _scheduling(self) -> VerbHandlers:
+        return VerbHandlers(
             self.state,
             self.answers,
             self._binder,
@@ -195,12 +195,12 @@ class Extender:
             self._hear_of_refused,
         )
 
-    def _hear_of_refused(self, facts: Facts, nodes: Sequence[str]) -> None:
+    def _hear_of_refused(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         self._waking.refused(facts)
         self._counsel.hear(facts, nodes)
 
-    def _metrics(self, registry: CollectorRegistry) -> Metrics:
-        metrics = Metrics(registry)
+    def _metrics(self, registry: CollectorRegistry) -> ExtenderMetrics:
+        metrics = ExtenderMetrics(registry)
         metrics.watch(
             leading=lambda: float(self._leadership.may_decide()),
             nodes=lambda: len(self.state.nodes()),

@@ -13,21 +13,21 @@ from typing import Any, Final
 
 import msgspec
 
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
-from halfcard.cluster import Odd, read_node
+from halfcard.cluster_view import ImplausibleNode, read_node
 from halfcard.dialects import Dialects
-from halfcard.node_news import news
-from halfcard.places import UNKNOWN, Kind, kind_of
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.holding import Bound, Holding, hold, joined, parted
+from halfcard.node_changes import news
+from halfcard.placing.node_usage import Bound, NodeUsage, hold, joined, parted
+from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.room import Room
-from halfcard.stored import StoredPod
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.quota.pod_location import UNKNOWN, NodeKind, kind_of
 
-from .likeness import Likeness, likeness_of
-from .roll import Roll
+from .node_classes import NodeClass, likeness_of
+from .node_names import NodeNames
 
-Change = Callable[[Holding, Node, Bound], Holding | None]
+Change = Callable[[NodeUsage, Node, Bound], NodeUsage | None]
 
 _LONGEST_LOG: Final = 200_000
 _MOST_GONE: Final = 20_000
@@ -58,30 +58,32 @@ class Changes:
         return None if then < self._forgotten else set(self._names[then - self._forgotten :])
 
 
-def _ignore(_facts: Facts) -> None:
+def _ignore(_facts: PodFacts) -> None:
     pass
 
 
 class State:
     """`on_arrival` hears of each pod that asks for cards when it is first seen."""
 
-    def __init__(self, dialects: Dialects, dealings: Dealings, on_arrival: Callable[[Facts], None] = _ignore) -> None:
+    def __init__(
+        self, dialects: Dialects, dealings: CapacityRules, on_arrival: Callable[[PodFacts], None] = _ignore
+    ) -> None:
         self.changes = Changes()
-        self.roll = Roll()
+        self.roll = NodeNames()
         self.dialects = dialects
         self.dealings = dealings
         self._on_arrival = on_arrival
         self._nodes: dict[str, Node] = {}
-        self._kinds: dict[str, Kind] = {}
-        self._odd: dict[str, Odd] = {}
+        self._kinds: dict[str, NodeKind] = {}
+        self._odd: dict[str, ImplausibleNode] = {}
         self._heard: dict[str, int] = {}
-        self._seen: dict[str, Facts] = {}
-        self._promised: dict[str, Facts] = {}
+        self._seen: dict[str, PodFacts] = {}
+        self._promised: dict[str, PodFacts] = {}
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
-        self._holdings: dict[str, Holding] = {}
-        self._likenesses: dict[str, Likeness] = {}
+        self._holdings: dict[str, NodeUsage] = {}
+        self._likenesses: dict[str, NodeClass] = {}
         self._doubts: dict[str, tuple[str, ...]] = {}
-        self._troubled: dict[str, Facts] = {}
+        self._troubled: dict[str, PodFacts] = {}
         self._stale: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
 
@@ -90,7 +92,7 @@ class State:
     def nodes(self) -> Mapping[str, Node]:
         return self._nodes
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> NodeKind:
         return self._kinds.get(name, UNKNOWN)
 
     def room(self, name: str) -> Room | None:
@@ -98,7 +100,7 @@ class State:
         holding = self.holding(name)
         return None if holding is None else holding.room
 
-    def likenesses(self) -> Mapping[str, Likeness]:
+    def likenesses(self) -> Mapping[str, NodeClass]:
         """Of the room of each node that is known."""
         self._refresh()
         return self._likenesses
@@ -113,7 +115,7 @@ class State:
                 if holding.doubts:
                     self._doubts[name] = holding.doubts
 
-    def holding(self, name: str) -> Holding | None:
+    def holding(self, name: str) -> NodeUsage | None:
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -121,19 +123,19 @@ class State:
             known = self._holdings[name] = hold(node, self._bound[name].values())
         return known
 
-    def pod(self, uid: str) -> Facts | None:
+    def pod(self, uid: str) -> PodFacts | None:
         """As it is, or as it was promised to be."""
         return self._promised.get(uid) or self._seen.get(uid)
 
-    def seen(self, uid: str) -> Facts | None:
+    def seen(self, uid: str) -> PodFacts | None:
         """As the API server last showed it, whatever was promised."""
         return self._seen.get(uid)
 
-    def pods(self) -> Iterator[Facts]:
+    def pods(self) -> Iterator[PodFacts]:
         """That ask for cards, and all others that have a node."""
         return ((self._promised.get(uid) or facts) for uid, facts in self._seen.items())
 
-    def pods_on(self, name: str) -> list[Facts]:
+    def pods_on(self, name: str) -> list[PodFacts]:
         found = (self.pod(uid) for uid in self._bound[name])
         return [facts for facts in found if facts is not None]
 
@@ -160,7 +162,7 @@ class State:
         if self._heard.get(name) == heard:
             return
         node = read_node(obj, self.dealings)
-        if isinstance(node, Odd):
+        if isinstance(node, ImplausibleNode):
             self.drop_node(name)
             self._odd[name] = node
         else:
@@ -208,11 +210,11 @@ class State:
         else:
             self._drop(facts.uid)
 
-    def _is_late(self, facts: Facts) -> bool:
+    def _is_late(self, facts: PodFacts) -> bool:
         known = self._seen.get(facts.uid)
         return known is not None and _number(facts.version) < _number(known.version)
 
-    def _note(self, facts: Facts) -> None:
+    def _note(self, facts: PodFacts) -> None:
         before = self.pod(facts.uid)
         if before is None and facts.asks_for_cards:
             self._on_arrival(facts)
@@ -238,7 +240,7 @@ class State:
         self._promised.pop(uid, None)
         self._settle(before, None)
 
-    def promise(self, facts: Facts) -> None:
+    def promise(self, facts: PodFacts) -> None:
         """The pod will be bound so; it counts from now on."""
         before = self.pod(facts.uid)
         self._promised[facts.uid] = facts
@@ -250,7 +252,7 @@ class State:
         if before is not None:
             self._settle(before, self._seen.get(uid))
 
-    def _settle(self, before: Facts | None, after: Facts | None) -> None:
+    def _settle(self, before: PodFacts | None, after: PodFacts | None) -> None:
         was = before.bound() if before is not None and before.node else None
         now = after.bound() if after is not None and after.node else None
         if was == now and before and after and before.node == after.node:

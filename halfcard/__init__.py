@@ -1,19 +1,75 @@
-"""What a GPU request, a card and a cluster are. No I/O, no clock, no logging, no environment.
+"""The domain: GPU requests, cards, placement and quota as plain data and pure functions.
 
-Glossary, in the order in which a pod meets them:
+No I/O, no clock, no logging, no environment. All code, messages and pages use the words below, one word for one thing.
+Where Kubernetes has a term, it is Kubernetes' own: reconcile, requeue, leader, informer, evict, scheduling gate.
 
-quantity    an amount in Kubernetes' spelling, exact (`quantity.py`)
-dialect     one system's words for GPUs: resource names, units, rules (`dialects/`)
-ask         one resource of one container: what is written, what it means (`asks.py`)
-claim       what a container needs, whatever the dialect (`claims.py`)
-slot        what carries a container's identity to the node where its amounts cannot (`slots.py`)
-share       a claim on part of a card; the opposite of exclusive
-problem     a rule broken in one place: where, got, rule, fix (`problems.py`)
-cost        what a pod is charged for in a quota (`cost.py`)
-ledger      what pods hold of a budget and what they were promised (`ledger.py`, `promises.py`)
-patch       the changes made to an object, as JSON Patch (`patches.py`)
-cluster     what is known of nodes, cards and quotas right now (`cluster.py`)
-names       every name the outside world also spells (`names.py`)
+Requests
+
+quantity      an amount in Kubernetes' spelling, kept exact (`quantity.py`)
+dialect       one system's resource names, units and rules, such as gpu-manager's (`dialects/`)
+request       what one container writes under `resources` for one resource, and what it means (`pod/requests.py`)
+claim         what one container needs, the same in every dialect (`claims.py`)
+share         a claim on a part of one card; the opposite of a whole card
+half          one of two equal parts of a card's memory, with its compute unlimited
+time slice    one of N replicas of a card that nobody limits; NVIDIA's time-slicing
+core limit    the ceiling above its share that a container may burst to
+
+Admission
+
+admit         let a request to the API server pass; the opposite is refuse
+refuse        deny a request to the API server, with all problems at once
+repair        change a pod in the mutating webhook, where its meaning is unambiguous (`patches.py`)
+problem       one rule broken in one place: where, got, rule, fix, code (`problems.py`)
+warning       a sentence for kubectl about an object that is admitted
+exempt        of a namespace or a user: rules or quotas do not apply
+
+Cards and placement
+
+card          one physical GPU (`cards.py`)
+card mode     how a card is used now: free, shared, halves, time-sliced or exclusive
+inventory     the node annotation in which the agent publishes its cards (`inventory.py`)
+fit           of a pod: there is a layout of its claims on the cards of a node (`placing/`)
+layout        which cards of a node each container gets
+place         choose a node and a layout for a pod
+policy        how layouts are rated: binpack, spread, fgd or default
+record        the annotation that names the cards of a pod; written once, at bind
+bind          write a pod's node and record in one request to the API server
+unschedulable of a pod: no node fits it now
+requeue       make kube-scheduler try a pod again
+preempt       evict pods of lower priority so that a pod fits
+
+On the node
+
+agent         the device plugin and its reporting, one per node
+allocate      answer kubelet's Allocate call: a slot, since the pod is not known yet
+slot          the set of device ids that one container was allocated
+grant         the cards, limits and files of a slot, written when PreStartContainer tells who starts
+advertise     publish devices to kubelet, and inventory and capacity to the node object
+adopt         take over the pods that another device plugin started
+container limits  the file in which a container and its isolation library read what it may use
+
+Quota
+
+budget        what one GpuQuota, ClusterGpuQuota or quota ConfigMap entry allows, and whom it covers (`quota/budgets.py`)
+charge        what one pod uses of a budget (`quota/charge.py`)
+ledger        the object that holds the state of one budget: committed and reserved amounts (`quota/ledger.py`)
+commit        count the charge of a stored pod
+reserve       set a charge aside for a pod that is not stored yet, or not bound yet
+reservation   what was reserved; it is committed, released, or it expires (`quota/reservation_expiry.py`)
+exceeded      of a budget: a charge does not fit; the pod is refused or waits
+gate          the scheduling gate of a pod that waits in the queue of a budget (`quota/queueing.py`)
+cohort        budgets that lend each other what they do not use (`quota/lending.py`)
+native quota  Kubernetes' own ResourceQuota (`quota/native_quota.py`)
+drift         a native quota's `used` differs from what its pods add up to
+
+Processes
+
+leader        the replica that holds the Lease; it alone binds pods, or writes ledgers and statuses
+fence         make a write of an earlier leader impossible before the next one decides
+reconcile     compare what is wanted with what exists, and write the difference
+informer      follows one collection of the API server and keeps the latest state
+degraded      of a process or source: it runs on old state, and says so
+finding       what a check of `halfcard doctor` found wrong
 """
 
 __version__ = "0.1.0"

@@ -31,7 +31,7 @@ class ImplausibleError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Dealings:
+class CapacityRules:
     """What capacity alone does not tell.
 
     Attributes:
@@ -44,7 +44,7 @@ class Dealings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class CardStock:
     """Cards that are all alike; memory is that of one card, None where nobody says.
 
     Attributes:
@@ -56,11 +56,11 @@ class Stock:
     replicas: int = 1
 
 
-NO_CARDS: Final = Stock(0, None)
+NO_CARDS: Final = CardStock(0, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedCapacity:
     """One node's capacity and labels, each number checked when it is asked for."""
 
     capacity: Mapping[str, Any]
@@ -77,7 +77,7 @@ class Published:
         return self.label(names.NVIDIA_LABEL_MEMORY) or None
 
 
-def stock(published: Published, dealings: Dealings) -> Stock:
+def stock(published: PublishedCapacity, dealings: CapacityRules) -> CardStock:
     """The cards of a node, by the first system that publishes any.
 
     Raises:
@@ -90,13 +90,13 @@ def stock(published: Published, dealings: Dealings) -> Stock:
     return NO_CARDS
 
 
-def _readers(dealings: Dealings) -> list[Callable[[Published], Stock]]:
+def _readers(dealings: CapacityRules) -> list[Callable[[PublishedCapacity], CardStock]]:
     """From the finest books to the coarsest: NVIDIA's names stand beside most of the others."""
     by_prefix = [lambda node, prefix=prefix: _vcuda(node, prefix) for prefix in dealings.vcuda_prefixes]
     return [*by_prefix, lambda node: _aliyun(node, dealings.aliyun_unit_mib), _volcano, _nvidia]
 
 
-def _vcuda(node: Published, prefix: str) -> Stock:
+def _vcuda(node: PublishedCapacity, prefix: str) -> CardStock:
     core, units = prefix + names.VCUDA_CORE_SUFFIX, node.amount(prefix + names.VCUDA_MEMORY_SUFFIX)
     cores = node.amount(core)
     cards, rest = divmod(cores, WHOLE_CARD)
@@ -104,10 +104,10 @@ def _vcuda(node: Published, prefix: str) -> Stock:
         raise refused(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
     if not cards:
         return _mixed(node, prefix, units) if units else NO_CARDS
-    return Stock(cards, units // cards * UNIT_MIB or node.labelled_memory_mib())
+    return CardStock(cards, units // cards * UNIT_MIB or node.labelled_memory_mib())
 
 
-def _mixed(node: Published, prefix: str, units: int) -> Stock:
+def _mixed(node: PublishedCapacity, prefix: str, units: int) -> CardStock:
     """Memory without cores, beside whole and half cards: a card is offered under all names it is free for.
 
     As soon as a card is locked to one of the names it is missing from the others, and the size of a card can
@@ -119,36 +119,36 @@ def _mixed(node: Published, prefix: str, units: int) -> Stock:
         memory = prefix + names.VCUDA_MEMORY_SUFFIX
         raise refused(_path(memory), units, "it stands beside the number of cards")
     all_free = whole == cards and halves in (0, 2 * cards) and units % cards == 0
-    return Stock(cards, units // cards * UNIT_MIB if all_free else node.labelled_memory_mib())
+    return CardStock(cards, units // cards * UNIT_MIB if all_free else node.labelled_memory_mib())
 
 
-def _aliyun(node: Published, unit_mib: int) -> Stock:
+def _aliyun(node: PublishedCapacity, unit_mib: int) -> CardStock:
     return _counted(node, names.ALIYUN_GPU_MEM, names.ALIYUN_GPU_COUNT, unit_mib)
 
 
-def _volcano(node: Published) -> Stock:
+def _volcano(node: PublishedCapacity) -> CardStock:
     return _counted(node, names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER, 1)
 
 
-def _counted(node: Published, memory: str, count: str, unit_mib: int) -> Stock:
+def _counted(node: PublishedCapacity, memory: str, count: str, unit_mib: int) -> CardStock:
     """A total of memory beside a number of cards."""
     total, cards = node.amount(memory), node.amount(count)
     if total and not cards:
         raise refused(_path(memory), total, f"it stands beside {count}, which is missing")
-    return Stock(cards, total // cards * unit_mib or node.labelled_memory_mib()) if cards else NO_CARDS
+    return CardStock(cards, total // cards * unit_mib or node.labelled_memory_mib()) if cards else NO_CARDS
 
 
-def _nvidia(node: Published) -> Stock:
+def _nvidia(node: PublishedCapacity) -> CardStock:
     """Time-slicing publishes every card several times; the labels tell the cards."""
     slots = node.amount(names.NVIDIA_GPU) or node.amount(names.NVIDIA_GPU_SHARED)
     if not slots:
         return NO_CARDS
     replicas = max(1, node.label(names.NVIDIA_LABEL_REPLICAS))
     cards = node.label(names.NVIDIA_LABEL_COUNT) or -(-slots // replicas)
-    return Stock(cards, node.labelled_memory_mib(), max(1, slots // cards))
+    return CardStock(cards, node.labelled_memory_mib(), max(1, slots // cards))
 
 
-def _believable(found: Stock) -> Stock:
+def _believable(found: CardStock) -> CardStock:
     if found.cards > MAX_CARDS:
         raise refused("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
     if (found.memory_mib or 0) > MAX_CARD_MIB:

@@ -8,48 +8,48 @@ from typing import Any, Literal, NamedTuple
 Pointer = tuple[str | int, ...]
 
 
-class Change(NamedTuple):
+class PatchOperation(NamedTuple):
     """One operation; `add` also replaces a member that is there."""
 
     op: Literal["add", "replace", "remove"]
     pointer: Pointer
     value: Any = None
 
-    def under(self, root: Pointer) -> Change:
-        return Change(self.op, root + self.pointer, self.value)
+    def under(self, root: Pointer) -> PatchOperation:
+        return PatchOperation(self.op, root + self.pointer, self.value)
 
     def as_json(self) -> dict[str, Any]:
         operation: dict[str, Any] = {"op": self.op, "path": json_pointer(self.pointer)}
         return operation if self.op == "remove" else operation | {"value": self.value}
 
 
-def from_json(operation: Mapping[str, Any]) -> Change:
+def from_json(operation: Mapping[str, Any]) -> PatchOperation:
     """A change as a webhook sends it; list positions stay text until they meet their list."""
     tokens = operation["path"].split("/")[1:]
     pointer = tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
-    return Change(operation["op"], pointer, operation.get("value"))
+    return PatchOperation(operation["op"], pointer, operation.get("value"))
 
 
 def json_pointer(pointer: Pointer) -> str:
     return "/" + "/".join([str(part).replace("~", "~0").replace("/", "~1") for part in pointer]) if pointer else ""
 
 
-def as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+def as_json(changes: Iterable[PatchOperation]) -> list[dict[str, Any]]:
     return [change.as_json() for change in changes]
 
 
-def apply(obj: Any, changes: Iterable[Change]) -> Any:
+def apply(obj: Any, changes: Iterable[PatchOperation]) -> Any:
     """The object after the changes; the one that is given stays as it is, and unchanged parts are shared."""
     for change in changes:
         obj = _applied(obj, change.pointer, change)
     return obj
 
 
-def _applied(node: Any, pointer: Pointer, change: Change) -> Any:
+def _applied(node: Any, pointer: Pointer, change: PatchOperation) -> Any:
     return _in_list(node, pointer, change) if isinstance(node, list) else _in_mapping(node, pointer, change)
 
 
-def _in_mapping(node: Mapping[Any, Any], pointer: Pointer, change: Change) -> dict[Any, Any]:
+def _in_mapping(node: Mapping[Any, Any], pointer: Pointer, change: PatchOperation) -> dict[Any, Any]:
     part, rest = pointer[0], pointer[1:]
     copy = dict(node)
     if rest:
@@ -61,7 +61,7 @@ def _in_mapping(node: Mapping[Any, Any], pointer: Pointer, change: Change) -> di
     return copy
 
 
-def _in_list(node: list[Any], pointer: Pointer, change: Change) -> list[Any]:
+def _in_list(node: list[Any], pointer: Pointer, change: PatchOperation) -> list[Any]:
     """An `add` makes room for what it adds; `-` is the place behind the last."""
     part, rest = pointer[0], pointer[1:]
     copy = list(node)

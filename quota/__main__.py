@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import names
-from halfcard.derived import Derived
-from kube.access import AccessError, from_kubeconfig, from_service_account
-from serving.arguments import add_process_arguments
+from halfcard.quota.derived_resources import DerivedSettings
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
-from settings.file import settings_from
+from serving.process_arguments import add_process_arguments
 from settings.installation import SettingsError
+from settings.settings_file import settings_from
 
-from .process import Agreed, QuotaService
+from .process import QuotaOptions, QuotaService
 
 BAD_ARGUMENTS: Final = 2
 COULD_NOT_START: Final = 3
@@ -40,8 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def serve(lifecycle: Lifecycle) -> None:
         service = QuotaService(
             access,
-            Agreed(
-                settings.words(), settings.dealings(), settings.repair_quotas_at_start, settings.derived() or Derived()
+            QuotaOptions(
+                settings.words(),
+                settings.dealings(),
+                settings.repair_quotas_at_start,
+                settings.derived() or DerivedSettings(),
             ),
             arguments.status,
             instance=arguments.instance,

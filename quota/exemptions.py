@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from halfcard.budgets import Budget
-from halfcard.quota_objects import Exemption
-from kube.calls import NoAnswerError
+from halfcard.quota.budgets import Budget
+from halfcard.quota.gpu_quota import Exemption
+from kube.api.calls import NoAnswerError
 
-from .events import QuotaEvents
-from .keeping import Keeping
+from .ledgers_controller import LedgersController
+from .reporting.quota_events import QuotaEvents
 
 _EVERY_S: Final = 1.0
 
@@ -21,7 +21,7 @@ class Exemptions:
     trouble: what went wrong last, in one sentence.
     """
 
-    def __init__(self, keeping: Keeping, events: QuotaEvents, may_decide: Callable[[], bool]) -> None:
+    def __init__(self, keeping: LedgersController, events: QuotaEvents, may_decide: Callable[[], bool]) -> None:
         self.trouble = ""
         self._keeping = keeping
         self._events = events

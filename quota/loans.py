@@ -1,7 +1,7 @@
 """Loans between ledgers, made and given back by whoever leads, one step after the other.
 
-The law: see halfcard/lending.py. A borrower whose answer is lost is taken over anew before anybody counts on what his
-ledger says: the write that nobody knows of can land no more.
+The rules are in halfcard/quota/lending.py. When the answer to a write is lost, the leader takes the borrower's ledger over
+again before it relies on its content, so that the uncertain write can no longer land.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from halfcard.ledger import Deposed, Full, Ledger
-from halfcard.lending import Loan, borrow, give_back, lend, lenders_of, owed
-from kube.calls import NoAnswerError
-from kube.ledgers import LedgerError
+from halfcard.quota.ledger import Full, Ledger, LostLeadership
+from halfcard.quota.lending import Loan, borrow, give_back, lend, lenders_of, owed
+from kube.api.calls import NoAnswerError
+from kube.ledger.ledger_store import LedgerError
 
-from .keeping import Keeping
+from .ledgers_controller import LedgersController
 
-_FAILURES = (Deposed, LedgerError, NoAnswerError)
+_FAILURES = (LostLeadership, LedgerError, NoAnswerError)
 
 
 @dataclass(frozen=True, slots=True)
 class Loans:
-    keeping: Keeping
+    keeping: LedgersController
 
     @property
     def are_open(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from .keeper import Keeper
+from .ledger_controller import LedgerController
 
 Figure = Callable[[], float]
 
@@ -15,7 +15,7 @@ def watch(
     registry: CollectorRegistry,
     *,
     leading: Figure,
-    keepers: Callable[[], Iterable[Keeper]],
+    keepers: Callable[[], Iterable[LedgerController]],
     exempt: Figure,
     repaired: Figure,
 ) -> None:
@@ -32,9 +32,9 @@ def watch(
     gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
 
 
-def _promised(keeper: Keeper) -> int:
+def _promised(keeper: LedgerController) -> int:
     return len(keeper.kept.ledger.open) if keeper.kept is not None else 0
 
 
-def _late(keeper: Keeper) -> int:
+def _late(keeper: LedgerController) -> int:
     return len(keeper.kept.ledger.late) if keeper.kept is not None else 0

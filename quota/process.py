@@ -13,58 +13,58 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.capacity import Dealings
-from halfcard.derived import Derived
+from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
-from halfcard.ledger import Entry, is_of_binding, uid_of
-from halfcard.stored import StoredPod
-from kube.access import Access
-from kube.budget_source import BudgetSource
-from kube.calls import ApiCalls, NoAnswerError
-from kube.desks import Desks
-from kube.following import Following
-from kube.lease import Leadership
-from kube.ledgers import FollowedLedgers, Ledgers, Seen
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.quota.derived_resources import DerivedSettings
+from halfcard.quota.ledger import Entry, is_of_binding, uid_of
+from kube.api.access import Access
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.api.informer import Informer
+from kube.lease.leadership import Leadership
+from kube.ledger.ledger_store import FollowedLedgers, LedgerStore, WatchedLedger
+from kube.ledger.ledger_writers import LedgerWriters
+from kube.quota.budget_source import BudgetSource
 from serving.address import Address
-from serving.health import health_app
-from serving.jobs import Job, beside, report
+from serving.background_jobs import Job, beside, report
+from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
-from .comparing import Comparing
-from .events import QuotaEvents
-from .keeper import Keeper
-from .keeping import Keeping
+from .charged_pods import ChargedPods, Touched
+from .consistency_check import ConsistencyCheck
+from .gates.gate_admission import GateAdmission
+from .gates.owner_retry import OwnerRetry
+from .ledger_controller import LedgerController
+from .ledgers_controller import LedgersController
 from .metrics import watch
-from .native import Native
-from .nodes import Nodes
-from .nudging import Nudging
-from .opening import Opening
-from .pods import ChargedPods, Touched
-from .repairs import Repairs
-from .telling import Telling
+from .native.native_checks import NativeQuotaChecks
+from .node_locations import NodeLocations
+from .reporting.quota_events import QuotaEvents
+from .reporting.repair_reports import RepairReports
+from .reporting.reporter import Reporter
 
 STATUS: Final = "status"
 _POD: Final = msgspec.json.Decoder(StoredPod)
-_AT_ONCE: Final = Stopping(grace_s=0.0, drain_s=0.0, finish_s=1.0)
+_AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """Nobody calls it: the sooner it gives the Lease back, the sooner another leads."""
 
 
-class Agreed(NamedTuple):
+class QuotaOptions(NamedTuple):
     """What the installation's settings say."""
 
     dialects: Dialects
-    dealings: Dealings
+    dealings: CapacityRules
     repairs_native: bool = False
-    derived: Derived = Derived()
+    derived: DerivedSettings = DerivedSettings()
 
 
 class QuotaService:
     """All that it is made of; made on the event loop that runs it."""
 
     def __init__(
-        self, access: Access, agreed: Agreed, status: Address, *, instance: str, namespace: str, log: Log
+        self, access: Access, agreed: QuotaOptions, status: Address, *, instance: str, namespace: str, log: Log
     ) -> None:
         self._status = status
         self._log = log
@@ -73,19 +73,19 @@ class QuotaService:
             self._calls, namespace=namespace, name=names.QUOTA_SERVICE, instance=instance, address="", notes=dict
         )
         self._source = BudgetSource(access, self._quotas_changed)
-        self._nodes = Nodes(access, agreed.dealings, self._nodes_changed)
+        self._nodes = NodeLocations(access, agreed.dealings, self._nodes_changed)
         self._pods = ChargedPods(access, agreed.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
-        self._nudging = Nudging(self._calls, agreed.dialects, may_decide, utc_now, log)
-        self._repairs = Repairs(QuotaEvents(self._calls, utc_now), self._source.of)
-        ledgers = Ledgers(self._calls, namespace)
+        self._nudging = OwnerRetry(self._calls, agreed.dialects, may_decide, utc_now, log)
+        self._repairs = RepairReports(QuotaEvents(self._calls, utc_now), self._source.of)
+        ledgers = LedgerStore(self._calls, namespace)
         self._keeping = self._kept(ledgers)
-        self._comparing = Comparing(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
+        self._comparing = ConsistencyCheck(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
         self._ledgers = FollowedLedgers(access, namespace, self._ledger_changed)
-        self._desks = Desks(ledgers, time.monotonic)
+        self._desks = LedgerWriters(ledgers, time.monotonic)
         self._opening = self._opened()
         self._telling = self._told()
-        self._native = Native(
+        self._native = NativeQuotaChecks(
             access,
             self._calls,
             agreed.dialects,
@@ -95,8 +95,8 @@ class QuotaService:
             added=agreed.derived.resources,
         )
 
-    def _kept(self, ledgers: Ledgers) -> Keeping:
-        return Keeping(
+    def _kept(self, ledgers: LedgerStore) -> LedgersController:
+        return LedgersController(
             self._source,
             self._pods,
             ledgers,
@@ -106,8 +106,8 @@ class QuotaService:
             repaired=self._repairs.ledger,
         )
 
-    def _opened(self) -> Opening:
-        return Opening(
+    def _opened(self) -> GateAdmission:
+        return GateAdmission(
             calls=self._calls,
             pods=self._pods,
             budgets_of=self._source.of,
@@ -118,8 +118,8 @@ class QuotaService:
             log=self._log,
         )
 
-    def _told(self) -> Telling:
-        return Telling(
+    def _told(self) -> Reporter:
+        return Reporter(
             self._calls,
             self._keeping,
             self._leadership.may_decide,
@@ -132,7 +132,7 @@ class QuotaService:
         self._keeping.quotas_changed()
         self._opening.stir()
 
-    def _ledger_changed(self, name: str, seen: Seen | None) -> None:
+    def _ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
         self._keeping.ledger_changed(name, seen)
         self._desks.saw(name, seen)
         self._opening.stir()
@@ -165,13 +165,13 @@ class QuotaService:
         own = (self._leadership.trouble, self._keeping.trouble, self._comparing.trouble, *self._telling.troubles())
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
-    def _keepers(self) -> Iterable[Keeper]:
+    def _keepers(self) -> Iterable[LedgerController]:
         return self._keeping.keepers.values() if self._leadership.may_decide() else ()
 
     def _ready(self) -> bool:
         return self._source.ready and all(each.ready for each in self._following())
 
-    def _following(self) -> Sequence[Following[Any]]:
+    def _following(self) -> Sequence[Informer[Any]]:
         return self._nodes.following, self._pods.following, self._ledgers.following
 
     async def run(self, lifecycle: Lifecycle) -> None:

@@ -16,17 +16,17 @@ class UnusablePairError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ServedLeaf:
     names: tuple[str, ...]
     not_before: datetime
     not_after: datetime
 
 
-def read_pair(cert_pem: bytes, key_pem: bytes, *, at: datetime) -> Leaf:
+def read_pair(cert_pem: bytes, key_pem: bytes, *, at: datetime) -> ServedLeaf:
     certificate = _first_certificate(cert_pem)
     _require_same_key(certificate, key_pem)
     _require_server_use(certificate)
-    leaf = Leaf(_names(certificate), certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    leaf = ServedLeaf(_names(certificate), certificate.not_valid_before_utc, certificate.not_valid_after_utc)
     if not leaf.not_before <= at <= leaf.not_after:
         validity = f"{leaf.not_before:%FT%TZ} to {leaf.not_after:%FT%TZ}"
         raise UnusablePairError(f"the certificate is valid from {validity}, which is not now")

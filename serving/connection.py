@@ -15,13 +15,13 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from serving.limits import HEADER_TOO_LARGE, Limits, Overdue, Reading, overdue
+from serving.client_limits import HEADER_TOO_LARGE, ClientLimits, Overdue, RequestPart, overdue
 
 
 class Traffic(ServerState):
     """What the connections of one listener share."""
 
-    def __init__(self, listener: str, limits: Limits, *, config: Config, app_state: dict[str, Any]) -> None:
+    def __init__(self, listener: str, limits: ClientLimits, *, config: Config, app_state: dict[str, Any]) -> None:
         super().__init__()
         self.listener = listener
         self.limits = limits
@@ -43,7 +43,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(traffic.config, traffic, traffic.app_state)
         self.traffic = traffic
         self.limits = traffic.limits
-        self.reading = Reading.NOTHING
+        self.reading = RequestPart.NOTHING
         self.since = self.loop.time()
         self.requests = 0
         self.header_bytes = 0
@@ -53,17 +53,17 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.reading is Reading.HEADER:
+        if self.reading is RequestPart.HEADER:
             self._count_header_bytes(len(data))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.reading = Reading.HEADER
+        self.reading = RequestPart.HEADER
         self.since = self.loop.time()
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self.reading = Reading.BODY
+        self.reading = RequestPart.BODY
         self.since = self.loop.time()
         self.header_bytes = 0
         self.requests += 1
@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self.reading = Reading.NOTHING
+        self.reading = RequestPart.NOTHING
         self.since = self.loop.time()
 
     def _count_header_bytes(self, received: int) -> None:
@@ -121,7 +121,7 @@ class Connection(HttpToolsProtocol):
 
     def _end(self, verdict: Overdue) -> None:
         self.traffic.early_ends[verdict.reason] += 1
-        answer_begun = self.reading is not Reading.HEADER and self.cycle.response_started
+        answer_begun = self.reading is not RequestPart.HEADER and self.cycle.response_started
         if verdict.status is not None and not answer_begun:
             self.transport.write(_closing_answer(verdict.status, verdict.reason))
         self.transport.close()
@@ -135,7 +135,7 @@ class Connection(HttpToolsProtocol):
         """Close now when idle, else after the request that is being read or answered."""
         if self.is_answering:
             self.cycle.keep_alive = False
-        elif self.reading is not Reading.HEADER:
+        elif self.reading is not RequestPart.HEADER:
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -19,10 +19,10 @@ from uvicorn.lifespan.on import LifespanOn
 
 from serving.acceptor import Acceptor
 from serving.address import Address, bind
+from serving.client_limits import ClientLimits
 from serving.connection import Traffic
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle
-from serving.limits import Limits
 from serving.log import Log
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class Listener:
     port: int
     app: ASGIApp
     tls: ReloadingContext | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ClientLimits = field(default_factory=ClientLimits)
 
 
 @dataclass(frozen=True, slots=True)
-class Stopping:
+class StopTimings:
     """The sum stays below the 30 s that a pod is given to end."""
 
     grace_s: float = 8.0
@@ -53,7 +53,7 @@ async def serve(
     *,
     lifecycle: Lifecycle,
     log: Log,
-    stopping: Stopping = Stopping(),
+    stopping: StopTimings = StopTimings(),
     on_ready: Callable[[Mapping[str, Address]], None] | None = None,
 ) -> None:
     """Serves until `lifecycle` stops; cancelling it ends at once. `on_ready` is told the real ports."""
@@ -105,7 +105,7 @@ async def _start_application(listener: str, config: Config, stack: AsyncExitStac
     return lifespan.state
 
 
-async def _stop(acceptors: Sequence[Acceptor], stopping: Stopping, *, log: Log) -> None:
+async def _stop(acceptors: Sequence[Acceptor], stopping: StopTimings, *, log: Log) -> None:
     await asyncio.sleep(stopping.grace_s)
     for acceptor in acceptors:
         acceptor.drain()

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
-from serving.certificate_pair import Leaf, read_pair
+from serving.certificate_pair import ServedLeaf, read_pair
 from serving.errors import CannotServeError
 from serving.log import Log, utc_now
 
@@ -77,7 +77,7 @@ class ReloadingContext:
         self._clock = clock
         try:
             material = _Material.read(files)
-            self.leaf: Leaf = read_pair(material.cert, material.key, at=clock())
+            self.leaf: ServedLeaf = read_pair(material.cert, material.key, at=clock())
             self._current = _fresh_context(material, minimum_version)
             self.context = _fresh_context(material, minimum_version)
         except Exception as error:

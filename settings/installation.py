@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from halfcard import names
-from halfcard.capacity import MOST_REPLICAS, Dealings
-from halfcard.derived import Derived
+from halfcard.capacity import MOST_REPLICAS, CapacityRules
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
-from halfcard.placing.totals import counted_in_mib, servable
+from halfcard.placing.node_totals import counted_in_mib, servable
+from halfcard.pod.card_preferences import POLICIES
 from halfcard.problems import RULES, Severity
-from halfcard.wanted import POLICIES
+from halfcard.quota.derived_resources import DerivedSettings
 
 _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the name of a resource
@@ -217,18 +217,18 @@ class Settings(_Model):
         """Those of them of which kubelet hands out no ids."""
         return frozenset(each for each in self.offered() if counted_in_mib(each, self._aliyun_unit_mib))
 
-    def derived(self) -> Derived | None:
+    def derived(self) -> DerivedSettings | None:
         """What is added for native quota to count by."""
-        return None if self.derived_resources is None else Derived(tuple(self.derived_resources.models))
+        return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
 
     def prefixes(self) -> dict[str, str]:
         """The domains of gpu-manager's resources, by dialect."""
         return {dialect.name: dialect.prefix for dialect in self.words().table if isinstance(dialect, Vcuda)}
 
-    def dealings(self) -> Dealings:
+    def dealings(self) -> CapacityRules:
         """How nodes of this cluster publish what they have."""
         own = tuple(each.prefix for each in self.vcuda_prefixes)
-        return Dealings((names.TENCENT, names.TUYA, *own), self._aliyun_unit_mib)
+        return CapacityRules((names.TENCENT, names.TUYA, *own), self._aliyun_unit_mib)
 
     @property
     def _aliyun_unit_mib(self) -> int:

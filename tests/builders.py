@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.pods import CONTAINERS, INIT_CONTAINERS, Pod
+from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS, Pod
 
 WORDS: Final = {
     "core": names.VCUDA_CORE,

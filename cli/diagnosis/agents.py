@@ -9,8 +9,8 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
-from .finding import Check, Fault, Severity, several
-from .snapshot import NodeSeen, Snapshot
+from .finding import Check, FindingSeverity, FoundFault, several
+from .snapshot import NodeSnapshot, Snapshot
 
 _RECENT: Final = timedelta(hours=1)
 """An agent says again every half hour what it does not offer."""
@@ -21,11 +21,11 @@ _DRIVER: Final = "DriverUnavailable"
 _LOOK: Final = f"kubectl -n {names.NAMESPACE} get pods -o wide"
 
 
-def is_to_have_agent(node: NodeSeen) -> bool:
+def is_to_have_agent(node: NodeSnapshot) -> bool:
     return node.labels.get(names.AGENT_LABEL) == "true"
 
 
-def _missing(snapshot: Snapshot) -> Iterator[Fault]:
+def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
     with_pod = _with_agents_pod(snapshot)
     by_daemon = any(each.kind == "DaemonSet" and each.account == names.AGENT for each in snapshot.workloads)
     for node in filter(is_to_have_agent, snapshot.nodes):
@@ -35,7 +35,7 @@ def _missing(snapshot: Snapshot) -> Iterator[Fault]:
             got = f"{_LABELLED}, and no pod of the agent"
         else:
             continue
-        yield Fault(
+        yield FoundFault(
             f"node {node.name}", got, "see why the agent does not run there", f"kubectl describe node {node.name}"
         )
 
@@ -44,32 +44,36 @@ def _with_agents_pod(snapshot: Snapshot) -> set[str]:
     return {pod.node for pod in snapshot.own_pods if pod.account == names.AGENT}
 
 
-def _offers_nothing(snapshot: Snapshot) -> Iterator[Fault]:
+def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Kubelet takes the offers of an agent that is gone off the node."""
     offered = snapshot.settings.offered()
     for node in filter(is_to_have_agent, snapshot.nodes):
         if node.cards and not any(node.offers.get(resource) for resource in offered):
             got = f"{node.cards} cards in order, and pods may have 0 of {', '.join(offered)}"
-            yield Fault(f"node {node.name}", got, "see whether the agent is registered with kubelet, in its log", _LOOK)
+            yield FoundFault(
+                f"node {node.name}", got, "see whether the agent is registered with kubelet, in its log", _LOOK
+            )
 
 
-def _no_driver(snapshot: Snapshot) -> Iterator[Fault]:
+def _no_driver(snapshot: Snapshot) -> Iterator[FoundFault]:
     return _conditions(snapshot, driver=True)
 
 
-def _sick(snapshot: Snapshot) -> Iterator[Fault]:
+def _sick(snapshot: Snapshot) -> Iterator[FoundFault]:
     return _conditions(snapshot, driver=False)
 
 
-def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[Fault]:
+def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
     for node in snapshot.nodes:
         reason, words = node.condition.get("reason"), node.condition.get("message", "")
         if node.condition.get("status") == "False" and (reason == _DRIVER) is driver:
             fix = "see the driver on the node (`nvidia-smi`)"
-            yield Fault(f"node {node.name}", printable(words, _WORDS_CHARS), fix, f"kubectl describe node {node.name}")
+            yield FoundFault(
+                f"node {node.name}", printable(words, _WORDS_CHARS), fix, f"kubectl describe node {node.name}"
+            )
 
 
-def _without_agent(snapshot: Snapshot) -> Iterator[Fault]:
+def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Told once: before a node is moved to Halfcard's agent all others are such nodes."""
     words = snapshot.settings.words().resources
     found = [node.name for node in snapshot.nodes if not is_to_have_agent(node) and node.cards is None]
@@ -77,36 +81,36 @@ def _without_agent(snapshot: Snapshot) -> Iterator[Fault]:
     if having := [name for name in found if name in gpus]:
         fix = "give them Halfcard's agent by the label; or leave them, where another system's agent is to stay"
         command = f"kubectl label node {having[0]} {_LABELLED}"
-        yield Fault(several(having, "node"), "offers GPUs without Halfcard's agent", fix, command)
+        yield FoundFault(several(having, "node"), "offers GPUs without Halfcard's agent", fix, command)
 
 
-def _left_behind(snapshot: Snapshot) -> Iterator[Fault]:
+def _left_behind(snapshot: Snapshot) -> Iterator[FoundFault]:
     with_pod = _with_agents_pod(snapshot)
     for node in snapshot.nodes:
         if node.cards is not None and not is_to_have_agent(node) and node.name not in with_pod:
             got = f"an inventory of {node.cards} cards in order, and no label {_LABELLED}"
             command = f"kubectl annotate node {node.name} {names.INVENTORY}-"
-            yield Fault(f"node {node.name}", got, "put the label back, or take the inventory away", command)
+            yield FoundFault(f"node {node.name}", got, "put the label back, or take the inventory away", command)
 
 
-def _not_offered(snapshot: Snapshot) -> Iterator[Fault]:
+def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
     recent = [each for each in snapshot.not_offered if snapshot.now - each.last < _RECENT]
     in_order = sorted(recent, key=lambda each: (each.last, each.is_over))
     last = {(each.node, each.message): each.is_over for each in in_order}
     for node, message in [said for said, is_over in last.items() if not is_over]:
         fix = "one plugin serves a resource on a node: stop the other one there, or take the resource from ours"
-        yield Fault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
+        yield FoundFault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
 
 
-def _left_out(snapshot: Snapshot) -> Iterator[Fault]:
+def _left_out(snapshot: Snapshot) -> Iterator[FoundFault]:
     for doubt in snapshot.doubts:
         if doubt.startswith("node "):
             where, _, why = doubt.partition(" is left out: ")
             fix = "mend what the node publishes, or its inventory: until then it gets no pod that asks for cards"
-            yield Fault(where, why, fix)
+            yield FoundFault(where, why, fix)
 
 
-_BROKEN, _WARNING, _NOTE = Severity.BROKEN, Severity.WARNING, Severity.NOTE
+_BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
 
 CHECKS: Final[tuple[Check, ...]] = (
     Check(

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import agents, answers, budgets, certificates, installation, keeping, peers, pods, quotas, scheduling, webhooks
+from . import (
+    agents,
+    certificate_renewal,
+    gpu_quota_checks,
+    native_quota_checks,
+    own_pods,
+    peer_programs,
+    pod_records,
+    scheduler_checks,
+    served_certificates,
+    webhook_answers,
+    webhook_registration,
+)
 from .finding import Check, Finding
 from .snapshot import Snapshot
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *webhooks.CHECKS,
-    *answers.CHECKS,
-    *certificates.CHECKS,
-    *keeping.CHECKS,
-    *scheduling.CHECKS,
+    *webhook_registration.CHECKS,
+    *webhook_answers.CHECKS,
+    *served_certificates.CHECKS,
+    *certificate_renewal.CHECKS,
+    *scheduler_checks.CHECKS,
     *agents.CHECKS,
-    *pods.CHECKS,
-    *quotas.CHECKS,
-    *budgets.CHECKS,
-    *peers.CHECKS,
-    *installation.CHECKS,
+    *pod_records.CHECKS,
+    *native_quota_checks.CHECKS,
+    *gpu_quota_checks.CHECKS,
+    *peer_programs.CHECKS,
+    *own_pods.CHECKS,
 )
 
 

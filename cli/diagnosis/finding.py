@@ -12,13 +12,13 @@ from .snapshot import Snapshot
 _MOST_NAMED: Final = 3
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     BROKEN = "broken"
     WARNING = "warning"
     NOTE = "note"
 
 
-class Fault(NamedTuple):
+class FoundFault(NamedTuple):
     """A rule broken in one place; `command` is for a shell, and empty where no command mends it."""
 
     where: str
@@ -39,16 +39,16 @@ class Check:
     """
 
     name: str
-    severity: Severity
+    severity: FindingSeverity
     rule: str
     why: str
-    look: Callable[[Snapshot], Iterable[Fault]]
+    look: Callable[[Snapshot], Iterable[FoundFault]]
     unless: tuple[str, ...] = ()
 
 
 class Finding(NamedTuple):
     check: str
-    severity: Severity
+    severity: FindingSeverity
     where: str
     got: str
     rule: str

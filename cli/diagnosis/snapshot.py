@@ -25,7 +25,7 @@ class Probe(NamedTuple):
     message: str = ""
 
 
-class NodeSeen(NamedTuple):
+class NodeSnapshot(NamedTuple):
     """A node.
 
     Attributes:
@@ -41,7 +41,7 @@ class NodeSeen(NamedTuple):
     offers: Mapping[str, int]
 
 
-class PodSeen(NamedTuple):
+class PodSnapshot(NamedTuple):
     """A pod that asks for cards and is not over, or one without a node that carries somebody's records.
 
     Attributes:
@@ -70,7 +70,7 @@ class OwnPod(NamedTuple):
     started: datetime
 
 
-class Workload(NamedTuple):
+class WorkloadSnapshot(NamedTuple):
     """A Deployment or a DaemonSet of anybody's, as its template says; Halfcard's own are known by their account.
 
     Attributes:
@@ -89,7 +89,7 @@ class Workload(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-class Refusal(NamedTuple):
+class NotOfferedEvent(NamedTuple):
     """An agent's word that it does not offer something, or does so again."""
 
     node: str
@@ -111,7 +111,7 @@ class Scheduler(NamedTuple):
     configuration: Object | None
 
 
-class Unread(NamedTuple):
+class UnreadSource(NamedTuple):
     """What nobody could look at, and why."""
 
     what: str
@@ -145,18 +145,18 @@ class Snapshot:
     good: Probe | None = None
     secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
     leases: Mapping[str, Object | None] = field(default_factory=dict)
-    nodes: tuple[NodeSeen, ...] = ()
-    pods: tuple[PodSeen, ...] = ()
+    nodes: tuple[NodeSnapshot, ...] = ()
+    pods: tuple[PodSnapshot, ...] = ()
     counted_pods: int = 0
     daemons: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     own_pods: tuple[OwnPod, ...] = ()
-    workloads: tuple[Workload, ...] = ()
-    not_offered: tuple[Refusal, ...] = ()
+    workloads: tuple[WorkloadSnapshot, ...] = ()
+    not_offered: tuple[NotOfferedEvent, ...] = ()
     schedulers: tuple[Scheduler, ...] = ()
     short_of_derived: tuple[str, ...] = ()
     quotas: tuple[Object, ...] = ()
     crds: Mapping[str, Object | None] = field(default_factory=dict)
     budgets: tuple[Object, ...] = ()
     ledgers: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadSource, ...] = ()

@@ -1,4 +1,4 @@
-"""The chart's template of the static guard, made from `admission/guard.py`.
+"""The chart's template of the static guard, made from `admission/static_guard.py`.
 
 Left to helm is what an installation's settings change: the words that are spoken, which of the rules refuse, and which
 namespaces are never judged.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from textwrap import indent
 from typing import Any, Final
 
-from admission.guard import GUARDED, Guarded, alone, guard
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
+from admission.static_guard import GUARDED, GuardedRule, alone, guard
 from halfcard import names
 from halfcard.dialects import ALL, Dialects
 
@@ -38,7 +38,7 @@ _CHOSEN: Final = {
 
 def template() -> str:
     sample = Dialects((SAMPLE,))
-    rules, binding = guard(Policy(dialects=sample, exempt_namespaces=frozenset({EXEMPT})))
+    rules, binding = guard(AdmissionPolicy(dialects=sample, exempt_namespaces=frozenset({EXEMPT})))
     return f"{head()}{_head()}{_rules(rules)}---\n{in_blocks(binding)}{{{{- end }}}}\n"
 
 
@@ -60,7 +60,7 @@ def _rules(item: dict[str, Any]) -> str:
     return text.replace("  validations: []\n", f"  validations:\n{validations}")
 
 
-def _validation(guarded: Guarded, validation: dict[str, str]) -> str:
+def _validation(guarded: GuardedRule, validation: dict[str, str]) -> str:
     """Where the rule refuses: what is only warned of, the guard lets pass."""
     rule = guarded.rule
     condition = f'{{{{- if eq "deny" (get $severities "{rule.code}" | default "{rule.severity}") }}}}\n'

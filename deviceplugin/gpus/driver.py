@@ -14,7 +14,7 @@ import pynvml  # type: ignore[import-untyped]
 
 from halfcard import names
 
-from .port import GpusError
+from .interface import GpusError
 
 GONE: Final = frozenset(
     {

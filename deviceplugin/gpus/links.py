@@ -26,7 +26,7 @@ _NVLINK: Final = 100
 _SWITCH: Final = "switch"
 
 
-class End(NamedTuple):
+class LinkEnd(NamedTuple):
     """A card that links may lead to, as the driver and other cards know it."""
 
     minor: int
@@ -34,7 +34,7 @@ class End(NamedTuple):
     handle: Any
 
 
-def links(cards: Sequence[End]) -> dict[int, tuple[tuple[int, int], ...]]:
+def links(cards: Sequence[LinkEnd]) -> dict[int, tuple[tuple[int, int], ...]]:
     """By minor: the minors of the other cards, each with the strength."""
     nvlinks = {card.minor: Counter(_far_ends(card.handle)) for card in cards}
     found: dict[int, dict[int, int]] = {card.minor: {} for card in cards}
@@ -46,7 +46,7 @@ def links(cards: Sequence[End]) -> dict[int, tuple[tuple[int, int], ...]]:
     return {minor: tuple(sorted(others.items())) for minor, others in found.items()}
 
 
-def _between(mine: Counter[str], others: Counter[str], other: End) -> int:
+def _between(mine: Counter[str], others: Counter[str], other: LinkEnd) -> int:
     """Through a switch every card reaches every other, by as many links as the lesser of the two has."""
     return mine[other.pci] or min(mine[_SWITCH], others[_SWITCH])
 

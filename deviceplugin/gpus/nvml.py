@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 
 import pynvml  # type: ignore[import-untyped]
 
+from .card_facts import STALE
 from .driver import as_gpus_error
-from .facts import STALE
-from .port import Gpu, Incident, Load
-from .session import Session
+from .driver_session import Session
+from .interface import Gpu, Incident, Load
 
 T = TypeVar("T")
 

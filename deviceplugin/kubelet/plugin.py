@@ -62,7 +62,7 @@ class RefusedError(Exception):
     """A container may not start; `kubectl describe pod` shows the text."""
 
 
-class Desk(Protocol):
+class AllocationHandler(Protocol):
     """Who decides; both raise RefusedError."""
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
@@ -81,7 +81,9 @@ class Plugin:
         is_heard: kubelet listens, or did.
     """
 
-    def __init__(self, resource: str, desk: Desk, folder: Path, stirred: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, resource: str, desk: AllocationHandler, folder: Path, stirred: Callable[[], None] = lambda: None
+    ) -> None:
         """Calls `stirred` when kubelet begins to listen and when it ceases to."""
         self.resource = resource
         self.endpoint = f"{SOCKET_PREFIX}{secrets.token_hex(4)}.sock"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .kubelet_socket import KubeletSocket
-from .plugin import SOCKET_PREFIX, Desk, Device
+from .plugin import SOCKET_PREFIX, AllocationHandler, Device
 from .pod_resources import PodResources
-from .presence import Presence
+from .served_resource import ServedResource
 
 
 class Plugins:
@@ -20,7 +20,7 @@ class Plugins:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: AllocationHandler,
         folder: Path,
         pod_resources: PodResources,
         registered: Callable[[str], None] = lambda _: None,
@@ -29,13 +29,13 @@ class Plugins:
         self._registered = registered
         self._kubelet = KubeletSocket(folder)
         self._pod_resources = pod_resources
-        self._presences: dict[str, Presence] = {}
-        self._idle: asyncio.Queue[Presence] = asyncio.Queue()
+        self._presences: dict[str, ServedResource] = {}
+        self._idle: asyncio.Queue[ServedResource] = asyncio.Queue()
 
     def offer(self, supply: Mapping[str, Sequence[Device]]) -> None:
         """These resources with these devices from now on, and no others."""
         for resource in supply.keys() - self._presences.keys():
-            presence = Presence(resource, self._desk, self._kubelet, self._pod_resources, self._registered)
+            presence = ServedResource(resource, self._desk, self._kubelet, self._pod_resources, self._registered)
             self._presences[resource] = presence
             self._idle.put_nowait(presence)
         for resource, presence in self._presences.items():

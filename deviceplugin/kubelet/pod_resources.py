@@ -16,7 +16,7 @@ import grpc.aio
 
 from . import pod_resources_pb2 as wire
 from .channel import KubeletError, open_channel, words
-from .sharing import Sharing
+from .single_flight import SingleFlight
 
 _SERVICE: Final = "/v1.PodResourcesLister"
 _CALL_S: Final = 5.0
@@ -29,7 +29,7 @@ _PODS_AT_ONCE: Final = 16
 T = TypeVar("T")
 
 
-class Held(NamedTuple):
+class ListedDevices(NamedTuple):
     """All ids of one resource that one container holds."""
 
     namespace: str
@@ -55,10 +55,10 @@ class PodResources:
             request_serializer=wire.AllocatableResourcesRequest.SerializeToString,
             response_deserializer=wire.AllocatableResourcesResponse.FromString,
         )
-        self._held = Sharing(self._ask_who_holds)
-        self._allocatable = Sharing(self._ask_what_is_allocatable)
+        self._held = SingleFlight(self._ask_who_holds)
+        self._allocatable = SingleFlight(self._ask_what_is_allocatable)
 
-    async def held(self) -> tuple[Held, ...]:
+    async def held(self) -> tuple[ListedDevices, ...]:
         """By all active pods, as it was after this call."""
         return await self._held()
 
@@ -69,9 +69,9 @@ class PodResources:
     async def close(self) -> None:
         await self._channel.close()
 
-    async def _ask_who_holds(self) -> tuple[Held, ...]:
+    async def _ask_who_holds(self) -> tuple[ListedDevices, ...]:
         answer = await self._asked(lambda: self._list(wire.ListPodResourcesRequest(), timeout=_CALL_S))
-        held: list[Held] = []
+        held: list[ListedDevices] = []
         for number, pod in enumerate(answer.pod_resources):
             held += _held_by(pod)
             if number % _PODS_AT_ONCE == 0:
@@ -102,10 +102,10 @@ def _cannot_ask(socket: Path, error: grpc.aio.AioRpcError) -> str:
     )
 
 
-def _held_by(pod: wire.PodResources) -> Iterator[Held]:
+def _held_by(pod: wire.PodResources) -> Iterator[ListedDevices]:
     for container in pod.containers:
         for resource, ids in _merged(container.devices).items():
-            yield Held(pod.namespace, pod.name, container.name, resource, ids)
+            yield ListedDevices(pod.namespace, pod.name, container.name, resource, ids)
 
 
 def _merged(entries: Iterable[wire.ContainerDevices]) -> dict[str, frozenset[str]]:

@@ -12,14 +12,14 @@ from typing import Final
 
 from .. import names
 from .aliyun import Aliyun
+from .dialect import AmountRefusal, Dialect, ParsedAmount, read_text
 from .hami import Hami
 from .nvidia import Nvidia
-from .reading import Dialect, Reading, Refusal, read_text
 from .tuya import Tuya
 from .vcuda import Vcuda
 from .volcano import Volcano
 
-__all__ = ["ALL", "INCOMPATIBLE", "Dialect", "Dialects", "Reading", "Refusal", "read_text"]
+__all__ = ["ALL", "INCOMPATIBLE", "AmountRefusal", "Dialect", "Dialects", "ParsedAmount", "read_text"]
 
 ALL: Final[tuple[Dialect, ...]] = (
     Vcuda("tencent", names.TENCENT, memory_alone=False),

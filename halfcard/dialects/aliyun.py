@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from .. import names
 from ..claims import Claim, memory_share
-from .reading import Plain
+from .dialect import Plain
 
 
 @dataclass(frozen=True)

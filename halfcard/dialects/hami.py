@@ -8,7 +8,7 @@ from typing import Final
 from .. import names
 from ..claims import Claim
 from ..problems import ONE_KIND, PER_CENT, Problem
-from .reading import Plain, at
+from .dialect import Plain, at
 
 HAMI_WORDS: Final = frozenset({names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE, names.HAMI_GPUCORES})
 

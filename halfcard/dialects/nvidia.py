@@ -8,8 +8,8 @@ from typing import Final
 from .. import names
 from ..claims import Claim, Part, whole_cards
 from ..problems import ONE_KIND, Problem
+from .dialect import Plain, at
 from .hami import HAMI_WORDS
-from .reading import Plain, at
 
 
 class Nvidia(Plain):

@@ -7,7 +7,7 @@ from typing import Final
 
 from .. import names
 from ..claims import Claim, Part
-from .reading import Plain
+from .dialect import Plain
 
 
 class Tuya(Plain):

@@ -10,7 +10,7 @@ from .. import names
 from ..claims import UNIT_MIB, WHOLE_CARD, Claim, memory_share, whole_cards
 from ..problems import CORES, MEMORY_ALONE, MEMORY_UNITS, QUOTA_CORES, SHARE_NEEDS_MEMORY, Problem
 from ..quantity import NANOS, Quantity
-from .reading import MAX_AMOUNT, Reading, Refusal, at, whole_number
+from .dialect import MAX_AMOUNT, AmountRefusal, ParsedAmount, at, whole_number
 
 _MIB: Final = 2**20
 _UNIT_BYTES: Final = UNIT_MIB * _MIB
@@ -49,10 +49,10 @@ class Vcuda:
     def speaks(self, asked: Collection[str]) -> bool:
         return self.core in asked or self.memory in asked
 
-    def read(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+    def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         return _read_cores(quantity) if resource == self.core else _read_memory(quantity)
 
-    def read_total(self, resource: str, quantity: Quantity) -> Reading | Refusal:
+    def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         return _read_total_cores(quantity) if resource == self.core else _read_total_memory(quantity)
 
     def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
@@ -81,14 +81,14 @@ class Vcuda:
         return memory_share(memory * UNIT_MIB or None, self.name, cores_pct=cores or None)
 
 
-def _read_cores(quantity: Quantity) -> Reading | Refusal:
+def _read_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     if 0 < quantity.nanos < NANOS:
         return _read_fraction(quantity)
     if quantity.nanos % NANOS:
-        return Refusal(CORES, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
+        return AmountRefusal(CORES, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
     reading = whole_number(quantity)
-    if isinstance(reading, Reading) and 1 <= reading.amount <= 9:
-        return Reading(reading.amount, hint=_hint(reading.amount))
+    if isinstance(reading, ParsedAmount) and 1 <= reading.amount <= 9:
+        return ParsedAmount(reading.amount, hint=_hint(reading.amount))
     return reading
 
 
@@ -96,12 +96,12 @@ def _hint(cores: int) -> str:
     return "1 card is 100" if cores == 1 else f"{cores} cards are {cores * WHOLE_CARD}"
 
 
-def _read_fraction(quantity: Quantity) -> Reading | Refusal:
+def _read_fraction(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     """0.3 of a card is 30; finer than a hundredth cannot be given."""
     share, rest = divmod(quantity.nanos, _HUNDREDTH)
     if not rest:
-        return Reading(share)
-    return Refusal(CORES, f"use {share} or {share + 1}" if share else "use 1")
+        return ParsedAmount(share)
+    return AmountRefusal(CORES, f"use {share} or {share + 1}" if share else "use 1")
 
 
 def _nearest_cards(cores: int) -> str:
@@ -109,7 +109,7 @@ def _nearest_cards(cores: int) -> str:
     return f"{below} or {below + WHOLE_CARD}" if below > 0 else str(WHOLE_CARD)
 
 
-def _read_memory(quantity: Quantity) -> Reading | Refusal:
+def _read_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     """Bytes where it can be nothing else, told by the spelling of the API server, which every manifest gets in time.
 
     A decimal suffix says nothing: the API server itself writes 1000 as 1k.
@@ -117,35 +117,37 @@ def _read_memory(quantity: Quantity) -> Reading | Refusal:
     if quantity.nanos >= _MIB * NANOS or (quantity.nanos > 0 and str(quantity).endswith("i")):
         return _read_bytes(quantity)
     reading = whole_number(quantity)
-    if isinstance(reading, Reading):
+    if isinstance(reading, ParsedAmount):
         return reading
-    return Refusal(MEMORY_UNITS, f"use {max(0, min(_MIB - 1, -(-quantity.nanos // NANOS)))}, or a suffix such as Gi")
+    return AmountRefusal(
+        MEMORY_UNITS, f"use {max(0, min(_MIB - 1, -(-quantity.nanos // NANOS)))}, or a suffix such as Gi"
+    )
 
 
-def _read_bytes(quantity: Quantity) -> Reading | Refusal:
+def _read_bytes(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     units, rest = divmod(quantity.nanos, _UNIT_BYTES * NANOS)
     units += 1 if rest else 0
     if units >= _MIB:  # as many units would be read as bytes the next time
-        return Refusal(MEMORY_UNITS, "use fewer: no card has 256 TiB")
+        return AmountRefusal(MEMORY_UNITS, "use fewer: no card has 256 TiB")
     note = f"{quantity} was rounded up to {units} units of {UNIT_MIB} MiB" if rest else ""
-    return Reading(units, note)
+    return ParsedAmount(units, note)
 
 
-def _read_total_cores(quantity: Quantity) -> Reading | Refusal:
+def _read_total_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     """A whole number is per cent; a fraction can only be meant as cards."""
     if not quantity.nanos % NANOS:
         return whole_number(quantity)
     reading = whole_number(Quantity(quantity.nanos * WHOLE_CARD))
-    if isinstance(reading, Reading):
+    if isinstance(reading, ParsedAmount):
         return reading
     below = max(0, min(quantity.nanos // _HUNDREDTH, MAX_AMOUNT - 1))
-    return Refusal(QUOTA_CORES, f"use {below} or {below + 1}")
+    return AmountRefusal(QUOTA_CORES, f"use {below} or {below + 1}")
 
 
-def _read_total_memory(quantity: Quantity) -> Reading | Refusal:
+def _read_total_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     """Rounded down: a budget never grants more than was written."""
     reading = _read_memory(quantity)
-    if isinstance(reading, Reading) and reading.note:
+    if isinstance(reading, ParsedAmount) and reading.note:
         units = reading.amount - 1
-        return Reading(units, f"{quantity} was rounded down to {units} units of {UNIT_MIB} MiB")
+        return ParsedAmount(units, f"{quantity} was rounded down to {units} units of {UNIT_MIB} MiB")
     return reading

@@ -8,7 +8,7 @@ from typing import Final
 from .. import names
 from ..claims import Claim, memory_share, whole_cards
 from ..problems import ONE_KIND, Problem
-from .reading import Plain, at
+from .dialect import Plain, at
 
 
 class Volcano(Plain):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from ..asks import Asked
 from ..claims import Claim
-from ..pods import INIT_CONTAINERS
-from ..wanted import NOTHING_WANTED, Wanted
+from ..pod.card_preferences import NOTHING_WANTED, CardPreferences
+from ..pod.requests import RequestingContainer
+from ..pod.spec import INIT_CONTAINERS
 
 
-class Stage(StrEnum):
+class ContainerStage(StrEnum):
     APP = "app"
     SIDECAR = "sidecar"
     INIT = "init"
@@ -26,7 +26,7 @@ class Need(NamedTuple):
         ids: of how many device ids kubelet gives it, by resource.
     """
 
-    stage: Stage
+    stage: ContainerStage
     order: int
     claim: Claim
     ids: tuple[tuple[str, int], ...] = ()
@@ -42,34 +42,34 @@ class Demand(NamedTuple):
     """
 
     needs: tuple[Need, ...]
-    wanted: Wanted = NOTHING_WANTED
+    wanted: CardPreferences = NOTHING_WANTED
     cpu_milli: int = 0
     memory_mib: int = 0
 
 
-def needs_of(asked: tuple[Asked, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
+def needs_of(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
     """The names of the containers with claims, and their needs, in the same order."""
     found = [
         (each.place.container.name, Need(_stage(each), each.place.number, claim, _ids(each)))
         for each, claim in _claiming(asked)
     ]
-    found.sort(key=lambda item: item[1].stage is Stage.INIT)  # stable: the manifest's order within
+    found.sort(key=lambda item: item[1].stage is ContainerStage.INIT)  # stable: the manifest's order within
     return tuple(name for name, _ in found), tuple(need for _, need in found)
 
 
-def _claiming(asked: tuple[Asked, ...]) -> Iterator[tuple[Asked, Claim]]:
+def _claiming(asked: tuple[RequestingContainer, ...]) -> Iterator[tuple[RequestingContainer, Claim]]:
     for each in asked:
         if each.claim is not None:
             yield each, each.claim
 
 
-def _ids(each: Asked) -> tuple[tuple[str, int], ...]:
+def _ids(each: RequestingContainer) -> tuple[tuple[str, int], ...]:
     without = each.wish.dialect.without_ids if each.wish.dialect is not None else frozenset()
     asks = (*each.wish.asks, *each.wish.implied)
     return tuple(sorted([(ask.resource, ask.amount) for ask in asks if ask.amount and ask.resource not in without]))
 
 
-def _stage(each: Asked) -> Stage:
+def _stage(each: RequestingContainer) -> ContainerStage:
     if each.place.field != INIT_CONTAINERS:
-        return Stage.APP
-    return Stage.SIDECAR if each.place.container.is_sidecar else Stage.INIT
+        return ContainerStage.APP
+    return ContainerStage.SIDECAR if each.place.container.is_sidecar else ContainerStage.INIT

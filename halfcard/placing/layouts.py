@@ -10,22 +10,22 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .card_usage import CardMode, CardUse, mode_of, use_of
 from .demand import Demand
-from .glance import Look, fits_alone, look_for, look_for_one_card
-from .held import NOTHING_HELD, Held, added
+from .fast_fit import Look, fits_alone, look_for, look_for_one_card
+from .pod_usage import NOTHING_HELD, PodUsage, added
 from .room import Room
 from .search import Layout, Rate, Search
-from .uses import Mode, Use, mode_of, use_of
 
-__all__ = ["Laid", "Layout", "Rate", "best", "peaks", "possible", "possible_where"]
+__all__ = ["Layout", "Rate", "RatedLayout", "best", "peaks", "possible", "possible_where"]
 
 
-class Laid(NamedTuple):
+class RatedLayout(NamedTuple):
     """A way to do it, and what it leaves."""
 
     layout: Layout
     room: Room
-    uses: Mapping[int, Use]
+    uses: Mapping[int, CardUse]
     """By position: what the pod holds of each card."""
 
 
@@ -51,7 +51,7 @@ def possible_where(demand: Demand, slices: str) -> Look:
     return lambda room: on_one_card(room) or possible(room, demand)
 
 
-def best(room: Room, demand: Demand, rate: Rate) -> Laid | None:
+def best(room: Room, demand: Demand, rate: Rate) -> RatedLayout | None:
     """Container by container, each where the most is left; where that is equal, on the first cards."""
     if not possible(room, demand):
         return None
@@ -59,15 +59,15 @@ def best(room: Room, demand: Demand, rate: Rate) -> Laid | None:
     if found is None:
         return None
     left = room.after(found.left, cpu_milli=demand.cpu_milli, memory_mib=demand.memory_mib)
-    return Laid(found.layout, left, _peaks(found.held))
+    return RatedLayout(found.layout, left, _peaks(found.held))
 
 
-def peaks(room: Room, demand: Demand, layout: Layout) -> dict[int, Use] | None:
+def peaks(room: Room, demand: Demand, layout: Layout) -> dict[int, CardUse] | None:
     """What a pod holds of each card when it lies so, whether or not there is as much; None where it cannot lie so."""
-    held: dict[int, Held] = {}
+    held: dict[int, PodUsage] = {}
     for need, positions in zip(demand.needs, layout, strict=True):
         for at, times in Counter(positions).items():
-            if times > 1 and mode_of(need.claim, room.slices) is not Mode.SLICES:
+            if times > 1 and mode_of(need.claim, room.slices) is not CardMode.SLICES:
                 return None
             use = use_of(need.claim, room.cards[at], room.slices, times)
             more = added(held.get(at, NOTHING_HELD), need, use)
@@ -77,5 +77,5 @@ def peaks(room: Room, demand: Demand, layout: Layout) -> dict[int, Use] | None:
     return _peaks(held)
 
 
-def _peaks(held: Mapping[int, Held]) -> dict[int, Use]:
+def _peaks(held: Mapping[int, PodUsage]) -> dict[int, CardUse]:
     return {at: peak for at, each in held.items() if (peak := each.whole or each.part)}

@@ -13,10 +13,10 @@ import msgspec
 
 from .. import names
 from ..cards import Card, Node
-from ..stored import MOST_ANNOTATED
+from ..pod.stored_pod import MOST_ANNOTATED
 from .demand import Need
 from .layouts import Layout
-from .peers import (
+from .peer_records import (
     read_aliyun,
     read_assigned,
     read_predicate,
@@ -25,9 +25,9 @@ from .peers import (
     write_predicate,
     write_volcano,
 )
-from .placed import NOT_UNDERSTOOD, Named, Placed
+from .placed_pod import NOT_UNDERSTOOD, Named, PlacedPod
 
-__all__ = ["NOT_UNDERSTOOD", "Named", "Placed", "name_of", "positions", "read", "write"]
+__all__ = ["NOT_UNDERSTOOD", "Named", "PlacedPod", "name_of", "positions", "read", "write"]
 
 
 class _Record(msgspec.Struct):
@@ -38,7 +38,7 @@ class _Record(msgspec.Struct):
 _RECORD: Final = msgspec.json.Decoder(_Record)
 
 
-def write(placed: Placed, now_ns: int, prefixes: Mapping[str, str]) -> dict[str, str]:
+def write(placed: PlacedPod, now_ns: int, prefixes: Mapping[str, str]) -> dict[str, str]:
     """All annotations for a Binding; `prefixes` are the domains of gpu-manager's resources by dialect."""
     written = {names.PLACEMENT: _own(placed)}
     for dialect, prefix in prefixes.items():
@@ -77,7 +77,7 @@ def name_of(card: Card) -> str:
     return card.uuid or str(card.index)
 
 
-def _own(placed: Placed) -> str:
+def _own(placed: PlacedPod) -> str:
     cards = {name: [name_of(card) for card in placed.cards(number)] for number, name in enumerate(placed.containers)}
     return msgspec.json.encode(_Record(placed.node.name, cards)).decode()
 

@@ -7,10 +7,10 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ..cards import Card, Node
-from .uses import Left, Mode, untouched
+from .card_usage import CardMode, CardRoom, untouched
 
 
-class Counted(NamedTuple):
+class FreeTotals(NamedTuple):
     """What a room has of each kind, on cards that may be given away.
 
     Attributes:
@@ -39,7 +39,7 @@ class Room:
     """
 
     cards: tuple[Card, ...]
-    left: tuple[Left, ...]
+    left: tuple[CardRoom, ...]
     slices: str = ""
     cpu_milli: int = 0
     memory_mib: int = 0
@@ -50,23 +50,23 @@ class Room:
         return tuple([at for at, card in enumerate(self.cards) if not card.why_not])
 
     @cached_property
-    def counted(self) -> Counted:
+    def counted(self) -> FreeTotals:
         idle = halves = slices = 0
         shares = []
         for card, (mode, cores, mib, parts) in zip(self.cards, self.left, strict=True):
             if card.why_not:
                 continue
-            if mode is Mode.FREE:
+            if mode is CardMode.FREE:
                 idle, halves, slices = idle + 1, halves + 1, slices + card.replicas
-            if mode is Mode.HALVES:
+            if mode is CardMode.HALVES:
                 halves += parts > 0
-            elif mode is Mode.SLICES:
+            elif mode is CardMode.SLICES:
                 slices += parts
-            elif mode is not Mode.EXCLUSIVE and card.memory_mib is not None:
+            elif mode is not CardMode.EXCLUSIVE and card.memory_mib is not None:
                 shares.append(_share(cores, mib))
-        return Counted(idle, halves, slices, tuple(shares), _largest(shares))
+        return FreeTotals(idle, halves, slices, tuple(shares), _largest(shares))
 
-    def after(self, left: tuple[Left, ...], *, cpu_milli: int = 0, memory_mib: int = 0) -> Room:
+    def after(self, left: tuple[CardRoom, ...], *, cpu_milli: int = 0, memory_mib: int = 0) -> Room:
         """The same node when its cards are so, and this much less of the rest is free."""
         return Room(self.cards, left, self.slices, self.cpu_milli - cpu_milli, self.memory_mib - memory_mib)
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
+from .card_usage import CardMode, CardRoom, mode_of, use_of
 from .demand import Demand, Need
-from .held import NOTHING_HELD, Held, added
+from .indistinguishable import tied_to
+from .pod_usage import NOTHING_HELD, PodUsage, added
 from .room import Room
-from .ties import tied_to
-from .uses import Left, Mode, mode_of, use_of
 
 Layout = tuple[tuple[int, ...], ...]
 """For each need, the positions of its cards."""
@@ -33,12 +33,12 @@ _EQUAL: Final = 1e-9
 """The same numbers in another order have another sum."""
 
 
-class Step(NamedTuple):
+class PartialLayout(NamedTuple):
     """Some needs are laid: `left` of each card, and by position what the pod holds there."""
 
     layout: Layout
-    left: tuple[Left, ...]
-    held: Mapping[int, Held]
+    left: tuple[CardRoom, ...]
+    held: Mapping[int, PodUsage]
 
 
 class Search:
@@ -51,9 +51,9 @@ class Search:
         wanted = demand.wanted
         self._allowed = [at for at in room.usable if not wanted.narrows or wanted.allows(room.cards[at])]
 
-    def first(self) -> Step | None:
+    def first(self) -> PartialLayout | None:
         """None where there is no way, or none was found in time."""
-        open_ends: list[Iterator[Step]] = [iter((Step((), self._room.left, {}),))]
+        open_ends: list[Iterator[PartialLayout]] = [iter((PartialLayout((), self._room.left, {}),))]
         for _ in range(_MOST_STEPS):
             step = next(open_ends[-1], None)
             if step is not None and len(step.layout) == len(self._demand.needs):
@@ -66,7 +66,7 @@ class Search:
                 return None
         return None
 
-    def _following(self, step: Step) -> Iterator[Step]:
+    def _following(self, step: PartialLayout) -> Iterator[PartialLayout]:
         """Every way to lay the next need."""
         number = len(step.layout)
         need = self._demand.needs[number]
@@ -78,9 +78,9 @@ class Search:
             return iter(self._rated(step, need))
         return self._onto(step, need, self._sets(step, need))
 
-    def _onto(self, step: Step, need: Need, sets: Iterable[tuple[int, ...]]) -> Iterator[Step]:
+    def _onto(self, step: PartialLayout, need: Need, sets: Iterable[tuple[int, ...]]) -> Iterator[PartialLayout]:
         for positions in sets:
-            tried: Step | None = step
+            tried: PartialLayout | None = step
             for at, times in Counter(positions).items():
                 tried = tried and self._put(tried, need, at, times)
             if tried is not None:
@@ -88,7 +88,7 @@ class Search:
 
     # --- one card -----------------------------------------------------------------------------------------------------
 
-    def _put(self, step: Step, need: Need, at: int, times: int = 1) -> Step | None:
+    def _put(self, step: PartialLayout, need: Need, at: int, times: int = 1) -> PartialLayout | None:
         """One card's worth of a need, or several slices; None where it does not fit."""
         card = self._room.cards[at]
         use = use_of(need.claim, card, self._room.slices, times)
@@ -96,23 +96,25 @@ class Search:
         left = held and held.out_of(card, self._room.left[at])
         if held is None or left is None:
             return None
-        return Step(step.layout, (*step.left[:at], left, *step.left[at + 1 :]), {**step.held, at: held})
+        return PartialLayout(step.layout, (*step.left[:at], left, *step.left[at + 1 :]), {**step.held, at: held})
 
-    def _rated(self, step: Step, need: Need) -> list[Step]:
+    def _rated(self, step: PartialLayout, need: Need) -> list[PartialLayout]:
         """Of each kind of card one, the best first."""
         firsts = {self._kind(step, at): at for at in reversed(self._allowed)}
         tries = [(self._put(step, need, at), at) for at in reversed(firsts.values())]
-        found = [Step((*step.layout, (at,)), tried.left, tried.held) for tried, at in tries if tried is not None]
+        found = [
+            PartialLayout((*step.layout, (at,)), tried.left, tried.held) for tried, at in tries if tried is not None
+        ]
         if len(found) > 1 and self._rate is not None:
             found.sort(key=self._worth, reverse=True)
         return found
 
-    def _kind(self, step: Step, at: int) -> Hashable:
+    def _kind(self, step: PartialLayout, at: int) -> Hashable:
         """Of cards that are alike any will do."""
         card = self._room.cards[at]
         return step.left[at], step.held.get(at), card.memory_mib, card.model, card.replicas, card.links
 
-    def _worth(self, step: Step) -> float:
+    def _worth(self, step: PartialLayout) -> float:
         demand, rate = self._demand, self._rate
         if rate is None:
             return 0.0
@@ -120,24 +122,24 @@ class Search:
 
     # --- several cards ------------------------------------------------------------------------------------------------
 
-    def _sets(self, step: Step, need: Need) -> Iterator[tuple[int, ...]]:
+    def _sets(self, step: PartialLayout, need: Need) -> Iterator[tuple[int, ...]]:
         """The one that looks best, then all others; of sets that are alike one."""
         cards, mode = need.claim.cards, mode_of(need.claim, self._room.slices)
         fitting = {at: tried for at in self._allowed if (tried := self._put(step, need, at)) is not None}
         kinds = {at: self._kind(step, at) for at in fitting}
-        most = cards if mode is Mode.SLICES else 1
+        most = cards if mode is CardMode.SLICES else 1
         places = [at for at in fitting for _ in range(min(most, self._room.cards[at].replicas))]
         if len(places) < cards:
             return
         seen: set[Hashable] = set()
-        looks_best = self._one_by_one(step, need) if mode is Mode.SLICES else self._at_once(fitting, kinds, need)
+        looks_best = self._one_by_one(step, need) if mode is CardMode.SLICES else self._at_once(fitting, kinds, need)
         for positions in chain([looks_best], islice(combinations(places, cards), _MOST_SETS)):
             alike = frozenset(Counter((kinds[at], times) for at, times in Counter(positions).items()).items())
             if len(positions) == cards and alike not in seen:
                 seen.add(alike)
                 yield positions
 
-    def _one_by_one(self, step: Step, need: Need) -> tuple[int, ...]:
+    def _one_by_one(self, step: PartialLayout, need: Need) -> tuple[int, ...]:
         """Time slices, each where it is best beside those before it."""
         positions: tuple[int, ...] = ()
         while len(positions) < need.claim.cards and (rated := self._rated(step, need)):
@@ -145,7 +147,9 @@ class Search:
             step = rated[0]._replace(layout=step.layout)
         return positions
 
-    def _at_once(self, fitting: Mapping[int, Step], kinds: Mapping[int, Hashable], need: Need) -> tuple[int, ...]:
+    def _at_once(
+        self, fitting: Mapping[int, PartialLayout], kinds: Mapping[int, Hashable], need: Need
+    ) -> tuple[int, ...]:
         """The cards that are best by themselves; of those that are as good, the ones that are connected best.
 
         Where it is known how they are connected, whole cards are all as good.

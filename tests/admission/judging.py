@@ -9,20 +9,20 @@ from typing import Any, Final
 import jsonpatch
 
 from admission.dispatch import decide
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from admission.review import Verdict
-from admission.wire import Kind, Request, Review, UserInfo
+from admission.wire import ObjectKind, Review, ReviewRequest, UserInfo
 from halfcard import names
 from halfcard.cards import Card, Node
-from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from halfcard.patches import as_json
 
 Json = dict[str, Any]
 
-POLICY: Final = Policy()
+POLICY: Final = AdmissionPolicy()
 TENANT: Final = "alice"
 AGENT: Final = "system:serviceaccount:kube-system:gpu-manager"
-TRUSTING: Final = Policy(trusted_users=frozenset({AGENT}))
+TRUSTING: Final = AdmissionPolicy(trusted_users=frozenset({AGENT}))
 
 CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 CORE_LIMIT: Final = names.TENCENT + names.CORE_LIMIT_SUFFIX
@@ -90,16 +90,16 @@ def judge(
     old: Any = None,
     kind: str = "Pod",
     user: str = TENANT,
-    policy: Policy = POLICY,
+    policy: AdmissionPolicy = POLICY,
     cluster: ClusterView = NOTHING_KNOWN,
     namespace: str | None = "team-a",
     subresource: str | None = None,
     operation: str | None = None,
 ) -> Verdict:
-    request = Request(
+    request = ReviewRequest(
         uid="1",
         operation=operation or ("CREATE" if old is None else "UPDATE"),
-        kind=Kind(kind),
+        kind=ObjectKind(kind),
         sub_resource=subresource,
         namespace=namespace,
         user_info=UserInfo(user),

@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 
 from admission.app import admission_app
 from admission.dispatch import DECISIONS
-from admission.metrics import Metrics
-from halfcard.cluster import NOTHING_KNOWN
+from admission.metrics import WebhookMetrics
+from halfcard.cluster_view import NOTHING_KNOWN
 from serving.log import Log
 
 from .asgi import ask
@@ -17,7 +17,7 @@ from .judging import POLICY
 APP = admission_app(
     policy=POLICY,
     cluster=lambda: NOTHING_KNOWN,
-    metrics=Metrics(CollectorRegistry()),
+    metrics=WebhookMetrics(CollectorRegistry()),
     log=Log(stream=io.StringIO()),
 )
 

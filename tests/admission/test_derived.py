@@ -6,17 +6,17 @@ from typing import Any, Final
 
 import pytest
 
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
+from admission.policy_settings import policy_of
 from admission.review import Verdict
-from admission.settings import policy_of
 from halfcard import names
-from halfcard.derived import Derived
+from halfcard.quota.derived_resources import DerivedSettings
 from settings.installation import read_settings
 
 from .judging import Json, amounts, changed, container, judge, mutate, mutated, operations, patched, pod, validate
 
 GPU, CARDS, SHARES = names.NVIDIA_GPU, names.DERIVED_CARDS, names.DERIVED_SHARES
-COUNTING: Final = Policy(derived=Derived(("A100",)))
+COUNTING: Final = AdmissionPolicy(derived=DerivedSettings(("A100",)))
 SHARE: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 
 
@@ -99,7 +99,7 @@ def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> 
 def test_pods_from_the_time_of_the_setting_can_still_be_changed() -> None:
     before = mutated(pod(whole()), policy=COUNTING)
     after = changed(before, "metadata", "labels", to={"a": "b"})
-    assert validate(after, old=before, policy=Policy()).allowed
+    assert validate(after, old=before, policy=AdmissionPolicy()).allowed
 
 
 def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from admission.dispatch import DECISIONS
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from admission.review import ALLOWED
-from admission.wire import Malformed
+from admission.wire import MalformedReview
 from halfcard import names
 
 from .judging import Json, changed, codes, container, gpu, judge, mutate, pod, validate
@@ -82,7 +82,7 @@ def test_a_resize_restores_our_spelling_too() -> None:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("namespace", ["kube-system", "halfcard-system", "mine"])
 def test_exempt_namespaces_are_never_judged(path: str, namespace: str) -> None:
-    policy = Policy(exempt_namespaces=Policy().exempt_namespaces | {"mine"})
+    policy = AdmissionPolicy(exempt_namespaces=AdmissionPolicy().exempt_namespaces | {"mine"})
     for kind, obj in (("Pod", BAD), ("Deployment", {"spec": {"template": BAD}})):
         assert judge(path, obj, kind=kind, namespace=namespace, policy=policy) is ALLOWED
 
@@ -93,7 +93,7 @@ def test_an_object_without_a_namespace_is_judged() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_create_without_an_object_breaks_the_protocol(path: str) -> None:
-    with pytest.raises(Malformed, match="object"):
+    with pytest.raises(MalformedReview, match="object"):
         judge(path, None, operation="CREATE")
 
 
@@ -112,7 +112,7 @@ def test_a_create_without_an_object_breaks_the_protocol(path: str) -> None:
     ],
 )
 def test_an_object_of_the_wrong_shape_breaks_the_protocol(path: str, kind: str, obj: Json) -> None:
-    with pytest.raises(Malformed, match=kind):
+    with pytest.raises(MalformedReview, match=kind):
         judge(path, obj, kind=kind)
 
 
@@ -125,5 +125,5 @@ def test_an_object_of_the_wrong_shape_breaks_the_protocol(path: str, kind: str, 
     ],
 )
 def test_an_old_object_of_the_wrong_shape_too(path: str, kind: str, old: Json) -> None:
-    with pytest.raises(Malformed, match=kind):
+    with pytest.raises(MalformedReview, match=kind):
         judge(path, {}, old=old, kind=kind)

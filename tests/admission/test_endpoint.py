@@ -13,11 +13,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from admission.app import admission_app
-from admission.metrics import Metrics
-from admission.policy import Policy
+from admission.metrics import WebhookMetrics
+from admission.policy import AdmissionPolicy
 from admission.wire import MAX_BODY_BYTES
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from serving.log import Log
 
 from .asgi import JSON, Answer, ask, hung_up
@@ -45,7 +45,9 @@ class Webhook:
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.said)
-        self.app = admission_app(policy=Policy(), cluster=self.cluster, metrics=Metrics(self.registry), log=self.log)
+        self.app = admission_app(
+            policy=AdmissionPolicy(), cluster=self.cluster, metrics=WebhookMetrics(self.registry), log=self.log
+        )
 
     def ask(self, body: Any, path: str = PODS, **request: Any) -> Answer:
         return ask(self.app, path, body, **request)

@@ -16,11 +16,11 @@ from prometheus_client import CollectorRegistry
 
 from admission.app import admission_app
 from admission.dispatch import DECISIONS
-from admission.metrics import Metrics
-from admission.policy import Policy
+from admission.metrics import WebhookMetrics
+from admission.policy import AdmissionPolicy
 from admission.review import Verdict
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN
+from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.dialects import Dialects
 from halfcard.quantity import Quantity
 from serving.log import Log
@@ -96,7 +96,7 @@ def assert_respells_only_what_needs_it(before: Json, verdict: Verdict) -> None:
 
 @LAW
 @given(wild.pods(), policies)
-def test_mutating_twice_changes_nothing_the_second_time(obj: Json, policy: Policy) -> None:
+def test_mutating_twice_changes_nothing_the_second_time(obj: Json, policy: AdmissionPolicy) -> None:
     verdict = mutate(obj, policy=policy)
     assume(verdict.allowed)
     again = mutate(patched(obj, verdict), policy=policy)
@@ -106,7 +106,7 @@ def test_mutating_twice_changes_nothing_the_second_time(obj: Json, policy: Polic
 
 @LAW
 @given(wild.pods(), policies)
-def test_what_the_mutating_call_lets_pass_the_validating_call_lets_pass(obj: Json, policy: Policy) -> None:
+def test_what_the_mutating_call_lets_pass_the_validating_call_lets_pass(obj: Json, policy: AdmissionPolicy) -> None:
     verdict = mutate(obj, policy=policy)
     assume(verdict.allowed)
     final = validate(patched(obj, verdict), policy=policy)
@@ -115,14 +115,14 @@ def test_what_the_mutating_call_lets_pass_the_validating_call_lets_pass(obj: Jso
 
 @LAW
 @given(wild.pods(), policies)
-def test_what_is_wrong_beyond_repair_is_wrong_in_both_calls(obj: Json, policy: Policy) -> None:
+def test_what_is_wrong_beyond_repair_is_wrong_in_both_calls(obj: Json, policy: AdmissionPolicy) -> None:
     first, second = mutate(obj, policy=policy), validate(obj, policy=policy)
     assert {problem.code for problem in first.problems} <= {problem.code for problem in second.problems}
 
 
 @LAW
 @given(wild.pods(), policies)
-def test_a_patch_applies_and_changes_only_what_it_says(obj: Json, policy: Policy) -> None:
+def test_a_patch_applies_and_changes_only_what_it_says(obj: Json, policy: AdmissionPolicy) -> None:
     verdict = mutate(obj, policy=policy)
     assert_changes_only_what_it_says(obj, verdict)
     assert_respells_only_what_needs_it(obj, verdict)
@@ -130,7 +130,7 @@ def test_a_patch_applies_and_changes_only_what_it_says(obj: Json, policy: Policy
 
 @LAW
 @given(wild.pods(), policies)
-def test_a_warning_is_short_and_a_message_bounded(obj: Json, policy: Policy) -> None:
+def test_a_warning_is_short_and_a_message_bounded(obj: Json, policy: AdmissionPolicy) -> None:
     for verdict in (mutate(obj, policy=policy), validate(obj, policy=policy)):
         assert all(len(line) <= 120 and line.isprintable() for line in verdict.warnings)
         assert len(verdict.message.encode()) <= 900
@@ -140,7 +140,7 @@ def test_a_warning_is_short_and_a_message_bounded(obj: Json, policy: Policy) -> 
 
 @LAW
 @given(wild.pods(), policies)
-def test_an_update_that_changes_nothing_is_never_touched_nor_mentioned(obj: Json, policy: Policy) -> None:
+def test_an_update_that_changes_nothing_is_never_touched_nor_mentioned(obj: Json, policy: AdmissionPolicy) -> None:
     assert mutate(obj, old=obj, policy=policy) == Verdict()
     assert validate(obj, old=obj, policy=policy) == Verdict()
 
@@ -169,7 +169,7 @@ def amounts(obj: Json) -> list[Any]:
 
 @LAW
 @given(wild.pods(), policies)
-def test_the_same_file_applies_a_second_time(obj: Json, policy: Policy) -> None:
+def test_the_same_file_applies_a_second_time(obj: Json, policy: AdmissionPolicy) -> None:
     sent = defaulted(obj)
     verdict = mutate(sent, policy=policy)
     assume(verdict.allowed)
@@ -237,9 +237,9 @@ def test_a_quota_settles_in_one_pass_and_keeps_the_keys_people_wrote(obj: Json) 
 # --- bytes --------------------------------------------------------------------------------------------------------
 
 APP = admission_app(
-    policy=Policy(),
+    policy=AdmissionPolicy(),
     cluster=lambda: NOTHING_KNOWN,
-    metrics=Metrics(CollectorRegistry()),
+    metrics=WebhookMetrics(CollectorRegistry()),
     log=Log(stream=io.StringIO()),
 )
 paths = st.sampled_from(sorted(DECISIONS))

@@ -3,14 +3,14 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 import halfcard
-from admission.metrics import Metrics
+from admission.metrics import WebhookMetrics
 from admission.review import Verdict
 from halfcard.problems import CORES, QUANTITY
 
 
-def exposed() -> tuple[Metrics, CollectorRegistry]:
+def exposed() -> tuple[WebhookMetrics, CollectorRegistry]:
     registry = CollectorRegistry()
-    return Metrics(registry), registry
+    return WebhookMetrics(registry), registry
 
 
 def test_a_refusal_counts_under_the_code_of_its_first_problem() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from halfcard.problems import CORES, RULES, SCHEDULER, Rule, Severity
 
 from .judging import POLICY
@@ -13,11 +13,11 @@ def test_the_table_tells_the_severity_and_a_setting_overrules_it(rule: Rule) -> 
     problem = rule.broken("where", "got", "fix")
     assert POLICY.severity(problem) is rule.severity
     for severity in Severity:
-        assert Policy(severities={rule.code: severity}).severity(problem) is severity
+        assert AdmissionPolicy(severities={rule.code: severity}).severity(problem) is severity
 
 
 def test_a_setting_for_one_rule_leaves_the_others() -> None:
-    policy = Policy(severities={CORES.code: Severity.OFF})
+    policy = AdmissionPolicy(severities={CORES.code: Severity.OFF})
     assert policy.severity(SCHEDULER.broken("a", "b", "c")) is Severity.WARN
 
 

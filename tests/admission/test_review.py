@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from admission.review import Verdict, verdict
 from halfcard import names
 from halfcard.problems import CORES, SCHEDULER, Severity
@@ -148,13 +148,13 @@ def test_text_of_tenants_cannot_steer_a_terminal() -> None:
 )
 def test_problems_of_templates_can_be_milder(at_most: Severity, refused: int, warnings: int) -> None:
     problems = [CORES.broken("a", "b", "c"), SCHEDULER.broken("a", "b", "c")]
-    milder = verdict(problems, Policy(), at_most=at_most)
+    milder = verdict(problems, AdmissionPolicy(), at_most=at_most)
     assert (len(milder.problems), len(milder.warnings)) == (refused, warnings)
 
 
 def test_the_same_warning_is_given_once() -> None:
     problem = SCHEDULER.broken("a", "b", "c")
-    assert len(verdict([problem, problem], Policy()).warnings) == 1
+    assert len(verdict([problem, problem], AdmissionPolicy()).warnings) == 1
 
 
 def test_a_second_pass_has_no_patch() -> None:

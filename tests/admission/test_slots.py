@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
+from admission.policy_settings import policy_of
 from admission.review import Verdict
-from admission.settings import policy_of
 from halfcard import names
 from settings.installation import read_settings
 
@@ -28,7 +28,7 @@ from .judging import (
 )
 
 MEMORY, SLOT = names.VOLCANO_GPU_MEMORY, names.SLOT
-SLOTTED: Final = Policy(slotted=frozenset({MEMORY}))
+SLOTTED: Final = AdmissionPolicy(slotted=frozenset({MEMORY}))
 
 
 def share(mib: str = "2048", slots: str | None = None) -> Json:
@@ -37,7 +37,7 @@ def share(mib: str = "2048", slots: str | None = None) -> Json:
     return container(asked, dict(asked))
 
 
-def made(obj: Json, policy: Policy = SLOTTED) -> Json:
+def made(obj: Json, policy: AdmissionPolicy = SLOTTED) -> Json:
     return mutated(obj, policy=policy)
 
 
@@ -67,7 +67,7 @@ def test_no_two_containers_of_a_pod_get_as_many() -> None:
 
 
 def test_an_installation_whose_nodes_do_not_offer_it_adds_none() -> None:
-    assert slots(made(pod(share()), Policy())) == [None, None]
+    assert slots(made(pod(share()), AdmissionPolicy())) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_a_tenant_writes_is_put_right_and_told(written: str) -> None:
 
 def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
     only_slots = pod(container({SLOT: "1"}, {SLOT: "1"}))
-    assert amounts(made(only_slots, Policy())) == {"limits": {}, "requests": {}}
+    assert amounts(made(only_slots, AdmissionPolicy())) == {"limits": {}, "requests": {}}
 
 
 # --- an object that comes back
@@ -120,7 +120,7 @@ def test_an_update_is_not_numbered_anew() -> None:
 
 
 def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_otherwise() -> None:
-    stored = made(pod(share(slots="7")), Policy(slotted=frozenset({MEMORY})))
+    stored = made(pod(share(slots="7")), AdmissionPolicy(slotted=frozenset({MEMORY})))
     stored = changed(stored, "spec", "containers", 0, "resources", "limits", SLOT, to="7")
     stored = changed(stored, "spec", "containers", 0, "resources", "requests", SLOT, to="7")
     again = mutate(pod(share()), old=stored, policy=SLOTTED)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from admission import wire
 from admission.review import Verdict
-from halfcard.patches import Change
+from halfcard.patches import PatchOperation
 from halfcard.problems import CORES
 
 from .judging import Json
@@ -97,7 +97,7 @@ BROKEN: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize("body", [body for _, body in BROKEN], ids=[name for name, _ in BROKEN])
 def test_what_is_no_review_is_refused_with_a_sentence(body: bytes) -> None:
-    with pytest.raises(wire.Malformed, match="the body"):
+    with pytest.raises(wire.MalformedReview, match="the body"):
         wire.read(body)
 
 
@@ -135,7 +135,7 @@ def test_an_object_means_the_same_however_it_is_spelled(obj: Json) -> None:
 @pytest.mark.parametrize("twice", [b'"a":1,"a":1', b'"a":1,"a":2', b'"a":{},"b":{"c":1,"c":1}', b'"a":1,"\\u0061":1'])
 def test_a_key_that_is_written_twice_is_refused_however_tight_the_spelling(twice: bytes) -> None:
     body = compact(review(object={"here": 0})).replace(b'"here":0', twice)
-    with pytest.raises(wire.Malformed, match=r"[Dd]uplicate key"):
+    with pytest.raises(wire.MalformedReview, match=r"[Dd]uplicate key"):
         wire.read(body)
 
 
@@ -153,7 +153,10 @@ def test_the_answer_speaks_the_version_of_the_question_and_echoes_its_uid(versio
 
 
 def test_a_patch_is_there_only_when_there_is_one() -> None:
-    changes = (Change("add", ("metadata", "annotations", "a/b~c"), "d"), Change("remove", ("spec", "x", 0)))
+    changes = (
+        PatchOperation("add", ("metadata", "annotations", "a/b~c"), "d"),
+        PatchOperation("remove", ("spec", "x", 0)),
+    )
     patched = response(Verdict(changes=changes))
     assert patched["patchType"] == "JSONPatch"
     assert json.loads(base64.b64decode(patched["patch"], validate=True)) == [

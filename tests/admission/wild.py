@@ -7,20 +7,22 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from admission.policy import Placement, Policy
-from admission.workloads import TEMPLATES
+from admission.mutation.workloads import TEMPLATES
+from admission.policy import AdmissionPolicy, PlacementDefaults
 from halfcard import names
 from halfcard.dialects import ALL
-from halfcard.pods import Toleration
+from halfcard.pod.spec import Toleration
 
 from .judging import CORE, CORE_LIMIT, MARK, MEMORY, Json
 
 POLICIES: Final = (
-    Policy(),
-    Policy(slotted=frozenset({names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM})),
-    Policy(default_core_limit=False),
-    Policy(
-        placement=Placement("gpu-scheduler", "nvidia", (Toleration("gpu", "Exists"), Toleration("b", "Equal", "c"))),
+    AdmissionPolicy(),
+    AdmissionPolicy(slotted=frozenset({names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM})),
+    AdmissionPolicy(default_core_limit=False),
+    AdmissionPolicy(
+        placement=PlacementDefaults(
+            "gpu-scheduler", "nvidia", (Toleration("gpu", "Exists"), Toleration("b", "Equal", "c"))
+        ),
         schedulers=frozenset({"gpu-scheduler"}),
     ),
 )

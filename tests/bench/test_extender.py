@@ -12,7 +12,7 @@ from bench import extender
 from bench import extender_cluster as cluster
 from bench.extender_cluster import Size
 from extender.state import State
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
 
 from .printed import parts_of
@@ -27,7 +27,7 @@ def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capf
 
 def test_nobody_on_the_cluster_has_more_than_there_is() -> None:
     size = Size(nodes=10, pods=40, pods_later=400)
-    state = State(Dialects(), Dealings())
+    state = State(Dialects(), CapacityRules())
     state.list_nodes([cluster.node(number) for number in range(size.nodes)])
     state.list_pods([*cluster.placed(size), *cluster.later(size)])
     assert state.doubts() == ()

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from admission import wire
 from admission.dispatch import decide
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from admission.review import Verdict
 from bench import reviews
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN
+from halfcard.cluster_view import NOTHING_KNOWN
 
 
 def judged(path: str, pod: reviews.Json) -> Verdict:
-    return decide(path, wire.read(reviews.body(reviews.pod_review(pod))), Policy(), NOTHING_KNOWN)
+    return decide(path, wire.read(reviews.body(reviews.pod_review(pod))), AdmissionPolicy(), NOTHING_KNOWN)
 
 
 def test_the_pod_review_is_of_the_size_that_is_told() -> None:

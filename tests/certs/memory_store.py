@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import jsonpatch
 
-from certs.chains import CONFIGURATIONS, Place
+from certs.chains import CONFIGURATIONS, ObjectPath
 from certs.objects import Object, with_entries
 
 T = TypeVar("T")
@@ -30,30 +30,30 @@ class MemoryStore:
     """
 
     def __init__(self, wrote: Callable[[], None] = lambda: None) -> None:
-        self.items: dict[Place, Object] = {}
+        self.items: dict[ObjectPath, Object] = {}
         self.wrote = wrote
         self.writes = 0
         self._version = 0
 
-    async def read(self, place: Place) -> Object | None:
+    async def read(self, place: ObjectPath) -> Object | None:
         await _Turn()
         return copy.deepcopy(self.items.get(place))
 
-    async def create(self, place: Place, item: Object) -> bool:
+    async def create(self, place: ObjectPath, item: Object) -> bool:
         await _Turn()
         if place in self.items:
             return False
         self.put(place, item)
         return True
 
-    async def replace(self, place: Place, item: Object) -> bool:
+    async def replace(self, place: ObjectPath, item: Object) -> bool:
         await _Turn()
         if place not in self.items or self._is_outrun(place, item["metadata"]["resourceVersion"]):
             return False
         self.put(place, item)
         return True
 
-    async def patch(self, place: Place, operations: bytes) -> bool:
+    async def patch(self, place: ObjectPath, operations: bytes) -> bool:
         await _Turn()
         if place not in self.items:
             return False
@@ -63,10 +63,10 @@ class MemoryStore:
         self.put(place, item)
         return True
 
-    def _is_outrun(self, place: Place, version: str) -> bool:
+    def _is_outrun(self, place: ObjectPath, version: str) -> bool:
         return bool(self.items[place]["metadata"]["resourceVersion"] != version)
 
-    def put(self, place: Place, item: Object) -> None:
+    def put(self, place: ObjectPath, item: Object) -> None:
         self._version += 1
         self.writes += 1
         metadata = {**item["metadata"], "resourceVersion": str(self._version)}
@@ -81,15 +81,15 @@ class MemoryStore:
             webhooks = [{"name": str(at), "clientConfig": _client(bundle)} for at, bundle in enumerate(bundles)]
             self.put(place, {"metadata": {"name": place.name}, "webhooks": webhooks})
 
-    def set_entry(self, place: Place, key: str, value: bytes) -> None:
+    def set_entry(self, place: ObjectPath, key: str, value: bytes) -> None:
         self.put(place, with_entries(self.items[place], {key: value}))
 
-    def annotate(self, place: Place, name: str, value: str) -> None:
+    def annotate(self, place: ObjectPath, name: str, value: str) -> None:
         item = self.items[place]
         annotations = {**(item["metadata"].get("annotations") or {}), name: value}
         self.put(place, {**item, "metadata": {**item["metadata"], "annotations": annotations}})
 
-    def delete(self, place: Place) -> None:
+    def delete(self, place: ObjectPath) -> None:
         self.items.pop(place, None)
         self.wrote()
 

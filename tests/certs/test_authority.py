@@ -8,14 +8,14 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.authority import make_authority, make_leaf
-from certs.flaws import CLIENT, SERVER
-from certs.rules import LASTING_LIFE, LeafRules, Rules
+from certs.certificate_checks import CLIENT, SERVER
+from certs.lifetimes import LASTING_LIFE, ChainRules, LeafRules
 from certs.server_names import server_names
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMES = server_names(["halfcard.svc", "10.0.0.7"])
 RULES = LeafRules(NAMES)
-AUTHORITY = make_authority(Rules((RULES,)), now=NOW)
+AUTHORITY = make_authority(ChainRules((RULES,)), now=NOW)
 LEAF = make_leaf(AUTHORITY, RULES, now=NOW)
 CA_CERTIFICATE = x509.load_pem_x509_certificate(AUTHORITY.certificate)
 LEAF_CERTIFICATE = x509.load_pem_x509_certificate(LEAF.certificate)
@@ -52,7 +52,7 @@ def test_a_leaf_may_be_for_both_sides() -> None:
 
 
 def test_a_ca_that_is_replaced_only_when_asked_lives_three_times_as_long_and_its_leaves_end_with_it() -> None:
-    made = make_authority(Rules((RULES,), lasting=True), now=NOW)
+    made = make_authority(ChainRules((RULES,), lasting=True), now=NOW)
     end = x509.load_pem_x509_certificate(made.certificate).not_valid_after_utc
 
     assert end == NOW + LASTING_LIFE

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from certs.chains import CONFIGURATIONS, Place, chains
-from certs.flaws import certificates, key_flaw, signed
+from certs.certificate_checks import certificates, key_flaw, signed
+from certs.chains import CONFIGURATIONS, ObjectPath, chains
+from certs.lifetimes import KNOWN_AFTER, LEAF_LIFE, RETIREMENT
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, bundles, entry, written
-from certs.rules import KNOWN_AFTER, LEAF_LIFE, RETIREMENT
+from certs.reconcile import ReconcileResult, look
 from certs.steps import Keep
-from certs.upkeep import Looked, look
 from halfcard import names
 
 from .memory_store import MemoryStore, finished
@@ -59,7 +59,7 @@ class World:
         self.made: set[bytes] = set()
         self.store = MemoryStore(self._wrote)
         self.store.register(b"", b"")
-        self._looks: dict[int, Coroutine[Any, Any, Looked]] = {}
+        self._looks: dict[int, Coroutine[Any, Any, ReconcileResult]] = {}
         self._verified: dict[tuple[bytes, bytes], bool] = {}
 
     # --- what is watched
@@ -127,7 +127,7 @@ class World:
         for place in (LEAF, CHAIN.authority):
             yield entry(self.store.items.get(place), CA_CRT) or b""
 
-    def settle(self) -> Looked:
+    def settle(self) -> ReconcileResult:
         """One keeper goes on looking until all waiting is over."""
         for keeper in [*self._looks]:
             self.kill(keeper)
@@ -138,7 +138,7 @@ class World:
         return found
 
 
-def garbage(place: Place, key: str) -> Callable[[MemoryStore], None]:
+def garbage(place: ObjectPath, key: str) -> Callable[[MemoryStore], None]:
     def spoil(store: MemoryStore) -> None:
         if place in store.items:
             store.set_entry(place, key, b"garbage")
@@ -146,7 +146,7 @@ def garbage(place: Place, key: str) -> Callable[[MemoryStore], None]:
     return spoil
 
 
-def deleted(place: Place) -> Callable[[MemoryStore], None]:
+def deleted(place: ObjectPath) -> Callable[[MemoryStore], None]:
     return lambda store: store.delete(place)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from admission.policy import Policy
-from admission.registration import configurations
+from admission.policy import AdmissionPolicy
+from admission.webhook_configurations import configurations
 from certs import objects
 from certs.authority import make_authority
-from certs.chains import CONFIGURATIONS, Place, chains
-from certs.rules import folder_rules
+from certs.chains import CONFIGURATIONS, ObjectPath, chains
+from certs.lifetimes import folder_rules
 from certs.server_names import server_names
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate
@@ -92,12 +92,12 @@ def test_a_time_is_read_as_it_was_written() -> None:
 
 
 def test_a_new_secret_is_of_the_namespace_of_its_place() -> None:
-    made = objects.new_secret(Place("/api/v1/namespaces/here/secrets", "s"), "Opaque")
+    made = objects.new_secret(ObjectPath("/api/v1/namespaces/here/secrets", "s"), "Opaque")
     assert made["metadata"] == {"name": "s", "namespace": "here"} and made["type"] == "Opaque"
 
 
 def test_configurations_are_those_that_are_registered() -> None:
-    registered = configurations(Policy().dialects, exempt=[])
+    registered = configurations(AdmissionPolicy().dialects, exempt=[])
     kinds = {(each["kind"].lower() + "s", each["metadata"]["name"]) for each in registered}
     assert {(place.collection.rpartition("/")[2], place.name) for place in CONFIGURATIONS} == kinds
 

@@ -13,29 +13,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.flaws import BACKDATED, CLIENT, ORGANIZATION, SERVER, Uses
-from certs.plan import plan
-from certs.rules import (
+from certs.certificate_checks import BACKDATED, CLIENT, ORGANIZATION, SERVER, Uses
+from certs.lifetimes import (
     AUTHORITY_LIFE,
     KNOWN_AFTER,
     LAST_CALL,
     LASTING_LIFE,
     LEAF_LIFE,
     RETIREMENT,
+    ChainRules,
     LeafRules,
-    Rules,
     folder_rules,
 )
+from certs.plan import plan
 from certs.server_names import server_names
-from certs.steps import Copy, Held, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
+from certs.steps import (
+    ChainContents,
+    Copy,
+    HeldLeaf,
+    Keep,
+    Note,
+    Plan,
+    Publish,
+    Refuse,
+    RenewAuthority,
+    RenewLeaf,
+    Trust,
+)
 from tests.certs.handshakes import foreign_certificate
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 NAMES = server_names(["halfcard.svc", "127.0.0.1"])
 FOLDER = folder_rules(NAMES)
-SECRETS = Rules((LeafRules(NAMES),))
-LASTING = Rules((LeafRules(NAMES, stays=True),), lasting=True)
+SECRETS = ChainRules((LeafRules(NAMES),))
+LASTING = ChainRules((LeafRules(NAMES, stays=True),), lasting=True)
 
 CA = make_authority(FOLDER, now=NOW)
 OTHER_CA = make_authority(FOLDER, now=NOW)
@@ -50,11 +62,11 @@ LEAF = leaf_of(CA)
 OTHER_LEAF = leaf_of(OTHER_CA)
 
 
-def held(authority: KeyPair, leaf: KeyPair, *, older: bytes = b"") -> Held:
-    return Held(authority.certificate + older, authority.key, (HeldLeaf(leaf.certificate, leaf.key),))
+def held(authority: KeyPair, leaf: KeyPair, *, older: bytes = b"") -> ChainContents:
+    return ChainContents(authority.certificate + older, authority.key, (HeldLeaf(leaf.certificate, leaf.key),))
 
 
-def with_leaf(state: Held, **changes: Any) -> Held:
+def with_leaf(state: ChainContents, **changes: Any) -> ChainContents:
     return replace(state, leaves=(replace(state.leaves[0], **changes),))
 
 
@@ -83,17 +95,17 @@ def by_hand() -> KeyPair:
 
 @dataclass(frozen=True)
 class Row:
-    held: Held
+    held: ChainContents
     want: type[Plan]
     reason: str
     now: datetime = NOW
-    rules: Rules = FOLDER
+    rules: ChainRules = FOLDER
 
 
 FOLDERS = {
     "all is well": Row(GOOD, Keep, "valid until 2026-05-30"),
     "all is well until the last second before two thirds": Row(GOOD, Keep, "valid until", LEAF_DUE - SECOND),
-    "the first start": Row(Held(leaves=(HeldLeaf(),)), RenewAuthority, "ca.crt is missing"),
+    "the first start": Row(ChainContents(leaves=(HeldLeaf(),)), RenewAuthority, "ca.crt is missing"),
     "only the CA is lost": Row(replace(GOOD, ca_crt=None), RenewAuthority, "ca.crt is missing"),
     "an empty CA file, as a power cut leaves": Row(
         replace(GOOD, ca_crt=b""), RenewAuthority, "ca.crt holds no certificate"
@@ -250,7 +262,7 @@ def test_other_names_than_wanted_renew_the_leaf_and_both_are_named(wanted: list[
     assert got.reason == f"the leaf answers for 127.0.0.1, halfcard.svc; wanted {', '.join(sorted(wanted))}"
 
 
-def still_trusted(state: Held, now: datetime = NOW) -> list[bytes]:
+def still_trusted(state: ChainContents, now: datetime = NOW) -> list[bytes]:
     step = plan(state, SECRETS, now)
     assert isinstance(step, RenewAuthority)
     return [each.public_bytes(Encoding.PEM) for each in step.still_trusted]
@@ -293,13 +305,13 @@ def test_retiring_leaves_the_present_ca_alone() -> None:
 
 
 def test_no_ca_is_retired_before_every_leaf_has_followed() -> None:
-    rules = Rules((LeafRules(NAMES), LeafRules(NAMES, stays=True)))
+    rules = ChainRules((LeafRules(NAMES), LeafRules(NAMES, stays=True)))
     state = replace(CHANGING, leaves=(HeldLeaf(OTHER_LEAF.certificate, OTHER_LEAF.key), *CHANGING.leaves))
 
     assert isinstance(plan(state, rules, NOW + RETIREMENT), Keep)
 
 
-def damaged(file: str, contents: bytes) -> Held:
+def damaged(file: str, contents: bytes) -> ChainContents:
     changes: Any = {file: contents}
     return with_leaf(GOOD, **changes) if file in ("crt", "key") else replace(GOOD, **changes)
 

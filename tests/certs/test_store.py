@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from certs.chains import Place
+from certs.chains import ObjectPath
 from certs.objects import Object, new_secret
 from certs.store import ApiStore, StoreError
-from kube.calls import NoAnswerError
+from kube.api.calls import NoAnswerError
 from tests.kube.calling import asked
 from tests.kube.object_server import serving_objects
 
-PLACE = Place("/api/v1/namespaces/ns/secrets", "s")
+PLACE = ObjectPath("/api/v1/namespaces/ns/secrets", "s")
 
 
 def test_a_second_create_and_a_late_write_answer_that_somebody_was_first() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from certs.chains import Place
+from certs.chains import ObjectPath
 from tests.certs.memory_store import MemoryStore
 from tests.kube.listening import JsonHandler, listening
 
@@ -16,7 +16,7 @@ from .list_server import config
 
 
 @contextmanager
-def cluster_with(store: MemoryStore, folder: Path, *, hidden: tuple[Place, ...] = ()) -> Iterator[Path]:
+def cluster_with(store: MemoryStore, folder: Path, *, hidden: tuple[ObjectPath, ...] = ()) -> Iterator[Path]:
     """Yields a kubeconfig."""
 
     class Handler(JsonHandler):
@@ -33,7 +33,7 @@ def cluster_with(store: MemoryStore, folder: Path, *, hidden: tuple[Place, ...] 
                     store.annotate(place, name, value)
             self._tell(place)
 
-        def _tell(self, place: Place) -> None:
+        def _tell(self, place: ObjectPath) -> None:
             item = store.items.get(place)
             self.answer(*((404, {"message": "not found"}) if item is None else (200, item)))
 
@@ -43,6 +43,6 @@ def cluster_with(store: MemoryStore, folder: Path, *, hidden: tuple[Place, ...] 
         yield file
 
 
-def _place(path: str) -> Place:
+def _place(path: str) -> ObjectPath:
     collection, _, name = urlsplit(path).path.rpartition("/")
-    return Place(collection, name)
+    return ObjectPath(collection, name)

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from certs.chains import CONFIGURATIONS, Place, chains
+from certs.chains import CONFIGURATIONS, ObjectPath, chains
+from certs.lifetimes import KNOWN_AFTER
 from certs.objects import TLS_CRT, annotation, written
-from certs.rules import KNOWN_AFTER
-from certs.upkeep import look
+from certs.reconcile import look
 from cli.__main__ import main
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.store = MemoryStore()
         self.store.register(b"")
-        self.hidden: tuple[Place, ...] = ()
+        self.hidden: tuple[ObjectPath, ...] = ()
         self._folder = folder
         self._capture = capture
         self.keep(timedelta(days=-2))

@@ -13,7 +13,7 @@ import pytest
 
 import cli.progress
 from cli.__main__ import main
-from cli.diagnosis.budgets import CRDS
+from cli.diagnosis.gpu_quota_checks import CRDS
 from cli.progress import Progress
 from halfcard import names
 from halfcard.cards import Card

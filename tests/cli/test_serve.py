@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.api_server import ApiServer
+from cli.demo_scenes.api_server import ApiServer
 
 from .command import Service, halfcard, service
 from .test_review import BAD, DEPLOYMENT, GOOD, NODE

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from cli.simulate import Progress
+from cli.simulate import ReplayProgress
 from cli.terminal import Screen
-from extender.placement import POLICIES
+from extender.packing.placement import POLICIES
 from tests.extender.simulation.trace import NODE_HEADS, POD_HEADS, node_table, pod_table
 
 from .command import ROOT, too_wide
@@ -93,7 +93,7 @@ class Terminal:
 
 def test_progress_is_one_line_of_a_terminal_that_is_gone_at_the_end() -> None:
     terminal = Terminal()
-    progress = Progress(Screen(terminal, coloured=False), "fgd")  # type: ignore[arg-type]
+    progress = ReplayProgress(Screen(terminal, coloured=False), "fgd")  # type: ignore[arg-type]
     for done in range(401):
         progress(done, 400)
     assert "fgd: 200 of 400 pods" in terminal.written and "\n" not in terminal.written

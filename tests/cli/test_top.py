@@ -10,9 +10,9 @@ import pytest
 
 import cli.top
 from cli.__main__ import main
-from deviceplugin.gpus.port import Process
-from deviceplugin.usage_json import usage_json
-from deviceplugin.usage_text import usage_text
+from deviceplugin.gpus.interface import Process
+from deviceplugin.usage.usage_json import usage_json
+from deviceplugin.usage.usage_text import usage_text
 from tests.deviceplugin.usages import NODE, SEED, load, owner, tenant, tensorflow, usage
 from tests.docs.pages import ROOT, Fence, fences
 

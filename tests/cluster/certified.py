@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from certs import objects
-from certs.chains import CONFIGURATIONS, Place
+from certs.chains import CONFIGURATIONS, ObjectPath
 from certs.objects import Object
 from certs.store import JSON_PATCH
 
@@ -25,14 +25,14 @@ class Certified:
     def create(self) -> Answer:
         return self.webhook.create("default", share("probe"), dry_run=True)
 
-    def secret(self, place: Place) -> Object:
+    def secret(self, place: ObjectPath) -> Object:
         found: Object = self.cluster.request("GET", str(place)).must()
         return found
 
-    def set_entries(self, place: Place, entries: dict[str, bytes]) -> None:
+    def set_entries(self, place: ObjectPath, entries: dict[str, bytes]) -> None:
         self.cluster.request("PUT", str(place), objects.with_entries(self.secret(place), entries)).must()
 
-    def patch(self, place: Place, operations: Any) -> None:
+    def patch(self, place: ObjectPath, operations: Any) -> None:
         client, admin = self.cluster.client, self.cluster.admin
         client.request(admin, "PATCH", str(place), operations, content_type=JSON_PATCH).must()
 

@@ -11,9 +11,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from certs.chains import Chain, Place
+from certs.chains import Chain, ObjectPath
+from certs.reconcile import ChainState, places
 from certs.steps import Keep
-from certs.upkeep import Seen, places
 from cli.__main__ import main as halfcard
 from halfcard import names
 from serving.log import utc_now
@@ -84,10 +84,10 @@ class Keepers:
 
     # --- what they keep -----------------------------------------------------------------------------------------------
 
-    def seen(self, chain: Chain = ADMISSION) -> Seen:
-        return Seen(chain, {place: self._read(place) for place in places(chain)})
+    def seen(self, chain: Chain = ADMISSION) -> ChainState:
+        return ChainState(chain, {place: self._read(place) for place in places(chain)})
 
-    def _read(self, place: Place) -> dict[str, object] | None:
+    def _read(self, place: ObjectPath) -> dict[str, object] | None:
         answer = self.cluster.request("GET", str(place))
         return None if answer.status == 404 else answer.must()
 
@@ -107,7 +107,7 @@ class Keepers:
 
 
 @contextmanager
-def mounted(cluster: Cluster, secret: Place, folder: Path) -> Iterator[None]:
+def mounted(cluster: Cluster, secret: ObjectPath, folder: Path) -> Iterator[None]:
     """A folder of a pod, as kubelet keeps it: all files change at once, by one link; a lost Secret changes nothing."""
     stopping = threading.Event()
 

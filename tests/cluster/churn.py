@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from extender.inspection import inspect_node
+from extender.explain.inspection import inspect_node
 from extender.state import State
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
 from halfcard.placing.layouts import possible
-from halfcard.placing.totals import offers
-from halfcard.stored import StoredPod
+from halfcard.placing.node_totals import offers
+from halfcard.pod.stored_pod import StoredPod
 
 from .cluster import Cluster
 from .gpu_nodes import SLICES, GpuNodes
@@ -252,7 +252,7 @@ class Seen:
 def look(cluster: Cluster) -> Seen:
     nodes = cluster.request("GET", "/api/v1/nodes").must()["items"]
     pods = cluster.request("GET", "/api/v1/pods").must()["items"]
-    state = State(Dialects(), Dealings())
+    state = State(Dialects(), CapacityRules())
     state.list_nodes(nodes)
     state.list_pods(msgspec.json.decode(json.dumps(pods), type=list[StoredPod]))
     return Seen(state, pods)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from cli.terminal import Colour, Screen
 
 from . import dev

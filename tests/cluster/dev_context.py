@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from admission.policy import Policy
-from admission.registration import configurations
+from admission.policy import AdmissionPolicy
+from admission.webhook_configurations import configurations
 from deploy.chart.made import CHART
 from halfcard import names
 
@@ -66,7 +66,7 @@ def _namespace() -> Object:
 
 def registration(authority: str, url: str) -> list[Object]:
     """As shipped, but by URL, and none of them may refuse for want of an answer."""
-    policy = Policy()
+    policy = AdmissionPolicy()
     objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority)
     for webhook in (each for item in objects for each in item["webhooks"]):
         client: dict[str, Any] = webhook["clientConfig"]

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.ledger import Ledger
-from kube.ledgers import ConfigMap, Seen
+from halfcard.quota.ledger import Ledger
+from kube.ledger.ledger_store import ConfigMap, WatchedLedger
 
 from .client import Answer
 from .cluster import Cluster
@@ -83,7 +83,7 @@ class QuotaService:
         answer = self.cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}")
         if answer.status == 404:
             return Ledger({})
-        found = Seen(name, msgspec.convert(answer.must(), ConfigMap)).read()
+        found = WatchedLedger(name, msgspec.convert(answer.must(), ConfigMap)).read()
         assert found is not None, answer.body
         return found.ledger
 

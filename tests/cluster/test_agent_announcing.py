@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from deviceplugin.announcing import Announcing
+from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
-from kube.access import from_kubeconfig
-from kube.calls import ApiCalls
+from kube.api.access import from_kubeconfig
+from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.deviceplugin.nodes import GOOD, MIB, SICK, said
 
@@ -21,7 +21,7 @@ from .cluster import Cluster
 SECONDS: Final = 30
 
 
-async def seen(cluster: Cluster, name: str, announcing: Announcing, wanted: Callable[[dict[str, Any]], bool]) -> None:
+async def seen(cluster: Cluster, name: str, announcing: NodeWriter, wanted: Callable[[dict[str, Any]], bool]) -> None:
     """The node as it is read again and again, until it is as wanted."""
     async with asyncio.timeout(SECONDS):
         while True:
@@ -45,7 +45,7 @@ def condition(there: dict[str, Any]) -> str:
 def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cluster: Cluster) -> None:
     cluster.add_node("announced", {"cpu": "8", "memory": "16Gi", "pods": "110"}, {names.NVIDIA_LABEL_COUNT: "7"})
     calls = ApiCalls(from_kubeconfig(cluster.admin.kubeconfig))
-    announcing = Announcing(calls, "announced", Log(), lambda: datetime.now(UTC))
+    announcing = NodeWriter(calls, "announced", Log(), lambda: datetime.now(UTC))
 
     async def until(wanted: Callable[[dict[str, Any]], bool]) -> None:
         await seen(cluster, "announced", announcing, wanted)

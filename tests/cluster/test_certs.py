@@ -18,13 +18,13 @@ import pytest
 
 from certs import objects
 from certs.authority import KeyPair, make_authority, make_leaf
-from certs.chains import CONFIGURATIONS, Chain, Place
-from certs.flaws import certificates
+from certs.certificate_checks import certificates
+from certs.chains import CONFIGURATIONS, Chain, ObjectPath
+from certs.lifetimes import AUTHORITY_LIFE, LEAF_LIFE, LeafRules
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
-from certs.rules import AUTHORITY_LIFE, LEAF_LIFE, LeafRules
+from certs.reconcile import kind_of
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
-from certs.upkeep import kind_of
 from cli.__main__ import main as halfcard
 from halfcard import names
 from serving.log import utc_now
@@ -102,11 +102,11 @@ def test_what_is_kept_is_what_people_mount(certified: Certified) -> None:
 # --- repair -------------------------------------------------------------------------------------------------------
 
 
-def delete(place: Place) -> Callable[[Certified], None]:
+def delete(place: ObjectPath) -> Callable[[Certified], None]:
     return lambda certified: certified.cluster.request("DELETE", str(place)).must()
 
 
-def garble(place: Place, key: str) -> Callable[[Certified], None]:
+def garble(place: ObjectPath, key: str) -> Callable[[Certified], None]:
     return lambda certified: certified.set_entries(place, {key: b"garbage"})
 
 
@@ -204,7 +204,7 @@ def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
 def test_a_deleted_configuration_stays_deleted_and_is_filled_when_people_bring_it_back(
-    certified: Certified, configuration: Place
+    certified: Certified, configuration: ObjectPath
 ) -> None:
     certified.cluster.request("DELETE", str(configuration)).must()
     looks = last_looks(certified)
@@ -269,7 +269,7 @@ def test_two_keepers_that_begin_with_the_empty_secrets_of_the_chart_make_one_ca(
     assert_one_ca_was_made(certified)
 
 
-def secrets_of(chain: Chain) -> tuple[Place, ...]:
+def secrets_of(chain: Chain) -> tuple[ObjectPath, ...]:
     return (chain.authority, *chain.leaves)
 
 

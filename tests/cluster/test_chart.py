@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from admission.guard import guard
-from admission.registration import configurations
-from admission.settings import policy_of
+from admission.policy_settings import policy_of
+from admission.static_guard import guard
+from admission.webhook_configurations import configurations
 from deploy.chart.made import CHART, MANIFESTS
 from deploy.chart.rendered import manifests
 from halfcard import names
@@ -194,7 +194,7 @@ def test_a_job_that_may_do_nothing_else_sees_to_gated_pods_after_a_removal(way: 
     assert {item["metadata"]["annotations"]["helm.sh/hook"] for item in made.values()} == {"post-delete"}
     assert made["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", verb]}]
     (container,) = made["Job"]["spec"]["template"]["spec"]["containers"]
-    assert (container["command"], container["args"]) == (["python", "-m", "quota.leaving"], [way])
+    assert (container["command"], container["args"]) == (["python", "-m", "quota.uninstall"], [way])
 
 
 def test_gated_pods_are_kept_where_that_is_asked() -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from deploy.chart.made import CHART, MANIFESTS
 from halfcard import names
-from quota.leaving import main as leave
+from quota.uninstall import main as leave
 
 from .cluster import Cluster
 from .dump import changes, dump

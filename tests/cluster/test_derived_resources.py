@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from halfcard import names
-from halfcard.asks import read_pod
-from halfcard.charges import CARDS, SHARES, charge
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import needs_of
-from halfcard.pods import Pod
+from halfcard.pod.requests import read_pod
+from halfcard.pod.spec import Pod
+from halfcard.quota.charge import CARDS, SHARES, charge
 from tests.builders import pod
 
 from .cluster import Cluster

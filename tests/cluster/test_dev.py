@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard import names
 
 from . import binaries, dev, dev_node

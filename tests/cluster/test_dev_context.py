@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.exits import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard import names
 from tests.builders import pod
 

@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 from cli.__main__ import main as halfcard
-from deviceplugin.announcement import announcement
-from deviceplugin.announcing import Announcing
-from deviceplugin.events import EVENTS_PATH, Happening, node_event
+from deviceplugin.advertise.announcement import announcement
+from deviceplugin.advertise.node_events import EVENTS_PATH, NodeEvent, node_event
+from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
 from halfcard.cards import Card
-from kube.access import from_kubeconfig
-from kube.calls import ApiCalls
+from kube.api.access import from_kubeconfig
+from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.builders import pod
 from tests.cli.diagnosis.papers import authority, leaf
@@ -99,7 +99,7 @@ class Installed:
 
     async def _announced(self, cards: tuple[Card, ...]) -> None:
         calls = ApiCalls(from_kubeconfig(self.cluster.admin.kubeconfig))
-        announcing = Announcing(calls, NODE, Log(), lambda: datetime.now(UTC))
+        announcing = NodeWriter(calls, NODE, Log(), lambda: datetime.now(UTC))
         wanted = announcement(cards, {})
         running = asyncio.create_task(announcing.run())
         announcing.say(wanted)
@@ -329,7 +329,7 @@ def offering_nothing(there: Installed) -> Iterator[None]:
 
 @contextmanager
 def told_not_offered(there: Installed) -> Iterator[None]:
-    happening = Happening("NotOffered", f"{names.VCUDA_CORE}: another plugin serves it")
+    happening = NodeEvent("NotOffered", f"{names.VCUDA_CORE}: another plugin serves it")
     event = json.loads(node_event(there.node(), happening, datetime.now(UTC)))
     there.make(EVENTS_PATH, event)
     yield

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import main as halfcard
-from halfcard.ledger import used
+from halfcard.quota.ledger import used
 from tests.builders import pod
 
 from .manifests import complete, share, workload

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from halfcard.ledger import Ledger, used
+from halfcard.quota.ledger import Ledger, used
 
 from .client import Answer
 from .installation import Installation, Replica

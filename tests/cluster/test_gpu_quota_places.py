@@ -14,7 +14,7 @@ import pytest
 from cli.__main__ import main as halfcard
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
-from halfcard.ledger import used
+from halfcard.quota.ledger import used
 from tests.builders import pod
 
 from .client import Answer

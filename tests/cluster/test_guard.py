@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from admission.guard import GUARDED, guard
-from admission.policy import Policy
-from admission.settings import policy_of
+from admission.policy import AdmissionPolicy
+from admission.policy_settings import policy_of
+from admission.static_guard import GUARDED, guard
 from halfcard import names
 from halfcard.problems import SHARE_NEEDS_MEMORY
 from settings.installation import read_settings
@@ -94,7 +94,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     cluster.wait_until(lambda: create(cluster, bad("gone")).ok, what="the guard to be gone")
 
 
-def install(cluster: Cluster, settings: Mapping[str, Any]) -> Policy:
+def install(cluster: Cluster, settings: Mapping[str, Any]) -> AdmissionPolicy:
     """Returns when the API server judges by it, which a mark tells."""
     policy = policy_of(read_settings(settings))
     mark = json.dumps(settings)
@@ -119,7 +119,7 @@ def refusal(cluster: Cluster, item: Object) -> str:
     return "".join(re.findall(r"denied request: .*\[(HC\d+)\]$", told)) or told
 
 
-def judged(item: Object, policy: Policy) -> list[str]:
+def judged(item: Object, policy: AdmissionPolicy) -> list[str]:
     """By the validating webhook, which gets requests beside limits."""
     filled = copy.deepcopy(item)
     for field in ("containers", "initContainers"):

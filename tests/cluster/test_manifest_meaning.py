@@ -9,7 +9,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from kube.manifests import parse, to_json
+from kube.manifests.documents import parse, to_json
 
 from .cluster import Cluster
 

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from kube.access import from_kubeconfig
-from kube.api import ApiSource
+from kube.api.access import from_kubeconfig
+from kube.node_source import NodeSource
 
 from .cluster import Cluster
 from .users import User
@@ -17,8 +17,8 @@ LARGER = {"tencent.com/vcuda-core": "100", "tencent.com/vcuda-memory": "512", "c
 
 
 @contextlib.asynccontextmanager
-async def watching(user: User) -> AsyncIterator[ApiSource]:
-    source = ApiSource(from_kubeconfig(user.kubeconfig))
+async def watching(user: User) -> AsyncIterator[NodeSource]:
+    source = NodeSource(from_kubeconfig(user.kubeconfig))
     watch = asyncio.create_task(source.watch())
     try:
         yield source
@@ -29,7 +29,7 @@ async def watching(user: User) -> AsyncIterator[ApiSource]:
             await watch
 
 
-async def until(condition: Callable[[], bool], source: ApiSource) -> None:
+async def until(condition: Callable[[], bool], source: NodeSource) -> None:
     try:
         async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110  (what is waited for is seen from outside only)
@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool], source: ApiSource) -> None:
         raise AssertionError(f"still {source.view()} with {source.problems()}") from None
 
 
-def names(source: ApiSource) -> set[str]:
+def names(source: NodeSource) -> set[str]:
     return {node.name for node in source.view().nodes}
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from halfcard import names
-from halfcard.capacity import Stock
+from halfcard.capacity import CardStock
 from halfcard.cards import Node
-from halfcard.cluster import read_node
+from halfcard.cluster_view import read_node
 
 from . import load
 from .cluster import Cluster
@@ -88,15 +88,15 @@ def test_every_node_is_ready_untainted_and_renews_a_lease(crowd: Cluster) -> Non
     nodes = items(crowd, "/api/v1/nodes")
     assert len(nodes) == NODES
     assert not [node for node in nodes if node["spec"].get("taints")]
-    assert all(stored(node) == Stock(8, node_mib(node)) for node in nodes)
+    assert all(stored(node) == CardStock(8, node_mib(node)) for node in nodes)
     leases = {lease["metadata"]["name"] for lease in items(crowd, "/apis/coordination.k8s.io/v1/leases")}
     assert {node["metadata"]["name"] for node in nodes} <= leases
 
 
-def stored(node: Object) -> Stock:
+def stored(node: Object) -> CardStock:
     found = read_node(node)
     assert isinstance(found, Node)
-    return Stock(len(found.cards), found.cards[0].memory_mib)
+    return CardStock(len(found.cards), found.cards[0].memory_mib)
 
 
 def node_mib(node: Object) -> int:

@@ -13,24 +13,24 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from admission.policy import Policy
+from admission.policy import AdmissionPolicy
 from admission.review import mutate_pod
-from admission.subject import Circumstances, Stage
+from admission.rules.subject import ReviewContext, ReviewStage
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN
-from halfcard.cost import pod_cost
-from halfcard.native_quotas import ResourceQuota, exceeded_by
-from halfcard.native_words import exceeded
+from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.patches import apply
-from halfcard.pods import Pod
-from halfcard.quota_scopes import QuotaPod
+from halfcard.pod.request_totals import pod_cost
+from halfcard.pod.spec import Pod
+from halfcard.quota.native_messages import exceeded
+from halfcard.quota.native_quota import ResourceQuota, exceeded_by
+from halfcard.quota.native_scopes import QuotaPod
 from tests.builders import WORDS, Amount, PodBuilder, pod
 
 from .installation import Installation, collection
 from .manifests import complete, resource_quota
 from .objects import Object
 
-POLICY: Final = Policy()
+POLICY: Final = AdmissionPolicy()
 RESOURCES: Final = POLICY.dialects.resources
 PODS: Final = 300
 SEED: Final = 20240607
@@ -72,7 +72,7 @@ def some_pod(chance: random.Random) -> PodBuilder:
 
 def repaired(item: Object) -> Object:
     """As the webhook's decision leaves it."""
-    around = Circumstances(POLICY, NOTHING_KNOWN, "tenant", "alice", Stage.PROPOSED)
+    around = ReviewContext(POLICY, NOTHING_KNOWN, "tenant", "alice", ReviewStage.PROPOSED)
     decided = mutate_pod(msgspec.convert(item, Pod), around)
     assert decided.allowed, decided.message
     left: Object = apply(item, decided.changes)

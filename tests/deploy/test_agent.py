@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 
 import deviceplugin
-from deviceplugin.announcement import announcement
+from deviceplugin.advertise.announcement import announcement
 from deviceplugin.arguments import add_arguments
 from halfcard import names
 from halfcard.cards import Card
-from halfcard.owned import is_owned
+from halfcard.pod.owned_annotations import is_owned
 
 from .rendered import CHART, every
 

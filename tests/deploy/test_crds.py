@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from halfcard import names
-from halfcard.charges import COUNTED
-from halfcard.ledger import Ledger
-from quota.status import status_of
+from halfcard.quota.charge import COUNTED
+from halfcard.quota.ledger import Ledger
+from quota.reporting.status import status_of
 
 from .rendered import CHART
 

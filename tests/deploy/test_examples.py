@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from halfcard.problems import DERIVED, MAX_MESSAGE_BYTES, QUOTA_GATE, RULES, SLOTS, UNREPAIRED, Problem, message
-from kube.manifests import files_below
+from kube.manifests.documents import files_below
 
 from .examples import EXAMPLES, Example, title, verdict
 

@@ -13,20 +13,20 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from deviceplugin.card_files import CardFiles
-from deviceplugin.cdi import ByCdi
-from deviceplugin.desk import Around, CardDesk, Way
-from deviceplugin.kubelet.pod_resources import Held
-from deviceplugin.place import Agreed
-from deviceplugin.slots import Slots, slot_name
+from deviceplugin.allocate.allocator import Allocator, Injector, NodeContext
+from deviceplugin.allocate.slots import Slots, slot_name
+from deviceplugin.inject.card_files import CardFiles
+from deviceplugin.inject.cdi import CdiInjector
+from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.options import AgentOptions
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.stored import StoredPod
-from kube.access import Access
-from kube.calls import ApiCalls
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
 from tests.builders import PodBuilder
 from tests.extender.pod_server import PodServer, serving_pods
 from tests.halfcard.placing.examples import PREFIXES, node
@@ -36,7 +36,7 @@ from .device_manager import DeviceManager, Given
 RESOURCES: Final = frozenset(
     {names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED}
 )
-AGREED: Final = Agreed(Dialects(), Dealings(), PREFIXES, ())
+AGREED: Final = AgentOptions(Dialects(), CapacityRules(), PREFIXES, ())
 
 
 @dataclass
@@ -68,14 +68,14 @@ class World:
             (self.folder / file).touch()
         self.restart()
 
-    def restart(self, way: Way | None = None) -> None:
+    def restart(self, way: Injector | None = None) -> None:
         """As a new process."""
         self.slots = Slots(self.folder / "cdi", self.folder / "state")
         self.slots.load()
-        self.desk = CardDesk(self.around(), AGREED, self.slots, way or ByCdi())
+        self.desk = Allocator(self.around(), AGREED, self.slots, way or CdiInjector())
 
-    def around(self) -> Around:
-        return Around(
+    def around(self) -> NodeContext:
+        return NodeContext(
             held=self.held,
             exactly=self.exactly,
             calls=self.calls,
@@ -87,17 +87,17 @@ class World:
             now_ns=self.now_ns,
         )
 
-    async def held(self) -> tuple[Held, ...]:
+    async def held(self) -> tuple[ListedDevices, ...]:
         await asyncio.sleep(0)
         return self.manager.held()
 
-    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, Facts | None]:
+    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
         if not (self.has_checkpoint and self.watched):
             return {}
         seen = {pod.kubelet_uid: read_facts(pod, AGREED.dialects) for pod in self.server.listed()}
         return {uid: seen.get(uid) for uid in self.manager.holders(resource, ids)}
 
-    def pods(self) -> list[Facts]:
+    def pods(self) -> list[PodFacts]:
         return [read_facts(pod, AGREED.dialects) for pod in self.server.listed()] if self.watched else []
 
     def alive(self, uids: Collection[str]) -> Collection[str]:

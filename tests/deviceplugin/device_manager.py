@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, count
 
-from deviceplugin.identity import asks_of
-from deviceplugin.kubelet.pod_resources import Held
-from halfcard.placing.demand import Stage
-from halfcard.stored import StoredPod
+from deviceplugin.allocate.container_identity import asks_of
+from deviceplugin.kubelet.pod_resources import ListedDevices
+from halfcard.placing.demand import ContainerStage
+from halfcard.pod.stored_pod import StoredPod
 
 Given = dict[tuple[str, str], frozenset[str]]
 """By container and resource."""
@@ -43,13 +43,15 @@ class DeviceManager:
         """As where somebody asked who holds what while the pod was being given its ids: others are given them, too."""
         self._lost.add(uid)
 
-    def held(self) -> tuple[Held, ...]:
+    def held(self) -> tuple[ListedDevices, ...]:
         """Plain init containers are not listed."""
         return tuple(
-            Held(pod.meta.namespace or "", pod.meta.name or "", container, resource, ids)
+            ListedDevices(pod.meta.namespace or "", pod.meta.name or "", container, resource, ids)
             for pod, given in self._pods.values()
             for (container, resource), ids in given.items()
-            if any(ask.container == container and ask.stage is not Stage.INIT for ask in asks_of(pod, resource))
+            if any(
+                ask.container == container and ask.stage is not ContainerStage.INIT for ask in asks_of(pod, resource)
+            )
         )
 
     def holders(self, resource: str, ids: frozenset[str]) -> frozenset[str]:
@@ -72,13 +74,13 @@ class DeviceManager:
         return (device for number in range(100_000) if (device := f"hc-{number}") not in taken)
 
 
-def every_way(asks: Sequence[tuple[Stage, int]]) -> Iterator[tuple[frozenset[str], ...]]:
+def every_way(asks: Sequence[tuple[ContainerStage, int]]) -> Iterator[tuple[frozenset[str], ...]]:
     """All ids that one pod's containers may be given of one resource, in its order."""
     return _ways(asks, (f"hc-{number}" for number in count()), combinations)
 
 
 def _ways(
-    asks: Sequence[tuple[Stage, int]],
+    asks: Sequence[tuple[ContainerStage, int]],
     free: Iterator[str],
     reused: Callable[[Sequence[str], int], Iterable[Iterable[str]]],
     given: tuple[frozenset[str], ...] = (),
@@ -91,4 +93,4 @@ def _ways(
     fresh = frozenset(next(free) for _ in range(amount - len(pool)))
     for again in reused(sorted(pool), min(amount, len(pool))):
         ids = fresh | frozenset(again)
-        yield from _ways(asks, free, reused, (*given, ids), pool | ids if stage is Stage.INIT else pool - ids)
+        yield from _ways(asks, free, reused, (*given, ids), pool | ids if stage is ContainerStage.INIT else pool - ids)

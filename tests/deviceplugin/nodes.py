@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deviceplugin.announcement import Announcement, announcement
+from deviceplugin.advertise.announcement import Announcement, announcement
 from halfcard import names
 from halfcard.cards import Card
 

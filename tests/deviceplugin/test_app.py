@@ -11,12 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import halfcard
 from deviceplugin.app import agent_app
-from deviceplugin.gpus.port import Process
-from deviceplugin.metrics import Metrics
-from deviceplugin.usage import Usage
-from deviceplugin.usage_json import read_usage
-from deviceplugin.usage_metrics import write
-from deviceplugin.usage_text import usage_text
+from deviceplugin.gpus.interface import Process
+from deviceplugin.metrics import AgentMetrics
+from deviceplugin.usage.usage_json import read_usage
+from deviceplugin.usage.usage_metrics import write
+from deviceplugin.usage.usage_report import NodeUsageReport
+from deviceplugin.usage.usage_text import usage_text
 from serving.lifecycle import Lifecycle
 from tests.serving.conversation import Answer, server
 from tests.serving.on_loop import on_loop
@@ -26,11 +26,11 @@ from .usages import SEED, load, owner, usage
 SEEN = usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: owner("vcuda")})
 
 
-async def get(path: str, seen: Usage = SEEN, accept: str = "*/*", trouble: str | None = None) -> Answer:
+async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*", trouble: str | None = None) -> Answer:
     registry = CollectorRegistry()
-    Metrics(registry, is_made_up=True).registered("tuya.com/sgpu")
+    AgentMetrics(registry, is_made_up=True).registered("tuya.com/sgpu")
 
-    async def look() -> Usage:
+    async def look() -> NodeUsageReport:
         return seen
 
     app = agent_app(look, checks={"kubelet": lambda: trouble}, lifecycle=Lifecycle(), registry=registry)

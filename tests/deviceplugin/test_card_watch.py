@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.card_watch import CardWatch
-from deviceplugin.gpus.port import Gpu, GpusError, Incident, Load
-from deviceplugin.health_file import HealthFile
+from deviceplugin.gpus.health_file import HealthFile
+from deviceplugin.gpus.interface import Gpu, GpusError, Incident, Load
 
 A, B = Gpu(0, "GPU-a", "Tesla T4", 15109), Gpu(1, "GPU-b", "Tesla T4", 15109)
 SICK = {"GPU-a": "Xid 79, it fell off the bus: reset the card", "GPU-b": ""}

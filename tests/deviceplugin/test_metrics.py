@@ -4,12 +4,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 import halfcard
-from deviceplugin.metrics import Metrics
+from deviceplugin.metrics import AgentMetrics
 
 
-def exposed(*, is_made_up: bool = False) -> tuple[Metrics, CollectorRegistry]:
+def exposed(*, is_made_up: bool = False) -> tuple[AgentMetrics, CollectorRegistry]:
     registry = CollectorRegistry()
-    return Metrics(registry, is_made_up=is_made_up), registry
+    return AgentMetrics(registry, is_made_up=is_made_up), registry
 
 
 def test_kubelets_calls_count_by_outcome_and_fall_into_the_bucket_of_their_time() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from deviceplugin.cgroup_paths import Owner
-from deviceplugin.gpus.port import Load, Process
-from deviceplugin.usage import Tenant, Usage, usage_of
+from deviceplugin.gpus.interface import Load, Process
+from deviceplugin.usage.cgroup_paths import Owner
+from deviceplugin.usage.usage_report import NodeUsageReport, StartedPod, usage_of
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.holding import hold
+from halfcard.placing.node_usage import hold
+from halfcard.placing.pod_facts import PodFacts, read_facts
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import stored
 
@@ -25,16 +25,18 @@ def id_of(name: str) -> str:
     return name.encode().hex().ljust(64, "0")[:64]
 
 
-def facts_of(asking: PodBuilder, name: str = "vcuda", namespace: str = "default") -> Facts:
+def facts_of(asking: PodBuilder, name: str = "vcuda", namespace: str = "default") -> PodFacts:
     placed = stored(asking, f"uid-{name}", NODE.name)
     meta = placed.meta.__class__(name=name, namespace=namespace, uid=f"uid-{name}", creation_timestamp=name)
     return read_facts(placed.__class__(metadata=meta, spec=placed.spec), Dialects())
 
 
-def tenant(asking: PodBuilder, name: str = "vcuda", *, apps: Sequence[str] = (), inits: Sequence[str] = ()) -> Tenant:
+def tenant(
+    asking: PodBuilder, name: str = "vcuda", *, apps: Sequence[str] = (), inits: Sequence[str] = ()
+) -> StartedPod:
     """`apps` and `inits` have been started; their ids begin with the pod's name."""
     written = [{each: f"containerd://{id_of(f'{name}/{each}')}" for each in names} for names in (apps, inits)]
-    return Tenant(facts_of(asking, name), *written)
+    return StartedPod(facts_of(asking, name), *written)
 
 
 def owner(pod_name: str, container: str = "tensorflow") -> Owner:
@@ -42,11 +44,11 @@ def owner(pod_name: str, container: str = "tensorflow") -> Owner:
 
 
 def usage(
-    tenants: Sequence[Tenant],
+    tenants: Sequence[StartedPod],
     loads: Mapping[str, Load] | None = None,
     owners: Mapping[int, Owner] | None = None,
     node: Node = NODE,
-) -> Usage:
+) -> NodeUsageReport:
     holding = hold(node, [each.facts.bound() for each in tenants])
     every = {card.uuid: IDLE for card in node.cards} if loads is None else loads
     return usage_of(node, holding, tenants, every, owners or {})

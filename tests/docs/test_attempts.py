@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from halfcard.budgets import Budget, read_budget
+from halfcard.quota.budgets import Budget, read_budget
 
 from .pages import ROOT
 
@@ -20,7 +20,7 @@ _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
 _CALLERS: Final = (
-    "tests/extender/test_forwarding.py::"
+    "tests/extender/bind/test_forwarding.py::"
     "test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims_named"
 )
 
@@ -36,21 +36,21 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "A record that names cards that are not there": (
             f"{_RACES}::test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing",
-            "tests/halfcard/placing/test_holding.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
+            "tests/halfcard/placing/test_node_usage.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
         ),
         "Asking by annotation for another policy": (
             f"{_BINDINGS}::test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies",
             "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
         ),
         "Two replicas that both take themselves for the leader": (
-            "tests/extender/test_takeover.py::test_two_leaders_never_give_a_card_twice",
+            "tests/extender/bind/test_takeover.py::test_two_leaders_never_give_a_card_twice",
             "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_lands_no_more",
         ),
         "A pod that somebody else bound": (
             f"{_RACES}::test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for",
         ),
         "Bodies that are huge, slow or no JSON": (
-            "tests/extender/test_verbs.py::test_no_body_makes_a_verb_fail",
+            "tests/extender/scheduler_api/test_verbs.py::test_no_body_makes_a_verb_fail",
             "tests/serving/test_deadlines.py::test_half_a_request_is_answered_408_and_closed",
         ),
         "A name or a message that forges log lines": (
@@ -63,14 +63,14 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/cluster/test_gpu_quota_burst.py::test_a_burst_while_replicas_and_the_leader_are_killed",
         ),
         "Trying again and again": (
-            "tests/halfcard/test_ledger.py::test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises",
+            "tests/halfcard/quota/test_ledger.py::test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises",
         ),
         "Making the webhook fail": (
             "tests/cluster/test_webhook_outages.py::test_killed_under_load_nothing_slips_through",
         ),
         "Reading, writing or deleting a ledger": (
             f"{_QUOTA}::test_tenants_may_neither_see_nor_write_ledgers",
-            "tests/quota/test_keeper.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
+            "tests/quota/test_ledger_controller.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
         ),
         "Opening the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
         "Writing a quota's status": (
@@ -78,7 +78,7 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
         "A pod that came past the webhook": (
-            "tests/halfcard/test_ledger.py::test_who_came_past_the_ledger_is_late_while_there_is_too_little",
+            "tests/halfcard/quota/test_ledger.py::test_who_came_past_the_ledger_is_late_while_there_is_too_little",
         ),
     },
     "The node agent": {
@@ -95,7 +95,7 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_SLOTS}::test_a_pod_that_was_not_numbered_is_refused",
         ),
         "A record that does not fit": (
-            "tests/deviceplugin/test_decision.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
+            "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
         ),
     },
 }

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from cli.exits import EXIT_OK, EXIT_REFUSED
-from halfcard.budgets import Budget, read_budget
+from cli.exit_codes import EXIT_OK, EXIT_REFUSED
+from halfcard.quota.budgets import Budget, read_budget
 from settings.installation import read_settings
 
 from .moving import TAG as MOVING

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from halfcard import names
-from halfcard.budget_words import exceeded
 from halfcard.dialects import Dialects
-from halfcard.ledger import Shortage
-from halfcard.native_quotas import Short, Shortfall
-from halfcard.native_words import told, units
 from halfcard.quantity import Quantity
+from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.ledger import Shortage
+from halfcard.quota.native_messages import told, units
+from halfcard.quota.native_quota import ExceededQuota, Shortfall
 
 from .pages import ROOT, all_fences, fences
 
@@ -35,6 +35,6 @@ def test_the_refusals_of_the_quota_page_are_those_that_people_get() -> None:
     native = Shortfall(names.VCUDA_CORE, *map(Quantity.parse, ("30", "80", "100")))
     refusals = [
         exceeded("team-a/gpu", [Shortage("cores", 30, 80, 100)]),
-        told([Short("team-a/gpu", (native,))], units(Dialects(), None)),
+        told([ExceededQuota("team-a/gpu", (native,))], units(Dialects(), None)),
     ]
     assert [text for text in shown if text.startswith("exceeded quota")] == refusals

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from admission.policy import Policy
-from cli.judgement import Judge
+from admission.policy import AdmissionPolicy
+from cli.judge import Judge
 from halfcard import names
-from halfcard.cluster import NOTHING_KNOWN, ClusterView
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from tests.builders import pod
 
 from .pages import ROOT
@@ -82,7 +82,7 @@ UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
 
 
 def judged(manifest: Mapping[str, Any], cluster: ClusterView = NOTHING_KNOWN) -> list[str]:
-    return [problem.code for problem in Judge(Policy(), cluster).review(manifest).verdict.problems]
+    return [problem.code for problem in Judge(AdmissionPolicy(), cluster).review(manifest).verdict.problems]
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from halfcard.stored import StoredPod
+from halfcard.pod.stored_pod import StoredPod
 from tests.kube.listening import JsonHandler, listening
 from tests.kube.object_server import merged, refusal
 

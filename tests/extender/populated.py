@@ -8,18 +8,18 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.place_budgets import PlaceBudgets
+from extender.bind.quota_reservations import QuotaReservations
 from extender.state import State
 from halfcard import names
-from halfcard.budgets import Budget, read_budget
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.cards import Card
 from halfcard.dialects import Dialects
 from halfcard.inventory import write_inventory
-from halfcard.stored import StoredPod
-from kube.access import Access
-from kube.calls import ApiCalls
-from kube.ledgers import Ledgers
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.quota.budgets import Budget, read_budget
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import LedgerStore
 from tests.builders import PodBuilder
 
 CARD_MIB: Final = 16384
@@ -67,19 +67,23 @@ def stored(
     return msgspec.convert({**obj, "status": {"phase": phase}}, StoredPod)
 
 
-def no_budgets() -> PlaceBudgets:
-    return PlaceBudgets(lambda _namespace: (), Ledgers(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0)
+def no_budgets() -> QuotaReservations:
+    return QuotaReservations(
+        lambda _namespace: (), LedgerStore(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0
+    )
 
 
-def uncounted() -> PlaceBudgets:
+def uncounted() -> QuotaReservations:
     """Of a quota for a model of which nobody has counted yet what is in use."""
     quota = read_budget({"metadata": {"name": "gpu", "namespace": "ns", "uid": "u"}, "spec": {"byModel": {"T4": {}}}})
     assert isinstance(quota, Budget)
-    return PlaceBudgets(lambda _: (quota,), Ledgers(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0)
+    return QuotaReservations(
+        lambda _: (quota,), LedgerStore(ApiCalls(Access("127.0.0.1", 1)), names.NAMESPACE), lambda: 0.0
+    )
 
 
 def state_of(nodes: Iterable[Mapping[str, Any]], pods: Iterable[StoredPod] = ()) -> State:
-    state = State(Dialects(), Dealings())
+    state = State(Dialects(), CapacityRules())
     state.list_nodes(nodes)
     state.list_pods(pods)
     return state

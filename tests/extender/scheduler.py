@@ -12,20 +12,20 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from extender.answers import Answers
 from extender.app import extender_app
-from extender.binding import Binder, Manners
-from extender.fleet import fleet_of
-from extender.forwarding import Forwarding
-from extender.metrics import Metrics
-from extender.mix import Mix
-from extender.place_budgets import PlaceBudgets
-from extender.placement import POLICIES
-from extender.scheduling import Scheduling
+from extender.bind.binder import Binder, BindRules
+from extender.bind.forwarding import Forwarding
+from extender.bind.quota_reservations import QuotaReservations
+from extender.metrics import ExtenderMetrics
+from extender.packing.fleet import fleet_of
+from extender.packing.placement import POLICIES
+from extender.packing.workload_mix import WorkloadMix
+from extender.scheduler_api.answer_cache import AnswerCache
+from extender.scheduler_api.handlers import VerbHandlers
 from extender.state import State
 from halfcard import names
-from kube.access import Access
-from kube.calls import ApiCalls
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.admission.asgi import JSON, Answer, ask
 from tests.builders import PodBuilder, pod
@@ -47,17 +47,17 @@ class Extender:
     state: State
     is_ready: bool = True
     is_mutual: bool = False
-    budgets: PlaceBudgets = field(default_factory=no_budgets)
+    budgets: QuotaReservations = field(default_factory=no_budgets)
     said: io.StringIO = field(default_factory=io.StringIO)
-    scheduling: Scheduling = field(init=False)
+    scheduling: VerbHandlers = field(init=False)
     app: ASGIApp = field(init=False)
 
     def __post_init__(self) -> None:
-        policy = POLICIES["binpack"](Mix(()), fleet_of(self.state.nodes().values()))
-        manners = Manners(lambda _: policy, {}, 1024, lambda: 1, lambda: False, lambda: "term")
-        self.scheduling = Scheduling(
+        policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
+        manners = BindRules(lambda _: policy, {}, 1024, lambda: 1, lambda: False, lambda: "term")
+        self.scheduling = VerbHandlers(
             self.state,
-            Answers(self.state, lambda _: policy),
+            AnswerCache(self.state, lambda _: policy),
             Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners, self.budgets),
             Forwarding(lambda: None, "", _no_tls),
             ready=lambda: self.is_ready,
@@ -65,7 +65,7 @@ class Extender:
             is_mutual=self.is_mutual,
             on_none=lambda _facts, _nodes: None,
         )
-        metrics, log = Metrics(CollectorRegistry()), Log(stream=self.said)
+        metrics, log = ExtenderMetrics(CollectorRegistry()), Log(stream=self.said)
         self.app = extender_app(self.scheduling, table={}, aliyun_unit_mib=1024, metrics=metrics, log=log)
 
     def post(self, path: str, body: bytes | Json) -> Any:

@@ -6,13 +6,13 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.answers import FITS, Answers
-from extender.binding import NotBound
+from extender.bind.binder import NotBound
+from extender.scheduler_api.answer_cache import FITS, AnswerCache
 from halfcard import names
 from tests.builders import PodBuilder, pod
 
+from .bind.test_binder import Replica, manifest
 from .pod_server import PodServer, serving_pods
-from .test_binding import Replica, manifest
 
 NODES = ["n1", "n2"]
 """Two cards each."""
@@ -40,7 +40,7 @@ def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(asking
     async def run() -> None:
         with serving_pods() as server:
             replica = Replica(server)
-            answers = Answers(replica.state, replica.binder.manners.policy_of)
+            answers = AnswerCache(replica.state, replica.binder.manners.policy_of)
             for number, (shape, which) in enumerate(asking):
                 await _try(server, replica, answers, manifest(f"p{number}", shape), which)
             replica.calls.close()
@@ -48,7 +48,9 @@ def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(asking
     uvloop.run(run())
 
 
-async def _try(server: PodServer, replica: Replica, answers: Answers, asking: dict[str, object], which: int) -> None:
+async def _try(
+    server: PodServer, replica: Replica, answers: AnswerCache, asking: dict[str, object], which: int
+) -> None:
     name = str(server.put(asking)["metadata"]["name"])
     replica.see_all()
     facts = replica.state.pod(f"uid-{name}")

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.answers import Answers
-from extender.fleet import fleet_of
-from extender.mix import Mix
-from extender.placement import POLICIES
+from extender.packing.fleet import fleet_of
+from extender.packing.placement import POLICIES
+from extender.packing.workload_mix import WorkloadMix
+from extender.scheduler_api.answer_cache import AnswerCache
 from extender.state import Changes, State
 from halfcard import names
-from halfcard.capacity import Dealings
+from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.stored import StoredPod
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.pod.stored_pod import StoredPod
 from tests.builders import PodBuilder, pod
 
 from .populated import node, state_of, stored
@@ -49,7 +49,7 @@ def odd_node(name: str) -> dict[str, Any]:
 
 
 def plain_policy() -> Any:
-    return POLICIES["binpack"](Mix(()), fleet_of([]))
+    return POLICIES["binpack"](WorkloadMix(()), fleet_of([]))
 
 
 @dataclass
@@ -59,13 +59,13 @@ class World:
     state: State = field(default_factory=lambda: state_of([]))
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     pods: dict[str, StoredPod] = field(default_factory=dict)
-    promised: dict[str, Facts] = field(default_factory=dict)
+    promised: dict[str, PodFacts] = field(default_factory=dict)
     before: list[StoredPod] = field(default_factory=list)
     version: int = 100
-    answers: Answers = field(init=False)
+    answers: AnswerCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.answers = Answers(self.state, lambda _name: plain_policy())
+        self.answers = AnswerCache(self.state, lambda _name: plain_policy())
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class World:
         self.pods.pop(uid, None)
         self.promised.pop(uid, None)
 
-    def _facts(self, found: StoredPod) -> Facts:
+    def _facts(self, found: StoredPod) -> PodFacts:
         return read_facts(found, DIALECTS)
 
     # --- what it must be ----------------------------------------------------------------------------------------------
@@ -232,13 +232,13 @@ def test_answers_are_what_they_would_be_if_they_were_worked_out_now(story: Any) 
 @given(STORIES)
 def test_so_are_they_when_ranks_that_are_gone_are_forgotten(story: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("extender.answers._MOST_RANKS", 0)
+        patch.setattr("extender.scheduler_api.answer_cache._MOST_RANKS", 0)
         assert_fresh(after(story, asked=2))
 
 
 def assert_fresh(world: World) -> None:
     """Each answer is what somebody says who was asked nothing before, about one node after the other."""
-    fresh = Answers(world.rebuilt(), lambda _name: plain_policy())
+    fresh = AnswerCache(world.rebuilt(), lambda _name: plain_policy())
     for demand in ASKED:
         feasible, ranked = world.answers.feasible(demand), world.answers.ranked(demand)
         for asked in QUESTIONS:
@@ -265,7 +265,7 @@ def test_what_ends_leaves_the_room_as_it_was(story: Any) -> None:
 
 def test_the_arrival_of_a_pod_is_told_once_and_only_if_it_asks_for_cards() -> None:
     told: list[str] = []
-    state = State(DIALECTS, Dealings(), on_arrival=lambda facts: told.append(facts.uid))
+    state = State(DIALECTS, CapacityRules(), on_arrival=lambda facts: told.append(facts.uid))
     state.list_nodes([node("n1")])
     for _ in range(2):
         state.put_pod(stored(pod("a").asks(core="10", memory="1")))

@@ -11,11 +11,11 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from halfcard import ledger as promising
-from halfcard import lending, queueing
-from halfcard.ledger import Amounts, Busy, Entry, Full, Ledger
-from halfcard.lending import Loan, Terms
-from halfcard.queueing import Waiting
+from halfcard.quota import ledger as promising
+from halfcard.quota import lending, queueing
+from halfcard.quota.ledger import Amounts, Busy, Entry, Full, Ledger
+from halfcard.quota.lending import Loan, Terms
+from halfcard.quota.queueing import WaitingPod
 
 CORES: Final = "cores"
 HARD: Final = {"a": 10, "b": 6, "c": 3}
@@ -114,7 +114,7 @@ class World:
     def plans(self) -> None:
         """What is lent, given back and opened; who lends writes first."""
         waiting = [
-            Waiting(uid, "team", uid, 0, f"{int(uid[1:]):06}", {name: Entry("team", uid, {CORES: cores})})
+            WaitingPod(uid, "team", uid, 0, f"{int(uid[1:]):06}", {name: Entry("team", uid, {CORES: cores})})
             for name, uid, cores in self.waiting
         ]
         found = queueing.queue(waiting, self._ledgers(), TERMS)
@@ -174,7 +174,7 @@ class World:
         if first():
             self.steps.insert(0, second)
 
-    def _opens(self, waiting: Waiting) -> None:
+    def _opens(self, waiting: WaitingPod) -> None:
         ((name, entry),) = waiting.entries.items()
         self._answer = "arrives"
         if (name, waiting.uid, entry.cost[CORES]) not in self.waiting:

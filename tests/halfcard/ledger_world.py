@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from halfcard import ledger as rules
-from halfcard.ledger import Amounts, Busy, Deposed, Entry, Full, Ledger, Pods
-from halfcard.promises import Promises
+from halfcard.quota import ledger as rules
+from halfcard.quota.ledger import Amounts, Busy, Entry, Full, Ledger, LostLeadership, StoredPods
+from halfcard.quota.reservation_expiry import OpenReservations
 
 CREATE_S: Final = 34.0
 """So long a create may take of the API server's time."""
@@ -32,9 +32,11 @@ class Rules:
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
     cancel: Callable[[Ledger, str], Ledger] = rules.cancel
     take_over: Callable[[Ledger], Ledger] = rules.take_over
-    fold: Callable[[Ledger, int, Pods], Ledger] = rules.fold
-    read: Callable[[Promises, float, Collection[str], Collection[str]], Promises] = Promises.read
-    void: Callable[[Promises], frozenset[str]] = Promises.void
+    fold: Callable[[Ledger, int, StoredPods], Ledger] = rules.fold
+    read: Callable[[OpenReservations, float, Collection[str], Collection[str]], OpenReservations] = (
+        OpenReservations.read
+    )
+    void: Callable[[OpenReservations], frozenset[str]] = OpenReservations.void
     compares: bool = True
     lists_after_epoch: bool = True
 
@@ -45,7 +47,7 @@ class Leader:
 
     epoch: int | None
     live: dict[str, Entry] | None
-    promises: Promises = field(default_factory=Promises)
+    promises: OpenReservations = field(default_factory=OpenReservations)
     ended: frozenset[str] = frozenset()
     bound: frozenset[str] = frozenset()
 
@@ -212,9 +214,9 @@ class World:
             return False
         try:
             strangers = mine.live.keys() - self.ledger.open.keys()
-            pods = Pods(mine.live, mine.bound, strangers, mine.ended)
+            pods = StoredPods(mine.live, mine.bound, strangers, mine.ended)
             wanted = self.rules.fold(self.ledger, mine.epoch, pods)
-        except Deposed:
+        except LostLeadership:
             return False
         return self.write(wanted, self.version)
 

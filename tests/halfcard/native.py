@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from halfcard.native_quotas import ResourceQuota
-from halfcard.quota_scopes import QuotaPod
+from halfcard.quota.native_quota import ResourceQuota
+from halfcard.quota.native_scopes import QuotaPod
 
 Object = dict[str, Any]
 

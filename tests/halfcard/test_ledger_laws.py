@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from halfcard import ledger as rules
-from halfcard.ledger import Entry, Ledger, Pods
-from halfcard.promises import Promises
+from halfcard.quota import ledger as rules
+from halfcard.quota.ledger import Entry, Ledger, StoredPods
+from halfcard.quota.reservation_expiry import OpenReservations
 
 from .ledger_world import Rules, World
 from .planting import assert_is_found
@@ -121,36 +121,38 @@ def blind_to_promises(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
     return rules.reserve(ledger._replace(open={}), uid, entry)._replace(open={**ledger.open, uid: entry})
 
 
-def adding(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+def adding(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     found = rules.fold(ledger, epoch, pods)
     return found._replace(committed=rules.sum_of([ledger.committed, found.committed]))
 
 
-def in_any_epoch(ledger: Ledger, _epoch: int, pods: Pods) -> Ledger:
+def in_any_epoch(ledger: Ledger, _epoch: int, pods: StoredPods) -> Ledger:
     return rules.fold(ledger, ledger.epoch, pods)
 
 
-def forgetting(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+def forgetting(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     return rules.fold(ledger, epoch, pods)._replace(open={})
 
 
-def keeping(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+def keeping(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     return rules.fold(ledger, epoch, pods)._replace(open=ledger.open)
 
 
-def taking_waiting_pods_for_bound(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+def taking_waiting_pods_for_bound(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     return rules.fold(ledger, epoch, pods._replace(bound=pods.live.keys()))
 
 
-def keeping_what_a_bind_was_promised(ledger: Ledger, epoch: int, pods: Pods) -> Ledger:
+def keeping_what_a_bind_was_promised(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     return rules.fold(ledger, epoch, pods._replace(bound=()))
 
 
-def by_the_clock(promises: Promises, began: float, uids: Collection[str], stored: Collection[str]) -> Promises:
-    return Promises.read(promises._replace(now=began, read_at=None), began, uids, stored)
+def by_the_clock(
+    promises: OpenReservations, began: float, uids: Collection[str], stored: Collection[str]
+) -> OpenReservations:
+    return OpenReservations.read(promises._replace(now=began, read_at=None), began, uids, stored)
 
 
-def young(promises: Promises) -> frozenset[str]:
+def young(promises: OpenReservations) -> frozenset[str]:
     return frozenset(uid for uid, first in promises.since.items() if promises.now - first >= 20)
 
 

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from halfcard import lending
-from halfcard.ledger import Amounts, Ledger
-from halfcard.lending import Loan
+from halfcard.quota import lending
+from halfcard.quota.ledger import Amounts, Ledger
+from halfcard.quota.lending import Loan
 
 from .cohort_world import CORES, HARD, Rules, World
 from .planting import assert_is_found

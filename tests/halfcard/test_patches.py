@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.patches import Change, Pointer, apply, as_json, field_path, from_json, json_pointer, value_at
+from halfcard.patches import PatchOperation, Pointer, apply, as_json, field_path, from_json, json_pointer, value_at
 
 keys = st.text(max_size=6) | st.sampled_from([names.VCUDA_CORE, "~", "/", "~1", "~0/", "", "a b", "ü"])
 POINTERS: Final[dict[str, tuple[Pointer, str]]] = {
@@ -44,7 +44,11 @@ def test_another_implementation_finds_the_same_place(parts: list[str], value: in
 
 
 def test_an_operation_says_only_what_its_kind_says() -> None:
-    changes = [Change("add", ("a",), None), Change("replace", ("b", 1), "x"), Change("remove", ("c",), "ignored")]
+    changes = [
+        PatchOperation("add", ("a",), None),
+        PatchOperation("replace", ("b", 1), "x"),
+        PatchOperation("remove", ("c",), "ignored"),
+    ]
     assert as_json(changes) == [
         {"op": "add", "path": "/a", "value": None},
         {"op": "replace", "path": "/b/1", "value": "x"},
@@ -53,14 +57,14 @@ def test_an_operation_says_only_what_its_kind_says() -> None:
 
 
 def test_a_change_can_be_moved_under_a_root() -> None:
-    assert Change("add", ("metadata",), {}).under(("spec", "template")) == Change(
+    assert PatchOperation("add", ("metadata",), {}).under(("spec", "template")) == PatchOperation(
         "add", ("spec", "template", "metadata"), {}
     )
 
 
 @given(st.sampled_from(["add", "replace", "remove"]), st.lists(keys, max_size=4), st.integers())
 def test_a_change_comes_back_from_its_json(op: Any, parts: list[str], value: int) -> None:
-    change = Change(op, tuple(parts), None if op == "remove" else value)
+    change = PatchOperation(op, tuple(parts), None if op == "remove" else value)
     assert from_json(change.as_json()) == change
 
 
@@ -71,21 +75,21 @@ OBJECT: Final[dict[str, Any]] = {
     "spec": {"containers": [{"name": "one"}, {"name": "two", "env": [{"name": "A"}]}], "host": None},
 }
 CHANGES: Final = {
-    "a new member": Change("add", ("metadata", "labels"), {"x": "y"}),
-    "a member that is there": Change("add", ("spec", "host"), "h"),
-    "a replaced key with a slash": Change("replace", ("metadata", "annotations", "a/b"), "3"),
-    "a removed key with a tilde": Change("remove", ("metadata", "annotations", "a~b")),
-    "a field in a list": Change("add", ("spec", "containers", 0, "env"), [{"name": "B"}]),
-    "the end of a list": Change("add", ("spec", "containers", 1, "env", "-"), {"name": "B"}),
-    "between two of a list": Change("add", ("spec", "containers", 1), {"name": "between"}),
-    "before the first of a list": Change("add", ("spec", "containers", 0), {"name": "first"}),
-    "one of a list": Change("replace", ("spec", "containers", 1), {"name": "other"}),
-    "out of a list": Change("remove", ("spec", "containers", 0)),
+    "a new member": PatchOperation("add", ("metadata", "labels"), {"x": "y"}),
+    "a member that is there": PatchOperation("add", ("spec", "host"), "h"),
+    "a replaced key with a slash": PatchOperation("replace", ("metadata", "annotations", "a/b"), "3"),
+    "a removed key with a tilde": PatchOperation("remove", ("metadata", "annotations", "a~b")),
+    "a field in a list": PatchOperation("add", ("spec", "containers", 0, "env"), [{"name": "B"}]),
+    "the end of a list": PatchOperation("add", ("spec", "containers", 1, "env", "-"), {"name": "B"}),
+    "between two of a list": PatchOperation("add", ("spec", "containers", 1), {"name": "between"}),
+    "before the first of a list": PatchOperation("add", ("spec", "containers", 0), {"name": "first"}),
+    "one of a list": PatchOperation("replace", ("spec", "containers", 1), {"name": "other"}),
+    "out of a list": PatchOperation("remove", ("spec", "containers", 0)),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_applying_agrees_with_another_implementation_and_leaves_the_object_alone(change: Change) -> None:
+def test_applying_agrees_with_another_implementation_and_leaves_the_object_alone(change: PatchOperation) -> None:
     given_obj = copy.deepcopy(OBJECT)
     expected = jsonpatch.apply_patch(copy.deepcopy(OBJECT), [change.as_json()])
     assert apply(given_obj, [change]) == expected != OBJECT
@@ -94,7 +98,11 @@ def test_applying_agrees_with_another_implementation_and_leaves_the_object_alone
 
 
 def test_changes_are_applied_in_their_order() -> None:
-    changes = [Change("add", ("a",), {}), Change("add", ("a", "b"), 1), Change("replace", ("a", "b"), 2)]
+    changes = [
+        PatchOperation("add", ("a",), {}),
+        PatchOperation("add", ("a", "b"), 1),
+        PatchOperation("replace", ("a", "b"), 2),
+    ]
     assert apply({}, changes) == {"a": {"b": 2}}
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from kube.access import Access
-from kube.calls import ApiCalls
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import msgspec
 import uvloop
 
-from halfcard.ledger import Ledger
-from kube.access import Access
-from kube.calls import ApiCalls
-from kube.ledgers import ConfigMap, Metadata, Seen, written
+from halfcard.quota.ledger import Ledger
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, written
 
 from .listening import JsonHandler, listening
 from .object_server import refusal
@@ -46,7 +46,7 @@ class LedgerServer:
     def put(self, name: str, ledger: Ledger) -> None:
         """As somebody else writes it."""
         with self._lock:
-            self._store(name, msgspec.to_builtins(written(Metadata(name), ledger)))
+            self._store(name, msgspec.to_builtins(written(ConfigMapMetadata(name), ledger)))
 
     def put_map(self, name: str, content: ConfigMap) -> None:
         with self._lock:
@@ -62,19 +62,19 @@ class LedgerServer:
 
     def ledger(self, name: str) -> Ledger:
         with self._lock:
-            found = Seen(name, msgspec.convert(self._maps[name], ConfigMap)).read()
+            found = WatchedLedger(name, msgspec.convert(self._maps[name], ConfigMap)).read()
         assert found is not None
         return found.ledger
 
-    def seen(self, name: str) -> Seen:
+    def seen(self, name: str) -> WatchedLedger:
         """As it comes by a watch."""
         with self._lock:
-            return Seen(name, msgspec.convert(self._maps[name], ConfigMap))
+            return WatchedLedger(name, msgspec.convert(self._maps[name], ConfigMap))
 
     def history(self, name: str) -> list[Ledger]:
         """All that it has ever said."""
         with self._lock:
-            read = [Seen(name, content).read() for each, content in self._history if each == name]
+            read = [WatchedLedger(name, content).read() for each, content in self._history if each == name]
         return [each.ledger for each in read if each is not None]
 
     def there(self) -> set[str]:

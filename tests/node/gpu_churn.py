@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from halfcard import names
-from halfcard.pods import CONTAINERS, INIT_CONTAINERS
+from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS
 from tests.builders import PodBuilder, pod
 from tests.cluster.objects import Object, is_ready
 from tests.cluster.site import annotations_of, cards_of, node_of

@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from deviceplugin.kubelet.pod_resources import Held, PodResources
+from deviceplugin.kubelet.pod_resources import ListedDevices, PodResources
 from halfcard import names
 from tests.cluster import containerd
 from tests.cluster.binaries import program_path
@@ -124,8 +124,8 @@ def failed_admissions(gpus: GpuCluster) -> int:
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def held(node: Node) -> tuple[Held, ...]:
-    async def asked() -> tuple[Held, ...]:
+def held(node: Node) -> tuple[ListedDevices, ...]:
+    async def asked() -> tuple[ListedDevices, ...]:
         pod_resources = PodResources(node.pod_resources)
         try:
             return await pod_resources.held()

@@ -7,18 +7,18 @@ from typing import Final
 
 import pytest
 
-from halfcard.budgets import gone
 from halfcard.dialects import Dialects
-from halfcard.ledger import Amounts, Entry, Ledger, reserve
-from halfcard.lending import Loan
-from kube.access import Access
-from kube.budget_source import BudgetSource
-from kube.calls import ApiCalls
-from kube.ledgers import Ledgers
-from quota.keeper import Keeper
-from quota.keeping import Keeping
+from halfcard.quota.budgets import gone
+from halfcard.quota.ledger import Amounts, Entry, Ledger, reserve
+from halfcard.quota.lending import Loan
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import LedgerStore
+from kube.quota.budget_source import BudgetSource
+from quota.charged_pods import ChargedPods
+from quota.ledger_controller import LedgerController
+from quota.ledgers_controller import LedgersController
 from quota.loans import Loans
-from quota.pods import ChargedPods
 from serving.log import Log
 from tests.kube import ledger_server
 from tests.kube.ledger_server import NAMESPACE, Fault, LedgerServer
@@ -35,16 +35,16 @@ class Scene:
     def __init__(self, server: LedgerServer, calls: ApiCalls) -> None:
         access = Access("127.0.0.1", server.port)
         pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
-        ledgers = Ledgers(calls, NAMESPACE)
+        ledgers = LedgerStore(calls, NAMESPACE)
         self.server = server
-        self.keeping = Keeping(
+        self.keeping = LedgersController(
             BudgetSource(access), pods, ledgers, lambda: True, Log(), freed=lambda _: None, repaired=lambda *_: None
         )
         self.loans = Loans(self.keeping)
         self._ledgers = ledgers
 
     async def take_over(self, name: str) -> None:
-        keeper = Keeper(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
+        keeper = LedgerController(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
         await keeper.take_over()
         await keeper.fold(lambda _: False)
         self.keeping.keepers[name] = keeper

@@ -15,14 +15,14 @@ from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving.address import Address
+from serving.client_limits import ClientLimits
 from serving.lifecycle import Lifecycle
-from serving.limits import Limits
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority
 
-AT_ONCE = Stopping(grace_s=0, drain_s=0, finish_s=5)
+AT_ONCE = StopTimings(grace_s=0, drain_s=0, finish_s=5)
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -82,13 +82,13 @@ async def server(
     app: ASGIApp,
     *,
     tls: ReloadingContext | None = None,
-    limits: Limits | None = None,
-    stopping: Stopping = AT_ONCE,
+    limits: ClientLimits | None = None,
+    stopping: StopTimings = AT_ONCE,
 ) -> AsyncIterator[Server]:
     """Serves `app` until the block ends, and then checks that it stops in order."""
     lifecycle, written = Lifecycle(), io.StringIO()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
-    listener = Listener("test", "127.0.0.1", 0, app, tls=tls, limits=limits or Limits())
+    listener = Listener("test", "127.0.0.1", 0, app, tls=tls, limits=limits or ClientLimits())
     serving = asyncio.create_task(
         serve(
             [listener],

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry
 
 from serving.address import Address
-from serving.health import health_app
+from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle, run
-from serving.listener import Listener, Stopping, serve
+from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
 from tests.serving.conversation import Echo
 
@@ -29,7 +29,7 @@ async def main(lifecycle: Lifecycle) -> None:
         [Listener("work", "127.0.0.1", 0, Echo()), Listener("status", "127.0.0.1", 0, health)],
         lifecycle=lifecycle,
         log=LOG,
-        stopping=Stopping(grace_s=float(sys.argv[1]), drain_s=0.1),
+        stopping=StopTimings(grace_s=float(sys.argv[1]), drain_s=0.1),
         on_ready=tell_ports,
     )
 

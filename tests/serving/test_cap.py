@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from serving.limits import Limits
+from serving.client_limits import ClientLimits
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import Client, Echo, Server, server, trusting
 from tests.serving.on_loop import on_loop
 
-TWO = Limits(max_connections=2)
+TWO = ClientLimits(max_connections=2)
 
 
 async def is_refused(client: Client) -> bool:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from serving.limits import Limits
+from serving.client_limits import ClientLimits
 from tests.serving.conversation import GET, Echo, post, server
 from tests.serving.on_loop import on_loop
 
 
 @on_loop
 async def test_a_connection_is_kept_alive_and_its_nth_answer_closes_it() -> None:
-    async with server(Echo(), limits=Limits(requests_per_connection=3)) as running:
+    async with server(Echo(), limits=ClientLimits(requests_per_connection=3)) as running:
         client = await running.connect()
         connections = [(await client.ask()).headers.get("connection") for _ in range(3)]
         assert connections == [None, None, "close"]

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from serving.limits import Limits
+from serving.client_limits import ClientLimits
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import GET, Echo, answer, post, read_body, server, trusting
 from tests.serving.on_loop import on_loop, until
 
-QUICK = Limits(handshake_s=0.2, header_s=0.2, body_s=0.2, write_s=0.2)
+QUICK = ClientLimits(handshake_s=0.2, header_s=0.2, body_s=0.2, write_s=0.2)
 LATEST_S = 1.5  # A limit, a sweep and a slow machine; without a deadline the wait would have no end.
 
 HALF_HEADER = b"GET / HTTP/1.1\r\nhost: x\r\n"
@@ -112,7 +112,7 @@ async def test_a_connection_between_two_requests_is_idle_not_slow() -> None:
 
 @on_loop
 async def test_an_idle_connection_is_closed_after_the_keep_alive_time_without_a_word() -> None:
-    async with server(Echo(), limits=Limits(keep_alive_s=0.2)) as running:
+    async with server(Echo(), limits=ClientLimits(keep_alive_s=0.2)) as running:
         client = await running.connect()
         await client.ask()
         async with asyncio.timeout(LATEST_S):
@@ -126,7 +126,7 @@ async def test_an_application_may_take_longer_than_any_client() -> None:
         await asyncio.sleep(0.5)  # The behaviour under test, not a wait for something.
         await answer(send, b"late")
 
-    async with server(slow, limits=Limits(header_s=0.1, body_s=0.1, keep_alive_s=0.1)) as running:
+    async with server(slow, limits=ClientLimits(header_s=0.1, body_s=0.1, keep_alive_s=0.1)) as running:
         client = await running.connect()
         assert (await client.ask()).body == b"late"
 
@@ -152,7 +152,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
 
 @on_loop
 async def test_an_endless_header_is_answered_431() -> None:
-    async with server(Echo(), limits=Limits(max_header_bytes=2000)) as running:
+    async with server(Echo(), limits=ClientLimits(max_header_bytes=2000)) as running:
         client = await running.connect()
         client.send(HALF_HEADER)
         client.send(b"x-name: " + b"a" * 2000)

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from serving.errors import CannotServeError
-from serving.listener import Stopping
+from serving.listener import StopTimings
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import Client, Echo, Server, answer, post, server
@@ -72,7 +72,7 @@ async def test_a_request_that_was_answered_before_it_was_sent_does_not_delay_the
         assert scope["type"] == "http"
         await answer(send, b"no need")
 
-    async with server(hasty, stopping=Stopping(grace_s=0, drain_s=0, finish_s=60)) as running:
+    async with server(hasty, stopping=StopTimings(grace_s=0, drain_s=0, finish_s=60)) as running:
         client = await running.connect()
         assert (await client.ask(post(b"half", length=8))).body == b"no need"
         running.lifecycle.stop()
@@ -91,7 +91,7 @@ async def test_an_idle_connection_is_closed_without_a_word() -> None:
 
 @on_loop
 async def test_in_the_grace_time_everything_is_served_as_before() -> None:
-    async with server(Echo(), stopping=Stopping(grace_s=60)) as running:
+    async with server(Echo(), stopping=StopTimings(grace_s=60)) as running:
         old = await running.connect()
         await old.ask()
         running.lifecycle.stop()
@@ -119,7 +119,7 @@ async def test_an_unfinished_handshake_does_not_outlive_the_end(tmp_path: Path) 
 
 @on_loop
 async def test_while_draining_every_answer_closes_and_newcomers_are_still_served() -> None:
-    async with server(Echo(), stopping=Stopping(grace_s=0, drain_s=0.3)) as running:
+    async with server(Echo(), stopping=StopTimings(grace_s=0, drain_s=0.3)) as running:
         old = await running.connect()
         await old.ask()
         running.lifecycle.stop()
@@ -133,7 +133,7 @@ async def test_while_draining_every_answer_closes_and_newcomers_are_still_served
 @on_loop
 async def test_a_request_in_flight_when_draining_begins_closes_its_connection() -> None:
     gate = Gate()
-    async with server(gate, stopping=Stopping(grace_s=0, drain_s=0.3)) as running:
+    async with server(gate, stopping=StopTimings(grace_s=0, drain_s=0.3)) as running:
         client = await running.connect()
         client.send(post(b""))
         await gate.entered.wait()
@@ -152,7 +152,7 @@ async def until_draining(running: Server) -> None:
 @on_loop
 async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
     gate = Gate()
-    async with server(gate, stopping=Stopping(grace_s=0, drain_s=0, finish_s=0.1)) as running:
+    async with server(gate, stopping=StopTimings(grace_s=0, drain_s=0, finish_s=0.1)) as running:
         client = await running.connect()
         client.send(post(b""))
         await gate.entered.wait()
@@ -165,7 +165,7 @@ async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
 @on_loop
 async def test_cancelling_ends_at_once() -> None:
     gate = Gate()
-    async with server(gate, stopping=Stopping(grace_s=60)) as running:
+    async with server(gate, stopping=StopTimings(grace_s=60)) as running:
         client = await running.connect()
         client.send(post(b""))
         await gate.entered.wait()
@@ -210,7 +210,7 @@ async def call_again_and_again(balancer: Balancer, calls: list[bytes], stop: asy
 
 @on_loop
 async def test_a_rolling_restart_fails_no_call() -> None:
-    rolling = Stopping(grace_s=0.2, drain_s=0.1, finish_s=5)
+    rolling = StopTimings(grace_s=0.2, drain_s=0.1, finish_s=5)
     calls: list[bytes] = []
     async with server(Echo(), stopping=rolling) as first, server(Echo()) as second:
         balancer, stop = Balancer(first, second), asyncio.Event()

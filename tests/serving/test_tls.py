@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from serving.client_limits import ClientLimits
 from serving.errors import CannotServeError
-from serving.limits import Limits
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from tests.serving.authority import NOW, Authority, Pair, write_pair
@@ -167,7 +167,7 @@ def refuse(port: int) -> None:
 
 @on_loop
 async def test_a_client_that_does_not_trust_us_is_named_in_the_log(files: TlsFiles) -> None:
-    async with server(Echo(), tls=ReloadingContext(files), limits=Limits(header_s=0.1)) as running:
+    async with server(Echo(), tls=ReloadingContext(files), limits=ClientLimits(header_s=0.1)) as running:
         await asyncio.to_thread(refuse, running.address.port)
         await until(lambda: "ended early" in running.log.getvalue(), what="the log line")
     reasons = [reason for event in running.events() for reason in event.get("reasons", {})]

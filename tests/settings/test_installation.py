@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
-from admission.policy import Placement, Policy
-from admission.settings import policy_of
+from admission.policy import AdmissionPolicy, PlacementDefaults
+from admission.policy_settings import policy_of
 from halfcard import names
-from halfcard.derived import Derived
 from halfcard.dialects import ALL
-from halfcard.pods import Toleration
+from halfcard.pod.spec import Toleration
 from halfcard.problems import Severity
+from halfcard.quota.derived_resources import DerivedSettings
 from settings.installation import Settings, SettingsError, read_settings
 from tests.admission.judging import cards, codes, container, gpu, mutate, mutated, pod, validate
 
 
-def policy(**raw: Any) -> Policy:
+def policy(**raw: Any) -> AdmissionPolicy:
     return policy_of(read_settings(raw))
 
 
 def test_no_settings_are_the_defaults() -> None:
-    made, plain = policy_of(Settings()), Policy()
+    made, plain = policy_of(Settings()), AdmissionPolicy()
     for field in ("severities", "trusted_users", "exempt_namespaces", "schedulers", "placement", "templates"):
         assert getattr(made, field) == getattr(plain, field)
     assert made.default_core_limit is True
@@ -45,7 +45,7 @@ def test_every_key_reaches_the_policy() -> None:
     assert made.schedulers == {"a", "b", "c"}
     assert made.default_core_limit is False
     assert made.templates is Severity.WARN
-    assert made.placement == Placement("c", "nvidia", (Toleration("gpu", "Exists", None, "NoSchedule"),))
+    assert made.placement == PlacementDefaults("c", "nvidia", (Toleration("gpu", "Exists", None, "NoSchedule"),))
 
 
 def test_a_dialect_can_be_switched_off() -> None:
@@ -114,7 +114,7 @@ def test_what_only_quotas_count_is_not_added_while_a_scheduler_would_ask_for_it(
     with pytest.raises(SettingsError, match="gpu would find no node for such pods; have its profile ignore"):
         read_settings({**others, "derived_resources": {"schedulers": ["default-scheduler"]}})
     all_of_them = {"schedulers": ["default-scheduler", "gpu"], "models": ["A100"]}
-    assert read_settings({**others, "derived_resources": all_of_them}).derived() == Derived(("A100",))
+    assert read_settings({**others, "derived_resources": all_of_them}).derived() == DerivedSettings(("A100",))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from admission.registration import configurations
-from admission.settings import policy_of
-from cli.diagnosis.budgets import CRDS, SPEC, VERSION
-from cli.diagnosis.snapshot import NodeSeen, OwnPod, PodSeen, Probe, Scheduler, Snapshot, Workload
+from admission.policy_settings import policy_of
+from admission.webhook_configurations import configurations
+from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
+from cli.diagnosis.snapshot import NodeSnapshot, OwnPod, PodSnapshot, Probe, Scheduler, Snapshot, WorkloadSnapshot
 from halfcard import names
 from settings.installation import Settings
 
@@ -50,8 +50,8 @@ def lease(holder: str = "one", age_s: float = 2) -> Item:
     return {"metadata": {"creationTimestamp": CREATED}, "spec": spec}
 
 
-def node(name: str = "gpu-1", **changes: Any) -> NodeSeen:
-    seen = NodeSeen(
+def node(name: str = "gpu-1", **changes: Any) -> NodeSnapshot:
+    seen = NodeSnapshot(
         name,
         {names.AGENT_LABEL: "true"},
         2,
@@ -61,8 +61,8 @@ def node(name: str = "gpu-1", **changes: Any) -> NodeSeen:
     return seen._replace(**changes)
 
 
-def pod(name: str = "work", **changes: Any) -> PodSeen:
-    seen = PodSeen(
+def pod(name: str = "work", **changes: Any) -> PodSnapshot:
+    seen = PodSnapshot(
         f"team/{name}",
         "gpu-1",
         "2026-11-21T10:00:00Z",
@@ -79,8 +79,8 @@ def own_pod(account: str, **changes: Any) -> OwnPod:
     return OwnPod(f"{account}-x", account, "gpu-1", is_ready=True, since=started, started=started)._replace(**changes)
 
 
-def workload(kind: str, name: str, **changes: Any) -> Workload:
-    seen = Workload(kind, names.NAMESPACE, name, name, ("halfcard.dev/halfcard:1",), (names.SETTINGS_MAP,))
+def workload(kind: str, name: str, **changes: Any) -> WorkloadSnapshot:
+    seen = WorkloadSnapshot(kind, names.NAMESPACE, name, name, ("halfcard.dev/halfcard:1",), (names.SETTINGS_MAP,))
     return seen._replace(**changes)
 
 
@@ -128,7 +128,7 @@ HEALTHY: Final = Snapshot(
     good=Probe(201),
     secrets={names.ADMISSION_CA: SECRET, names.ADMISSION_TLS: SECRET, names.EXTENDER_TLS: {}},
     leases={names.EXTENDER_SERVICE: lease(), names.QUOTA_SERVICE: lease()},
-    nodes=(node(), NodeSeen("cpu-1", {}, None, {}, {})),
+    nodes=(node(), NodeSnapshot("cpu-1", {}, None, {}, {})),
     pods=(pod(), pod("waiting", node="", is_recorded=False), pod("old", created="2026-01-01", is_recorded=False)),
     counted_pods=30,
     own_pods=(own_pod(names.AGENT), own_pod(names.ADMISSION_SERVICE, node="cpu-1"), own_pod(names.CERTS_SERVICE)),

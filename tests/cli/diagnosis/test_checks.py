@@ -10,10 +10,10 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from cli.diagnosis.budgets import CRDS, SPEC, VERSION
 from cli.diagnosis.checks import CHECKS, diagnose
 from cli.diagnosis.finding import several
-from cli.diagnosis.snapshot import ABSENT, Probe, Refusal, Scheduler, Snapshot, Unread
+from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
+from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, Scheduler, Snapshot, UnreadSource
 from halfcard import names
 from settings.installation import DerivedResources, Settings
 from tests.cli.command import ROOT
@@ -316,7 +316,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "Xid 79",
     ),
     "another plugin has the resource": (
-        replace(HEALTHY, not_offered=(Refusal("gpu-1", "another plugin serves it", LATER),) * 2),
+        replace(HEALTHY, not_offered=(NotOfferedEvent("gpu-1", "another plugin serves it", LATER),) * 2),
         "not-offered",
         "another plugin serves it",
     ),
@@ -416,7 +416,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     ),
     "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "3 pods"),
     "something may not be read": (
-        replace(HEALTHY, unread=(Unread("GET /x", "forbidden"),)),
+        replace(HEALTHY, unread=(UnreadSource("GET /x", "forbidden"),)),
         "not-looked-at",
         "forbidden",
     ),
@@ -475,9 +475,9 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
     "what was not offered is offered again": replace(
         HEALTHY,
-        not_offered=(Refusal("gpu-1", "no", LATER, is_over=True), Refusal("gpu-1", "no", LATER)),
+        not_offered=(NotOfferedEvent("gpu-1", "no", LATER, is_over=True), NotOfferedEvent("gpu-1", "no", LATER)),
     ),
-    "what was not offered is an old story": replace(HEALTHY, not_offered=(Refusal("gpu-1", "no", NOW - DAY),)),
+    "what was not offered is an old story": replace(HEALTHY, not_offered=(NotOfferedEvent("gpu-1", "no", NOW - DAY),)),
     "a node's cards are all sick, and offered no more": with_nodes(node(cards=0, offers={})),
     "agents are no pods": replace(HEALTHY, own_pods=HEALTHY.own_pods[1:], workloads=HEALTHY.workloads[1:]),
     "something else lives in our namespace": with_workload(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from deviceplugin.gpus.port import Gpu, GpusError, Load, Process
+from deviceplugin.gpus.interface import Gpu, GpusError, Load, Process
 from tests.nvml.stand_in import Pair, StandIn, StandInCard, StandInProcess, stand_in_cards
 
 from .conftest import Opened

@@ -19,7 +19,7 @@ _PROGRAM: Final = """
 import sys
 from pathlib import Path
 from deviceplugin.gpus.nvml import Nvml
-from deviceplugin.gpus.port import GpusError
+from deviceplugin.gpus.interface import GpusError
 nvml = Nvml()
 for _ in sys.stdin:
     try:

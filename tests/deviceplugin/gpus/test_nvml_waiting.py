@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from deviceplugin.gpus.interface import GpusError, Incident
 from deviceplugin.gpus.nvml import Nvml
-from deviceplugin.gpus.port import GpusError, Incident
 from tests.nvml.stand_in import StandIn
 
 from .conftest import Opened

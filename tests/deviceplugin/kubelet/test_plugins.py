@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.kubelet import presence
+from deviceplugin.kubelet import served_resource
 from deviceplugin.kubelet.plugin import Device
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
-from deviceplugin.kubelet.presence import Presence
+from deviceplugin.kubelet.served_resource import ServedResource
 
 from .desk import Desk
 from .kubelet import Kubelet, kubelet, until
@@ -68,7 +68,7 @@ def tell(folder: Path, story: Callable[[Kubelet, Agent], Awaitable[None]]) -> No
 def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def bug(_: Presence) -> None:
+    def bug(_: ServedResource) -> None:
         raise ZeroDivisionError
 
     async def run() -> None:
@@ -77,7 +77,7 @@ def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
             one.plugins.offer({CORE: devices(3)})
             await until(lambda: node.devices(CORE))
             with monkeypatch.context() as broken:
-                broken.setattr(Presence, "run", bug)
+                broken.setattr(ServedResource, "run", bug)
                 one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
                 await asyncio.wait((one.running,), timeout=10)
             assert one.running.exception() is not None
@@ -254,7 +254,7 @@ def test_one_that_is_dropped_again_and_again_comes_back_ever_later(folder: Path)
 
 
 def test_one_that_was_well_for_a_while_comes_back_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_LONGEST_REST_S", 0.4)
+    monkeypatch.setattr(served_resource, "_LONGEST_REST_S", 0.4)
 
     async def story(node: Kubelet, one: Agent) -> None:
         one.plugins.offer({CORE: devices(2)})
@@ -328,7 +328,7 @@ def test_what_another_plugin_serves_is_left_to_it_until_it_goes(folder: Path) ->
 def test_a_kubelet_that_has_run_for_a_while_is_heard_out_before_anything_is_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "_HASTY_LOOK_S", 0.0)
+    monkeypatch.setattr(served_resource, "_HASTY_LOOK_S", 0.0)
 
     async def story(node: Kubelet, one: Agent) -> None:
         node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}

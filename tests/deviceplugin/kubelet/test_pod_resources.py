@@ -10,7 +10,7 @@ import pytest
 
 from deviceplugin.kubelet import pod_resources as pod_resources_module
 from deviceplugin.kubelet.channel import KubeletError
-from deviceplugin.kubelet.pod_resources import Held, PodResources
+from deviceplugin.kubelet.pod_resources import ListedDevices, PodResources
 
 from .kubelet import Kubelet, entry, holder, kubelet, until
 
@@ -37,10 +37,10 @@ def test_the_ids_of_a_container_are_one_set_by_resource(folder: Path) -> None:
         two.containers.add(name="third")
         node.holders = [holder("one", entries), holder("none", []), two]
         assert await pod_resources.held() == (
-            Held("team", "one", "main", CORE, frozenset({"hc-1", "hc-2", "hc-3"})),
-            Held("team", "one", "main", MEMORY, frozenset({"hc-1"})),
-            Held("team", "two", "first", CORE, frozenset({"hc-5"})),
-            Held("team", "two", "second", CORE, frozenset({"hc-6"})),
+            ListedDevices("team", "one", "main", CORE, frozenset({"hc-1", "hc-2", "hc-3"})),
+            ListedDevices("team", "one", "main", MEMORY, frozenset({"hc-1"})),
+            ListedDevices("team", "two", "first", CORE, frozenset({"hc-5"})),
+            ListedDevices("team", "two", "second", CORE, frozenset({"hc-6"})),
         )
 
     tell(folder, story)

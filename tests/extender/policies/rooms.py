@@ -7,33 +7,33 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from extender.answers import rank_of
-from extender.mix import Kind, Mix
-from extender.placement import Policy
+from extender.packing.placement import PackingPolicy
+from extender.packing.workload_mix import PodClass, WorkloadMix
+from extender.scheduler_api.answer_cache import rank_of
 from halfcard.cards import Card
 from halfcard.claims import Claim, Part, whole_cards
-from halfcard.placing.demand import Demand, Need, Stage
+from halfcard.placing.card_usage import CardMode, CardRoom
+from halfcard.placing.demand import ContainerStage, Demand, Need
 from halfcard.placing.room import Room
-from halfcard.placing.uses import Left, Mode
-from halfcard.wanted import NOTHING_WANTED, Wanted
+from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences
 
 CARD_MIB: Final = 16000
 CORES: Final = 96_000
 MEMORY: Final = 400_000
 
 
-def room(*left: int | Left, model: str = "X1", cpu_milli: int = CORES, memory_mib: int = MEMORY) -> Room:
+def room(*left: int | CardRoom, model: str = "X1", cpu_milli: int = CORES, memory_mib: int = MEMORY) -> Room:
     """Of each card the hundredths that are left; 100 is a free card."""
     cards = tuple([Card(index, model, CARD_MIB, replicas=4) for index in range(len(left))])
     return Room(cards, tuple([_left(each) for each in left]), "", cpu_milli, memory_mib)
 
 
-def _left(left: int | Left) -> Left:
-    if isinstance(left, Left):
+def _left(left: int | CardRoom) -> CardRoom:
+    if isinstance(left, CardRoom):
         return left
     if left == 100:
-        return Left(Mode.FREE, 100, CARD_MIB, 0)
-    return Left(Mode.SHARED, left, CARD_MIB, 0) if left else Left(Mode.EXCLUSIVE, 0, 0, 0)
+        return CardRoom(CardMode.FREE, 100, CARD_MIB, 0)
+    return CardRoom(CardMode.SHARED, left, CARD_MIB, 0) if left else CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
 
 
 def share(hundredths: int, cpu_milli: int = 0) -> Demand:
@@ -41,7 +41,7 @@ def share(hundredths: int, cpu_milli: int = 0) -> Demand:
 
 
 def whole(cards: int, cpu_milli: int = 0, models: tuple[str, ...] = ()) -> Demand:
-    wanted = Wanted(models=models) if models else NOTHING_WANTED
+    wanted = CardPreferences(models=models) if models else NOTHING_WANTED
     return _demand(whole_cards(cards, "tencent"), cpu_milli)._replace(wanted=wanted)
 
 
@@ -50,17 +50,17 @@ def half() -> Demand:
 
 
 def _demand(claim: Claim, cpu_milli: int = 0) -> Demand:
-    return Demand((Need(Stage.APP, 0, claim),), cpu_milli=cpu_milli)
+    return Demand((Need(ContainerStage.APP, 0, claim),), cpu_milli=cpu_milli)
 
 
-def chosen(policy: Policy, rooms: Sequence[Room], demand: Demand) -> int:
+def chosen(policy: PackingPolicy, rooms: Sequence[Room], demand: Demand) -> int:
     """The position of the node that takes the pod."""
     ranks = [rank_of(each, demand, policy) for each in rooms]
     return ranks.index(max(ranks))
 
 
 kinds = st.builds(
-    Kind,
+    PodClass,
     cpu_milli=st.integers(0, 20).map(lambda cores: cores * 1000),
     memory_mib=st.integers(0, 10).map(lambda gib: gib * 8192),
     cards=st.integers(0, 4),
@@ -70,7 +70,7 @@ kinds = st.builds(
 ).map(lambda kind: kind if kind.cards else kind._replace(share=0))
 
 mixes = st.lists(st.tuples(kinds, st.integers(1, 50).map(float)), min_size=1, max_size=12).map(
-    lambda items: Mix(tuple(dict(items).items()))
+    lambda items: WorkloadMix(tuple(dict(items).items()))
 )
 
 rooms = st.builds(

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from extender.policies.binpack import Binpack
-from extender.policies.spread import Spread
+from extender.packing.policies.binpack import Binpack
+from extender.packing.policies.spread import Spread
 from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 

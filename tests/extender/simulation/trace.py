@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from extender.simulation.openb import read_nodes, read_pods
-from extender.simulation.workload import Workload
+from simulation.openb import read_nodes, read_pods
+from simulation.workload import ReplayWorkload
 
 NODE_HEADS: Final = "sn,cpu_milli,memory_mib,gpu,model"
 POD_HEADS: Final = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos"
@@ -30,5 +30,5 @@ def _row(at: int, random: Random) -> str:
     return f"p{at:04},{random.choice((1000, 4000, 9000))},{random.choice((2048, 16384))},{cards},{milli},{spec},LS"
 
 
-def workload(nodes: int = 12, pods: int = 60, seed: int = 1) -> Workload:
-    return Workload(read_nodes(node_table(nodes), "nodes"), read_pods(pod_table(pods, seed), "pods"))
+def workload(nodes: int = 12, pods: int = 60, seed: int = 1) -> ReplayWorkload:
+    return ReplayWorkload(read_nodes(node_table(nodes), "nodes"), read_pods(pod_table(pods, seed), "pods"))

@@ -9,17 +9,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.asks import Wish, read_pod
 from halfcard.claims import Claim, Part, memory_share, whole_cards
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
-from halfcard.dialects.reading import MAX_AMOUNT
+from halfcard.dialects.dialect import MAX_AMOUNT
+from halfcard.pod.requests import ContainerRequest, read_pod
 from tests.builders import pod
 
 DIALECTS: Final = Dialects()
 
 
-def wish(words: dict[str, Any], dialects: Dialects = DIALECTS) -> Wish:
+def wish(words: dict[str, Any], dialects: Dialects = DIALECTS) -> ContainerRequest:
     (asked,) = read_pod(pod().asks(**words).read, dialects)
     return asked.wish
 

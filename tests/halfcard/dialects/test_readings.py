@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.dialects import ALL, Dialect, Dialects, Reading, Refusal
-from halfcard.dialects.reading import MAX_AMOUNT
+from halfcard.dialects import ALL, AmountRefusal, Dialect, Dialects, ParsedAmount
+from halfcard.dialects.dialect import MAX_AMOUNT
 from halfcard.problems import CORES, MEMORY_UNITS, QUANTITY, QUOTA_CORES, Rule
 from halfcard.quantity import NANOS, Quantity
 from tests.halfcard.spellings import amounts
@@ -24,15 +24,15 @@ MIB: Final = 2**20
 WORDS: Final = [(dialect, resource) for dialect in ALL for resource in sorted(dialect.resources)]
 
 
-def read(resource: str, text: str, dialect: Dialect = TENCENT) -> Reading | Refusal:
+def read(resource: str, text: str, dialect: Dialect = TENCENT) -> ParsedAmount | AmountRefusal:
     return dialect.read(resource, Quantity.parse(text))
 
 
-def read_total(resource: str, text: str) -> Reading | Refusal:
+def read_total(resource: str, text: str) -> ParsedAmount | AmountRefusal:
     return TENCENT.read_total(resource, Quantity.parse(text))
 
 
-def suggestions(refusal: Refusal) -> list[str]:
+def suggestions(refusal: AmountRefusal) -> list[str]:
     """The numbers after "use"."""
     match = re.match(r"use ([0-9]+)(?: or ([0-9]+))?", refusal.fix)
     return [number for number in match.groups() if number] if match else []
@@ -72,7 +72,7 @@ SHARES: Final = {
 @pytest.mark.parametrize(("text", "cores"), SHARES.items())
 def test_a_fraction_of_a_card_is_per_cent_and_whole_numbers_stay(text: str, cores: int) -> None:
     reading = read(names.VCUDA_CORE, text)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ParsedAmount)
     assert (reading.amount, reading.note) == (cores, "")
 
 
@@ -96,14 +96,14 @@ NOT_CORES: Final = {
 @pytest.mark.parametrize(("text", "rule", "nearest"), [(text, *refused) for text, refused in NOT_CORES.items()])
 def test_what_is_no_share_is_refused_with_the_nearest_that_is(text: str, rule: Rule, nearest: list[str]) -> None:
     refusal = read(names.VCUDA_CORE, text)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (rule, nearest)
 
 
 @pytest.mark.parametrize("cores", range(1, 10))
 def test_a_whole_number_below_ten_stays_and_is_explained(cores: int) -> None:
     reading = read(names.VCUDA_CORE, str(cores))
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ParsedAmount)
     assert reading.amount == cores
     assert f"{cores}00" in reading.hint
 
@@ -111,7 +111,7 @@ def test_a_whole_number_below_ten_stays_and_is_explained(cores: int) -> None:
 @pytest.mark.parametrize("text", ["0", "10", "30", "100", "0.05", "50m"])
 def test_nothing_else_needs_explaining(text: str) -> None:
     reading = read(names.VCUDA_CORE, text)
-    assert isinstance(reading, Reading) and not reading.hint
+    assert isinstance(reading, ParsedAmount) and not reading.hint
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ ROUNDED: Final = {"5000Mi": 20, "1Mi": 1, "257Mi": 2, "1Ki": 1, "1G": 4, "5G": 1
 
 @pytest.mark.parametrize(("text", "units"), UNITS.items())
 def test_memory_is_units_or_what_can_only_be_bytes(text: str, units: int) -> None:
-    assert read(names.VCUDA_MEMORY, text) == Reading(units)
+    assert read(names.VCUDA_MEMORY, text) == ParsedAmount(units)
 
 
 @pytest.mark.parametrize(("text", "units"), ROUNDED.items())
 def test_bytes_are_rounded_up_to_units_and_it_is_said(text: str, units: int) -> None:
     reading = read(names.VCUDA_MEMORY, text)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ParsedAmount)
     assert reading.amount == units
     assert str(Quantity.parse(text)) in reading.note and f" {units} units" in reading.note
 
@@ -167,7 +167,7 @@ NOT_MEMORY: Final = {
 @pytest.mark.parametrize(("text", "nearest"), NOT_MEMORY.items())
 def test_memory_that_no_card_has_or_that_is_not_whole_is_refused(text: str, nearest: list[str]) -> None:
     refusal = read(names.VCUDA_MEMORY, text)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (MEMORY_UNITS, nearest)
 
 
@@ -197,20 +197,20 @@ NOT_TOTALS: Final = {
 
 @pytest.mark.parametrize(("text", "cores"), TOTALS.items())
 def test_a_budget_of_cores_may_be_written_in_cards(text: str, cores: int) -> None:
-    assert read_total(names.VCUDA_CORE, text) == Reading(cores)
+    assert read_total(names.VCUDA_CORE, text) == ParsedAmount(cores)
 
 
 @pytest.mark.parametrize(("text", "rule", "nearest"), [(text, *refused) for text, refused in NOT_TOTALS.items()])
 def test_a_budget_that_cannot_be_is_refused_with_the_nearest(text: str, rule: Rule, nearest: list[str]) -> None:
     refusal = read_total(names.VCUDA_CORE, text)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (rule, nearest)
 
 
 @pytest.mark.parametrize(("text", "units"), {"5000Mi": 19, "1Mi": 0, "5Gi": 20, "20": 20, "1G": 3}.items())
 def test_a_budget_of_memory_never_grants_more_than_was_written(text: str, units: int) -> None:
     reading = read_total(names.VCUDA_MEMORY, text)
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, ParsedAmount)
     assert reading.amount == units
     assert not reading.note or f" {units} units" in reading.note
 
@@ -225,21 +225,21 @@ PLAIN: Final = [
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
 @pytest.mark.parametrize(("text", "amount"), {"3": 3, "3000m": 3, "3k": 3000, "1Ki": 1024, "0": 0}.items())
 def test_other_systems_count(dialect: Dialect, resource: str, text: str, amount: int) -> None:
-    assert read(resource, text, dialect) == Reading(amount)
+    assert read(resource, text, dialect) == ParsedAmount(amount)
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
 @pytest.mark.parametrize(("text", "nearest"), {"0.5": "1", "1.5": "2", "-1": "0"}.items())
 def test_other_systems_refuse_parts(dialect: Dialect, resource: str, text: str, nearest: str) -> None:
     refusal = read(resource, text, dialect)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (QUANTITY, [nearest])
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
 def test_bytes_where_no_bytes_are_counted_are_told_to_lose_their_suffix(dialect: Dialect, resource: str) -> None:
     refusal = read(resource, "5Gi", dialect)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, AmountRefusal)
     assert "without a suffix" in refusal.fix
 
 
@@ -251,15 +251,15 @@ ways = st.sampled_from(
 )
 """Every resource of every system, for a pod and for a quota."""
 
-Read = Callable[[Quantity], Reading | Refusal]
+Read = Callable[[Quantity], ParsedAmount | AmountRefusal]
 
 
 @given(ways, amounts)
 def test_a_repair_needs_no_second_repair(read: Read, quantity: Quantity) -> None:
     first = read(quantity)
-    if isinstance(first, Reading):
+    if isinstance(first, ParsedAmount):
         second = read(Quantity.parse(str(first.amount)))
-        assert isinstance(second, Reading)
+        assert isinstance(second, ParsedAmount)
         assert (second.amount, second.note) == (first.amount, "")
 
 
@@ -271,19 +271,19 @@ def test_it_does_not_matter_whether_the_api_server_has_respelled_it(read: Read, 
 @given(ways, amounts)
 def test_an_amount_is_within_bounds_and_a_suggestion_is_an_amount(read: Read, quantity: Quantity) -> None:
     answer = read(quantity)
-    if isinstance(answer, Reading):
+    if isinstance(answer, ParsedAmount):
         assert 0 <= answer.amount <= MAX_AMOUNT
     else:
         for number in suggestions(answer):
             taken = read(Quantity.parse(number))
-            assert isinstance(taken, Reading)
+            assert isinstance(taken, ParsedAmount)
             assert (taken.amount, taken.note) == (int(number), "")
 
 
 @given(amounts.filter(lambda quantity: quantity.nanos > 0))
 def test_a_share_gets_at_least_the_bytes_it_asked_for_and_a_budget_at_most(quantity: Quantity) -> None:
     up, down = TENCENT.read(names.VCUDA_MEMORY, quantity), TENCENT.read_total(names.VCUDA_MEMORY, quantity)
-    if isinstance(up, Reading) and isinstance(down, Reading) and up.note:
+    if isinstance(up, ParsedAmount) and isinstance(down, ParsedAmount) and up.note:
         unit = 256 * MIB * NANOS
         assert down.amount * unit < quantity.nanos < up.amount * unit
         assert up.amount - down.amount == 1

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from halfcard import names
-from halfcard.asks import Wish, claims, read_pod, shape_problems
 from halfcard.dialects import ALL, INCOMPATIBLE, Dialects
+from halfcard.pod.requests import ContainerRequest, claims, read_pod, shape_problems
 from halfcard.problems import (
     CORES,
     MEMORY_ALONE,
@@ -25,7 +25,7 @@ from tests.builders import WORDS, PodBuilder, pod
 DIALECTS: Final = Dialects()
 
 
-def wish(words: dict[str, Any]) -> Wish:
+def wish(words: dict[str, Any]) -> ContainerRequest:
     (asked,) = read_pod(pod().asks(**words).read, DIALECTS)
     return asked.wish
 

@@ -7,11 +7,11 @@ from itertools import combinations, combinations_with_replacement, product
 
 from halfcard import names
 from halfcard.claims import Part
-from halfcard.placing.demand import Need, Stage
+from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, use_of
+from halfcard.placing.demand import ContainerStage, Need
+from halfcard.placing.indistinguishable import tied_to
 from halfcard.placing.layouts import Layout
 from halfcard.placing.room import Room
-from halfcard.placing.ties import tied_to
-from halfcard.placing.uses import Left, Mode, Use, use_of
 
 from .examples import Asking
 
@@ -23,7 +23,7 @@ def every_way(room: Room, asking: Asking) -> Iterator[Layout]:
 
 def _choices(room: Room, need: Need, asking: Asking) -> list[tuple[int, ...]]:
     allowed = [at for at, card in enumerate(room.cards) if not card.why_not and asking.demand.wanted.allows(card)]
-    is_slice = use_of(need.claim, room.cards[0], room.slices).mode is Mode.SLICES
+    is_slice = use_of(need.claim, room.cards[0], room.slices).mode is CardMode.SLICES
     choose = combinations_with_replacement if is_slice else combinations
     return list(choose(allowed, need.claim.cards))
 
@@ -47,7 +47,7 @@ def _fits(room: Room, needs: tuple[Need, ...], layout: Layout) -> bool:
             ]
             if not _fit(room, at, uses):
                 return False
-            modes |= {use.mode for use in uses} - {Mode.EXCLUSIVE}
+            modes |= {use.mode for use in uses} - {CardMode.EXCLUSIVE}
         if len(modes) > 1:
             return False
     return True
@@ -57,31 +57,31 @@ def moments(needs: tuple[Need, ...]) -> Iterator[list[int]]:
     """Who runs while each init container does, and then."""
     numbered = list(enumerate(needs))
     for number, need in numbered:
-        if need.stage is Stage.INIT:
-            started = [other for other, it in numbered if it.stage is Stage.SIDECAR and it.order < need.order]
+        if need.stage is ContainerStage.INIT:
+            started = [other for other, it in numbered if it.stage is ContainerStage.SIDECAR and it.order < need.order]
             yield [*started, number]
-    yield [number for number, need in numbered if need.stage is not Stage.INIT]
+    yield [number for number, need in numbered if need.stage is not ContainerStage.INIT]
 
 
-def _fit(room: Room, at: int, uses: list[Use]) -> bool:
+def _fit(room: Room, at: int, uses: list[CardUse]) -> bool:
     if not uses:
         return True
     card, left = room.cards[at], room.left[at]
     mode = uses[0].mode
-    if any(use.mode is not mode for use in uses) or left.mode not in (Mode.FREE, mode):
+    if any(use.mode is not mode for use in uses) or left.mode not in (CardMode.FREE, mode):
         return False
-    if mode is Mode.EXCLUSIVE:
-        return len(uses) == 1 and left.mode is Mode.FREE
-    if mode is Mode.SHARED:
+    if mode is CardMode.EXCLUSIVE:
+        return len(uses) == 1 and left.mode is CardMode.FREE
+    if mode is CardMode.SHARED:
         cores, mib = sum(use.cores for use in uses), sum(use.mib for use in uses)
         return card.memory_mib is not None and cores <= left.cores and mib <= left.mib
     return len(uses) <= _parts(left, mode, card.replicas)
 
 
-def _parts(left: Left, mode: Mode, replicas: int) -> int:
-    if left.mode is not Mode.FREE:
+def _parts(left: CardRoom, mode: CardMode, replicas: int) -> int:
+    if left.mode is not CardMode.FREE:
         return left.parts
-    return 2 if mode is Mode.HALVES else replicas
+    return 2 if mode is CardMode.HALVES else replicas
 
 
 def _is_told_apart(needs: tuple[Need, ...], layout: Layout) -> bool:

@@ -10,18 +10,18 @@ import msgspec
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.asks import read_pod
 from halfcard.cards import Card, Node
 from halfcard.claims import Claim
 from halfcard.dialects import Dialects
-from halfcard.placing.demand import Demand, Need, Stage, needs_of
-from halfcard.placing.facts import Facts, read_facts
-from halfcard.placing.holding import Bound
-from halfcard.placing.records import Placed, read, write
+from halfcard.placing.card_usage import take, untouched, use_of
+from halfcard.placing.demand import ContainerStage, Demand, Need, needs_of
+from halfcard.placing.node_usage import Bound
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.placing.records import PlacedPod, read, write
 from halfcard.placing.room import Room, empty_room
-from halfcard.placing.uses import take, untouched, use_of
-from halfcard.stored import StoredPod
-from halfcard.wanted import NOTHING_WANTED, Wanted
+from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences
+from halfcard.pod.requests import read_pod
+from halfcard.pod.stored_pod import StoredPod
 from tests.builders import WORDS, PodBuilder, pod
 
 DIALECTS: Final = Dialects()
@@ -37,7 +37,7 @@ def node(cards: int = 4, memory_mib: int | None = CARD_MIB, *, slices: str = "",
     return Node("n1", tuple(found), slices, cpu_milli=64000, memory_mib=256 * 1024)
 
 
-def demand_of(asking: PodBuilder, wanted: Wanted = NOTHING_WANTED) -> Demand:
+def demand_of(asking: PodBuilder, wanted: CardPreferences = NOTHING_WANTED) -> Demand:
     _, needs = needs_of(read_pod(asking.read, DIALECTS))
     return Demand(needs, wanted)
 
@@ -52,7 +52,7 @@ def stored(asking: PodBuilder, uid: str = "u", node_name: str = "n1", annotation
     return msgspec.json.decode(msgspec.json.encode(manifest), type=StoredPod)
 
 
-def facts(asking: PodBuilder, uid: str = "u", annotations: Mapping[str, str] = {}) -> Facts:
+def facts(asking: PodBuilder, uid: str = "u", annotations: Mapping[str, str] = {}) -> PodFacts:
     return read_facts(stored(asking, uid, annotations=annotations), DIALECTS)
 
 
@@ -76,7 +76,7 @@ def used(found: Room, at: int, claim: Claim) -> Room:
 def bound(asked: Demand, layout: tuple[tuple[int, ...], ...], where: Node, uid: str = "u") -> Bound:
     """A pod whose record was written as a Binding carries it, and read back."""
     containers = tuple(f"c{number}" for number in range(len(asked.needs)))
-    annotations = write(Placed(where, containers, asked.needs, layout), 1, PREFIXES)
+    annotations = write(PlacedPod(where, containers, asked.needs, layout), 1, PREFIXES)
     named = read(annotations, where.name, containers, asked.needs)
     return Bound(f"2024-01-01T00:00:00Z{uid}", uid, f"team/{uid}", asked, named)
 
@@ -164,7 +164,8 @@ class Asking(NamedTuple):
 
 
 WANTED: Final = st.sampled_from(
-    [NOTHING_WANTED] * 4 + [Wanted(models=("t4",)), Wanted(not_models=("t4",)), Wanted(uuids=("GPU-1",))]
+    [NOTHING_WANTED] * 4
+    + [CardPreferences(models=("t4",)), CardPreferences(not_models=("t4",)), CardPreferences(uuids=("GPU-1",))]
 )
 
 
@@ -174,13 +175,16 @@ def askings(draw: st.DrawFn, most: int = 2, least: int = 1) -> Asking:
     one = draw(words)
     alike = st.just(one) | words  # containers of a pod often ask for the same
     found = [
-        (draw(st.sampled_from(Stage)), written) for written in draw(st.lists(alike, min_size=least, max_size=most))
+        (draw(st.sampled_from(ContainerStage)), written)
+        for written in draw(st.lists(alike, min_size=least, max_size=most))
     ]
-    apps = [written for stage, written in found if stage is Stage.APP]
-    init = [(stage, written) for stage, written in found if stage is not Stage.APP]
-    needs = [(Need(Stage.APP, number, written.claim, written.ids), written) for number, written in enumerate(apps)]
+    apps = [written for stage, written in found if stage is ContainerStage.APP]
+    init = [(stage, written) for stage, written in found if stage is not ContainerStage.APP]
+    needs = [
+        (Need(ContainerStage.APP, number, written.claim, written.ids), written) for number, written in enumerate(apps)
+    ]
     needs += [(Need(stage, order, written.claim, written.ids), written) for order, (stage, written) in enumerate(init)]
-    needs.sort(key=lambda item: item[0].stage is Stage.INIT)
+    needs.sort(key=lambda item: item[0].stage is ContainerStage.INIT)
     return Asking(Demand(tuple(need for need, _ in needs), draw(WANTED)), tuple(written for _, written in needs))
 
 

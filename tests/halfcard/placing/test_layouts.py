@@ -8,11 +8,11 @@ from hypothesis import given, settings
 
 from halfcard import names
 from halfcard.cards import Card
+from halfcard.placing.card_usage import CardMode, CardRoom
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout, best, peaks, possible, possible_where
 from halfcard.placing.room import Room, empty_room
-from halfcard.placing.uses import Left, Mode
-from halfcard.wanted import Wanted
+from halfcard.pod.card_preferences import CardPreferences
 from tests.builders import PodBuilder, pod
 
 from .every_way import every_way, is_way
@@ -21,7 +21,7 @@ from .examples import CARD_MIB, Asking, askings, demand, demand_of, node, room, 
 
 def fullest(tried: Room) -> float:
     """A policy: idle cards are worth keeping."""
-    return sum(1000.0 if left.mode is Mode.FREE else -left.cores - left.mib / CARD_MIB for left in tried.left)
+    return sum(1000.0 if left.mode is CardMode.FREE else -left.cores - left.mib / CARD_MIB for left in tried.left)
 
 
 def emptiest(tried: Room) -> float:
@@ -187,17 +187,17 @@ def test_cards_that_are_out_of_order_get_nothing_new() -> None:
 
 
 WANTS: Final = {
-    "a model": (Wanted(models=("t4",)), ((1,),)),
-    "not a model": (Wanted(not_models=("a10", "l4")), ((1,),)),
-    "a card": (Wanted(uuids=("GPU-2", "GPU-9")), ((2,),)),
-    "not a card": (Wanted(not_uuids=("GPU-0", "GPU-1")), ((2,),)),
-    "a card, and not that card": (Wanted(uuids=("GPU-1",), not_uuids=("GPU-1",)), None),
-    "a model that nobody has": (Wanted(models=("h100",)), None),
+    "a model": (CardPreferences(models=("t4",)), ((1,),)),
+    "not a model": (CardPreferences(not_models=("a10", "l4")), ((1,),)),
+    "a card": (CardPreferences(uuids=("GPU-2", "GPU-9")), ((2,),)),
+    "not a card": (CardPreferences(not_uuids=("GPU-0", "GPU-1")), ((2,),)),
+    "a card, and not that card": (CardPreferences(uuids=("GPU-1",), not_uuids=("GPU-1",)), None),
+    "a model that nobody has": (CardPreferences(models=("h100",)), None),
 }
 
 
 @pytest.mark.parametrize(("wanted", "expected"), WANTS.values(), ids=WANTS)
-def test_only_cards_that_are_wanted_are_given(wanted: Wanted, expected: Layout | None) -> None:
+def test_only_cards_that_are_wanted_are_given(wanted: CardPreferences, expected: Layout | None) -> None:
     models = ("NVIDIA A10", "Tesla-T4", "NVIDIA L4")
     cards = tuple(Card(at, model, CARD_MIB, f"GPU-{at}") for at, model in enumerate(models))
     found = empty_room(replace(node(3), cards=cards))
@@ -234,8 +234,8 @@ def test_of_cards_that_are_as_good_those_are_given_that_are_connected_best(
     assert layout(idle.after(tuple(left)), demand(**words)) == expected
 
 
-def partly_used(left: Left) -> Left:
-    return left._replace(mode=Mode.SHARED, cores=left.cores - 10, mib=left.mib - 500)
+def partly_used(left: CardRoom) -> CardRoom:
+    return left._replace(mode=CardMode.SHARED, cores=left.cores - 10, mib=left.mib - 500)
 
 
 def test_of_several_models_whole_cards_are_those_that_the_policy_gives_away_first() -> None:
@@ -261,7 +261,7 @@ def test_what_cannot_lie_so_holds_nothing() -> None:
     assert peaks(TWO, demand(gpu=2), ((1, 1),)) is None
     assert peaks(TWO, demand_of(pod().asks(sgpu=1).asks(core=30, memory=1)), ((0,), (0,))) is None
     sliced = room(2, CARD_MIB, slices=names.NVIDIA_GPU, replicas=4)
-    assert peaks(sliced, demand(gpu=2), ((0, 0),)) == {0: (Mode.SLICES, 0, 0, 2)}
+    assert peaks(sliced, demand(gpu=2), ((0, 0),)) == {0: (CardMode.SLICES, 0, 0, 2)}
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -312,10 +312,12 @@ def test_what_is_laid_is_a_way_and_leaves_what_it_does_not_take(found: Room, ask
 @given(rooms(most_cards=4))
 def test_a_room_counts_what_it_has(found: Room) -> None:
     usable = [(card, left) for card, left in zip(found.cards, found.left, strict=True) if not card.why_not]
-    assert found.counted.idle == [left.mode for _, left in usable].count(Mode.FREE)
+    assert found.counted.idle == [left.mode for _, left in usable].count(CardMode.FREE)
     assert found.usable == tuple(at for at, card in enumerate(found.cards) if not card.why_not)
     shareable = [
-        Left(*left) for card, left in usable if card.memory_mib is not None and left.mode in (Mode.FREE, Mode.SHARED)
+        CardRoom(*left)
+        for card, left in usable
+        if card.memory_mib is not None and left.mode in (CardMode.FREE, CardMode.SHARED)
     ]
     assert set(found.counted.shares) <= {(left.cores, left.mib) for left in shareable}
     for left in shareable:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.placing.demand import Demand, Stage
+from halfcard.placing.demand import ContainerStage, Demand
 from halfcard.placing.layouts import best
-from halfcard.placing.records import NOT_UNDERSTOOD, Placed, name_of, positions, read, write
+from halfcard.placing.records import NOT_UNDERSTOOD, PlacedPod, name_of, positions, read, write
 from halfcard.placing.room import Room, empty_room
 from tests.builders import PodBuilder, pod
 
@@ -20,9 +20,9 @@ NODE: Final = node(4)
 NOW: Final = 1700000000000000000
 
 
-def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> Placed:
+def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> PlacedPod:
     needs = demand_of(asking).needs
-    return Placed(NODE, tuple(f"c{number}" for number in range(len(needs))), needs, layout)
+    return PlacedPod(NODE, tuple(f"c{number}" for number in range(len(needs))), needs, layout)
 
 
 def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
@@ -205,13 +205,15 @@ def test_what_is_written_is_read_back_by_us_and_agrees_with_what_others_read(whe
         return
     needs = asking.demand.needs
     containers = tuple(f"c{number}" for number in range(len(needs)))
-    written = write(Placed(where, containers, needs, laid.layout), NOW, PREFIXES)
+    written = write(PlacedPod(where, containers, needs, laid.layout), NOW, PREFIXES)
     named = read(written, where.name, containers, needs)
     assert named == tuple(tuple(name_of(where.cards[at]) for at in cards) for cards in laid.layout)
     assert positions(named, where) == laid.layout
     del written[names.PLACEMENT]
     theirs = read(written, where.name, containers, needs)
-    one_system = len({need.claim.dialect for need in needs}) == 1 and all(need.stage is Stage.APP for need in needs)
+    one_system = len({need.claim.dialect for need in needs}) == 1 and all(
+        need.stage is ContainerStage.APP for need in needs
+    )
     if theirs and one_system:
         assert positions(theirs, where) == laid.layout
 

@@ -1,0 +1,286 @@
+"""The changes made to a pod: amounts in their own unit on both sides, the core limit, and what sees no GPU.
+
+The law: repairing twice changes nothing the second time, and nothing that needs no change is respelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from halfcard import names
+from halfcard.added_resources import AddedResources, named_by, says, written
+from halfcard.patches import PatchOperation, Pointer
+from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest
+from halfcard.pod.spec import Pod, Toleration, ephemeral_places
+from halfcard.problems import NOT_EQUAL
+from halfcard.quantity import Quantity
+
+from ..policy import AdmissionPolicy, PlacementDefaults
+from ..rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
+from ..rules.subject import Subject
+
+_ANY_SCHEDULER: Final = frozenset({None, "", names.DEFAULT_SCHEDULER})
+_SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
+
+
+class RepairedPod(NamedTuple):
+    changes: tuple[PatchOperation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+NO_REPAIRS: Final = RepairedPod()
+
+
+def repair_pod(subject: Subject) -> RepairedPod:
+    ours = _add_ours(subject)
+    asks = any(wish.asks for _, wish in subject.asked)
+    if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
+        return ours
+    changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
+    if subject.claims:
+        changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
+    return RepairedPod(changes, (*_notes(subject.asked), *ours.notes))
+
+
+def repair_template(asked: tuple[RequestingContainer, ...]) -> RepairedPod:
+    """Only what people wrote is respelled: a field added to a template would fight their next apply."""
+    changes = tuple(
+        PatchOperation("replace", _pointer(each, side, ask.resource), str(ask.amount))
+        for each in asked
+        for ask in _clear(each)
+        for side in (LIMITS, REQUESTS)
+        if ask.needs_respelling(side)
+    )
+    return RepairedPod(changes, tuple(_rounded(asked)))
+
+
+def _pointer(asked: RequestingContainer, side: str, *resource: str) -> Pointer:
+    return (*asked.place.pointer, "resources", side, *resource)
+
+
+def _clear(asked: RequestingContainer) -> tuple[ResourceRequest, ...]:
+    """Where two different amounts stand nothing is guessed, however mild the rule about them is set."""
+    unclear = any(problem.code == NOT_EQUAL.code for problem in asked.wish.problems)
+    return () if unclear else (*asked.wish.asks, *asked.wish.implied)
+
+
+# --- amounts ---------------------------------------------------------------------------------------------------------
+
+
+def _fill_amounts(asked: tuple[RequestingContainer, ...]) -> Iterator[PatchOperation]:
+    for each in asked:
+        if not each.wish.is_settled:
+            yield from _fill_side(each, LIMITS)
+            yield from _fill_side(each, REQUESTS)
+
+
+def _fill_side(asked: RequestingContainer, side: str) -> Iterator[PatchOperation]:
+    wanted = {ask.resource: _spelling(ask, side) for ask in _clear(asked)}
+    yield from _write(asked, side, {resource: text for resource, text in wanted.items() if text is not None})
+
+
+def _write(asked: RequestingContainer, side: str, texts: Mapping[str, str]) -> Iterator[PatchOperation]:
+    """A field that is not there yet is added whole; its members could not be added one by one."""
+    present = asked.amounts(side)
+    if texts and not present:
+        yield PatchOperation("add", _pointer(asked, side), texts)
+        return
+    for resource, text in texts.items():
+        yield PatchOperation("replace" if resource in present else "add", _pointer(asked, side, resource), text)
+
+
+def _spelling(ask: ResourceRequest, side: str) -> str | None:
+    """What has to be written on this side, None where it is right as it stands."""
+    if ask.written(side) is not None:
+        return str(ask.amount) if ask.needs_respelling(side) else None
+    other = REQUESTS if side == LIMITS else LIMITS
+    text = ask.written(other)
+    return str(ask.amount) if text is None or ask.needs_respelling(other) else text
+
+
+def _notes(asked: tuple[RequestingContainer, ...]) -> Iterator[str]:
+    yield from _rounded(asked)
+    for each in asked:
+        for ask in each.wish.implied:
+            yield f"{each.place.where}: {ask.resource}: {ask.amount} was added: the others only say how much of a card"
+
+
+def _rounded(asked: tuple[RequestingContainer, ...]) -> Iterator[str]:
+    for each in asked:
+        for ask in each.wish.asks:
+            if ask.note:
+                yield f"{each.place.where} {ask.resource}: {ask.note}"
+
+
+# --- what only Halfcard asks for -------------------------------------------------------------------------------------
+
+
+def _add_ours(subject: Subject) -> RepairedPod:
+    wrong = [
+        (each, side)
+        for each in subject.added()
+        for side in (LIMITS, REQUESTS)
+        if not says(written(each.asked, side, each.resource), each.due)
+    ]
+    notes = [
+        f"{each.asked.place.where} {each.resource}: {text} became {each.due}: only Halfcard asks for it"
+        for each, side in wrong
+        if (text := written(each.asked, side, each.resource)) is not None
+    ]
+    return RepairedPod(tuple(_put_right(*each) for each in wrong), tuple(dict.fromkeys(notes)))
+
+
+def _put_right(each: AddedResources, side: str) -> PatchOperation:
+    """Whoever is due some asks for a GPU, so both sides are there once the amounts are filled in."""
+    pointer = _pointer(each.asked, side, each.resource)
+    if not each.due:
+        return PatchOperation("remove", pointer)
+    is_new = written(each.asked, side, each.resource) is None
+    return PatchOperation("add" if is_new else "replace", pointer, str(each.due))
+
+
+# --- core limit ------------------------------------------------------------------------------------------------------
+
+
+def _core_limits(subject: Subject) -> dict[str, str | None]:
+    """The annotations as they should be; None takes one away."""
+    pod, asked = subject.pod, subject.asked
+    wanted: dict[str, str | None] = {}
+    for limit in limits_of(pod, asked):
+        number = whole_number_in(limit.text)
+        if number is not None and str(number) != limit.text:
+            wanted[limit.key] = str(number)
+    return wanted | _defaulted(pod, asked, subject.around.policy)
+
+
+def _defaulted(pod: Pod, asked: tuple[RequestingContainer, ...], policy: AdmissionPolicy) -> dict[str, str | None]:
+    present = pod.annotations
+    marked = present.get(names.CORE_LIMIT_DEFAULTED)
+    wanted: dict[str, str | None] = {}
+    if is_ours(pod, marked):
+        wanted = {(marked or "").partition("=")[0]: None, names.CORE_LIMIT_DEFAULTED: None}
+    default = default_limit(asked) if policy.default_core_limit else None
+    if default is not None:
+        key, share = default
+        if wanted or (key not in present and marked is None):
+            wanted |= {key: str(share), names.CORE_LIMIT_DEFAULTED: mark(key, share)}
+    return wanted
+
+
+class Annotated(Protocol):
+    """A pod or another object of Kubernetes."""
+
+    @property
+    def metadata(self) -> object | None: ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+def set_annotations(obj: Annotated, wanted: Mapping[str, str | None]) -> Iterator[PatchOperation]:
+    """Make them so; None takes one away."""
+    present = obj.annotations
+    fresh = {key: text for key, text in wanted.items() if text is not None}
+    if not present:
+        if fresh:
+            yield _first_annotations(obj, fresh)
+        return
+    for key, text in wanted.items():
+        if text is None and key in present:
+            yield PatchOperation("remove", ("metadata", "annotations", key))
+        elif text is not None and present.get(key) != text:
+            yield PatchOperation("replace" if key in present else "add", ("metadata", "annotations", key), text)
+
+
+def _first_annotations(obj: Annotated, fresh: dict[str, str]) -> PatchOperation:
+    if obj.metadata is None:
+        return PatchOperation("add", ("metadata",), {"annotations": fresh})
+    return PatchOperation("add", ("metadata", "annotations"), fresh)
+
+
+# --- containers that see nothing -------------------------------------------------------------------------------------
+
+
+def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
+    """An image may carry NVIDIA_VISIBLE_DEVICES=all; a container without a claim then sees its neighbour's cards."""
+    for place, claim in subject.containers:
+        env = place.container.env
+        if claim is None and names.VISIBLE_DEVICES not in [variable.name for variable in env or ()]:
+            pointer = (*place.pointer, "env")
+            yield (
+                PatchOperation("add", (*pointer, "-"), _SEES_NOTHING)
+                if env
+                else PatchOperation("add", pointer, [_SEES_NOTHING])
+            )
+
+
+def hide_from_added(subject: Subject, old: Pod) -> RepairedPod:
+    """A container that somebody adds to a running GPU pod to look around; a merge may put it before the others."""
+    before = {place.container.name for place in ephemeral_places(old)}
+    added = {place.pointer for place in ephemeral_places(subject.pod) if place.container.name not in before}
+    changes = _hide_devices(subject) if subject.claims else ()
+    return RepairedPod(tuple(change for change in changes if change.pointer[:3] in added))
+
+
+# --- placement -------------------------------------------------------------------------------------------------------
+
+
+def _place(pod: Pod, placement: PlacementDefaults) -> Iterator[PatchOperation]:
+    spec = pod.spec
+    if spec is None:
+        return
+    if placement.scheduler_name and spec.scheduler_name in _ANY_SCHEDULER - {placement.scheduler_name}:
+        yield PatchOperation("add", ("spec", "schedulerName"), placement.scheduler_name)
+    if placement.runtime_class_name and not spec.runtime_class_name:
+        yield PatchOperation("add", ("spec", "runtimeClassName"), placement.runtime_class_name)
+    present = spec.tolerations or []
+    missing = [_toleration(each) for each in placement.tolerations if each not in present]
+    if missing and not present:
+        yield PatchOperation("add", ("spec", "tolerations"), missing)
+    elif missing:
+        yield from (PatchOperation("add", ("spec", "tolerations", "-"), each) for each in missing)
+
+
+def _toleration(toleration: Toleration) -> dict[str, str]:
+    fields: dict[str, str | None] = msgspec.to_builtins(toleration)
+    return {field: text for field, text in fields.items() if text is not None}
+
+
+# --- an object that comes back ---------------------------------------------------------------------------------------
+
+
+def restore(subject: Subject, old: tuple[RequestingContainer, ...]) -> RepairedPod:
+    """The same file a second time: a pod's resources cannot change, so the same amount is spelled as stored."""
+    stored = {each.place.pointer: each for each in old}
+    pairs = [(each, stored[each.place.pointer]) for each in subject.asked if each.place.pointer in stored]
+    return RepairedPod(tuple(change for each, before in pairs for change in _restored(each, before)))
+
+
+def _restored(asked: RequestingContainer, stored: RequestingContainer) -> Iterator[PatchOperation]:
+    now = {ask.resource: ask for ask in _clear(asked)}
+    pairs = [(now[before.resource], before) for before in stored.wish.asks if before.resource in now]
+    same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
+    for side in (LIMITS, REQUESTS):
+        texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}
+        ours = sorted(named_by(asked) | named_by(stored))
+        differ = {each: written(stored, side, each) for each in ours if _differs(asked, stored, side, each)}
+        texts |= differ
+        yield from _write(asked, side, {resource: text for resource, text in texts.items() if text is not None})
+        yield from (
+            PatchOperation("remove", _pointer(asked, side, each)) for each, text in differ.items() if text is None
+        )
+
+
+def _differs(asked: RequestingContainer, stored: RequestingContainer, side: str, resource: str) -> bool:
+    return written(asked, side, resource) != written(stored, side, resource)
+
+
+def _as_stored(ask: ResourceRequest, before: ResourceRequest, side: str) -> str | None:
+    """The stored spelling where the one at hand is another amount to Kubernetes; None where it may stay."""
+    text, stored = ask.written(side), before.written(side)
+    if stored is None or (text is not None and Quantity.parse(text) == Quantity.parse(stored)):
+        return None
+    return stored

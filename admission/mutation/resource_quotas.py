@@ -1,0 +1,21 @@
+"""ResourceQuota objects as they are written: what is unclear is refused, what would not count is made to."""
+
+from __future__ import annotations
+
+from halfcard import names
+from halfcard.quota.native_quota import ResourceQuota
+from halfcard.quota.requests_twin import settle, unreadable
+
+from ..policy import AdmissionPolicy
+from ..review import Verdict, verdict
+from .repairs import RepairedPod, set_annotations
+
+
+def mutate_quota(quota: ResourceQuota, policy: AdmissionPolicy, *, old: ResourceQuota | None = None) -> Verdict:
+    """Respell amounts, add and follow twins; refuse amounts that mean nothing and did not stand there before."""
+    if problems := unreadable(quota, policy.dialects):
+        known = unreadable(old, policy.dialects) if old else []
+        return verdict([problem for problem in problems if problem not in known], policy)
+    settled = settle(quota, policy.dialects)
+    marks = set_annotations(quota, {names.QUOTA_TWINS: settled.marks})
+    return verdict([], policy, RepairedPod((*settled.changes, *marks), settled.notes))

@@ -1,0 +1,30 @@
+"""The policy that an installation's settings make."""
+
+from __future__ import annotations
+
+from halfcard import names
+from halfcard.pod.spec import Toleration
+from settings.installation import Settings
+
+from .policy import AdmissionPolicy, PlacementDefaults
+
+
+def policy_of(settings: Settings) -> AdmissionPolicy:
+    own_scheduler = {settings.set_scheduler_name} if settings.set_scheduler_name else set()
+    return AdmissionPolicy(
+        dialects=settings.words(),
+        severities=settings.severities,
+        trusted_users=names.OWN_USERS.union(settings.trusted_users),
+        exempt_namespaces=frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *settings.exempt_namespaces}),
+        schedulers=frozenset(settings.schedulers) | own_scheduler,
+        default_core_limit=settings.default_core_limit,
+        placement=_placement(settings),
+        templates=settings.templates,
+        slotted=settings.slotted(),
+        derived=settings.derived(),
+    )
+
+
+def _placement(settings: Settings) -> PlacementDefaults:
+    tolerations = tuple(Toleration(**each.model_dump()) for each in settings.add_tolerations)
+    return PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations)

@@ -1,0 +1,138 @@
+"""Pods that are to be stored are promised their part of every GpuQuota that concerns them, or refused.
+
+The law: a pod passes only with a promise of every budget; a pod that is refused keeps none that this call made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.problems import MAX_MESSAGE_BYTES, clipped
+from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
+from kube.ledger.ledger_writer import LedgerWriter
+
+from ..review import NoRoom, Verdict
+from ..wire import MalformedReview, ReviewRequest
+from .budget_ledgers import BudgetLedgers, ReservationRequest
+from .refusal_events import Refused
+
+_AGAIN_S: Final = 1
+_UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas yet: try again", _AGAIN_S)
+
+
+class BudgetReservation:
+    """`refused` is told of those that an exhausted budget kept out."""
+
+    def __init__(self, desks: BudgetLedgers, refused: Refused) -> None:
+        self._desks = desks
+        self._refused = refused
+
+    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
+        if request.operation != "CREATE" or request.kind.kind != "Pod" or request.sub_resource:
+            return verdict
+        namespace = request.namespace or ""
+        if not self._desks.ready:
+            return verdict._replace(no_room=_UNSEEN)
+        if not self._desks.concern(namespace):
+            return verdict
+        pod = _stored(request)
+        runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
+        wanted = [] if runs_already else self._desks.wanted(pod, namespace, pod.meta.title)
+        if pod.waits_for_quota:
+            return verdict._replace(no_room=self._never(wanted))
+        if request.dry_run:
+            return verdict._replace(no_room=await _ask(wanted))
+        why = await _reserve(wanted, pod.meta.uid)
+        if why is not None and why.budget is not None:
+            self._refused(why.budget, namespace, pod.meta, why.message)
+        return verdict._replace(no_room=why)
+
+    def _never(self, wanted: Sequence[ReservationRequest]) -> NoRoom | None:
+        """Nothing is promised to who waits, and nobody waits for what will never be there."""
+        empty = [(each, shortages(Ledger(self._desks.reach(each.budget)), each.entry.cost)) for each in wanted]
+        refused = [(each, Full(short)) for each, short in empty if short]
+        return _full(refused) if refused else None
+
+
+def _stored(request: ReviewRequest) -> StoredPod:
+    try:
+        return msgspec.convert(request.object, StoredPod)
+    except msgspec.ValidationError as error:
+        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error
+
+
+async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | None:
+    own: list[LedgerWriter] = []
+    for at, each in enumerate(wanted):
+        try:
+            await _check_somewhere(each)
+            if await each.desk.promise(uid, each.entry, each.budget.uid):
+                own.append(each.desk)
+        except Full as full:
+            _take_back(own, uid)
+            return _full([(each, full), *_also_short(wanted[at + 1 :])])
+        except Busy as busy:
+            _take_back(own, uid)
+            return _busy(each, busy)
+    return None
+
+
+async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
+    """What would be answered; nobody is promised anything."""
+    for at, each in enumerate(wanted):
+        try:
+            await _check_somewhere(each)
+            await each.desk.would_promise(each.entry, each.budget.uid)
+        except Full as full:
+            return _full([(each, full), *_also_short(wanted[at + 1 :])])
+        except Busy as busy:
+            return _busy(each, busy)
+    return None
+
+
+async def _check_somewhere(wanted: ReservationRequest) -> None:
+    """Nothing is promised of a place before the pod goes there; one that can go nowhere need not wait for that.
+
+    Raises Full where there is too little left everywhere, and Busy where nobody can say.
+    """
+    ledger = wanted.desk.known()
+    if not wanted.somewhere or (ledger is not None and not _nowhere(ledger, wanted.somewhere)):
+        return
+    if short := _nowhere(await wanted.desk.now(), wanted.somewhere):
+        raise Full(short)
+
+
+def _nowhere(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
+    """Of the place where the least is missing, rather one where something is allowed; empty where one has room."""
+    short = [shortages(ledger, cost) for cost in costs]
+    return min(short, key=_distance, default=())
+
+
+def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
+    return any(each.hard == 0 for each in short), sum(each.missing for each in short)
+
+
+def _take_back(desks: Sequence[LedgerWriter], uid: str) -> None:
+    for desk in desks:
+        desk.take_back(uid)
+
+
+def _also_short(wanted: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:
+    found = [(each, each.desk.shortages(each.entry)) for each in wanted]
+    return [(each, Full(shortages)) for each, shortages in found if shortages]
+
+
+def _full(refused: Sequence[tuple[ReservationRequest, Full]]) -> NoRoom:
+    told = " | ".join(exceeded(each.budget.title, full.shortages) for each, full in refused)
+    return NoRoom(clipped(told, MAX_MESSAGE_BYTES), budget=refused[0][0].budget)
+
+
+def _busy(each: ReservationRequest, busy: Busy) -> NoRoom:
+    what = f"{each.budget.kind} {each.budget.title} cannot be asked right now: {busy}; try again"
+    return NoRoom(clipped(what, MAX_MESSAGE_BYTES), _AGAIN_S)

@@ -1,0 +1,49 @@
+"""ResourceQuotas of a namespace as they are at this moment, read once for all who ask at about the same time.
+
+The law: whoever asks is answered by a read that began after the question. So nobody is refused by what was true before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from halfcard.quota.native_quota import ResourceQuota
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.quota.native_quota_source import ReadError, quotas_in
+
+EVERY_S: Final = 0.1
+"""At most so often in one namespace: a burst of refused pods costs the API server ten reads a second."""
+
+_TIMEOUT_S: Final = 1.0
+"""The API server waits 5 s for us, and knows the answer itself."""
+
+CONNECTIONS: Final = 4
+"""Of their own: where many are refused, nobody who is granted something waits behind them."""
+
+Read = list[ResourceQuota] | None
+"""None where no answer came in time."""
+
+
+class LiveQuotas:
+    def __init__(self, calls: ApiCalls) -> None:
+        self._calls = calls
+        self._next: dict[str, asyncio.Task[Read]] = {}
+        self._began: dict[str, float] = {}
+
+    async def read(self, namespace: str) -> Read:
+        task = self._next.get(namespace)
+        if task is None:
+            task = self._next[namespace] = asyncio.create_task(self._read_in_turn(namespace))
+        return await asyncio.shield(task)  # others wait for it, too
+
+    async def _read_in_turn(self, namespace: str) -> Read:
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(self._began.get(namespace, 0.0) + EVERY_S - clock())
+        now = clock()
+        self._began = {name: at for name, at in self._began.items() if now - at < EVERY_S} | {namespace: now}
+        del self._next[namespace]  # before anything is sent: who asks from now on waits for a later one
+        try:
+            return await quotas_in(self._calls, namespace, _TIMEOUT_S)
+        except (ReadError, NoAnswerError):
+            return None

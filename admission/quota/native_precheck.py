@@ -1,0 +1,87 @@
+"""Pods that the API server's own quota plugin would refuse are refused in words that say how much is missing.
+
+The plugin enforces, and is asked after us. The law: nobody is refused whom it would store; where something is not
+known yet, or not in time, it decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from halfcard.pod.request_totals import pod_cost
+from halfcard.quantity import InvalidQuantity
+from halfcard.quota.native_messages import told, units
+from halfcard.quota.native_quota import ExceededQuota, ResourceQuota, exceeded_by
+from halfcard.quota.native_scopes import QuotaPod
+from kube.quota.native_quota_source import NativeQuotas
+
+from ..endpoint import Gate
+from ..policy import AdmissionPolicy
+from ..review import NoRoom, Verdict
+from ..wire import MalformedReview, ReviewRequest
+from .live_quotas import LiveQuotas
+from .refusal_events import Refused
+
+
+class NativePrecheck:
+    """`refused` is told of those that it kept out, but for the tries of a dry run."""
+
+    def __init__(self, known: NativeQuotas, live: LiveQuotas, policy: AdmissionPolicy, refused: Refused) -> None:
+        self._known = known
+        self._live = live
+        self._policy = policy
+        self._refused = refused
+        self._units = units(policy.dialects, policy.derived)
+
+    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
+        namespace = request.namespace or ""
+        known = self._known.of(namespace)
+        if not known or not _may_be_charged(request) or namespace in self._policy.exempt_namespaces:
+            return verdict
+        pod, before = _pod(request.object), _pod(request.old_object)
+        if pod is None or not self._short(known, pod, before):
+            return verdict
+        live = await self._live.read(namespace) or ()
+        short = self._short(live, pod, before)
+        if not short:
+            return verdict
+        message = told(short, self._units)
+        if not request.dry_run:
+            first = next(each for each in live if each.title == short[0].title)
+            self._refused(first, namespace, pod.meta, message)
+        return verdict._replace(no_room=NoRoom(message))
+
+    def _short(self, quotas: Iterable[ResourceQuota], pod: QuotaPod, before: QuotaPod | None) -> list[ExceededQuota]:
+        charged = [each for each in quotas if each.counts(pod) and not (before is not None and each.counts(before))]
+        try:
+            return exceeded_by(charged, pod_cost(pod, self._policy.counted))
+        except InvalidQuantity:
+            return []
+
+
+def _may_be_charged(request: ReviewRequest) -> bool:
+    """A stored pod is charged by other quotas once it gets a deadline or loses it; a resize changes no such amounts."""
+    return request.kind.kind == "Pod" and not request.sub_resource and request.operation in ("CREATE", "UPDATE")
+
+
+def _pod(obj: dict[str, Any] | None) -> QuotaPod | None:
+    try:
+        return None if obj is None else msgspec.convert(obj, QuotaPod)
+    except msgspec.ValidationError as error:
+        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error
+
+
+def in_turn(*gates: Gate) -> Gate:
+    """What one of them refuses, the next is not asked about."""
+
+    async def passed(request: ReviewRequest, verdict: Verdict) -> Verdict:
+        for gate in gates:
+            verdict = await gate(request, verdict)
+            if not verdict.allowed:
+                break
+        return verdict
+
+    return passed

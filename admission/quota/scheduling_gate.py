@@ -1,0 +1,48 @@
+"""Pods of namespaces whose quota lets them wait get a scheduling gate; the quota service opens it as room comes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.patches import PatchOperation
+from halfcard.pod.spec import Pod
+
+from ..review import Verdict
+from ..wire import MalformedReview, ReviewRequest
+from .budget_ledgers import BudgetLedgers
+
+_GATE: Final = {"name": names.QUOTA_GATE}
+_FIELD: Final = ("spec", "schedulingGates")
+
+
+class QueueGate:
+    """Where this webhook is away, nobody waits: a pod without the gate has to have its promise when it is created."""
+
+    def __init__(self, desks: BudgetLedgers) -> None:
+        self._desks = desks
+
+    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
+        namespace = request.namespace or ""
+        is_new = request.operation == "CREATE" and request.kind.kind == "Pod" and not request.sub_resource
+        if not is_new or not self._desks.ready or not self._desks.may_gate(namespace):
+            return verdict
+        pod = _read(request)
+        if pod.waits_for_quota or (pod.spec and pod.spec.node_name):
+            return verdict  # the API server refuses gates on a pod that has its node
+        if not self._desks.wanted(pod, namespace):
+            return verdict
+        return verdict._replace(changes=(*verdict.changes, _closing(pod)))
+
+
+def _closing(pod: Pod) -> PatchOperation:
+    return PatchOperation("add", (*_FIELD, "-"), _GATE) if pod.gates else PatchOperation("add", _FIELD, [_GATE])
+
+
+def _read(request: ReviewRequest) -> Pod:
+    try:
+        return msgspec.convert(request.object, Pod)
+    except msgspec.ValidationError as error:
+        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error

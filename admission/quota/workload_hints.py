@@ -1,0 +1,62 @@
+"""A workload is told when it is applied that a budget has no room for all of its pods; it is stored all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from halfcard.patches import value_at
+from halfcard.problems import warning
+from halfcard.quota.budget_messages import amount
+from halfcard.quota.ledger import Amounts, Busy, Shortage
+
+from ..mutation.workloads import template_of
+from ..review import Verdict
+from ..wire import ReviewRequest
+from .budget_ledgers import BudgetLedgers, ReservationRequest
+
+_COUNTS: Final[Mapping[str, str]] = {
+    "Deployment": "replicas",
+    "StatefulSet": "replicas",
+    "ReplicaSet": "replicas",
+    "ReplicationController": "replicas",
+    "Job": "parallelism",
+}
+"""How many pods run at once, by kind; where nobody wrote it, one."""
+
+
+class WorkloadHints:
+    def __init__(self, desks: BudgetLedgers) -> None:
+        self._desks = desks
+
+    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
+        """Of a new workload alone: what an older one has is in use already."""
+        kind, namespace, obj = request.kind.kind, request.namespace or "", request.object
+        is_new = request.operation == "CREATE" and kind in _COUNTS and obj is not None
+        if not is_new or not self._desks.ready or not self._desks.concern(namespace):
+            return verdict
+        written = value_at(obj, ("spec", _COUNTS[kind]))
+        count = written if isinstance(written, int) else 1
+        wanted = self._desks.wanted(template_of(kind, obj), namespace)
+        hints = [hint for each in wanted if (hint := await _hint(each, count))]
+        return verdict._replace(warnings=(*verdict.warnings, *hints))
+
+
+async def _hint(wanted: ReservationRequest, count: int) -> str:
+    cost = {key: count * amount for key, amount in wanted.entry.cost.items()}
+    try:
+        short = await wanted.desk.look(cost)
+    except Busy:
+        return ""  # the pods will be told
+    return warning(f"{wanted.budget.title}: {_words(short, wanted.entry.cost, count)}") if short else ""
+
+
+def _words(short: Sequence[Shortage], each: Amounts, count: int) -> str:
+    fit = min(max(one.hard - one.used, 0) // each[one.key] for one in short)
+    free = ", ".join(_free(short))
+    return f"only {fit} of {count} pods fit: {free}"
+
+
+def _free(short: Sequence[Shortage]) -> Iterator[str]:
+    for one in short:
+        yield f"{one.key}={amount(one.key, max(one.hard - one.used, 0))} free"

@@ -1,0 +1,97 @@
+"""The burst ceiling annotation: what it applies to, and its default.
+
+The default equals the share. What we wrote ourselves is marked, so that a later pass can correct it when another
+webhook has changed the pod in between.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from halfcard import names
+from halfcard.claims import WHOLE_CARD, Claim
+from halfcard.pod.requests import RequestingContainer
+from halfcard.pod.spec import Pod
+
+_WHOLE_NUMBER = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
+
+
+class CoreLimit(NamedTuple):
+    """The annotation of one system, beside the claims it applies to."""
+
+    key: str
+    text: str
+    claims: tuple[Claim, ...]
+
+    @property
+    def where(self) -> str:
+        return f'metadata.annotations["{self.key}"]'
+
+    @property
+    def has_share(self) -> bool:
+        return any(claim.is_share for claim in self.claims)
+
+    @property
+    def least(self) -> int:
+        """No share may be cut below its own size."""
+        return max((claim.cores_pct or 1 for claim in self.claims if claim.is_share), default=1)
+
+    @property
+    def whole_cores(self) -> list[int]:
+        return [claim.cards * WHOLE_CARD for claim in self.claims if claim.exclusive]
+
+
+def whole_number_in(text: str) -> int | None:
+    """People write " 50 " and +50."""
+    match = _WHOLE_NUMBER.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def limits_of(pod: Pod, asked: tuple[RequestingContainer, ...]) -> list[CoreLimit]:
+    """Every core limit in the pod that some claim listens to."""
+    present = pod.annotations
+    listening: dict[str, list[Claim]] = {}
+    for _, wish in asked:
+        key = wish.dialect and wish.dialect.core_limit
+        if key and key in present:
+            listening.setdefault(key, []).extend([wish.claim] if wish.claim else ())
+    return [CoreLimit(key, present[key], tuple(mine)) for key, mine in sorted(listening.items())]
+
+
+def default_limit(asked: tuple[RequestingContainer, ...]) -> tuple[str, int] | None:
+    """The annotation and its value where every GPU container, init included, asks for the same share."""
+    wanted = {
+        (wish.dialect.core_limit, wish.claim.cores_pct if wish.claim.is_share else None)
+        for _, wish in asked
+        if wish.claim and wish.dialect
+    }
+    if len(wanted) != 1:
+        return None
+    ((key, share),) = wanted
+    return (key, share) if key and share else None
+
+
+def mark(key: str, share: int) -> str:
+    """The text that says: this limit was ours."""
+    return f"{key}={share}"
+
+
+def is_ours(pod: Pod, marked: str | None) -> bool:
+    """A mark counts only for a core limit, and as long as nobody has changed the limit it speaks of."""
+    if not marked:
+        return False
+    key, _, value = marked.partition("=")
+    return key.endswith(names.CORE_LIMIT_SUFFIX) and pod.annotations.get(key) == value
+
+
+def without_our_default(pod: Pod) -> Pod:
+    """What people wrote: our own limit is decided anew, so it is no mistake of theirs when it fits no longer."""
+    marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
+    if pod.metadata is None or marked is None or not is_ours(pod, marked):
+        return pod
+    ours = (marked.partition("=")[0], names.CORE_LIMIT_DEFAULTED)
+    kept = {key: text for key, text in pod.annotations.items() if key not in ours}
+    return replace(pod, metadata=replace(pod.metadata, annotations=kept))

@@ -1,0 +1,140 @@
+"""The rules about what is asked for: amounts, core limit, card size, node and scheduler.
+
+A rule is a function from a subject to its problems. Severity is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from halfcard import names
+from halfcard.added_resources import AddedResources, says, written
+from halfcard.claims import UNIT_MIB, WHOLE_CARD
+from halfcard.pod.card_preferences import POLICIES
+from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest, shape_problems
+from halfcard.problems import (
+    CORE_LIMIT,
+    CORE_LIMIT_IDLE,
+    DERIVED,
+    MEMORY_TOO_LARGE,
+    NODE_NAME,
+    POLICY,
+    QUOTA_GATE,
+    SCHEDULER,
+    SLOTS,
+    UNREPAIRED,
+    WHOLE_MEMORY,
+    Problem,
+)
+
+from .core_limit import limits_of, whole_number_in
+from .subject import ReviewStage, Subject
+
+
+def amounts(subject: Subject) -> Iterator[Problem]:
+    return shape_problems(subject.asked)
+
+
+def left_unrepaired(subject: Subject) -> Iterator[Problem]:
+    """Only where repairs are over; the mutating webhook may have been down."""
+    if subject.around.stage is ReviewStage.PROPOSED:
+        return
+    for each in subject.asked:
+        if each.wish.is_settled:
+            continue
+        for ask in each.wish.asks:
+            yield from _foreign_units(each, ask)
+        if subject.around.stage is ReviewStage.FINAL:
+            yield from _missing(each)
+
+
+def _foreign_units(asked: RequestingContainer, ask: ResourceRequest) -> Iterator[Problem]:
+    sides = [LIMITS] if ask.limits == ask.requests else [LIMITS, REQUESTS]
+    for side in sides:
+        if ask.needs_respelling(side):
+            yield UNREPAIRED.broken(asked.field(side, ask.resource), ask.written(side), f"write {ask.amount}")
+
+
+def _missing(asked: RequestingContainer) -> Iterator[Problem]:
+    for ask in asked.wish.implied:
+        yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), "nothing", f"add {ask.resource}: {ask.amount}")
+
+
+def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
+    """Only of pods, and where repairs are over: until then another webhook may add containers or take them away.
+
+    A pod without the slots that are due is refused too: the node would start its container without a card, or with
+    every card that its image asks for, and call that a success.
+    """
+    if subject.around.stage is not ReviewStage.FINAL:
+        return
+    for each in subject.added():
+        yield from _not_as_due(each, _STORED if subject.old else _NEW)
+
+
+_NEW: Final = "leave it to the webhook"
+_STORED: Final = "what a stored pod asks for stays: leave its annotations as they were"
+
+
+def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
+    asked, resource, due = each
+    rule = SLOTS if resource == names.SLOT else DERIVED
+    found = {side: text for side in (LIMITS, REQUESTS) if (text := written(asked, side, resource)) is not None}
+    wrong = next((side for side, text in found.items() if not says(text, due)), None)
+    if wrong is not None:
+        fix = f"use {due}" if due else "remove it"
+        yield rule.broken(asked.field(wrong, resource), found[wrong], f"{fix}, or {otherwise}")
+    elif due and not found:
+        yield rule.broken(asked.field(LIMITS, resource), "nothing", f"add {resource}: {due}")
+
+
+def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
+    largest = subject.around.cluster.largest_card_mib
+    if largest is None:
+        return
+    for each in subject.asked:
+        claim = each.claim
+        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest or not each.wish.is_read:
+            continue
+        where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
+        rule = MEMORY_TOO_LARGE if claim.is_share else WHOLE_MEMORY
+        fix = f"use at most {largest} MiB a card ({largest // UNIT_MIB} units of {UNIT_MIB} MiB)"
+        yield rule.broken(where, got, fix)
+
+
+def core_limit(subject: Subject) -> Iterator[Problem]:
+    for limit in limits_of(subject.pod, subject.asked):
+        number = whole_number_in(limit.text)
+        least, has_share = limit.least, limit.has_share
+        if number is None or (has_share and not least <= number <= WHOLE_CARD):
+            allowed = f"{least}-{WHOLE_CARD}" if least < WHOLE_CARD else WHOLE_CARD
+            yield CORE_LIMIT.broken(limit.where, limit.text, f"use {allowed}, or remove it")
+        elif not has_share and number not in limit.whole_cores:
+            yield CORE_LIMIT_IDLE.broken(limit.where, limit.text, "remove it")
+
+
+def policy_is_known(subject: Subject) -> Iterator[Problem]:
+    policy = subject.pod.annotations.get(names.ASK_POLICY)
+    if subject.claims and policy is not None and policy not in POLICIES:
+        yield POLICY.broken(f'metadata.annotations["{names.ASK_POLICY}"]', policy, f"use {' or '.join(POLICIES)}")
+
+
+def node_is_not_chosen(subject: Subject) -> Iterator[Problem]:
+    spec = subject.pod.spec
+    if subject.claims and spec is not None and spec.node_name:
+        yield NODE_NAME.broken("spec.nodeName", spec.node_name, "use nodeSelector or affinity")
+
+
+def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
+    spec, served = subject.pod.spec, subject.around.policy.schedulers
+    if subject.claims and spec is not None and spec.scheduler_name and spec.scheduler_name not in served:
+        yield SCHEDULER.broken("spec.schedulerName", spec.scheduler_name, f"use {' or '.join(sorted(served))}")
+
+
+def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
+    """Who may change a pod may open its gates; ours is opened when its part of every quota is promised."""
+    if subject.old is None or subject.around.user == names.QUOTA_SERVICE_ACCOUNT:
+        return
+    if subject.old.waits_for_quota and not subject.pod.waits_for_quota:
+        yield QUOTA_GATE.broken("spec.schedulingGates", "it removed", f"keep {names.QUOTA_GATE}")

@@ -1,0 +1,79 @@
+"""What a rule looks at: one pod, what it asks for, and under which circumstances it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from halfcard import names
+from halfcard.added_resources import AddedResources, added
+from halfcard.claims import Claim
+from halfcard.cluster_view import ClusterView
+from halfcard.pod.requests import RequestingContainer, claims, read_pod
+from halfcard.pod.spec import ContainerPath, Pod, ephemeral_places
+
+from ..policy import AdmissionPolicy
+
+_NO_POD: Final = Pod()
+
+
+class ReviewStage(Enum):
+    PROPOSED = "as written, before repairs"
+    TEMPLATE = "repaired, but still without what only a pod gets"
+    FINAL = "as it will be stored"
+
+
+class ReviewContext(NamedTuple):
+    """All that a judgement depends on besides the pod."""
+
+    policy: AdmissionPolicy
+    cluster: ClusterView
+    namespace: str
+    user: str
+    stage: ReviewStage
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.user in self.policy.trusted_users
+
+    @property
+    def is_kubelet(self) -> bool:
+        return self.user.startswith(names.NODE_USERS)
+
+
+class Subject(NamedTuple):
+    """A pod to be judged.
+
+    Attributes:
+        containers: every container and what it needs, also those that cannot ask for anything.
+    """
+
+    pod: Pod
+    asked: tuple[RequestingContainer, ...]
+    claims: tuple[Claim, ...]
+    containers: tuple[tuple[ContainerPath, Claim | None], ...]
+    around: ReviewContext
+    old: Pod | None
+
+    @property
+    def has_share(self) -> bool:
+        return any(claim.is_share for claim in self.claims)
+
+    def added(self) -> Iterator[AddedResources]:
+        """What its containers are to have of the resources that only Halfcard asks for."""
+        policy = self.around.policy
+        return added(self.pod, self.asked, policy.slotted, policy.derived)
+
+    def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
+        """Annotations and labels, each with what they were before."""
+        old = self.old or _NO_POD
+        yield "metadata.annotations", self.pod.annotations, old.annotations
+        yield "metadata.labels", self.pod.labels, old.labels
+
+
+def subject(pod: Pod, around: ReviewContext, old: Pod | None = None) -> Subject:
+    asked = read_pod(pod, around.policy.dialects)
+    able = [(place, wish.claim) for place, wish in asked]
+    unable = [(place, None) for place in ephemeral_places(pod)]
+    return Subject(pod, asked, claims(asked), (*able, *unable), around, old)

@@ -1,0 +1,218 @@
+"""A static guard: what the API server itself can hold of the rules about amounts, for webhooks that fail open.
+
+It is one ValidatingAdmissionPolicy, made of the same table of rules and the same words. The law: what it refuses the
+webhook would refuse, and what the webhook refuses by these rules it refuses, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from halfcard import names
+from halfcard.claims import UNIT_MIB, WHOLE_CARD
+from halfcard.dialects import Dialects
+from halfcard.dialects.dialect import MAX_AMOUNT
+from halfcard.dialects.hami import HAMI_WORDS
+from halfcard.dialects.vcuda import Vcuda
+from halfcard.problems import (
+    CORES,
+    MEMORY_ALONE,
+    MEMORY_UNITS,
+    MIXED_CONTAINER,
+    MIXED_POD,
+    ONE_KIND,
+    PER_CENT,
+    QUANTITY,
+    SHARE_NEEDS_MEMORY,
+    UNREPAIRED,
+    Rule,
+    Severity,
+)
+
+from .policy import AdmissionPolicy
+from .webhook_configurations import NOT_HALFCARD, cel_list, not_in
+
+_NAME: Final = "halfcard-guard"
+_VERSION: Final = "admissionregistration.k8s.io/v1"
+_MIB: Final = 2**20
+_MOST_BYTES: Final = (_MIB - 1) * UNIT_MIB * _MIB
+
+
+class GuardedRule(NamedTuple):
+    """A rule in CEL.
+
+    Attributes:
+        broken: of `a`, the amounts that container `i` asks for; `variables.texts[i]` are their spellings.
+    """
+
+    rule: Rule
+    broken: str
+    fix: str
+
+    @property
+    def variable(self) -> str:
+        return self.rule.code.lower()
+
+
+def _of(word: str, container: str = "a") -> str:
+    return f"{container}[?{word}].orValue(0)"
+
+
+def _all_of(*words: str) -> str:
+    return f"({' && '.join(f'{_of(word)} > 0' for word in map(_text, words))})"
+
+
+def _text(word: str) -> str:
+    return f"'{word}'"
+
+
+def _hami(container: str) -> str:
+    return f"{cel_list(sorted(HAMI_WORDS))}.exists(w, {_of('w', container)} > 0)"
+
+
+_CORE, _MEMORY = _text(names.VCUDA_CORE_SUFFIX), _text(names.VCUDA_MEMORY_SUFFIX)
+_GPU, _SLICE = _text(names.NVIDIA_GPU), _text(names.NVIDIA_GPU_SHARED)
+_IS_CARD_OF_HAMI: Final = f"w == {_GPU} && ('{names.HAMI_GPUMEM}' in s || {_hami('a')})"
+_SPEAKS: Final = f"s.exists(w, {_of('w')} > 0 && !({_IS_CARD_OF_HAMI}))"
+_NVIDIA: Final = (
+    f"variables.systems.exists(s, {_SLICE} in s) && variables.asked.exists(b, !{_hami('b')} && "
+    f"({_of(_GPU, 'b')} > 0 || {_of(_SLICE, 'b')} > 0))"
+)
+_BYTES: Final = f"a.exists(w, w.endsWith({_MEMORY}) && (variables.texts[i][w].endsWith('i') || a[w] >= {_MIB}))"
+
+GUARDED: Final = (
+    GuardedRule(QUANTITY, f"a.exists(w, !w.endsWith({_MEMORY}) && a[w] > {MAX_AMOUNT})", "use a smaller number"),
+    GuardedRule(
+        MEMORY_UNITS, f"a.exists(w, w.endsWith({_MEMORY}) && a[w] > {_MOST_BYTES})", "use fewer: no card has 256 TiB"
+    ),
+    GuardedRule(
+        MIXED_CONTAINER, f"variables.systems.filter(s, {_SPEAKS}).size() > 1", "keep the resources of one system"
+    ),
+    GuardedRule(
+        MIXED_POD,
+        f"{_hami('a')} && a[?{_GPU}].orValue(1) > 0 && {_NVIDIA}",
+        "use the resources of one system in all containers, or two pods",
+    ),
+    GuardedRule(
+        ONE_KIND,
+        f"{_all_of(names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE)}"
+        f" || {_all_of(names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED)}"
+        f" || {_all_of(names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER)}",
+        "keep one of the two",
+    ),
+    GuardedRule(
+        PER_CENT,
+        f"{cel_list([names.HAMI_GPUCORES, names.HAMI_GPUMEM_PERCENTAGE])}.exists(w, {_of('w')} > 100)",
+        "use at most 100",
+    ),
+    GuardedRule(
+        CORES,
+        f"a.exists(w, w.endsWith({_CORE}) && a[w] > {WHOLE_CARD} && a[w] % {WHOLE_CARD} != 0)",
+        f"use {WHOLE_CARD} or {2 * WHOLE_CARD}",
+    ),
+    GuardedRule(
+        SHARE_NEEDS_MEMORY,
+        f"a.exists(w, w.endsWith({_CORE}) && a[w] > 0 && a[w] < {WHOLE_CARD}"
+        f" && {_of(f'w.replace({_CORE}, {_MEMORY})')} == 0)",
+        f"add memory in units of {UNIT_MIB} MiB",
+    ),
+    GuardedRule(
+        MEMORY_ALONE,
+        f"a.exists(w, w.endsWith({_MEMORY}) && a[w] > 0 && !(w in variables.alone)"
+        f" && {_of(f'w.replace({_MEMORY}, {_CORE})')} == 0)",
+        "add cores: 1-99 for a share of one card",
+    ),
+    GuardedRule(
+        UNREPAIRED,
+        f"{_BYTES} || ({_hami('a')} && !({_GPU} in a))",
+        f"write memory in units of {UNIT_MIB} MiB, and {names.NVIDIA_GPU} beside other words of HAMi's",
+    ),
+)
+"""In the order in which they are told: what cannot be read, what is mixed, then each system's own rules."""
+
+
+def guard(policy: AdmissionPolicy) -> list[dict[str, Any]]:
+    """The policy and its binding; rules that the installation only warns of are not in it."""
+    denied = [each for each in GUARDED if policy.severities.get(each.rule.code, each.rule.severity) is Severity.DENY]
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": not_in(policy.exempt_namespaces),
+            "resourceRules": [pods],
+        },
+        "matchConditions": [
+            {"name": "not-halfcard-itself", "expression": NOT_HALFCARD},
+            {"name": "not-a-static-pod", "expression": _NOT_STATIC},
+        ],
+        "variables": _variables(policy.dialects),
+        "validations": [_validation(each) for each in denied],
+    }
+    bound = {"policyName": _NAME, "validationActions": ["Deny"]}
+    return [_object("ValidatingAdmissionPolicy", spec), _object("ValidatingAdmissionPolicyBinding", bound)]
+
+
+def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": _VERSION, "kind": kind, "metadata": {"name": _NAME}, "spec": spec}
+
+
+_NOT_STATIC: Final = (
+    f"!request.userInfo.username.startsWith('{names.NODE_USERS}') || !has(object.metadata.annotations)"
+    f" || !('{names.MIRROR_POD}' in object.metadata.annotations)"
+)
+
+
+def _validation(guarded: GuardedRule) -> dict[str, str]:
+    rule, faults = guarded.rule, f"variables.{guarded.variable}"
+    text = json.dumps(f"; {rule.text}; {guarded.fix} [{rule.code}]")  # CEL reads strings as JSON writes them
+    return {
+        "expression": f"{faults}.size() == 0",
+        "messageExpression": f"{faults}[0] + {text}",
+        "reason": "Forbidden",
+    }
+
+
+def _variables(dialects: Dialects) -> list[dict[str, str]]:
+    expressions = {**words_of(dialects), **_READ, **{each.variable: _faults(each) for each in GUARDED}}
+    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
+
+
+def words_of(dialects: Dialects) -> dict[str, str]:
+    """All that depends on which systems are spoken: every word, the words of each, and memory that may stand alone."""
+    systems = sorted(cel_list(sorted(each.resources)) for each in dialects.table)
+    return {
+        "words": cel_list(sorted(dialects.resources)),
+        "systems": f"[{', '.join(systems)}]",
+        "alone": cel_list(sorted(alone(dialects))),
+    }
+
+
+def alone(dialects: Dialects) -> Collection[str]:
+    return {each.memory for each in dialects.table if isinstance(each, Vcuda) and each.memory_alone}
+
+
+def _of_both_lists(listed: str) -> str:
+    """The same of app and of init containers; `LIST` stands for either."""
+    init = f"has(object.spec.initContainers) ? {listed.replace('LIST', 'initContainers')} : []"
+    return f"{listed.replace('LIST', 'containers')} + ({init})"
+
+
+_TEXTS: Final = (
+    "has(c.resources) && has(c.resources.limits) ? c.resources.limits.transformMap(w, q, w in variables.words, q) : {}"
+)
+_NUMBER: Final = f"quantity(q).isInteger() ? quantity(q).asInteger() : {2**62}"
+"""Kubernetes has seen to it that amounts are whole: those that CEL cannot read as such are only too large for it."""
+_GOT: Final = "variables.words.filter(w, w in t).map(w, w + '=' + t[w]).join(', ')"
+_READ: Final = {
+    "texts": _of_both_lists(f"object.spec.LIST.map(c, {_TEXTS})"),
+    "asked": f"variables.texts.map(t, t.transformMap(w, q, {_NUMBER}))",
+    "places": _of_both_lists("object.spec.LIST.transformList(n, c, 'spec.LIST[' + string(n) + '].resources.limits')"),
+    "told": f"variables.texts.transformList(n, t, variables.places[n] + ': got \"' + {_GOT} + '\"')",
+}
+
+
+def _faults(guarded: GuardedRule) -> str:
+    """Where the rule is broken, and by what."""
+    return f"variables.asked.transformList(i, a, {guarded.broken}, variables.told[i])"

@@ -1,0 +1,102 @@
+"""Pods that come and go: who is turned away when the cluster is about full.
+
+Arrivals are a Poisson process, lifetimes are exponential with mean 1, and whoever finds no room is gone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from math import log
+from typing import Final
+
+from extender.packing.placement import POLICIES
+from simulation.go_random import GoRandom
+from simulation.replay import OnProgress, say_nothing
+from simulation.simulated_cluster import PlacedStay, SimulatedCluster
+from simulation.sizes import Size, size_of
+from simulation.workload import ReplayWorkload, TracePod, milli_of
+
+_SETTLING: Final = 3.0
+"""Lifetimes from an empty cluster until what is turned away counts."""
+
+_COUNTED: Final = 3.0
+
+
+@dataclass(slots=True)
+class Turned:
+    """Thousandths of cards that were asked for, and those of them that were turned away, by size."""
+
+    asked: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
+    away: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
+
+    def note(self, pod: TracePod, *, is_away: bool) -> None:
+        size = size_of(pod)
+        self.asked[size] += pod.milli
+        self.away[size] += pod.milli if is_away else 0
+
+    def percent(self, *sizes: Size) -> float:
+        """Of the demand of these sizes, or of all."""
+        asked, away = (sum(each[size] for size in sizes or Size) for each in (self.asked, self.away))
+        return 100 * away / asked if asked else 0.0
+
+    def by_size(self) -> Mapping[str, float]:
+        return {str(size): self.percent(size) for size in Size if self.asked[size]}
+
+
+class _Coming:
+    """When the next pod comes, which it is and how long it stays."""
+
+    def __init__(self, workload: ReplayWorkload, load: float, random: GoRandom) -> None:
+        self._pods = workload.pods
+        self._random = random
+        self.in_a_lifetime = load * workload.capacity_milli * len(workload.pods) / milli_of(workload.pods)
+
+    def pause(self) -> float:
+        return self.life() / self.in_a_lifetime
+
+    def life(self) -> float:
+        return -log(1 - self._random.float64())
+
+    def pod(self) -> TracePod:
+        return self._pods[self._random.intn(len(self._pods))]
+
+
+def churn(
+    workload: ReplayWorkload, policy: str, *, seed: int, load: float, on_progress: OnProgress = say_nothing
+) -> Turned:
+    """`load` is the demand of those that would be there at any time, in relation to the cards there."""
+    random = GoRandom(seed)
+    nodes = [workload.nodes[at] for at in random.perm(len(workload.nodes))]
+    cluster = SimulatedCluster(nodes, POLICIES[policy](workload.mix, workload.fleet))
+    coming = _Coming(workload, load, random)
+    turned, leaving, now = Turned(), _Leaving(cluster), 0.0
+    expected = round(coming.in_a_lifetime * (_SETTLING + _COUNTED))
+    for number in range(expected):
+        on_progress(number, expected)
+        now += coming.pause()
+        leaving.until(now)
+        pod, life = coming.pod(), coming.life()
+        stay = cluster.arrive(pod.demand)
+        if stay is not None:
+            leaving.at(now + life, stay)
+        if now > _SETTLING:
+            turned.note(pod, is_away=stay is None)
+    return turned
+
+
+class _Leaving:
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._order = count()
+        self._stays: list[tuple[float, int, PlacedStay]] = []
+
+    def at(self, time: float, stay: PlacedStay) -> None:
+        heappush(self._stays, (time, next(self._order), stay))
+
+    def until(self, now: float) -> None:
+        while self._stays and self._stays[0][0] <= now:
+            self._cluster.leave(heappop(self._stays)[2])

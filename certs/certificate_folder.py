@@ -1,0 +1,202 @@
+"""A folder of certificates, kept as `plan` says: read, decide, write, until nothing is left to do.
+
+Law: each file is replaced whole, by a rename, and the order of the files leaves no state that `plan` cannot
+repair. Processes that share a folder take turns.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, assert_never
+
+from certs.authority import KeyPair, make_authority, make_leaf
+from certs.certificate_checks import pem
+from certs.lifetimes import ChainRules, LeafRules, folder_rules
+from certs.plan import plan
+from certs.server_names import ServerNames
+from certs.steps import ChainContents, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
+
+LOCK_PATIENCE_S: Final = 10.0  # making certificates takes milliseconds: whoever holds the lock longer hangs
+_LOCK_POLL_S: Final = 0.02
+_WRITABLE_BY_OTHERS: Final = 0o022
+_MOST_STEPS: Final = 4  # the longest way: a new CA, a new leaf, the old CA retired, nothing left
+
+
+class CertificateFolderError(Exception):
+    """The folder cannot be kept; its text says what, where, rule, fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        """What clients trust: the present CA first, then those before it that a leaf in use still needs."""
+        return self.folder / "ca.crt"
+
+    @property
+    def ca_key(self) -> Path:
+        return self.folder / "ca.key"
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "tls.crt"
+
+    @property
+    def key(self) -> Path:
+        return self.folder / "tls.key"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOutcome:
+    files: CertificateFiles
+    steps: tuple[Plan, ...]
+    """What was done, in order; the last is why nothing more was."""
+
+    @property
+    def changed(self) -> bool:
+        return len(self.steps) > 1
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(step.reason for step in self.steps)
+
+
+def ensure(folder: Path, *, names: ServerNames, now: datetime) -> FolderOutcome:
+    """Leaves certificates in the folder that are good for these names at this time.
+
+    Raises:
+        CertificateFolderError: the folder is unsafe, busy, somebody else's, or cannot be written.
+    """
+    files = CertificateFiles(folder)
+    try:
+        _require_private(folder)
+        # Most looks find nothing to do: those need no lock, and so no right to write.
+        rules = folder_rules(names)
+        decision = plan(_read(files), rules, now)
+        if isinstance(decision, Keep):
+            return FolderOutcome(files, (decision,))
+        with _turn(folder):
+            return FolderOutcome(files, tuple(_carry_out(files, rules, now=now)))
+    except OSError as error:
+        raise CertificateFolderError(
+            f"certificate folder {folder}: {error.strerror or error}; Halfcard keeps its CA there: "
+            f"give it a folder that this user may write"
+        ) from error
+
+
+def _carry_out(files: CertificateFiles, rules: ChainRules, *, now: datetime) -> Iterator[Plan]:
+    for _ in range(_MOST_STEPS):
+        step = plan(_read(files), rules, now)
+        _apply(step, files, rules, now=now)
+        yield step
+        if isinstance(step, Keep):
+            return
+    raise AssertionError(f"certificates in {files.folder} are never good enough; this is a bug, please report it")
+
+
+def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datetime) -> None:
+    match step:
+        case Keep() | Publish() | Note():  # nobody has a copy of a folder's bundle
+            return
+        case RenewAuthority():
+            authority = make_authority(rules, now=now)
+            _replace(files.ca_key, authority.key, mode=0o600)
+            _replace(files.ca, authority.certificate + pem(step.still_trusted), mode=0o644)
+        case Trust():
+            _replace(files.ca, pem(step.authorities), mode=0o644)
+        case RenewLeaf():
+            _write_leaf(files, rules.leaves[step.leaf], now=now)
+        case Refuse():
+            raise CertificateFolderError(
+                f"certificate folder {files.folder}: {step.reason}; Halfcard overwrites only what it made: "
+                f"name another folder for its own certificates"
+            )
+        case _:
+            assert_never(step)
+
+
+def _write_leaf(files: CertificateFiles, rules: LeafRules, *, now: datetime) -> None:
+    authority = KeyPair(certificate=files.ca.read_bytes(), key=files.ca_key.read_bytes())
+    leaf = make_leaf(authority, rules, now=now)
+    _replace(files.key, leaf.key, mode=0o600)
+    _replace(files.certificate, leaf.certificate, mode=0o644)
+
+
+def _read(files: CertificateFiles) -> ChainContents:
+    return ChainContents(
+        ca_crt=_contents(files.ca),
+        ca_key=_contents(files.ca_key),
+        leaves=(HeldLeaf(_contents(files.certificate), _contents(files.key)),),
+    )
+
+
+def _contents(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _require_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = folder.stat().st_mode
+    if mode & _WRITABLE_BY_OTHERS:
+        raise CertificateFolderError(
+            f"certificate folder {folder}: got mode {mode & 0o7777:04o}; whoever may write there "
+            f"may replace the CA: chmod 700 {folder}"
+        )
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """One process at a time; the kernel ends the turn of a process that dies."""
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _wait_for(lock, folder)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int, folder: Path) -> None:
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise CertificateFolderError(
+                    f"certificate folder {folder}: another process has held its lock for "
+                    f"{LOCK_PATIENCE_S:.0f} s; find it with: fuser {folder / '.lock'}"
+                ) from None
+            time.sleep(_LOCK_POLL_S)
+
+
+def _replace(file: Path, contents: bytes, *, mode: int) -> None:
+    """All of the new contents or all of the old, also after a power cut."""
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)  # of a process that was killed here: we hold the lock
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(contents)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
+    _sync_folder(file.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

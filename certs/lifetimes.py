@@ -1,0 +1,57 @@
+"""How long certificates live, and what those of one CA are to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from certs.certificate_checks import SERVER, Uses
+from certs.server_names import ServerNames
+
+AUTHORITY_LIFE: Final = timedelta(days=3650)
+"""Long: whoever trusts our CA has to learn each new one."""
+
+LASTING_LIFE: Final = 3 * AUTHORITY_LIFE
+"""Of a CA that is replaced only when somebody asks: nobody would remember in ten years."""
+
+LEAF_LIFE: Final = timedelta(days=90)
+"""Short: a stolen key is worth little for long, and renewal is practised four times a year."""
+
+KNOWN_AFTER: Final = timedelta(minutes=5)
+"""After a new CA was added to all copies of the bundle: an API server that has not heard of it by then has lost its
+store, and admits nothing; kubelet brings a Secret to its pods in two minutes."""
+
+RETIREMENT: Final = timedelta(hours=1)
+"""How long an old CA stays trusted after its last leaf was replaced: other replicas may still show one. A node that
+hears nothing for a minute is out of every Service."""
+
+LAST_CALL: Final = timedelta(days=7)
+"""Before its end, a leaf that stays is replaced after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRules:
+    """What a leaf is to be.
+
+    Attributes:
+        stays: for as long as it can when the CA changes: whoever verifies it is told of CAs by people.
+    """
+
+    names: ServerNames
+    uses: Uses = SERVER
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRules:
+    """`lasting`: the CA is replaced when somebody asks for it or when it is of no use any more, and not for its age."""
+
+    leaves: tuple[LeafRules, ...]
+    lasting: bool = False
+    known_after: timedelta = KNOWN_AFTER
+    retired_after: timedelta = RETIREMENT
+
+
+def folder_rules(names: ServerNames) -> ChainRules:
+    return ChainRules((LeafRules(names, stays=True),))

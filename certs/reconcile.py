@@ -1,0 +1,195 @@
+"""One look at a chain of certificates in the API server: read, decide, write, until nothing is left to do.
+
+Law: what is derived is read before what it is derived from, and written over the very version that was read. So a
+bundle or a leaf is never replaced by an older one, whoever else is writing, and whoever is killed at whatever point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple, assert_never
+
+from certs import objects
+from certs.authority import KeyPair, make_authority, make_leaf
+from certs.certificate_checks import certificates, pem
+from certs.chains import Chain, ObjectPath
+from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, Object, entry
+from certs.plan import plan
+from certs.steps import (
+    ChainContents,
+    Copy,
+    HeldLeaf,
+    Keep,
+    Note,
+    Plan,
+    Publish,
+    Refuse,
+    RenewAuthority,
+    RenewLeaf,
+    Trust,
+)
+from certs.store import Store
+from halfcard import names
+
+_MOST_STEPS: Final = 40
+"""The longest way has some ten; the others are for whoever else is writing."""
+
+_OPAQUE: Final = "Opaque"
+_TLS: Final = "kubernetes.io/tls"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """The objects of a chain, None where there is none."""
+
+    chain: Chain
+    items: Mapping[ObjectPath, Object | None]
+
+    @property
+    def copies(self) -> tuple[ObjectPath, ...]:
+        """Whom API servers trust comes first: they hear of it last."""
+        return (*self.chain.configurations, *self.chain.leaves)
+
+    def held(self) -> ChainContents:
+        authority = self.items[self.chain.authority]
+        leaves = [self.items[place] for place in self.chain.leaves]
+        return ChainContents(
+            entry(authority, CA_CRT),
+            entry(authority, CA_KEY),
+            tuple(map(_held_leaf, leaves)),
+            tuple(Copy(self._bundles(place)) for place in self.copies),
+            elsewhere=pem(
+                each for place in self.copies for found in self._bundles(place) for each in certificates(found)
+            ),
+            known_since=objects.time_of(authority, names.KNOWN_SINCE),
+            asked=max(filter(None, (objects.time_of(leaf, names.NEW_CA_ASKED) for leaf in leaves)), default=None),
+        )
+
+    def plan(self, now: datetime) -> Plan:
+        return plan(self.held(), self.chain.rules, now)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What is left alone because it is not ours."""
+        found = ((place, objects.left_alone(self.items[place])) for place in self.chain.configurations)
+        return tuple(f"{kind_of(place)} {place.name} is left alone: {why}" for place, why in found if why)
+
+    def _bundles(self, place: ObjectPath) -> tuple[bytes, ...]:
+        item = self.items[place]
+        if place in self.chain.configurations:
+            return objects.bundles(item)
+        return () if item is None else (entry(item, CA_CRT) or b"",)
+
+
+Change = RenewAuthority | Trust | Note | RenewLeaf | Publish
+
+
+class CompletedStep(NamedTuple):
+    """A step that was carried out, and on which object."""
+
+    step: Change
+    place: ObjectPath
+
+
+class ReconcileResult(NamedTuple):
+    """`last` says why nothing more was done; None where others wrote faster than we could read."""
+
+    seen: ChainState
+    last: Keep | Refuse | None
+
+
+def kind_of(place: ObjectPath) -> str:
+    return place.collection.rpartition("/")[2].removesuffix("s")
+
+
+def places(chain: Chain) -> tuple[ObjectPath, ...]:
+    """In the order in which they are to be read."""
+    return (*chain.configurations, *chain.leaves, chain.authority)
+
+
+async def see(store: Store, chain: Chain) -> ChainState:
+    return ChainState(chain, {place: await store.read(place) for place in places(chain)})
+
+
+async def look(
+    store: Store, chain: Chain, clock: Callable[[], datetime], did: Callable[[CompletedStep], None] = lambda _: None
+) -> ReconcileResult:
+    """Raises StoreError and NoAnswerError; what was done until then stays, and the next look goes on from there."""
+    for _ in range(_MOST_STEPS):
+        seen = await see(store, chain)
+        now = clock()
+        step = seen.plan(now)
+        if isinstance(step, Keep | Refuse):
+            return ReconcileResult(seen, step)
+        if await _carry_out(store, seen, step, now):
+            did(CompletedStep(step, _place(seen, step)))
+    return ReconcileResult(seen, None)
+
+
+def _place(seen: ChainState, step: Change) -> ObjectPath:
+    match step:
+        case RenewLeaf():
+            return seen.chain.leaves[step.leaf]
+        case Publish():
+            return seen.copies[step.copy]
+        case _:
+            return seen.chain.authority
+
+
+async def _carry_out(store: Store, seen: ChainState, step: Change, now: datetime) -> bool:
+    place = _place(seen, step)
+    match step:
+        case RenewAuthority():
+            made = make_authority(seen.chain.rules, now=now)
+            bundle = made.certificate + pem(step.still_trusted)
+            return await _write_authority(store, seen, {CA_CRT: bundle, CA_KEY: made.key})
+        case Trust():
+            return await _write_authority(store, seen, {CA_CRT: pem(step.authorities)})
+        case Note():
+            since = None if step.known_since is None else objects.written(step.known_since)
+            secret = objects.with_annotation(_secret(seen, place, _OPAQUE), names.KNOWN_SINCE, since)
+            return await _write(store, seen, place, secret)
+        case RenewLeaf():
+            return await _write(store, seen, place, _with_new_leaf(seen, step.leaf, now))
+        case Publish():
+            return await _publish(store, seen, place)
+        case _:
+            assert_never(step)
+
+
+async def _write_authority(store: Store, seen: ChainState, entries: Mapping[str, bytes]) -> bool:
+    """What was known of the bundle before is not known of this one."""
+    secret = objects.with_entries(_secret(seen, seen.chain.authority, _OPAQUE), entries)
+    return await _write(store, seen, seen.chain.authority, objects.with_annotation(secret, names.KNOWN_SINCE, None))
+
+
+def _with_new_leaf(seen: ChainState, leaf: int, now: datetime) -> Object:
+    held = seen.held()
+    assert held.ca_crt is not None  # noqa: S101  (the plan renews a leaf only from a CA that is there)
+    assert held.ca_key is not None  # noqa: S101  (as above)
+    made = make_leaf(KeyPair(held.ca_crt, held.ca_key), seen.chain.rules.leaves[leaf], now=now)
+    entries = {TLS_CRT: made.certificate, TLS_KEY: made.key, CA_CRT: held.ca_crt}
+    return objects.with_entries(_secret(seen, seen.chain.leaves[leaf], _TLS), entries)
+
+
+async def _publish(store: Store, seen: ChainState, place: ObjectPath) -> bool:
+    item, bundle = seen.items[place], entry(seen.items[seen.chain.authority], CA_CRT)
+    if item is None or bundle is None:
+        raise AssertionError(f"{place}: nothing is published where nothing is; this is a bug, please report it")
+    if place in seen.chain.configurations:
+        return await store.patch(place, objects.bundle_patch(item, bundle))
+    return await store.replace(place, objects.with_entries(item, {CA_CRT: bundle}))
+
+
+def _secret(seen: ChainState, place: ObjectPath, kind: str) -> Object:
+    return seen.items[place] or objects.new_secret(place, kind)
+
+
+async def _write(store: Store, seen: ChainState, place: ObjectPath, secret: Object) -> bool:
+    is_new = seen.items[place] is None
+    return await (store.create(place, secret) if is_new else store.replace(place, secret))
+
+
+def _held_leaf(secret: Object | None) -> HeldLeaf:
+    return HeldLeaf(entry(secret, TLS_CRT), entry(secret, TLS_KEY), objects.time_of(secret, names.NEW_LEAF_ASKED))

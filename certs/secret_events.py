@@ -1,0 +1,48 @@
+"""What was done to certificates, where `kubectl get events` shows it: at the Secrets, in Halfcard's namespace."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final
+
+from certs.chains import Chain, ObjectPath
+from certs.reconcile import Change, CompletedStep, kind_of
+from certs.steps import Publish, RenewAuthority, RenewLeaf, Trust
+from halfcard import names
+from halfcard.events import event, once
+from kube.api.calls import ApiCalls, NoAnswerError
+from serving.log import Log
+
+_REASONS: Final[dict[type[Change], str]] = {
+    RenewAuthority: "AuthorityRenewed",
+    Trust: "AuthoritiesChanged",
+    RenewLeaf: "CertificateRenewed",
+    Publish: "AuthoritiesPublished",
+}
+
+
+class SecretEvents:
+    def __init__(self, calls: ApiCalls, log: Log) -> None:
+        self._calls = calls
+        self._log = log
+
+    async def tell(self, chain: Chain, done: CompletedStep, now: datetime) -> None:
+        secret = chain.authority if done.place in chain.configurations else done.place
+        where = secret.collection.rpartition("/")[0]
+        try:
+            answer = await self._calls.post(f"{where}/events", _event(secret, done, now))
+        except NoAnswerError as error:
+            self._log.warning("event not written", why=str(error))
+        else:
+            if answer.status != HTTPStatus.CREATED:
+                self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
+
+
+def _event(secret: ObjectPath, done: CompletedStep, now: datetime) -> bytes:
+    namespace = secret.collection.split("/")[4]
+    about = {"apiVersion": "v1", "kind": "Secret", "namespace": namespace, "name": secret.name}
+    where = "" if done.place == secret else f"{kind_of(done.place)} {done.place.name}: "
+    message = once(_REASONS[type(done.step)], f"{where}{done.step.reason}", now)
+    source = {"component": names.CERTS_SERVICE}
+    return event(about, {"generateName": f"{secret.name}."}, source, message, is_warning=False)

@@ -1,0 +1,110 @@
+"""An installation's certificates as people read them: which object holds what, and what each chain wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from cryptography import x509
+
+from certs import objects
+from certs.certificate_checks import certificates, signed
+from certs.chains import Chain, ObjectPath
+from certs.objects import CA_CRT, TLS_CRT, Object, entry
+from certs.reconcile import ChainState, kind_of
+from certs.steps import Keep, Refuse
+
+_NOTHING: Final = "nothing"
+
+
+class ObjectState(StrEnum):
+    FINE = "fine"
+    DUE = "due"
+    LEFT_ALONE = "left alone"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRow:
+    """One object; `ends` is None where it holds nothing that ends."""
+
+    title: str
+    ends: datetime | None
+    holds: str
+
+    def days_left(self, now: datetime) -> int | None:
+        return None if self.ends is None else max((self.ends - now).days, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHealth:
+    chain: str
+    state: ObjectState
+    reason: str
+
+
+def rows(seen: ChainState, refused: Mapping[ObjectPath, str]) -> Iterator[CertificateRow]:
+    """`refused` says why an object could not be read."""
+    chain = seen.chain
+    for place in (chain.authority, *chain.leaves, *chain.configurations):
+        item = seen.items[place]
+        if place in refused:
+            yield CertificateRow(_title(place), None, "may not be read")
+        elif item is None:
+            yield CertificateRow(_title(place), None, "is not there")
+        elif place in chain.configurations:
+            yield CertificateRow(_title(place), None, _trusted(item))
+        else:
+            yield _secret(chain, place, item)
+
+
+def _title(place: ObjectPath) -> str:
+    return f"{kind_of(place)}/{place.name}"
+
+
+def _secret(chain: Chain, place: ObjectPath, secret: Object) -> CertificateRow:
+    authorities = certificates(entry(secret, CA_CRT))
+    if place == chain.authority:
+        return CertificateRow(_title(place), _end(authorities), _named(authorities))
+    leaves = certificates(entry(secret, TLS_CRT))[:1]
+    issuers = [authority for authority in authorities if all(signed(leaf, authority) for leaf in leaves)]
+    signer = f"certificate of {_named(issuers[:1])}" if issuers else "certificate of another CA"
+    return CertificateRow(_title(place), _end(leaves), signer if leaves else "no certificate")
+
+
+def _end(found: list[x509.Certificate]) -> datetime | None:
+    return found[0].not_valid_after_utc if found else None
+
+
+def _trusted(configuration: Object) -> str:
+    if why := objects.left_alone(configuration):
+        return f"left alone: {why}"
+    distinct = {bundle: _named(certificates(bundle)) for bundle in objects.bundles(configuration)}
+    return "; ".join(distinct.values()) or _NOTHING
+
+
+def _named(found: list[x509.Certificate]) -> str:
+    names = (authority.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) for authority in found)
+    return ", ".join(str(name[0].value).removeprefix("Halfcard ") for name in names if name) or _NOTHING
+
+
+def verdict(seen: ChainState, refused: Mapping[ObjectPath, str], now: datetime) -> ChainHealth:
+    title = seen.chain.title
+    if whys := [refused[place] for place in seen.items if place in refused]:
+        return ChainHealth(title, ObjectState.UNREADABLE, whys[0])
+    step = seen.plan(now)
+    if isinstance(step, Refuse):
+        return ChainHealth(title, ObjectState.LEFT_ALONE, step.reason)
+    if isinstance(step, Keep):
+        return ChainHealth(title, ObjectState.DUE if step.is_due else ObjectState.FINE, step.reason)
+    return ChainHealth(
+        title, ObjectState.DUE, f"{step.reason}; who keeps certificates looks every half minute: does it run?"
+    )
+
+
+def as_json(row: CertificateRow, now: datetime) -> dict[str, Any]:
+    ends = None if row.ends is None else objects.written(row.ends)
+    return {"object": row.title, "ends": ends, "days_left": row.days_left(now), "holds": row.holds}

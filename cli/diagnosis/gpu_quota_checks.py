@@ -1,0 +1,159 @@
+"""Are GpuQuotas installed as this version knows them, counted, and kept?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from halfcard import names
+from halfcard.problems import printable
+from halfcard.quota.budgets import UnreadableBudget, read_budget
+
+from .finding import Check, FindingSeverity, FoundFault
+from .scheduler_checks import not_led
+from .snapshot import ABSENT, Object, Snapshot
+
+VERSION: Final = names.QUOTA_API.rpartition("/")[2]
+CRDS: Final = {
+    f"{plural}.{names.OWN_DOMAIN}": kind
+    for plural, kind in (
+        (names.GPU_QUOTAS, names.GPU_QUOTA),
+        (names.CLUSTER_GPU_QUOTAS, names.CLUSTER_GPU_QUOTA),
+    )
+}
+"""The definitions and their kinds."""
+
+_OWN: Final = frozenset({"borrowing", "exemption", "hard", "byModel", "byPool", "onExceeded", "perLabel"})
+SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespaces", "asDefault"}}
+"""Fields that this version reads; the API server drops what a definition does not name."""
+
+_WORDS_CHARS: Final = 240
+_APPLY: Final = "apply the definitions of this version; their objects stay"
+
+
+def _crd_missing(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for name, found in snapshot.crds.items():
+        if found == ABSENT:
+            yield FoundFault(f"CustomResourceDefinition {name}", "it is not there", _APPLY)
+
+
+def _crd_old(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for name, found in snapshot.crds.items():
+        if found and (lacking := sorted(_lacking(found, CRDS[name]))):
+            yield FoundFault(f"CustomResourceDefinition {name}", f"it lacks {', '.join(lacking)}", _APPLY)
+
+
+def _lacking(crd: Object, kind: str) -> set[str]:
+    versions = {each["name"]: each for each in crd["spec"]["versions"] if each.get("served")}
+    if VERSION not in versions:
+        return {f"version {VERSION}"}
+    schema: Mapping[str, Any] = versions[VERSION].get("schema", {}).get("openAPIV3Schema", {})
+    spec = schema.get("properties", {}).get("spec", {})
+    return {f"spec.{field}" for field in SPEC[kind] - spec.get("properties", {}).keys()}
+
+
+# --- objects ---------------------------------------------------------------------------------------------------------
+
+
+def _where(obj: Object) -> str:
+    metadata = obj["metadata"]
+    return f"{obj['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
+
+
+def _conditions(obj: Object) -> dict[str, Mapping[str, str]]:
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return {each["type"]: each for each in found}
+
+
+def _odd(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for obj in snapshot.budgets:
+        found = read_budget(obj)
+        if isinstance(found, UnreadableBudget):
+            yield FoundFault(_where(obj), found.why, "write it anew: until then it limits nothing")
+
+
+def _nobody_counts(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """Where there is nothing to count nobody has to."""
+    if snapshot.budgets:
+        yield from not_led(snapshot, names.QUOTA_SERVICE, "start the quota service, or see in its log why nobody leads")
+
+
+def _broken_ledger(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for ledger, trouble in snapshot.ledgers.items():
+        if trouble:
+            command = f"kubectl -n {names.NAMESPACE} delete configmap {ledger}"
+            yield FoundFault(
+                f"ConfigMap {names.NAMESPACE}/{ledger}", trouble, "delete it: all pods are then counted", command
+            )
+
+
+def _not_ready(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for obj in snapshot.budgets:
+        ready = _conditions(obj).get("Ready", {})
+        if ready.get("status") != "True":
+            said = printable(ready.get("message", "nobody has counted it yet"), _WORDS_CHARS)
+            yield FoundFault(_where(obj), said, "see the quota service's log")
+
+
+def _exceeded(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for obj in snapshot.budgets:
+        exceeded = _conditions(obj).get("Exceeded", {})
+        if exceeded.get("status") == "True":
+            fix = "end pods, or allow more; nothing new is granted until then"
+            yield FoundFault(_where(obj), printable(exceeded.get("message", ""), _WORDS_CHARS), fix)
+
+
+_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "crd-missing",
+        _BROKEN,
+        f"the definitions of {names.GPU_QUOTA} and {names.CLUSTER_GPU_QUOTA} are installed",
+        "Where they are gone, so are all budgets: nobody is held to any.",
+        _crd_missing,
+    ),
+    Check(
+        "crd-old",
+        _BROKEN,
+        "the definitions name every field that this version reads",
+        "The API server drops a field that they do not name, and the quota allows more than it says.",
+        _crd_old,
+    ),
+    Check(
+        "budget-unreadable",
+        _BROKEN,
+        "a quota can be read",
+        "One that cannot limits nothing.",
+        _odd,
+    ),
+    Check(
+        "quota-service-not-led",
+        _BROKEN,
+        "one replica of the quota service holds the Lease and renews it, where there are quotas",
+        "What ends is counted as used, and new quotas grant nothing.",
+        _nobody_counts,
+    ),
+    Check(
+        "ledger-broken",
+        _BROKEN,
+        "a quota's ledger can be read",
+        "The quota grants nothing.",
+        _broken_ledger,
+    ),
+    Check(
+        "budget-not-counted",
+        _BROKEN,
+        "a quota has been counted",
+        "It grants nothing before.",
+        _not_ready,
+        unless=("quota-service-not-led", "ledger-broken", "budget-unreadable"),
+    ),
+    Check(
+        "budget-exceeded",
+        _WARNING,
+        "no more is used than a quota allows",
+        "Somebody lowered it below what runs, or pods came past the webhook.",
+        _exceeded,
+    ),
+)

@@ -1,0 +1,85 @@
+"""Does every native ResourceQuota for GPUs count?
+
+Rules and amounts are those of the webhook: what it would change in a quota that is stored is what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+import msgspec
+
+from halfcard.problems import printable
+from halfcard.quota.native_quota import COUNTED, UNCOUNTED, ResourceQuota, resource_of
+from halfcard.quota.requests_twin import unreadable
+
+from .finding import Check, FindingSeverity, FoundFault
+from .snapshot import Snapshot
+
+_MIG: Final = "/mig-"
+_KEY_CHARS: Final = 120
+
+
+def _read(snapshot: Snapshot) -> Iterator[tuple[str, ResourceQuota]]:
+    for obj in snapshot.quotas:
+        quota = msgspec.convert(obj, ResourceQuota)
+        yield f"ResourceQuota {quota.title}", quota
+
+
+def _uncounted(snapshot: Snapshot) -> Iterator[FoundFault]:
+    words = snapshot.settings.words()
+    for where, quota in _read(snapshot):
+        if idle := quota.uncounted(words.resources):
+            fix = "write what counts beside it; any update does it where the webhook is registered"
+            yield FoundFault(where, ", ".join(idle), fix, f"halfcard quota repair {quota.meta.namespace}")
+
+
+def _unknown(snapshot: Snapshot) -> Iterator[FoundFault]:
+    words = snapshot.settings.words().resources
+    domains = {resource.partition("/")[0] for resource in words}
+    offered = {resource for node in snapshot.nodes for resource in node.offers}
+    for where, quota in _read(snapshot):
+        for key in quota.hard:
+            resource = resource_of(key)
+            known = resource in words | offered or _MIG in resource or resource.partition("/")[0] not in domains
+            if not known:
+                near = get_close_matches(resource, sorted(words), n=1)
+                fix = f"write {key.removesuffix(resource)}{near[0]}" if near else "take it out, or mend its spelling"
+                yield FoundFault(f"{where}, spec.hard", printable(key, _KEY_CHARS), fix)
+
+
+def _meaningless(snapshot: Snapshot) -> Iterator[FoundFault]:
+    words = snapshot.settings.words()
+    for where, quota in _read(snapshot):
+        for problem in unreadable(quota, words):
+            yield FoundFault(f"{where}, {problem.where}", problem.got, problem.fix)
+
+
+_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "quota-uncounted",
+        _BROKEN,
+        f"a quota of an extended resource counts by `{COUNTED}`, and by no other key",
+        f"The API server takes `{UNCOUNTED[0]}` and a bare name and counts neither: the budget limits nobody. The"
+        " webhook adds what counts when a quota is written; those that were there before it stay as they are.",
+        _uncounted,
+    ),
+    Check(
+        "quota-unknown-key",
+        _WARNING,
+        "a key in the domain of a GPU resource names one that somebody knows",
+        "The API server takes any name, and counts what nobody asks for.",
+        _unknown,
+    ),
+    Check(
+        "quota-amount",
+        _WARNING,
+        "a quota's amount can be read in the resource's own unit",
+        "Kubernetes counts it in another one.",
+        _meaningless,
+    ),
+)

@@ -1,0 +1,97 @@
+"""Halfcard's own pods and settings, and what could not be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from halfcard import names
+
+from .finding import Check, FindingSeverity, FoundFault, several
+from .snapshot import Snapshot
+
+_STARTS_WITHIN: Final = timedelta(minutes=2)
+_PROCESSES: Final = frozenset(
+    {names.ADMISSION_SERVICE, names.EXTENDER_SERVICE, names.QUOTA_SERVICE, names.CERTS_SERVICE, names.AGENT}
+)
+_MAP: Final = f"ConfigMap {names.NAMESPACE}/{names.SETTINGS_MAP}"
+
+
+def _unready(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for pod in snapshot.own_pods:
+        if not pod.is_ready and snapshot.now - pod.since > _STARTS_WITHIN:
+            got = f"not ready since {pod.since:%Y-%m-%dT%H:%M:%SZ}" + (f", on node {pod.node}" if pod.node else "")
+            command = f"kubectl -n {names.NAMESPACE} describe pod {pod.name}"
+            yield FoundFault(f"pod {names.NAMESPACE}/{pod.name}", got, "see its events and its log", command)
+
+
+def _unusable(snapshot: Snapshot) -> Iterator[FoundFault]:
+    if snapshot.settings_problem:
+        yield FoundFault(_MAP, snapshot.settings_problem, "mend it: no process of Halfcard starts with it")
+
+
+def _different(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """Of workloads that mount settings at all: another way to bring the file in cannot be seen."""
+    for each in snapshot.workloads:
+        is_ours = each.namespace == names.NAMESPACE and each.account in _PROCESSES
+        if is_ours and each.config_maps and names.SETTINGS_MAP not in each.config_maps:
+            fix = f"let all of Halfcard's processes mount ConfigMap {names.SETTINGS_MAP}"
+            yield FoundFault(str(each), f"mounts {', '.join(each.config_maps)}", fix)
+
+
+def _outdated(snapshot: Snapshot) -> Iterator[FoundFault]:
+    changed = snapshot.settings_changed
+    if changed is None:
+        return
+    old = [pod.name for pod in snapshot.own_pods if pod.account in _PROCESSES and pod.started < changed]
+    if old:
+        got = f"{several(old, 'pod')} started before the settings were changed at {changed:%Y-%m-%dT%H:%M:%SZ}"
+        command = f"kubectl -n {names.NAMESPACE} rollout restart deployment,daemonset"
+        yield FoundFault(_MAP, got, "start them anew: settings are read at the start", command)
+
+
+def _unread(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for each in snapshot.unread:
+        yield FoundFault(each.what, each.why, "ask as somebody who may, and is allowed to reach it")
+
+
+_BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "process-not-ready",
+        _BROKEN,
+        "a pod of Halfcard's is ready within two minutes",
+        "What it is for does not happen.",
+        _unready,
+    ),
+    Check(
+        "settings-unusable",
+        _BROKEN,
+        "the settings in the cluster can be read",
+        "A process that starts anew does not come up.",
+        _unusable,
+    ),
+    Check(
+        "settings-differ",
+        _WARNING,
+        "all processes of an installation have one settings file",
+        "One counts in other words than another: what the webhook lets pass the extender cannot place.",
+        _different,
+    ),
+    Check(
+        "settings-outdated",
+        _WARNING,
+        "every process has read the settings as they are",
+        "As above.",
+        _outdated,
+    ),
+    Check(
+        "not-looked-at",
+        _NOTE,
+        "everything is looked at",
+        "What may not be read is not judged.",
+        _unread,
+    ),
+)

@@ -1,0 +1,217 @@
+"""Does the scheduler ask the extender about every pod that wants cards, and is there somebody who binds?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from admission.policy_settings import policy_of
+from halfcard import names
+
+from .finding import Check, FindingSeverity, FoundFault, several
+from .snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
+
+_SILENT: Final = timedelta(seconds=60)
+"""Of a Lease that is renewed every few seconds and may be taken after 15."""
+
+_PAGE: Final = "start it with a configuration of deploy/scheduler (docs/scheduler.md)"
+
+
+# --- leaders ---------------------------------------------------------------------------------------------------------
+
+
+def trouble_of(lease: Object | None, now: datetime) -> str:
+    """Why nobody holds it; empty where somebody does, or where it cannot be seen."""
+    if lease is None:
+        return ""
+    spec = lease.get("spec") or {}
+    holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
+    if lease == ABSENT:
+        return "it is not there"
+    if not holder or not renewed:  # one that was just made names a holder, and was never renewed
+        return "nobody holds it"
+    silent = now - datetime.fromisoformat(renewed)
+    return f"{holder} was last heard of {int(silent.total_seconds())} s ago" if silent > _SILENT else ""
+
+
+def not_led(snapshot: Snapshot, lease: str, fix: str) -> Iterator[FoundFault]:
+    if trouble := trouble_of(snapshot.leases.get(lease), snapshot.now):
+        yield FoundFault(f"Lease {names.NAMESPACE}/{lease}", trouble, fix)
+
+
+def _nobody_binds(snapshot: Snapshot) -> Iterator[FoundFault]:
+    return not_led(snapshot, names.EXTENDER_SERVICE, "start the extender, or see in its log why nobody leads")
+
+
+# --- what became of pods ---------------------------------------------------------------------------------------------
+
+
+def _bound(snapshot: Snapshot) -> list[PodSnapshot]:
+    """Those that came when Halfcard was there, in the order of their creation: who ran before it has no record."""
+    lease = snapshot.leases.get(names.EXTENDER_SERVICE) or ABSENT
+    since = str((lease.get("metadata") or {}).get("creationTimestamp") or "")
+    found = [each for each in snapshot.pods if each.asks and each.node and not each.is_static]
+    return sorted([each for each in found if "" < since <= each.created], key=lambda each: (each.created, each.title))
+
+
+def _strangers(snapshot: Snapshot) -> Iterator[FoundFault]:
+    ours = policy_of(snapshot.settings).schedulers
+    found = [each for each in _bound(snapshot) if each.scheduler not in ours and not each.is_recorded]
+    for scheduler in sorted({each.scheduler for each in found}):
+        titles = [each.title for each in found if each.scheduler == scheduler]
+        fix = "configure that scheduler too, and name it in the setting `schedulers`, or let its pods name another one"
+        yield FoundFault(f"scheduler {scheduler}", f"it bound {several(titles, 'pod')} to no card", fix)
+
+
+def _by_ours(snapshot: Snapshot) -> list[PodSnapshot]:
+    ours = policy_of(snapshot.settings).schedulers
+    return [each for each in _bound(snapshot) if each.scheduler in ours]
+
+
+def _past_extender(snapshot: Snapshot) -> Iterator[FoundFault]:
+    pods = _by_ours(snapshot)
+    if pods and not pods[-1].is_recorded:
+        got = f"the newest one, {pods[-1].title} of {pods[-1].created}, has no record of its cards"
+        yield FoundFault("pods that ask for cards", got, f"see which scheduler bound it; {_PAGE}")
+
+
+def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
+    pods = [each.title for each in _by_ours(snapshot) if not each.is_recorded]
+    if pods:
+        fix = "see `managedResources` of the scheduler's configuration; `halfcard inspect -d` shows where they count"
+        yield FoundFault("pods that ask for cards", f"{several(pods, 'pod')} without a record", fix)
+
+
+# --- the scheduler's configuration -----------------------------------------------------------------------------------
+
+
+def _seen(snapshot: Snapshot) -> list[tuple[Scheduler, list[Object]]]:
+    """Whose configuration can be seen, with its extenders."""
+    found = [(each, each.configuration) for each in snapshot.schedulers if each.configuration is not None]
+    return [(each, _extenders(configuration)) for each, configuration in found]
+
+
+def _extenders(configuration: Object) -> list[Object]:
+    """What people wrote there may be anything."""
+    found = configuration.get("extenders")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _unconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for each in snapshot.schedulers:
+        if not each.file:
+            yield FoundFault(f"pod {each.pod}", "kube-scheduler runs without --config", _PAGE)
+    for each, extenders in _seen(snapshot):
+        if not any(extender.get("filterVerb") for extender in extenders):
+            yield FoundFault(f"pod {each.pod}", f"{each.file} names no extender", _PAGE)
+
+
+def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
+    there = {resource for node in snapshot.nodes for resource in node.offers} & snapshot.settings.words().resources
+    for each, extenders in _seen(snapshot):
+        managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
+        missing = sorted(there - managed) if managed else []
+        if extenders and missing:
+            got = f"managedResources lacks {', '.join(missing)}"
+            yield FoundFault(f"pod {each.pod}", got, f"add it: pods that ask for it pass Halfcard by; {_PAGE}")
+        for extender in extenders:
+            for got, fix in _flaws(extender):
+                yield FoundFault(f"pod {each.pod}", f"the extender {got}", f"{fix}; {_PAGE}")
+
+
+def _flaws(extender: Object) -> Iterator[tuple[str, str]]:
+    if extender.get("filterVerb") and not extender.get("bindVerb"):
+        yield "has no bindVerb", "add it: nothing is recorded"
+    if extender.get("ignorable"):
+        yield "is ignorable", "make it `ignorable: false`"
+    tls = extender.get("tlsConfig") or {}
+    if extender.get("enableHTTPS") and not (tls.get("caFile") or tls.get("caData")):
+        yield "is called by HTTPS without caFile", "add it: whoever answers at that address is believed"
+
+
+# --- what only quotas count ------------------------------------------------------------------------------------------
+
+
+def _asks_derived(snapshot: Snapshot) -> Iterator[FoundFault]:
+    if snapshot.settings.derived_resources is None:
+        return
+    fix = f"ignoredResourceGroups: [{names.DERIVED_GROUP}] under NodeResourcesFit of each of its profiles; {_PAGE}"
+    for each in snapshot.schedulers:
+        for profile in _profiles(each.configuration) if each.configuration is not None else ():
+            if names.DERIVED_GROUP not in _ignored(profile):
+                name = profile.get("schedulerName", names.DEFAULT_SCHEDULER)
+                yield FoundFault(f"pod {each.pod}", f"profile {name} does not ignore {names.DERIVED_GROUP}", fix)
+    waiting = {each.title for each in snapshot.pods if not each.node}
+    if short := [title for title in snapshot.short_of_derived if title in waiting]:
+        yield FoundFault(f"{several(short, 'pod')}", f"Insufficient {names.DERIVED_GROUP}, says its scheduler", fix)
+
+
+def _profiles(configuration: Object) -> list[Object]:
+    found = configuration.get("profiles") or [{}]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _ignored(profile: Object) -> list[str]:
+    plugins = [each for each in profile.get("pluginConfig") or () if each.get("name") == "NodeResourcesFit"]
+    return [group for each in plugins for group in (each.get("args") or {}).get("ignoredResourceGroups") or ()]
+
+
+_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "extender-not-led",
+        _BROKEN,
+        "one replica of the extender holds the Lease and renews it",
+        "Nobody binds pods that ask for cards while there is none.",
+        _nobody_binds,
+    ),
+    Check(
+        "scheduler-without-extender",
+        _BROKEN,
+        "kube-scheduler reads a configuration with Halfcard's extender",
+        "Pods are bound by counts, and nobody chooses or records cards. Seen where the scheduler runs as a pod with"
+        " the label `component: kube-scheduler`, its file where that comes from a ConfigMap.",
+        _unconfigured,
+    ),
+    Check(
+        "scheduler-misconfigured",
+        _WARNING,
+        "the scheduler's extender binds, is not ignorable, is verified by a CA where it is called by HTTPS, and manages"
+        " every GPU resource that nodes offer",
+        "Pods pass Halfcard by, and have no record; or somebody else answers in its place.",
+        _misconfigured,
+    ),
+    Check(
+        "scheduler-asks-derived",
+        _BROKEN,
+        f"with `derived_resources`, every scheduler of GPU pods ignores the group {names.DERIVED_GROUP}",
+        "No node offers what only quotas count: a scheduler that asks for it finds no node for any GPU pod.",
+        _asks_derived,
+    ),
+    Check(
+        "scheduler-past-extender",
+        _BROKEN,
+        "a pod that asks for cards is bound with a record of them",
+        "The newest one shows how the scheduler works now.",
+        _past_extender,
+        unless=("scheduler-without-extender",),
+    ),
+    Check(
+        "pods-unrecorded",
+        _WARNING,
+        "a pod that asks for cards is bound with a record of them",
+        "They are counted where Halfcard would have put them, which is a guess. Older than the installation's Lease is"
+        " left out: those were there before.",
+        _unrecorded,
+        unless=("scheduler-without-extender", "scheduler-past-extender"),
+    ),
+    Check(
+        "scheduler-foreign",
+        _WARNING,
+        "pods that ask for cards are bound by a scheduler that asks Halfcard",
+        "Another one knows nothing of cards.",
+        _strangers,
+    ),
+)

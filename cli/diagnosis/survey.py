@@ -1,0 +1,270 @@
+"""All that the checks of `halfcard doctor` look at, read once: what is asked of the API server stands here."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import yaml
+
+from extender.state import State
+from halfcard import names
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.quota.budgets import LEDGER_PREFIXES
+from kube.api.access import Access
+from kube.api.calls import NoAnswerError
+from kube.ledger.ledger_store import LedgerError, LedgerStore
+from kube.node_source import NODES
+from settings.installation import Settings, SettingsError, read_settings
+from settings.settings_file import settings_from
+
+from ..inputs.cluster_state import NoClusterError
+from ..inputs.reader import Reader
+from . import observations
+from .gpu_quota_checks import CRDS
+from .served_certificates import SECRETS
+from .snapshot import Object, PodSnapshot, Scheduler, Snapshot
+
+_TIMEOUT_S: Final = 10.0
+_AT_ONCE: Final = 8
+_CORE: Final = "/api/v1"
+_OURS: Final = f"{_CORE}/namespaces/{names.NAMESPACE}"
+_SYSTEM: Final = f"{_CORE}/namespaces/{names.KUBE_SYSTEM}"
+_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_WEBHOOKS: Final = {
+    f"{sort}WebhookConfiguration": f"/apis/admissionregistration.k8s.io/v1/{sort.lower()}webhookconfigurations"
+    for sort in ("Mutating", "Validating")
+}
+_WORKLOADS: Final = {"DaemonSet": "/apis/apps/v1/daemonsets", "Deployment": "/apis/apps/v1/deployments"}
+_BUDGETS: Final = {names.GPU_QUOTA: names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTA: names.CLUSTER_GPU_QUOTAS}
+
+_HARMLESS: Final[Mapping[str, Any]] = {
+    "name": "main",
+    "image": "halfcard-doctor",
+    "resources": {side: {"cpu": "1m", "memory": "1Mi"} for side in ("limits", "requests")},
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 65534,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
+"""What no policy objects to."""
+
+
+def take(access: Access, namespace: str, settings: Path | None, say: Callable[[str], None]) -> Snapshot:
+    """`namespace` is where pods are tried for show; `say` hears what is being read.
+
+    Raises:
+        NoClusterError, ApiError: nodes and pods cannot be read.
+        SettingsError: the file is no settings.
+    """
+    return asyncio.run(_take(access, namespace, settings, say))
+
+
+async def _take(access: Access, namespace: str, settings: Path | None, say: Callable[[str], None]) -> Snapshot:
+    now = await asyncio.to_thread(_server_time, access)
+    reader = Reader(access, say)
+    try:
+        agreed = await _agreed(reader, settings)
+        found: Settings = agreed["settings"]
+        parts = [
+            await _of_nodes_and_pods(reader, found),
+            await _of_webhooks(reader, namespace),
+            await _of_our_own(reader),
+            await _of_schedulers(reader, found),
+            await _of_quotas(reader),
+        ]
+    finally:
+        reader.calls.close()
+    merged = {key: value for part in (agreed, *parts) for key, value in part.items()}
+    return Snapshot(now=now, unread=tuple(reader.unread), **merged)
+
+
+def _server_time(access: Access) -> datetime:
+    """The cluster's clock, by which its Leases and certificates are judged: a laptop's may be wrong."""
+    connection = access.connect(_TIMEOUT_S)
+    try:
+        connection.request("GET", f"{access.prefix}{names.VERSION_PATH}", headers=access.headers())
+        answer = connection.getresponse()
+        answer.read()
+        return parsedate_to_datetime(answer.headers["Date"]) if answer.headers["Date"] else datetime.now(UTC)
+    except (OSError, http.client.HTTPException) as error:
+        where = f"{access.host}:{access.port}"
+        raise NoClusterError(
+            f"{where}: the API server cannot be reached: {error}; check the server of the context"
+        ) from None
+    finally:
+        connection.close()
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
+    """Those of the file that is named, else those in the cluster, else the defaults."""
+    there = await reader.object(f"{_OURS}/configmaps/{names.SETTINGS_MAP}")
+    text = next(iter((there.get("data") or {}).values()), "") if there else ""
+    changed = observations.data_changed(there) if there else None
+    try:
+        in_cluster, problem = read_settings(yaml.safe_load(text) or {}), ""
+    except (SettingsError, yaml.YAMLError) as error:
+        in_cluster, problem = Settings(), " ".join(str(error).split())
+    chosen = settings_from(file) if file else in_cluster
+    return {"settings": chosen, "settings_problem": problem, "settings_changed": changed}
+
+
+# --- nodes and pods --------------------------------------------------------------------------------------------------
+
+
+async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, Any]:
+    """The extender's own eyes: what it would doubt is doubted here."""
+    state, left_out = State(settings.words(), settings.dealings()), list[str]()
+    nodes = await reader.must(NODES, dict[str, Any], left_out)
+    for node in nodes:
+        state.put_node(node)
+    pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", StoredPod, left_out)}
+    for pod in pods.values():
+        state.put_pod(pod)
+    seen: tuple[PodSnapshot, ...] = tuple(observations.pods_seen(state, pods))
+    return {
+        "nodes": tuple(map(observations.node_seen, nodes)),
+        "pods": seen,
+        "counted_pods": len(pods),
+        "daemons": observations.daemons(pods.values()),
+        "doubts": (*left_out, *state.doubts()),
+    }
+
+
+# --- the webhook -----------------------------------------------------------------------------------------------------
+
+
+async def _of_webhooks(reader: Reader, namespace: str) -> dict[str, Any]:
+    lists = [(kind, await reader.collection(path, dict[str, Any])) for kind, path in _WEBHOOKS.items()]
+    readable = all(found is not None for _, found in lists)
+    services = (names.ADMISSION_SERVICE, names.EXTENDER_SERVICE)
+    slices = await reader.collection(
+        f"/apis/discovery.k8s.io/v1/namespaces/{names.NAMESPACE}/endpointslices", dict[str, Any]
+    )
+    return {
+        "webhooks": tuple({**each, "kind": kind} for kind, found in lists for each in found or ())
+        if readable
+        else None,
+        "services": {name: await reader.object(f"{_OURS}/services/{name}") for name in services},
+        "endpoints": None if slices is None else observations.ready_endpoints(slices),
+        "secrets": {name: _data(await reader.object(f"{_OURS}/secrets/{name}")) for name in SECRETS},
+        **await _probes(reader, namespace),
+    }
+
+
+def _data(secret: Object | None) -> Mapping[str, bytes] | None:
+    return None if secret is None else observations.secret_data(secret)
+
+
+async def _probes(reader: Reader, namespace: str) -> dict[str, Any]:
+    """One pod breaks two rules that hold whatever the dialects are, the other reaches for GPUs and breaks none."""
+    path = f"{_CORE}/namespaces/{quote(namespace, safe='')}/pods"
+    bad = _pod({names.PLACEMENT: "{}"}, "all")
+    good = _pod({}, names.SEES_NOTHING)
+    return {"bad": await reader.create_for_show(path, bad), "good": await reader.create_for_show(path, good)}
+
+
+def _pod(annotations: Mapping[str, str], sees: str) -> Object:
+    container = {**_HARMLESS, "env": [{"name": names.VISIBLE_DEVICES, "value": sees}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "halfcard-doctor-", "annotations": annotations},
+        "spec": {"containers": [container], "automountServiceAccountToken": False},
+    }
+
+
+# --- our own processes -----------------------------------------------------------------------------------------------
+
+
+async def _of_our_own(reader: Reader) -> dict[str, Any]:
+    pods = await reader.collection(f"{_OURS}/pods", dict[str, Any]) or []
+    items = [
+        (kind, each)
+        for kind, path in _WORKLOADS.items()
+        for each in await reader.collection(path, dict[str, Any]) or ()
+    ]
+    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=f"source={names.AGENT}")
+    about_offers = [each for each in events if each.get("reason") in ("NotOffered", "Offered")]
+    leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE)
+    return {
+        "own_pods": tuple(observations.own_pod(pod) for pod in pods if not observations.has_ended(pod)),
+        "workloads": tuple(observations.workload(kind, each) for kind, each in items),
+        "not_offered": tuple(map(observations.refusal, about_offers)),
+        "leases": {name: await reader.object(f"{_LEASES}/{name}") for name in leases},
+    }
+
+
+async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
+    """Where it runs as a pod, and its file comes from a ConfigMap; what lies on a node's disk cannot be seen."""
+    pods = await reader.selected(f"{_SYSTEM}/pods", labelSelector="component=kube-scheduler")
+    selector = "reason=FailedScheduling"
+    failed = await reader.selected(f"{_CORE}/events", fieldSelector=selector) if settings.derived_resources else ()
+    return {
+        "schedulers": tuple([await _scheduler(reader, pod) for pod in pods]),
+        "short_of_derived": observations.short_of_derived(failed),
+    }
+
+
+async def _scheduler(reader: Reader, pod: Object) -> Scheduler:
+    file = observations.configuration_file(pod)
+    title = f"{names.KUBE_SYSTEM}/{pod['metadata']['name']}"
+    source = observations.config_map_of(pod, file)
+    there = await reader.object(f"{_SYSTEM}/configmaps/{source[0]}") if source else None
+    return Scheduler(title, file, _configuration(there, source[1]) if there and source else None)
+
+
+def _configuration(config_map: Object, entry: str) -> Object | None:
+    try:
+        found = yaml.safe_load((config_map.get("data") or {}).get(entry, ""))
+    except yaml.YAMLError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+# --- quotas ----------------------------------------------------------------------------------------------------------
+
+
+async def _of_quotas(reader: Reader) -> dict[str, Any]:
+    budgets = [
+        {**each, "kind": kind}
+        for kind, plural in _BUDGETS.items()
+        for each in await reader.collection(f"{names.QUOTA_API}/{plural}", dict[str, Any]) or ()
+    ]
+    quotas = await reader.collection(f"{_CORE}/resourcequotas", dict[str, Any]) or ()
+    return {
+        "quotas": tuple(quotas),
+        "crds": {name: await reader.object(f"{_DEFINITIONS}/{name}") for name in CRDS},
+        "budgets": tuple(budgets),
+        "ledgers": await _ledgers(reader),
+    }
+
+
+async def _ledgers(reader: Reader) -> dict[str, str]:
+    """What is wrong with each that is there; one that is not yet is the business of whoever counts."""
+    maps = await reader.collection(f"{_OURS}/configmaps", dict[str, Any]) or ()
+    wanted = [name for each in maps if (name := each["metadata"]["name"]).startswith(LEDGER_PREFIXES)]
+    kept, turns = LedgerStore(reader.calls, names.NAMESPACE), asyncio.Semaphore(_AT_ONCE)
+
+    async def trouble(name: str) -> str:
+        async with turns:
+            try:
+                await kept.read(name)
+            except (LedgerError, NoAnswerError) as error:
+                return str(error)
+            return ""
+
+    return dict(zip(wanted, await asyncio.gather(*map(trouble, wanted)), strict=True))

@@ -1,0 +1,176 @@
+"""Is the API server told to ask Halfcard, as `halfcard webhooks` would tell it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from admission.policy_settings import policy_of
+from admission.webhook_configurations import configurations
+from halfcard import names
+
+from .finding import Check, FindingSeverity, FoundFault
+from .snapshot import Object, Snapshot
+
+REGISTER: Final = "halfcard webhooks --ca ca.crt | kubectl apply -f-"
+_AGAIN: Final = "register it anew, with the CA of the installation's certificate and the settings where there are any"
+SERVICE: Final = f"{names.NAMESPACE}/{names.ADMISSION_SERVICE}"
+_DEFAULTS: Final = {"objectSelector": {}, "matchPolicy": "Equivalent", "timeoutSeconds": 10, "failurePolicy": "Fail"}
+_COMPARED: Final = (
+    "failurePolicy",
+    "namespaceSelector",
+    "objectSelector",
+    "matchConditions",
+    "matchPolicy",
+    "timeoutSeconds",
+    "sideEffects",
+    "reinvocationPolicy",
+)
+
+
+class Registered(NamedTuple):
+    """One webhook and the object in which it stands."""
+
+    configuration: str
+    webhook: Object
+
+    @property
+    def where(self) -> str:
+        return f"{self.configuration}, webhook {self.webhook.get('name')}"
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        return self.webhook.get("clientConfig") or {}
+
+
+def registered(snapshot: Snapshot) -> dict[tuple[str, str], Registered]:
+    """Ours, by kind of configuration and name, in whichever object they stand."""
+    wanted = {(kind, webhook["name"]) for kind, _, webhook in _expected(snapshot)}
+    return {
+        (item["kind"], webhook["name"]): Registered(title(item), webhook)
+        for item in snapshot.webhooks or ()
+        for webhook in item.get("webhooks") or ()
+        if (item["kind"], webhook.get("name")) in wanted
+    }
+
+
+def title(configuration: Object) -> str:
+    return f"{configuration['kind']} {configuration['metadata']['name']}"
+
+
+def _expected(snapshot: Snapshot) -> Iterator[tuple[str, str, Object]]:
+    policy = policy_of(snapshot.settings)
+    for item in configurations(policy.dialects, exempt=policy.exempt_namespaces):
+        for webhook in item["webhooks"]:
+            yield item["kind"], title(item), webhook
+
+
+def _pairs(snapshot: Snapshot) -> Iterator[tuple[Object, Registered]]:
+    """What should stand there beside what does."""
+    there = registered(snapshot)
+    for kind, _, webhook in _expected(snapshot):
+        if (kind, webhook["name"]) in there:
+            yield webhook, there[kind, webhook["name"]]
+
+
+# --- registration ----------------------------------------------------------------------------------------------------
+
+
+def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
+    if snapshot.webhooks is None:
+        return
+    there = registered(snapshot)
+    by_object: dict[str, list[tuple[str, bool]]] = {}
+    for kind, where, webhook in _expected(snapshot):
+        by_object.setdefault(where, []).append((webhook["name"], (kind, webhook["name"]) in there))
+    for where, webhooks in by_object.items():
+        missing = [name for name, is_there in webhooks if not is_there]
+        got = "no webhook of Halfcard's" if len(missing) == len(webhooks) else f"no webhook {', '.join(missing)}"
+        if missing:
+            yield FoundFault(where, got, _AGAIN, REGISTER)
+
+
+def _elsewhere(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """An address in place of a Service is as good, where it leads to the same path."""
+    for wanted, found in _pairs(snapshot):
+        service, url = found.client.get("service"), str(found.client.get("url") or "")
+        expected = wanted["clientConfig"]["service"]
+        if service is not None and {"port": 443, **service} != expected:
+            got = f"{service.get('namespace')}/{service.get('name')}{service.get('path', '')}"
+            yield FoundFault(found.where, got, f"let it call {SERVICE}{expected['path']}", REGISTER)
+        elif service is None and urlsplit(url).path != expected["path"]:
+            yield FoundFault(found.where, url, f"let it call {SERVICE}{expected['path']}", REGISTER)
+
+
+def _blind(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for wanted, found in _pairs(snapshot):
+        asked = list(found.webhook.get("rules") or ())
+        lacking = [what for rule in wanted["rules"] for what in _asks(rule) if not _covered(what, asked)]
+        if lacking:
+            words = ", ".join(f"{operation} {resource}" for _, resource, operation in lacking)
+            yield FoundFault(found.where, f"it is not asked about {words}", _AGAIN, REGISTER)
+
+
+def _asks(rule: Object) -> list[tuple[str, str, str]]:
+    return [(rule["apiGroups"][0], what, operation) for what in rule["resources"] for operation in rule["operations"]]
+
+
+def _covered(wanted: tuple[str, str, str], rules: list[Object]) -> bool:
+    group, resource, operation = wanted
+    of = f"{resource.partition('/')[0]}/*" if "/" in resource else "*"
+    return any(
+        {group, "*"} & {*rule.get("apiGroups", ())}
+        and {resource, of, "*/*"} & {*rule.get("resources", ())}
+        and {operation, "*"} & {*rule.get("operations", ())}
+        for rule in rules
+    )
+
+
+def _differs(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for wanted, found in _pairs(snapshot):
+        there, should = {**_DEFAULTS, **found.webhook}, {**_DEFAULTS, **wanted}
+        fields = [field for field in _COMPARED if there.get(field) != should.get(field)]
+        if fields:
+            told = ", ".join(_told(field, there.get(field)) for field in fields)
+            yield FoundFault(found.where, told, f"{_AGAIN}, or leave it where somebody meant it so", REGISTER)
+
+
+def _told(field: str, there: object) -> str:
+    return f"{field}: {there}" if isinstance(there, str | int) else f"another {field}"
+
+
+_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "webhook-missing",
+        _BROKEN,
+        "the API server asks Halfcard by one mutating and one validating configuration",
+        "Without them pods are stored as they were written: shares without memory, forged records, quotas that nobody"
+        " counts. Halfcard never makes one again that somebody deleted: deleting it is the way out of an outage.",
+        _missing,
+    ),
+    Check(
+        "webhook-elsewhere",
+        _BROKEN,
+        "a webhook leads to Halfcard's Service and the path of its name",
+        "Whoever answers there decides about GPU pods.",
+        _elsewhere,
+    ),
+    Check(
+        "webhook-blind",
+        _BROKEN,
+        "a webhook is asked about every kind of object and operation that it is for",
+        "What the API server does not send is not judged.",
+        _blind,
+    ),
+    Check(
+        "webhook-differs",
+        _WARNING,
+        "a webhook is registered as this version and these settings would register it",
+        "Another failure policy or selector lets objects pass, conditions of an older version may not see a resource"
+        " that is new.",
+        _differs,
+    ),
+)

@@ -1,0 +1,189 @@
+"""The cluster as a command sees it: all nodes and pods once, from an API server or from manifests, as one state."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from extender.packing.placement import PackingPolicy
+from extender.packing.policy_cache import PolicyCache
+from extender.packing.workload_stats import WorkloadStats
+from extender.state import State
+from halfcard.placing.node_totals import Offer, offers
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.problems import printable
+from kube.api.access import Access, AccessError, from_kubeconfig
+from kube.api.list_watch import ApiError, Collection, Undecodable
+from kube.manifests.documents import Document, ManifestError, read_path, to_json
+from kube.node_source import NODES
+from settings.installation import SettingsError
+from settings.settings_file import settings_from
+
+_POD: Final = msgspec.json.Decoder(StoredPod)
+_A_PAGE: Final = 500
+_DEFAULT_NAMESPACE: Final = "default"
+_KUBECONFIG: Final = "KUBECONFIG"
+
+T = TypeVar("T")
+
+
+class NoClusterError(Exception):
+    """The cluster cannot be read; the text says what and how to mend it."""
+
+
+More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
+"""What manifests mean besides what they say; the list is of what is left out."""
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """One moment of it.
+
+    Attributes:
+        pods: all of them by namespace/name, also those that ask for no card.
+        table: what each resource's name counts.
+        policy_of: by name, the default for an empty one.
+        left_out: objects that could not be read, a sentence each.
+    """
+
+    state: State
+    table: Mapping[str, Offer]
+    aliyun_unit_mib: int
+    policy_of: Callable[[str], PackingPolicy]
+    pods: dict[str, StoredPod] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def doubts(self) -> tuple[str, ...]:
+        return (*self.left_out, *self.state.doubts())
+
+
+def add_access_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: as kubectl finds it")
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_access_arguments(parser)
+    parser.add_argument(
+        "--state", type=Path, metavar="PATH", help="instead of a cluster: a file or folder of its nodes and pods"
+    )
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+
+
+def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, _left_out: ()) -> ClusterState:
+    """All nodes and pods of the source that the arguments name.
+
+    Raises:
+        NoClusterError: they cannot be read, or the settings cannot.
+    """
+    try:
+        cluster = _empty(arguments.settings)
+        if arguments.state is not None:
+            documents = [*read_path(arguments.state)]
+            _add_documents(cluster, [*documents, *more(documents, cluster.left_out)])
+        else:
+            _add_collections(cluster, find_access(arguments))
+    except (AccessError, ApiError, ManifestError, SettingsError) as error:
+        raise NoClusterError(str(error)) from None
+    return cluster
+
+
+def _empty(settings_file: Path | None) -> ClusterState:
+    settings = settings_from(settings_file)
+    dealings, learning = settings.dealings(), WorkloadStats()
+    state = State(settings.words(), dealings, learning.saw)
+    expectations = PolicyCache(settings.packing, learning.mix, state)
+    table = offers(settings.prefixes().values(), dealings.aliyun_unit_mib)
+    return ClusterState(state, table, dealings.aliyun_unit_mib, expectations.policy)
+
+
+def _add_pod(cluster: ClusterState, pod: StoredPod) -> None:
+    cluster.pods[f"{pod.meta.namespace}/{pod.meta.name}"] = pod
+    cluster.state.put_pod(pod)
+
+
+# --- manifests -------------------------------------------------------------------------------------------------------
+
+
+def _add_documents(cluster: ClusterState, documents: Iterable[Document]) -> None:
+    for document in documents:
+        if document.kind == "Node":
+            cluster.state.put_node(msgspec.json.decode(to_json(document.obj)))
+        elif document.kind == "Pod":
+            _add_document(cluster, document)
+
+
+def _add_document(cluster: ClusterState, document: Document) -> None:
+    metadata = document.obj.get("metadata")
+    try:
+        pod = _POD.decode(to_json({**document.obj, "metadata": _with_names(metadata)}))
+    except msgspec.MsgspecError as error:
+        where = f"{document.source_file}:{document.line}"
+        cluster.left_out.append(f"{where}: the pod is left out: {printable(str(error), 300)}")
+    else:
+        _add_pod(cluster, pod)
+
+
+def _with_names(metadata: Any) -> Any:
+    """A pod that people wrote down has no uid and may leave its namespace out."""
+    if not isinstance(metadata, dict):
+        return metadata
+    namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    uid = metadata.get("uid") or f"{namespace}/{metadata.get('name')}"
+    return {**metadata, "namespace": namespace, "uid": uid}
+
+
+# --- an API server ---------------------------------------------------------------------------------------------------
+
+
+def find_access(arguments: argparse.Namespace) -> Access:
+    """Raises AccessError where no kubeconfig says how."""
+    instead = ", or a dump with --state" if "state" in arguments else ""
+    file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""), instead)
+    return from_kubeconfig(file, arguments.context)
+
+
+def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
+    """The first of several that is there: unlike kubectl, we do not merge them."""
+    files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
+    found = next((file for file in files if file.exists()), None)
+    if found is None:
+        looked = ", ".join(map(str, files))
+        raise AccessError(f"{looked}: no kubeconfig is there; name one with --kubeconfig{instead}")
+    return found
+
+
+def _add_collections(cluster: ClusterState, access: Access) -> None:
+    for node in everything(access, NODES, dict[str, Any], cluster.left_out):
+        cluster.state.put_node(node)
+    for pod in everything(access, "/api/v1/pods", StoredPod, cluster.left_out):
+        _add_pod(cluster, pod)
+
+
+def everything(access: Access, path: str, item: type[T], left_out: list[str]) -> Iterator[T]:
+    """All objects of a collection; those that cannot be read are named in `left_out`.
+
+    Raises:
+        NoClusterError: no API server answers.
+        ApiError: it refuses.
+    """
+    try:
+        for page, _ in Collection(access, path, item, _A_PAGE).pages():
+            for found in page:
+                if isinstance(found, Undecodable):
+                    left_out.append(f"pod {found}" if found.namespace else f"node {found}")
+                else:
+                    yield found
+    except (OSError, http.client.HTTPException) as error:
+        raise NoClusterError(
+            f"{access.host}:{access.port}: the API server cannot be reached: {error}; check the server of the context"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise NoClusterError(f"{access.host}:{access.port}: this is no API server: {error}") from None

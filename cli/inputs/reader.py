@@ -1,0 +1,111 @@
+"""One look at a cluster: single objects and whole collections, with what may not be read remembered.
+
+The law: who may not read something is told so, and the rest is read all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from halfcard.problems import printable
+from kube.api.access import Access
+from kube.api.calls import Answer, ApiCalls, NoAnswerError
+from kube.api.list_watch import AbsentError, ApiError
+
+from ..diagnosis.snapshot import ABSENT, Object, Probe, UnreadSource
+from .cluster_state import NoClusterError, everything
+
+_WHY_CHARS: Final = 240
+_MOST_SELECTED: Final = 500
+_MAY_NOT_CREATE: Final = 'cannot create resource "pods"'
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Within one event loop.
+
+    Attributes:
+        unread: what could not be read.
+    """
+
+    def __init__(self, access: Access, say: Callable[[str], None]) -> None:
+        self.unread: list[UnreadSource] = []
+        self.calls = ApiCalls(access)
+        self._access = access
+        self._say = say
+
+    async def object(self, path: str) -> Object | None:
+        """ABSENT where it is not there, None where it may not be read."""
+        self._say(f"reading {path}")
+        try:
+            answer = await self.calls.get(path)
+        except NoAnswerError as error:
+            raise NoClusterError(str(error)) from None
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return ABSENT
+        return self._content(f"GET {path}", answer)
+
+    def _content(self, call: str, answer: Answer) -> Object | None:
+        if answer.status != HTTPStatus.OK:
+            self.note(call, answer.message() or f"HTTP {answer.status}")
+            return None
+        try:
+            found: Object = msgspec.json.decode(answer.body, type=dict[str, Any])
+        except msgspec.MsgspecError as error:
+            raise NoClusterError(f"{call}: this is no API server: {error}") from None
+        return found
+
+    async def selected(self, path: str, **selector: str) -> list[Object]:
+        """Of a collection, the first few hundred that a selector leaves; nothing where it may not be read."""
+        found = await self.object(f"{path}?{urlencode({**selector, 'limit': _MOST_SELECTED})}")
+        return list((found or ABSENT).get("items") or ())
+
+    async def collection(self, path: str, item: type[T]) -> list[T] | None:
+        """All of it, or None where it may not be read; nothing where the API server knows no such kind."""
+        try:
+            return await self.must(path, item, [])
+        except AbsentError:
+            return []
+        except ApiError as error:
+            self.note(f"GET {path}", str(error))
+            return None
+
+    async def must(self, path: str, item: type[T], left_out: list[str]) -> list[T]:
+        """All of it.
+
+        Raises:
+            ApiError: it may not be read.
+            NoClusterError: nobody answers.
+        """
+        return await asyncio.to_thread(self._all, path, item, left_out)
+
+    def _all(self, path: str, item: type[T], left_out: list[str]) -> list[T]:
+        found: list[T] = []
+        for number, each in enumerate(everything(self._access, path, item, left_out)):
+            if number % _MOST_SELECTED == 0:
+                self._say(f"reading {path}, {number} so far")
+            found.append(each)
+        return found
+
+    async def create_for_show(self, path: str, item: Mapping[str, Any]) -> Probe | None:
+        """None where nobody can tell: who asks may not create, or there was no answer."""
+        self._say(f"trying a pod at {path}, for show")
+        try:
+            answer = await self.calls.post(f"{path}?dryRun=All", msgspec.json.encode(item))
+        except NoAnswerError as error:
+            self.note(f"POST {path}", str(error))
+            return None
+        if answer.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED) and _MAY_NOT_CREATE in answer.message():
+            self.note(f"POST {path}", answer.message())
+            return None
+        return Probe(answer.status, answer.message())
+
+    def note(self, what: str, why: str) -> None:
+        self.unread.append(UnreadSource(what, printable(why, _WHY_CHARS)))

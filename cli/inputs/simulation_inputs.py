@@ -1,0 +1,90 @@
+"""What a replay is made of: nodes and pods from the tables of a trace, from manifests or from a cluster's dump."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from extender.packing.fleet import fleet_of, usual_card_mib
+from halfcard.cards import Node
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from simulation.openb import TableError, read_nodes, read_pods
+from simulation.workload import ReplayWorkload, TracePod, pod_of
+
+from .cluster_state import NoClusterError, read_cluster
+from .workload_pods import pods_of_workloads
+
+_TABLE: Final = ".csv"
+_PLENTY: Final = 2**40
+
+
+class NoWorkloadError(Exception):
+    """There is nothing to replay; the text says what and how to mend it."""
+
+
+class Read(NamedTuple):
+    """`left_out` tells of what could not be read, a sentence each."""
+
+    workload: ReplayWorkload
+    left_out: tuple[str, ...]
+
+
+def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read:
+    """Both may be the same file or folder.
+
+    Raises:
+        NoWorkloadError: something cannot be read, or is not there.
+    """
+    try:
+        there, odd = _nodes(nodes, settings)
+        coming, strange = _pods(pods, settings, usual_card_mib(fleet_of(there)))
+    except (TableError, NoClusterError) as error:
+        raise NoWorkloadError(str(error)) from None
+    if not there:
+        raise NoWorkloadError(f"{nodes}: no Node in it; save them with `kubectl get nodes -o json`")
+    if not coming:
+        raise NoWorkloadError(f"{pods}: no Pod in it that is to run; save them with `kubectl get pods -A -o json`")
+    return Read(ReplayWorkload(there, coming), (*odd, *strange))
+
+
+def _nodes(path: Path, settings: Path | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    if path.suffix == _TABLE:
+        return read_nodes(_text(path), str(path)), ()
+    cluster = read_cluster(_manifests(path, settings))
+    return tuple([_plentiful(node) for node in cluster.state.nodes().values()]), cluster.state.doubts()
+
+
+def _plentiful(node: Node) -> Node:
+    """What a node does not tell of itself is not what pods wait for."""
+    return replace(node, cpu_milli=node.cpu_milli or _PLENTY, memory_mib=node.memory_mib or _PLENTY)
+
+
+def _pods(path: Path, settings: Path | None, card_mib: int) -> tuple[tuple[TracePod, ...], tuple[str, ...]]:
+    """Wherever they are now: in the replay they come one after the other to empty nodes."""
+    if path.suffix == _TABLE:
+        return read_pods(_text(path), str(path)), ()
+    cluster = read_cluster(_manifests(path, settings), pods_of_workloads)
+    found = [read_facts(pod, cluster.state.dialects) for pod in cluster.pods.values()]
+    to_run = sorted((facts for facts in found if not facts.is_over and not facts.trouble), key=_age)
+    refused = [f"pod {facts.title} is left out: {facts.trouble}" for facts in found if facts.trouble]
+    return tuple([pod_of(each.title, each.demand, card_mib) for each in to_run]), (*cluster.left_out, *refused)
+
+
+def _age(facts: PodFacts) -> str:
+    """Pods that nobody has created yet come as they stand in the file."""
+    return facts.created
+
+
+def _manifests(path: Path, settings: Path | None) -> argparse.Namespace:
+    return argparse.Namespace(state=path, settings=settings)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NoWorkloadError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except UnicodeDecodeError as error:
+        raise NoWorkloadError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None

@@ -1,0 +1,135 @@
+"""The GpuQuotas that concern a namespace, and what their statuses say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.quota.budgets import AT_PLACE, Budget, UnreadableBudget, read_budget
+from halfcard.quota.budgets import concerning as concerning_of
+from halfcard.quota.charge import COUNTED
+from halfcard.quota.gpu_quota import read_amounts
+from halfcard.quota.ledger import Amounts, Ledger, Shortage, allowed
+from kube.api.calls import Answer, ApiCalls
+from kube.ledger.ledger_store import LedgerError, LedgerStore
+from quota.reporting.status import exempted, status_of
+
+from ..inputs.cluster_state import NoClusterError
+
+Object = Mapping[str, Any]
+
+_TOLD: Final = (
+    *("pods", "promised", "waiting", "late", "places", "perLabel"),
+    *("borrowed", "lent", "holders", "conditions"),
+)
+"""Of a status, as it stands there."""
+
+
+class QuotaAnswer(NamedTuple):
+    """One quota, and what its status says."""
+
+    budget: Budget
+    used: Amounts
+    status: Object
+
+    def shortages(self, charge: Amounts) -> list[Shortage]:
+        found = [Shortage(key, charge.get(key, 0), self.used[key], hard) for key, hard in self.allowed().items()]
+        return [each for each in found if each.wanted > 0 and each.missing > 0]
+
+    @property
+    def ledger(self) -> Ledger:
+        """As far as the status tells."""
+        counted = Ledger(self.budget.hard, is_ready=True, committed=self.used, of=self.budget.uid)
+        return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
+
+    def allowed(self) -> Amounts:
+        """With what is borrowed, and without what is lent; nothing is limited while nobody is held to it."""
+        if any(each["type"] == "Exempt" for each in self.status.get("conditions") or ()):
+            return {}
+        hard = allowed(self.ledger)
+        return {key: hard[key] for key in COUNTED if key in hard}
+
+    def _loans(self, sort: str) -> Mapping[str, Amounts]:
+        return {each["quota"]: _amounts(each) for each in self.status.get(sort) or ()}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.budget.kind,
+            "name": self.budget.title,
+            "hard": self.budget.hard,
+            "used": self.used,
+            "free": {key: max(hard - self.used[key], 0) for key, hard in self.allowed().items()},
+            **{key: self.status[key] for key in _TOLD if key in self.status},
+        }
+
+
+async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer], list[str]]:
+    """And what could not be read, a sentence each. Raises NoClusterError and NoAnswerError."""
+    space = await _get(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}")
+    own = await _get(calls, f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTAS}")
+    shared, problems = await _shared(calls)
+    labels = space["metadata"].get("labels") or {}
+    read = [(read_budget(each), each.get("status") or {}) for each in (*own["items"], *shared)]
+    statuses = {budget.uid: status for budget, status in read if isinstance(budget, Budget)}
+    found = concerning_of([budget for budget, _ in read if isinstance(budget, Budget)], namespace, labels)
+    told = [
+        QuotaAnswer(budget, _used(statuses[budget.uid]), statuses[budget.uid])
+        for budget in found
+        if not budget.is_default
+    ]
+    defaults = [await _default(calls, budget) for budget in found if budget.is_default]
+    odd = [str(budget) for budget, _ in read if isinstance(budget, UnreadableBudget)]
+    unread = [each for each in defaults if isinstance(each, str)]
+    return [*told, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*problems, *odd, *unread]
+
+
+async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
+    """What is used of it in one namespace is in its ledger alone."""
+    try:
+        kept = await LedgerStore(calls, names.NAMESPACE).read(budget.ledger)
+    except LedgerError as error:
+        return f"what is used of {budget.title} is not shown: {error}"
+    ledger = kept.ledger if kept else Ledger(budget.hard)
+    status = status_of(ledger._replace(hard=budget.hard))
+    if budget.exemption is not None and budget.hard and not ledger.hard:
+        status = exempted(status, budget.exemption)
+    return QuotaAnswer(budget, _used(status), status)
+
+
+async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:
+    """Those of a namespace see its own quotas, and not always those that it shares with others."""
+    answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
+    if answer.status == HTTPStatus.FORBIDDEN:
+        return [], [f"quotas that it shares with other namespaces are not shown: {answer.message()}"]
+    return _decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"], []
+
+
+async def _get(calls: ApiCalls, path: str) -> Object:
+    return _decoded(await calls.get(path), path)
+
+
+def _decoded(answer: Answer, what: str) -> Object:
+    if answer.status != HTTPStatus.OK:
+        raise NoClusterError(f"the API server answered {answer.status} to GET {what}: {answer.message()}")
+    found: Object = msgspec.json.decode(answer.body)
+    return found
+
+
+def _used(status: Object) -> Amounts:
+    """What nobody has counted yet is shown as 0, beside the condition that says so."""
+    at_places = {
+        f"{key}{AT_PLACE}{each['place']}": amount
+        for each in status.get("places") or ()
+        for key, amount in _amounts(each).items()
+    }
+    return {**dict.fromkeys(COUNTED, 0), **_amounts(status), **at_places}
+
+
+def _amounts(written: Object) -> Amounts:
+    """What is used of each, where it says `used/allowed`."""
+    return read_amounts({key: str(written[key]).partition("/")[0] for key in COUNTED if key in written})

@@ -1,0 +1,97 @@
+"""`halfcard quota import`: the quotas of TKE's ConfigMap as GpuQuota objects, for `kubectl apply -f -`.
+
+Exit codes: 0 all were read, 1 some were not, 2 there is nothing to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from halfcard import names
+from halfcard.quota.tke_quota_map import UNREADABLE, GpuQuotaMap, read_map
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.manifests.documents import ManifestError, read_path
+
+from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+
+SUMMARY: Final = f"the quotas of the ConfigMap {names.KUBE_SYSTEM}/{names.GPU_QUOTA_MAP} as {names.GPU_QUOTA} objects"
+_PATH: Final = f"/api/v1/namespaces/{names.KUBE_SYSTEM}/configmaps/{names.GPU_QUOTA_MAP}"
+
+Object = Mapping[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="instead of a cluster's: its manifest")
+    add_access_arguments(parser)
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    parser.set_defaults(does=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        found = _read(arguments)
+    except (AccessError, NoClusterError, ManifestError) as error:
+        print(f"halfcard quota import: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    objects = [*_objects(found)]
+    if arguments.output == "json":
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+        print(msgspec.json.format(msgspec.json.encode(listed)).decode())
+    else:
+        print(yaml.safe_dump_all(objects, sort_keys=False, width=100), end="")
+    for problem in found.odd:
+        print(f"halfcard quota import: {problem}", file=sys.stderr)
+    return EXIT_REFUSED if found.odd else EXIT_OK
+
+
+def _objects(found: GpuQuotaMap) -> Iterator[Object]:
+    for namespace, spec in found.specs.items():
+        metadata = {"name": names.GPU_QUOTA_MAP, "namespace": namespace}
+        version = names.QUOTA_API.removeprefix("/apis/")
+        yield {"apiVersion": version, "kind": names.GPU_QUOTA, "metadata": metadata, "spec": _plain(spec)}
+
+
+def _plain(spec: Object) -> Object:
+    """Without anchors: people edit this."""
+    return {key: {name: dict(hard) for name, hard in named.items()} for key, named in spec.items()}
+
+
+def _read(arguments: argparse.Namespace) -> GpuQuotaMap:
+    found = _in_file(arguments.file) if arguments.file else asyncio.run(_in_cluster(find_access(arguments)))
+    text = (found.get("data") or {}).get(names.GPU_QUOTA_KEY)
+    read = read_map(text) if isinstance(text, str) else None
+    if read is None:
+        raise NoClusterError(UNREADABLE)
+    return read
+
+
+def _in_file(file: Path) -> Object:
+    found = [each.obj for each in read_path(file) if each.kind == "ConfigMap"]
+    if len(found) != 1:
+        raise NoClusterError(f"{file}: got {len(found)} ConfigMaps; name the manifest of the one that holds the quotas")
+    return found[0]
+
+
+async def _in_cluster(access: Access) -> Object:
+    calls = ApiCalls(access)
+    try:
+        answer = await calls.get(_PATH)
+    except NoAnswerError as error:
+        raise NoClusterError(str(error)) from error
+    finally:
+        calls.close()
+    if answer.status != HTTPStatus.OK:
+        raise NoClusterError(f"the API server answered {answer.status} to GET {_PATH}: {answer.message()}")
+    found: Object = msgspec.json.decode(answer.body)
+    return found

@@ -1,0 +1,110 @@
+"""`halfcard quota repair`: ResourceQuotas that Kubernetes accepted and never counts are made to count."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from halfcard.dialects import Dialects
+from halfcard.quantity import InvalidQuantity
+from halfcard.quota.native_quota import ResourceQuota, resource_of
+from halfcard.quota.native_usage import in_use
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.quota.native_quota_repair import Repair, repair
+from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, quotas_in
+from settings.installation import SettingsError
+from settings.settings_file import settings_from
+
+from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from ..terminal import Colour, Screen
+
+SUMMARY: Final = "make ResourceQuotas count that Kubernetes accepted and never counts"
+
+
+class Repaired(NamedTuple):
+    """A quota, and what its pods have by now of what it did not count; empty where that is not known."""
+
+    repair: Repair
+    in_use: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.repair.title,
+            "done": self.repair.done,
+            "why_not": self.repair.why_not,
+            "in_use": self.in_use,
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing; the exit code is 1 where something would be changed"
+    )
+    add_access_arguments(parser)
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.set_defaults(does=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        dialects = settings_from(arguments.settings).words()
+        found = asyncio.run(_repaired(find_access(arguments), arguments, dialects))
+    except (AccessError, NoClusterError, SettingsError) as error:
+        print(f"halfcard quota: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.output == "json":
+        told = {"dry_run": arguments.dry_run, "quotas": [each.as_json() for each in found]}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        _print(Screen.on(sys.stdout), found, rehearsed=arguments.dry_run)
+    silent = [each for each in found if each.repair.why_not or arguments.dry_run]
+    return EXIT_REFUSED if silent else EXIT_OK
+
+
+async def _repaired(access: Access, arguments: argparse.Namespace, dialects: Dialects) -> list[Repaired]:
+    calls, namespace = ApiCalls(access), arguments.namespace
+    try:
+        there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
+        uncounted = [each for each in there if each.uncounted(dialects.resources)]
+        return [await _one(calls, each, dialects, rehearse=arguments.dry_run) for each in uncounted]
+    except (ReadError, NoAnswerError) as error:
+        raise NoClusterError(str(error)) from error
+    finally:
+        calls.close()
+
+
+async def _one(calls: ApiCalls, quota: ResourceQuota, dialects: Dialects, *, rehearse: bool) -> Repaired:
+    done = await repair(calls, quota, dialects, rehearse=rehearse)
+    silent = frozenset(resource_of(key) for key in quota.uncounted(dialects.resources))
+    try:
+        found = in_use(quota, await pods_in(calls, quota.meta.namespace or ""), silent, time.time())
+    except (InvalidQuantity, ReadError, NoAnswerError):
+        return Repaired(done, {})
+    return Repaired(done, {resource: str(amount) for resource, amount in sorted(found.items())})
+
+
+def _print(screen: Screen, found: Sequence[Repaired], *, rehearsed: bool) -> None:
+    if not found:
+        screen.line("every ResourceQuota counts what it says of GPUs")
+    for each in found:
+        screen.line(screen.paint(each.repair.title, Colour.BOLD))
+        for line in _lines(each, rehearsed=rehearsed):
+            screen.wrapped(line, indent="  ", hanging="  ", colour=Colour.RED if each.repair.why_not else None)
+
+
+def _lines(found: Repaired, *, rehearsed: bool) -> Iterable[str]:
+    if found.repair.why_not:
+        return [f"still counts nothing: {found.repair.why_not}"]
+    used = ", ".join(f"{resource}={amount}" for resource, amount in found.in_use.items())
+    done = [f"dry run: {each}" if rehearsed else each for each in found.repair.done]
+    return [*done, *([f"in use: {used}"] if used else [])]

@@ -1,0 +1,74 @@
+"""`halfcard quota revert`: ResourceQuotas as people wrote them, once Halfcard is removed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from halfcard import names
+from kube.api.access import Access, AccessError
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.quota.native_quota_repair import Repair, revert
+from kube.quota.native_quota_source import ReadError, quotas_anywhere, quotas_in
+
+from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from ..terminal import Colour, Screen
+
+SUMMARY: Final = "take the keys away that Halfcard added to ResourceQuotas, once it is removed"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing; the exit code is 1 where something would be changed"
+    )
+    add_access_arguments(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.set_defaults(does=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        found = asyncio.run(_reverted(find_access(arguments), arguments))
+    except (AccessError, NoClusterError) as error:
+        print(f"halfcard quota: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    if arguments.output == "json":
+        told = {"dry_run": arguments.dry_run, "quotas": [_as_json(each) for each in found]}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        _print(Screen.on(sys.stdout), found, rehearsed=arguments.dry_run)
+    left = [each for each in found if each.why_not or arguments.dry_run]
+    return EXIT_REFUSED if left else EXIT_OK
+
+
+async def _reverted(access: Access, arguments: argparse.Namespace) -> list[Repair]:
+    calls, namespace = ApiCalls(access), arguments.namespace
+    try:
+        there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
+        marked = [each for each in there if names.QUOTA_TWINS in each.annotations]
+        return [await revert(calls, each, rehearse=arguments.dry_run) for each in marked]
+    except (ReadError, NoAnswerError) as error:
+        raise NoClusterError(str(error)) from error
+    finally:
+        calls.close()
+
+
+def _as_json(found: Repair) -> dict[str, object]:
+    return {"name": found.title, "done": found.done, "why_not": found.why_not}
+
+
+def _print(screen: Screen, found: Sequence[Repair], *, rehearsed: bool) -> None:
+    if not found:
+        screen.line("Halfcard has added nothing to any ResourceQuota")
+    for each in found:
+        screen.line(screen.paint(each.title, Colour.BOLD))
+        if each.why_not:
+            screen.wrapped(f"left as it is: {each.why_not}", indent="  ", hanging="  ", colour=Colour.RED)
+        for done in each.done:
+            screen.wrapped(f"dry run: {done}" if rehearsed else done, indent="  ", hanging="  ")

@@ -1,0 +1,104 @@
+"""What another device plugin started before us: its ids are still in kubelet's checkpoint.
+
+The law: such containers go on as they are. Their cards are those of their pod's record; else those that NVIDIA's ids
+name, and then that becomes the record; else nobody knows them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from halfcard.cards import Node
+from halfcard.placing.layouts import Layout, peaks
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.room import empty_room
+from halfcard.problems import printable
+
+from ..allocate.assignment import recorded
+from ..allocate.container_identity import UnservedError
+from ..device_ids import is_ours
+from ..kubelet.checkpoint import CheckpointEntry
+from ..kubelet.id_holders import Pods
+
+_SLICE: Final = "::"
+"""Between a card's uuid and the number of the slice."""
+
+_PODS_CHARS: Final = 200
+
+Containers = Mapping[str, frozenset[str]]
+"""By container, the ids that it holds."""
+
+
+class AdoptedPods(NamedTuple):
+    """Pods without a record of their cards.
+
+    Attributes:
+        named: where their ids say that they are.
+        unknown: where nothing does.
+    """
+
+    named: tuple[tuple[PodFacts, Layout], ...] = ()
+    unknown: tuple[PodFacts, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Why nobody knows what is free; empty where it is known."""
+        if not self.unknown:
+            return ""
+        titles = printable(", ".join(sorted(pod.title for pod in self.unknown)), _PODS_CHARS)
+        return (
+            f"another device plugin gave cards to pods of this node ({titles}), and no record says which: nothing more"
+            " is offered until they have ended; drain the node, or delete them"
+        )
+
+
+def inherited(given: Iterable[CheckpointEntry], pods: Pods, node: Node) -> AdoptedPods:
+    """`pods` are those of the node that are not over."""
+    named, unknown = [], []
+    for pod, ids in _started_by_others(given, pods):
+        layout = _by_ids(pod, ids, node) if _has_no_record(pod) else None
+        if layout is not None:
+            named.append((pod, layout))
+        elif len(node.cards) > 1 and not _is_known(pod, node):
+            unknown.append(pod)
+    return AdoptedPods(tuple(named), tuple(unknown))
+
+
+def _started_by_others(given: Iterable[CheckpointEntry], pods: Pods) -> Iterator[tuple[PodFacts, Containers]]:
+    theirs: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    for each in given:
+        pod = pods.get(each.uid)
+        if pod is not None and each.resource in pod.asks and not all(map(is_ours, each.ids)):
+            theirs[each.uid][each.container] = each.ids
+    for uid, containers in theirs.items():
+        yield pods[uid], containers
+
+
+def _has_no_record(pod: PodFacts) -> bool:
+    return pod.bound().named is None
+
+
+def _is_known(pod: PodFacts, node: Node) -> bool:
+    try:
+        return recorded(pod, node) is not None
+    except UnservedError:
+        return False
+
+
+def _by_ids(pod: PodFacts, ids: Containers, node: Node) -> Layout | None:
+    where = {card.uuid: at for at, card in enumerate(node.cards) if card.uuid}
+    found = [[where.get(_uuid(each), -1) for each in sorted(ids.get(name, ()))] for name in pod.containers]
+    if not all(found) or any(at < 0 for cards in found for at in cards):
+        return None
+    layout = tuple([tuple(cards) for cards in found])
+    return layout if _is_whole(pod, layout) and peaks(empty_room(node), pod.demand, layout) else None
+
+
+def _uuid(device_id: str) -> str:
+    return device_id.partition(_SLICE)[0]
+
+
+def _is_whole(pod: PodFacts, layout: Layout) -> bool:
+    return all(len(cards) == need.claim.cards for cards, need in zip(layout, pod.demand.needs, strict=True))

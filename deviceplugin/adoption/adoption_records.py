@@ -1,0 +1,41 @@
+"""Writes down the cards of pods that another device plugin started, where its ids name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from halfcard.cards import Node
+from halfcard.placing.layouts import Layout
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.records import PlacedPod, write
+from kube.api.calls import ApiCalls
+from serving.log import Log
+
+from ..allocate.container_identity import UnservedError
+from ..allocate.pod_calls import record
+from ..options import AgentOptions
+from .adopted_containers import AdoptedPods
+
+
+class AdoptionRecords:
+    """A pod that changes meanwhile is written when it is looked at again."""
+
+    def __init__(self, calls: ApiCalls, agreed: AgentOptions, log: Log, now_ns: Callable[[], int]) -> None:
+        self._calls = calls
+        self._agreed = agreed
+        self._log = log
+        self._now_ns = now_ns
+
+    async def record(self, node: Node, inherited: AdoptedPods) -> None:
+        for pod, layout in inherited.named:
+            try:
+                if await record(self._calls, pod, self._annotations(node, pod, layout)) is not None:
+                    cards = sorted({node.cards[at].uuid for cards in layout for at in cards})
+                    self._log.event("cards of another plugin recorded", pod=pod.title, cards=cards)
+            except UnservedError as why:
+                self._log.warning("cards of another plugin not recorded", why=str(why))
+
+    def _annotations(self, node: Node, pod: PodFacts, layout: Layout) -> dict[str, str]:
+        unit_mib = self._agreed.dealings.aliyun_unit_mib
+        placed = PlacedPod(node, pod.containers, pod.demand.needs, layout, unit_mib)
+        return write(placed, self._now_ns(), self._agreed.prefixes)

@@ -1,0 +1,132 @@
+"""What kubelet and the API server are told of this node, kept as it is.
+
+The law: until pods, node and cards have been seen, only what containers hold already is offered, so that nobody is
+promised anything by mistake and nobody who runs loses what he has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from ..card_watch import CardWatch
+from ..device_ids import ListedIds
+from ..kubelet.channel import KubeletError
+from ..kubelet.plugin import Device
+from ..kubelet.plugins import Plugins
+from ..node_view import NodeView
+from .announcement import announcement
+from .node_writer import NodeWriter
+from .supply import Supply
+
+_TOGETHER_S: Final = 0.03
+"""Changes wait so long for company: kubelet goes through all ids at every change."""
+
+_KNOWN_WITHIN_S: Final = 5.0
+_AGAIN_S: Final = 1.0
+
+
+class Advertiser:
+    """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once.
+
+    `held` says which of our ids live pods hold, by resource.
+    """
+
+    def __init__(
+        self,
+        books: NodeView,
+        cards: CardWatch,
+        plugins: Plugins,
+        announcing: NodeWriter,
+        *,
+        held: Callable[[], Awaitable[Mapping[str, set[str]]]],
+        known: Callable[[], Awaitable[object]],
+        stale: asyncio.Event,
+        is_made_up: bool,
+    ) -> None:
+        self._books = books
+        self._cards = cards
+        self._plugins = plugins
+        self._announcing = announcing
+        self._ask_held = held
+        self._known = known
+        self._stale = stale
+        self._is_made_up = is_made_up
+        self._held: Mapping[str, set[str]] = {}
+        self._listed: dict[str, ListedIds] = {}
+        self._later: asyncio.TimerHandle | None = None
+        self.is_known = False
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:  # a bug in the seeing is one in the offering
+            seeing = group.create_task(self._see())
+            await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
+            await self._keep_offering()
+
+    async def _keep_offering(self) -> None:
+        while True:
+            self._stale.clear()
+            await self._offer()
+            await self._stale.wait()
+            self._grow()
+            await asyncio.sleep(_TOGETHER_S)
+
+    async def _see(self) -> None:
+        await self._known()
+        self.is_known = True
+        self._stale.set()
+
+    async def _offer(self) -> None:
+        await self._look_who_holds()
+        if not self.is_known:
+            self._tell_kubelet(dict.fromkeys(self._held, 0))
+            return
+        self._books.look_at_slicing()
+        found = self._books.supply()
+        self._tell_kubelet(found.ids)
+        self._announce(found)
+
+    def _grow(self) -> None:
+        """At once: who has just been bound to what became free is failed by kubelet where it comes there first."""
+        if not self.is_known:
+            return
+        totals = self._books.supply().ids
+        at_least = {each: max(len(listed.offered), totals.get(each, 0)) for each, listed in self._listed.items()}
+        self._tell_kubelet(at_least)
+
+    async def _look_who_holds(self) -> None:
+        """While nobody can say, as it was last."""
+        try:
+            self._held = await self._ask_held()
+        except KubeletError:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._stale.set)
+
+    def _tell_kubelet(self, totals: Mapping[str, int]) -> None:
+        now = asyncio.get_running_loop().time()
+        for resource in totals.keys() | self._listed.keys():
+            held = self._held.get(resource, ()) if resource in totals else ()
+            self._listed[resource] = self._listed.get(resource, ListedIds()).next(held, totals.get(resource, 0), now)
+        for resource in [each for each, listed in self._listed.items() if each not in totals and not any(listed)]:
+            del self._listed[resource]
+        self._plugins.offer({resource: _devices(listed) for resource, listed in self._listed.items()})
+        self._look_again_at(
+            min([until for each in self._listed.values() for until in each.leaving.values()], default=None)
+        )
+
+    def _look_again_at(self, time: float | None) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = None if time is None else asyncio.get_running_loop().call_at(time, self._stale.set)
+
+    def _announce(self, found: Supply) -> None:
+        node = self._books.node()
+        said = announcement(
+            node.cards, found.status, slices=node.slices, is_made_up=self._is_made_up, trouble=self._cards.trouble
+        )
+        self._announcing.say(said, (*found.problems, *self._books.told, *self._plugins.problems()))
+
+
+def _devices(listed: ListedIds) -> list[Device]:
+    leaving = [Device(each, healthy=False) for each in listed.leaving]
+    return [*map(Device, listed.offered), *leaving]

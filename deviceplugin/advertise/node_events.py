@@ -1,0 +1,101 @@
+"""What people are told by Events of the node: cards that fail and come back, and what is not offered, with the reason.
+
+The law: an Event is told once in a while, not at every look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from halfcard import names
+from halfcard.capacity import ImplausibleError
+from halfcard.cards import Card
+from halfcard.events import NOWHERE, event, moment, once
+from halfcard.inventory import read_inventory
+
+from .announcement import card_title
+
+EVENTS_PATH: Final = f"/api/v1/namespaces/{NOWHERE}/events"
+
+_AGAIN_AFTER_S: Final = 1800.0
+_MOST_REMEMBERED: Final = 200
+
+
+class NodeEvent(NamedTuple):
+    reason: str
+    message: str
+    is_warning: bool = True
+
+
+def not_offered(sentences: Iterable[str]) -> list[NodeEvent]:
+    """Of resources, or of parts of the time-slicing configuration."""
+    return [NodeEvent("NotOffered", sentence) for sentence in sentences]
+
+
+def offered_again(happenings: Iterable[NodeEvent]) -> list[NodeEvent]:
+    """Of what was not offered: `halfcard doctor` believes the last that was said."""
+    return [NodeEvent("Offered", each.message, is_warning=False) for each in happenings]
+
+
+def news(before: str | None, after: str | None) -> list[NodeEvent]:
+    """From one inventory of the node to the next; a card that was not there before is news only if it is sick."""
+    known = {card.index: card for card in _cards(before)}
+    return [*_changes(known, _cards(after))] if after is not None else []
+
+
+def _changes(known: Mapping[int, Card], cards: Iterable[Card]) -> Iterator[NodeEvent]:
+    for card in cards:
+        was = known[card.index].why_not if card.index in known else ""
+        if card.why_not and card.why_not != was:
+            yield NodeEvent("CardFailed", f"{card_title(card)} gets nothing new: {card.why_not}")
+        elif was and not card.why_not:
+            yield NodeEvent("CardRecovered", f"{card_title(card)} is in order again; before: {was}", is_warning=False)
+
+
+def _cards(inventory: str | None) -> tuple[Card, ...]:
+    try:
+        return read_inventory(inventory).cards if inventory is not None else ()
+    except ImplausibleError:
+        return ()
+
+
+class RecentEvents:
+    """What was told lately."""
+
+    def __init__(self) -> None:
+        self._when: OrderedDict[NodeEvent, float] = OrderedDict()
+
+    def forget(self, happenings: Iterable[NodeEvent]) -> None:
+        """They are news when they happen again."""
+        for happening in happenings:
+            self._when.pop(happening, None)
+
+    def fresh(self, happenings: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
+        """Those that were not told for a while; from now on they were."""
+        found = []
+        for happening in dict.fromkeys(happenings):
+            if now - self._when.get(happening, -_AGAIN_AFTER_S) >= _AGAIN_AFTER_S:
+                self._when[happening] = now
+                self._when.move_to_end(happening)
+                found.append(happening)
+        while len(self._when) > _MOST_REMEMBERED:
+            self._when.popitem(last=False)
+        return found
+
+
+def node_event(node: Mapping[str, Any], happening: NodeEvent, now: datetime) -> bytes:
+    """Who sends it twice tells it once, for it has a name of its own."""
+    metadata = node["metadata"]
+    name = metadata["name"]
+    one_of_many = hashlib.sha256(f"{moment(now)}{happening}".encode()).hexdigest()[:16]
+    return event(
+        {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata.get("uid", "")},
+        {"name": f"{name[:200]}.{one_of_many}"},
+        {"component": names.AGENT, "host": name},
+        once(happening.reason, happening.message, now),
+        is_warning=happening.is_warning,
+    )

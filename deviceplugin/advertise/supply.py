@@ -1,0 +1,132 @@
+"""How much the node offers of each resource, and how: as device ids for kubelet, or as a number in its status.
+
+The law: a resource's total is what live pods hold of it and what it could take now, card by card. So what was bound
+together is admitted in any order, and nothing is offered below what live pods hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from halfcard import names
+from halfcard.placing.card_usage import untouched
+from halfcard.placing.node_totals import counted_in_mib, offers, slots, totals
+from halfcard.placing.room import Room
+
+MOST_IDS: Final = 4000
+"""Kubelet goes through all ids at every change: with 20,000 that took it 15 seconds."""
+
+SLOTS: Final = 512
+"""More containers than a node has."""
+
+_SETTING: Final = "node_resources"
+_BESIDE: Final = frozenset({names.SLOT, names.ALIYUN_GPU_COUNT})
+"""By these alone nobody has a part of a card."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRules:
+    """What the installation's settings say of it.
+
+    Attributes:
+        resources: that are offered.
+        prefixes: domains under which gpu-manager's resources are known.
+        hami_split: how many containers a card is offered to under nvidia.com/gpu.
+        companions: by resource another one that its containers always ask for too, whose ids tell who is starting.
+    """
+
+    resources: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    aliyun_unit_mib: int
+    hami_split: int = 1
+    companions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Supply(NamedTuple):
+    """By resource.
+
+    Attributes:
+        ids: published as device ids.
+        status: only written into the node's status.
+        problems: what is not offered, and why.
+    """
+
+    ids: Mapping[str, int]
+    status: Mapping[str, int]
+    problems: tuple[str, ...]
+
+
+def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -> Supply:
+    """`asks` is what each live pod on the node asks for."""
+    held: Counter[str] = Counter()
+    for each in asks:
+        held.update(each)
+    offered = _offered(room, held, serving)
+    in_status = {resource for resource in offered if counted_in_mib(resource, serving.aliyun_unit_mib)}
+    status = {resource: offered.pop(resource) for resource in in_status}
+    if names.ALIYUN_GPU_MEM in serving.resources:
+        status[names.ALIYUN_GPU_COUNT] = len(room.cards)
+    if in_status:
+        offered[names.SLOT] = SLOTS
+    most = _offered(_empty(room), Counter(), serving)
+    left_out = _too_many({resource: most.get(resource, SLOTS) for resource in offered})
+    for resource in [each for each in left_out if serving.companions.get(each) in offered.keys() - left_out.keys()]:
+        status[resource] = offered[resource]
+        del left_out[resource]
+    ids = {resource: total for resource, total in offered.items() if resource not in left_out.keys() | status.keys()}
+    still_held = {resource: held[resource] for resource in left_out if held[resource]}
+    return Supply(ids | still_held, status, (*left_out.values(), *_contradictions(room, serving)))
+
+
+def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Supply:
+    """While nobody knows which cards are free: what live pods hold, and nothing more."""
+    held: Counter[str] = Counter()
+    for each in asks:
+        held.update(each)
+
+    def kept(totals: Mapping[str, int]) -> dict[str, int]:
+        return {each: total if each in _BESIDE else min(total, held[each]) for each, total in totals.items()}
+
+    return Supply(kept(found.ids), kept(found.status), (*found.problems, why) if why else found.problems)
+
+
+def _offered(room: Room, held: Counter[str], serving: OfferRules) -> dict[str, int]:
+    known = offers(serving.prefixes, serving.aliyun_unit_mib)
+    chosen = {resource: offer for resource, offer in known.items() if resource in serving.resources}
+    found = totals(room, (held,), chosen)
+    if names.NVIDIA_GPU not in serving.resources:
+        found.pop(room.slices, None)
+    elif serving.hami_split > 1 and room.slices != names.NVIDIA_GPU:
+        found[names.NVIDIA_GPU] = slots(room, held[names.NVIDIA_GPU], serving.hami_split)
+    return found
+
+
+def _empty(room: Room) -> Room:
+    """As if nobody used the cards, and all were in order: what is left out must not come and go with pods."""
+    cards = tuple([replace(card, why_not="") for card in room.cards])
+    return Room(cards, tuple([untouched(card) for card in cards]), room.slices)
+
+
+def _too_many(most: Mapping[str, int]) -> dict[str, str]:
+    """The resources to leave out, the largest first, each with the reason."""
+    kept = dict(most)
+    left_out = {}
+    while (together := sum(kept.values())) > MOST_IDS:
+        largest = max(kept, key=lambda resource: kept[resource])
+        left_out[largest] = (
+            f"{_SETTING}: got {largest}, which has {kept.pop(largest)} device ids on this node, and {together} with the"
+            f" others; a node has at most {MOST_IDS}, for kubelet goes through all of them at every change; it is left"
+            f" out: name fewer resources, or one that counts memory in MiB, which needs no ids"
+        )
+    return left_out
+
+
+def _contradictions(room: Room, serving: OfferRules) -> Iterable[str]:
+    if serving.hami_split > 1 and room.slices == names.NVIDIA_GPU and names.NVIDIA_GPU in serving.resources:
+        yield (
+            f"hami_device_split: got {serving.hami_split}, while this node sells time slices as {names.NVIDIA_GPU}; the"
+            f" name counts one of the two, here the slices; set renameByDefault in the time-slicing configuration"
+        )

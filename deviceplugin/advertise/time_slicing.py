@@ -1,0 +1,189 @@
+"""How a node's cards are sliced in time: the configurations that NVIDIA's device plugin reads from a ConfigMap.
+
+The law: what stands there is obeyed or told. A configuration that cannot be read changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from halfcard import names
+from halfcard.capacity import MOST_REPLICAS
+from halfcard.problems import printable
+from kube.manifests.manifest_error import ManifestError
+from kube.manifests.yaml_documents import parse_yaml
+
+_VERSION: Final = "v1"
+_ALL: Final = "all"
+_DOMAIN: Final = names.NVIDIA_GPU.partition("/")[0] + "/"
+_GOT_CHARS: Final = 60
+_KNOWN_CHARS: Final = 200
+
+
+class TimeSlices(NamedTuple):
+    """What the agent does.
+
+    Attributes:
+        resource: under which time slices are sold; empty where cards are sold in one piece.
+        replicas: into how many slices each card is sold.
+        fail_above_one: whether a container that asks for more than one slice is refused.
+    """
+
+    resource: str = ""
+    replicas: int = 1
+    fail_above_one: bool = False
+
+
+IN_ONE_PIECE: Final = TimeSlices()
+
+
+class ChosenSlicing(NamedTuple):
+    """What was read.
+
+    Attributes:
+        slicing: None where it cannot be used: the last good one stays.
+        told: what is wrong or left aside, a sentence each.
+    """
+
+    slicing: TimeSlices | None
+    told: tuple[str, ...] = ()
+
+
+class _MistakeError(Exception):
+    """The configuration cannot be used; the text says where, got, rule, fix."""
+
+
+def chosen(data: Mapping[str, Any], default: str, label: str) -> ChosenSlicing:
+    """A node's configuration: the one its label names, else the default; without either, cards stay in one piece."""
+    key = label or default
+    if not key:
+        return ChosenSlicing(IN_ONE_PIECE)
+    text = data.get(key)
+    if not isinstance(text, str):
+        where = f"label {names.TIME_SLICING_LABEL}" if label else "time_slicing.default"
+        known = printable(", ".join(sorted(data)), _KNOWN_CHARS) or "(there are none)"
+        return ChosenSlicing(
+            None, (_sentence(where, key, "it names a configuration of the ConfigMap", f"use {known}"),)
+        )
+    return read_slicing(text, f"configuration {printable(key, _GOT_CHARS)}")
+
+
+def read_slicing(text: str, where: str) -> ChosenSlicing:
+    try:
+        documents = [document.value for document in parse_yaml(text, where)]
+        return _configuration(documents[0] if documents else None, where)
+    except (ManifestError, _MistakeError) as mistake:
+        return ChosenSlicing(None, (str(mistake),))
+
+
+def _configuration(value: object, where: str) -> ChosenSlicing:
+    config = _mapping(value, where)
+    version = config.get("version")
+    if version not in (None, "", _VERSION):
+        raise _mistake(
+            f"{where}: version", version, "it is of the format's first version", f"write version: {_VERSION}"
+        )
+    sharing = _mapping(config.get("sharing"), f"{where}: sharing")
+    told = [
+        *_left_aside(config, f"{where}: ", {"version": "", "sharing": "", **_NOT_OURS}),
+        *_left_aside(sharing, f"{where}: sharing.", {"timeSlicing": "", **_NOT_SHARED}),
+    ]
+    if sharing.get("timeSlicing") is None:
+        return ChosenSlicing(IN_ONE_PIECE, tuple(told))
+    return _time_slicing(sharing["timeSlicing"], f"{where}: sharing.timeSlicing", told)
+
+
+def _time_slicing(value: object, where: str, told: list[str]) -> ChosenSlicing:
+    sharing = _mapping(value, where)
+    told += _left_aside(sharing, f"{where}.", dict.fromkeys((*_SWITCHES, "resources"), ""))
+    renames, fails = (_switch(sharing, key, where) for key in _SWITCHES)
+    sold_as = names.NVIDIA_GPU_SHARED if renames else names.NVIDIA_GPU
+    found = IN_ONE_PIECE
+    for number, item in enumerate(_list(sharing.get("resources"), f"{where}.resources")):
+        place = f"{where}.resources[{number}]"
+        resource = _mapping(item, place)
+        name = _name(resource, place)
+        replicas = _replicas(resource, place)
+        told += _left_aside(resource, f"{place}.", {"name": "", "replicas": "", **_of_resource(resource, sold_as)})
+        if name != names.NVIDIA_GPU:
+            told.append(f"{place}.name: {printable(name, _GOT_CHARS)} is left aside: only {names.NVIDIA_GPU} is sliced")
+        elif found is not IN_ONE_PIECE:
+            raise _mistake(f"{place}.name", name, "every resource stands here once", "keep one of them")
+        else:
+            found = TimeSlices(sold_as, replicas, fails)
+    return ChosenSlicing(found, tuple(told))
+
+
+# --- what is left aside -----------------------------------------------------------------------------------------------
+
+_SWITCHES: Final = ("renameByDefault", "failRequestsGreaterThanOne")
+_NOT_OURS: Final = {
+    "flags": "Halfcard's agent has arguments and settings of its own, and does not hand out MIG instances",
+    "resources": "cards keep their name",
+    "imex": "IMEX channels are not handed out",
+}
+_NOT_SHARED: Final = {"mps": "MPS is not started: who shares a card takes turns"}
+
+
+def _of_resource(resource: Mapping[str, Any], sold_as: str) -> dict[str, str]:
+    """As NVIDIA's plugin has it: it reads both, and then forgets them."""
+    rename, devices = resource.get("rename"), resource.get("devices")
+    return {
+        "rename": "" if rename in (None, sold_as) else "renameByDefault alone says whether slices have another name",
+        "devices": "" if devices in (None, _ALL) else "all cards are sliced alike",
+    }
+
+
+def _left_aside(found: Mapping[str, Any], before: str, known: Mapping[str, str]) -> Iterator[str]:
+    """`known` has a reason for each key that is left aside, and none for those that are obeyed."""
+    for key in found:
+        if why := known.get(key, "nobody knows it here"):
+            yield f"{before}{printable(key, _GOT_CHARS)} is left aside: {why}"
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def _name(resource: Mapping[str, Any], where: str) -> str:
+    name = resource.get("name")
+    if not isinstance(name, str) or not name:
+        raise _mistake(f"{where}.name", name, "it names a resource", f"write name: {names.NVIDIA_GPU}")
+    return name if name.startswith(_DOMAIN) else _DOMAIN + name
+
+
+def _replicas(resource: Mapping[str, Any], where: str) -> int:
+    number = resource.get("replicas")
+    if isinstance(number, bool) or not isinstance(number, int) or not 2 <= number <= MOST_REPLICAS:
+        rule = f"it is a whole number from 2 to {MOST_REPLICAS}"
+        raise _mistake(f"{where}.replicas", number, rule, "write replicas: 4, or take the resource out for whole cards")
+    return number
+
+
+def _switch(found: Mapping[str, Any], key: str, where: str) -> bool:
+    value = found.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise _mistake(f"{where}.{key}", value, "it is a switch", "write true or false, without quotes")
+    return bool(value)
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    """Nothing at all is an empty one."""
+    if value is not None and not isinstance(value, dict):
+        raise _mistake(where, value, "keys and values stand here", "compare the indentation with the lines above")
+    return value or {}
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise _mistake(where, value, "it lists at least one resource", f"add - name: {names.NVIDIA_GPU}, replicas: 4")
+    return value
+
+
+def _mistake(where: str, got: object, rule: str, fix: str) -> _MistakeError:
+    return _MistakeError(_sentence(where, got, rule, fix))
+
+
+def _sentence(where: str, got: object, rule: str, fix: str) -> str:
+    text = "nothing" if got is None else f'"{printable(str(got), _GOT_CHARS)}"'
+    return f"{where}: got {text}; {rule}; {fix}"

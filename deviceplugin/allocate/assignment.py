@@ -1,0 +1,126 @@
+"""Which cards a pod has on this node: those of its record, or where nobody wrote one a choice; and may it start now.
+
+The law: a record is obeyed or refused, never guessed over and never rewritten. Nobody starts on a card beside
+containers that leave too little of it, whatever the API server believes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from halfcard.cards import Card, Node
+from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched
+from halfcard.placing.layouts import Layout, best, peaks
+from halfcard.placing.node_usage import hold
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.records import name_of, positions, read
+from halfcard.placing.room import Room, empty_room
+from halfcard.problems import printable
+
+from .container_identity import UnservedError
+
+_NAMED_CHARS: Final = 80
+_OVERFULL: Final = CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
+_AGAIN: Final = "kubelet tries again"
+
+
+class RunningPod(NamedTuple):
+    """A pod whose containers may be running, and what it holds at most, by the names of its cards."""
+
+    title: str
+    uses: Mapping[str, CardUse]
+
+
+def recorded(pod: PodFacts, node: Node) -> Layout | None:
+    """None where nobody wrote anything down."""
+    named = read(pod.owned, pod.node, pod.containers, pod.demand.needs)
+    if named is None:
+        return None
+    layout = positions(named, node)
+    if not layout:
+        cards = printable(", ".join(name for cards in named for name in cards), _NAMED_CHARS)
+        what = f'names cards that it does not have: "{cards}"' if cards else "cannot be understood"
+        raise UnservedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
+    return layout
+
+
+def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Layout:
+    """For a pod that was bound by somebody who writes no record."""
+    if pod.trouble:
+        raise UnservedError(pod.trouble)
+    room = hold(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
+    laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), _packed)
+    if laid is None:
+        raise UnservedError(
+            f"pod {pod.title} was bound to node {node.name} without a record of its cards, and they do not have enough "
+            f"left for it; {_AGAIN}"
+        )
+    return laid.layout
+
+
+def _packed(room: Room) -> float:
+    """Free cards are worth most, then little left on used ones."""
+    return sum([1000.0 if left.mode is CardMode.FREE else -left.cores / 100 for left in room.left])
+
+
+def uses_of(pod: PodFacts, node: Node, layout: Layout) -> dict[str, CardUse]:
+    uses = peaks(empty_room(node), pod.demand, layout)
+    if uses is None:
+        raise UnservedError(
+            f"pod {pod.title} on node {node.name}: its record names a card twice, or for containers that exclude each "
+            "other; delete the pod to have it placed"
+        )
+    return {name_of(node.cards[at]): use for at, use in uses.items()}
+
+
+def cards_of(pod: PodFacts, layout: Layout, node: Node, containers: Sequence[str]) -> tuple[Card, ...]:
+    """Those of one of these containers, which cannot be told apart; each card once, in the order of the record."""
+    where = dict(zip(pod.containers, layout, strict=True))
+    found = {where[name] for name in containers if name in where}
+    if not found:
+        raise UnservedError(f"pod {pod.title}: {_listed(containers)} asks for no card in words that this node speaks")
+    if len({frozenset(cards) for cards in found}) > 1:
+        raise UnservedError(
+            f"pod {pod.title}: kubelet does not say which of {_listed(containers)} starts, and their cards are "
+            "different ones; let the init container ask for another amount than the containers after it"
+        )
+    return tuple([node.cards[at] for at in dict.fromkeys(found.pop())])
+
+
+def _listed(containers: Sequence[str]) -> str:
+    return printable(", ".join(containers) or "none of its containers", _NAMED_CHARS)
+
+
+def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iterable[RunningPod]) -> None:
+    """Beside what may still be running: a pod that is deleted by force leaves its containers behind for a while."""
+    tenants = list(others)
+    for card in node.cards:
+        name = name_of(card)
+        if name not in uses:
+            continue
+        if card.why_not:
+            raise UnservedError(f"pod {title}: card {_title(card)} is out of order: {card.why_not}; {_AGAIN}")
+        holders = [tenant for tenant in tenants if name in tenant.uses]
+        left = _left(card, [tenant.uses[name] for tenant in holders])
+        if take(card, left, uses[name]) is None:
+            raise UnservedError(f"pod {title}: card {_title(card)} {_taken(left, holders)}; {_AGAIN}")
+
+
+def _left(card: Card, uses: Iterable[CardUse]) -> CardRoom:
+    left: CardRoom | None = untouched(card)
+    for use in uses:
+        left = left and take(card, left, use)
+    return left or _OVERFULL
+
+
+def _taken(left: CardRoom, holders: Sequence[RunningPod]) -> str:
+    if not holders:
+        return "has less than it asks for"
+    by = printable(", ".join(tenant.title for tenant in holders), _NAMED_CHARS)
+    rest = f"{left.cores} % of its cores and {left.mib} MiB" if left.mode is CardMode.SHARED else "too little"
+    return f"is held by containers of {by}, which still run and leave {rest}"
+
+
+def _title(card: Card) -> str:
+    return f"{card.index} ({card.uuid})" if card.uuid else str(card.index)

@@ -1,0 +1,135 @@
+"""What a container may use of its cards, in the words of everybody who holds it to that: docs/limits.md.
+
+The law: a container is never given more than its pod holds. Where it may be one of several containers of its pod, it
+is given what the largest of them asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.cards import Card
+from halfcard.claims import WHOLE_CARD, Claim
+from halfcard.dialects import Dialects
+from halfcard.placing.card_usage import CardMode, mode_of
+
+VERSION: Final = 1
+
+_WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
+
+
+class CardLimit(msgspec.Struct, frozen=True):
+    """Of one card; None is no limit.
+
+    Attributes:
+        cores_limit_pct: how much it may take of the cores while nobody else wants them.
+    """
+
+    index: int
+    uuid: str
+    cores_pct: int | None
+    cores_limit_pct: int | None
+    memory_mib: int | None
+
+
+class ContainerLimits(msgspec.Struct, frozen=True):
+    """`containers` are all that this may be; nearly always it is one."""
+
+    version: int
+    namespace: str
+    pod: str
+    uid: str
+    containers: tuple[str, ...]
+    dialect: str
+    cards: tuple[CardLimit, ...]
+
+
+def card_limits(
+    cards: Iterable[Card], claims: Sequence[Claim], slices: str, burst_pct: int | None
+) -> tuple[CardLimit, ...]:
+    """`slices` is how the node sells time slices, `claims` are those of the containers that this may be."""
+    return tuple([_card_limit(card, claims, slices, burst_pct) for card in cards])
+
+
+def _card_limit(card: Card, claims: Sequence[Claim], slices: str, burst_pct: int | None) -> CardLimit:
+    cores = _largest(_cores(claim, slices) for claim in claims)
+    burst = None if cores is None or burst_pct is None else max(cores, min(burst_pct, WHOLE_CARD))
+    return CardLimit(card.index, card.uuid, cores, burst, _largest(_memory(claim, card, slices) for claim in claims))
+
+
+def _largest(amounts: Iterable[int | None]) -> int | None:
+    found = [-1 if amount is None else amount for amount in amounts]
+    return None if min(found) < 0 else max(found)
+
+
+def _cores(claim: Claim, slices: str) -> int | None:
+    return claim.cores_pct if mode_of(claim, slices) is CardMode.SHARED else None
+
+
+def _memory(claim: Claim, card: Card, slices: str) -> int | None:
+    """Whole cards and time slices come with all there is."""
+    if mode_of(claim, slices) not in (CardMode.SHARED, CardMode.HALVES):
+        return None
+    if claim.memory_mib is None and claim.memory_pct is not None and card.memory_mib is not None:
+        return card.memory_mib * claim.memory_pct // 100
+    return claim.memory_mib
+
+
+def burst_of(annotations: Mapping[str, str], dialect: str, dialects: Dialects) -> int | None:
+    """The ceiling that the pod's owner wrote, for systems that know one; what is no number is none."""
+    key = next((each.core_limit for each in dialects.table if each.name == dialect), None)
+    written = _WHOLE_NUMBER.fullmatch(annotations.get(key, "")) if key else None
+    return int(written[1]) if written else None
+
+
+def as_file(limits: ContainerLimits) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(limits), indent=2) + b"\n"
+
+
+def as_variables(limits: ContainerLimits, cards: Sequence[Card], pod_mib: int, aliyun_unit_mib: int) -> dict[str, str]:
+    """`pod_mib` is what all containers of the pod ask for together, as gpushare tells each of them."""
+    found = {
+        names.VISIBLE_DEVICES: ",".join(card.uuid or str(card.index) for card in cards),
+        names.LIMITS_VARIABLE: names.LIMITS_FILE,
+        names.LIMIT_CORES_VARIABLE: _listed(each.cores_pct for each in limits.cards),
+        names.LIMIT_BURST_VARIABLE: _listed(each.cores_limit_pct for each in limits.cards),
+        names.LIMIT_MEMORY_VARIABLE: _listed(each.memory_mib for each in limits.cards),
+        **_for_hami(limits),
+    }
+    if limits.dialect == "aliyun":
+        found |= _for_gpushare(limits.cards[0], cards[0], pod_mib, aliyun_unit_mib)
+    if limits.dialect == "volcano" and limits.cards[0].memory_mib is not None:
+        found[names.VOLCANO_ALLOCATED_VARIABLE] = str(limits.cards[0].memory_mib)
+        found[names.VOLCANO_TOTAL_VARIABLE] = str(cards[0].memory_mib or 0)
+    return found
+
+
+def _listed(amounts: Iterable[int | None]) -> str:
+    return ",".join("" if amount is None else str(amount) for amount in amounts)
+
+
+def _for_hami(limits: ContainerLimits) -> dict[str, str]:
+    """Its library knows cards by their place, and one share of cores for all."""
+    found = {
+        f"{names.CUDA_MEMORY_VARIABLE}{place}": f"{each.memory_mib}m"
+        for place, each in enumerate(limits.cards)
+        if each.memory_mib is not None
+    }
+    first = limits.cards[0]
+    if first.cores_pct is not None:
+        found[names.CUDA_CORES_VARIABLE] = str(first.cores_limit_pct or first.cores_pct)
+    return found
+
+
+def _for_gpushare(limit: CardLimit, card: Card, pod_mib: int, unit_mib: int) -> dict[str, str]:
+    return {
+        names.ALIYUN_INDEX: str(card.index),
+        names.ALIYUN_CARD_TOTAL: str((card.memory_mib or 0) // unit_mib),
+        names.ALIYUN_POD_TOTAL: str(pod_mib // unit_mib),
+        names.ALIYUN_CONTAINER_VARIABLE: str((limit.memory_mib or 0) // unit_mib),
+    }

@@ -1,0 +1,60 @@
+"""What the API server is asked about one pod: how it is stored, and to record its cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.problems import printable
+from kube.api.calls import Answer, ApiCalls, NoAnswerError
+
+from .container_identity import UnservedError
+
+_QUOTED_CHARS: Final = 300
+_POD: Final = msgspec.json.Decoder(StoredPod)
+
+
+class SilentError(Exception):
+    """The API server does not say; the text says why."""
+
+
+async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
+    """As it is now: names are used again, and a watch may be a moment behind."""
+    try:
+        answer = await calls.get(_path(namespace, name))
+    except NoAnswerError as error:
+        raise SilentError(str(error)) from None
+    if answer.status == HTTPStatus.NOT_FOUND:
+        raise UnservedError(f"pod {namespace}/{name} is gone")
+    if answer.status != HTTPStatus.OK:
+        raise SilentError(_quoted(answer))
+    return _POD.decode(answer.body)
+
+
+async def record(calls: ApiCalls, pod: PodFacts, annotations: Mapping[str, str]) -> StoredPod | None:
+    """The pod with them; None where it has changed since it was read, so that nothing is written over."""
+    metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
+    body = msgspec.json.encode({"metadata": metadata})
+    try:
+        answer = await calls.patch(_path(pod.namespace, pod.name), body)
+    except NoAnswerError as error:
+        raise UnservedError(f"pod {pod.title}: its cards cannot be recorded: {error}; kubelet tries again") from None
+    if answer.status == HTTPStatus.CONFLICT:
+        return None
+    if answer.status != HTTPStatus.OK:
+        raise UnservedError(f"pod {pod.title}: the API server refuses the record of its cards: {_quoted(answer)}")
+    return _POD.decode(answer.body)
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def _quoted(answer: Answer) -> str:
+    return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)

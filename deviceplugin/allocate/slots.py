@@ -1,0 +1,264 @@
+"""What containers were given, by slot: a slot is one set of device ids of one resource.
+
+The law: what the runtime reads is our record itself, so the two cannot differ. A file is there whole or not at all. A
+record goes when kubelet has given the ids to nobody of that name and no process of its pod lives: until then its cards
+count as used.
+
+A runtime reads all descriptions again whenever one comes or goes. So a record is shown to it while its container is
+being created, and then only kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.card_usage import CardUse
+
+from ..inject.cdi import Edits, description, record_in
+from ..kubelet.pod_resources import ListedDevices
+from .assignment import RunningPod
+
+_PREFIX: Final = names.CDI_KIND.replace("/", "-") + "_"
+_SUFFIX: Final = ".json"
+_ASIDE: Final = f".{names.OWN_DOMAIN}"
+"""The folder of records. It lies within that of descriptions, which are links to them, and the runtime skips it."""
+
+_DRAFT: Final = ".new"
+_LEFT: Final = ".left"
+_LIMITS: Final = "limits.json"
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """Who was given what.
+
+    Attributes:
+        uid: under which kubelet runs the pod.
+        containers: all that it may be.
+        uses: what its pod holds at most, by the names of its cards.
+        written_ns: when; of two pods of one name the later is the one that kubelet speaks of.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    containers: tuple[str, ...]
+    resource: str
+    ids: tuple[str, ...]
+    uses: dict[str, CardUse]
+    written_ns: int
+
+    @property
+    def name(self) -> str:
+        return slot_name(self.resource, self.ids)
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+
+def slot_name(resource: str, ids: Iterable[str]) -> str:
+    text = "\0".join([resource, *sorted(ids)])
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+_RECORD: Final = msgspec.json.Decoder(Slot)
+
+
+class Slots:
+    """`descriptions` is the folder where the runtime looks, or any other where it need not; `state` is our own."""
+
+    def __init__(self, descriptions: Path, state: Path) -> None:
+        self._descriptions = descriptions
+        self._aside = descriptions / _ASIDE
+        self._state = state / "slots"
+        self._slots: dict[str, Slot] = {}
+        self._left: dict[Path, Slot] = {}
+        self._shown: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[Slot]:
+        """Those that containers may be started with."""
+        return iter(self._slots.values())
+
+    def load(self) -> tuple[str, ...]:
+        """Call once, before anything else. Says what could not be read, and has been removed."""
+        for folder in (self._descriptions, self._aside, self._state):
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        spoiled = [told for path in sorted(self._aside.iterdir()) if (told := self._load(path))]
+        for draft in self._descriptions.glob(f"{_PREFIX}*{_DRAFT}"):
+            draft.unlink()
+        for file in self._descriptions.glob(f"{_PREFIX}*{_SUFFIX}"):
+            name = file.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+            if name in self._slots and file.samefile(self._record(self._slots[name])):
+                self._shown[name] = self._slots[name].written_ns
+            else:
+                file.unlink()
+        self._clear(folder.name for folder in self._state.iterdir())
+        return tuple(spoiled)
+
+    def _load(self, path: Path) -> str:
+        slot = None if path.suffix == _DRAFT else _read(path)
+        if slot is not None and path.suffix == _LEFT:
+            self._left[path] = slot
+        elif slot is not None and path == self._record(slot):
+            self._slots[slot.name] = slot
+        else:
+            path.unlink()
+            if path.suffix != _DRAFT:
+                return f"{path}: held no record of ours and was removed; what its container holds is no longer counted"
+        return ""
+
+    # --- one slot -----------------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> Slot | None:
+        return self._slots.get(name)
+
+    def folder(self, name: str) -> Path:
+        return self._state / name
+
+    def limits_file(self, name: str) -> Path:
+        return self.folder(name) / _LIMITS
+
+    def put(self, slot: Slot, edits: Edits, version: str, limits: bytes) -> None:
+        """From now on the runtime finds it."""
+        name = slot.name
+        self.folder(name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        _write(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
+        record = msgspec.json.encode(slot).decode()
+        _write(self._aside / f"{name}{_DRAFT}", description(name, record, edits, version), self._record(slot))
+        self._slots[name] = slot
+        self.show(name, slot.written_ns)
+
+    def show(self, name: str, now_ns: int) -> None:
+        """Once more, as it was."""
+        draft = self._file(name).with_suffix(_DRAFT)  # runtimes overlook what is renamed out of another folder
+        draft.unlink(missing_ok=True)
+        os.link(self._record(self._slots[name]), draft)
+        draft.rename(self._file(name))
+        draft.unlink(missing_ok=True)  # it stays where it was shown already
+        self._shown[name] = now_ns
+
+    def show_all(self, now_ns: int) -> None:
+        """For containers that start again while nobody is there to show theirs."""
+        for name in self._slots:
+            self.show(name, now_ns)
+
+    def hide(self, before_ns: int) -> None:
+        """Those that were shown before: their containers have been created."""
+        for name in [name for name, shown_ns in self._shown.items() if shown_ns < before_ns]:
+            self._hide(name)
+
+    def _hide(self, name: str) -> None:
+        self._shown.pop(name, None)
+        self._file(name).unlink(missing_ok=True)
+
+    def leave(self, resource: str, ids: Iterable[str]) -> None:
+        """These ids are somebody else's now. Who had one of them may not start with it again, and may still run."""
+        taken = frozenset(ids)
+        for slot in [each for each in self if each.resource == resource and not taken.isdisjoint(each.ids)]:
+            self._leave(slot)
+
+    def _leave(self, slot: Slot) -> None:
+        del self._slots[slot.name]
+        self._hide(slot.name)
+        record = self._record(slot)
+        left = record.with_name(record.name + _LEFT)
+        self._left[left] = slot
+        with contextlib.suppress(FileNotFoundError):
+            record.rename(left)
+
+    def _file(self, name: str) -> Path:
+        return self._descriptions / f"{_PREFIX}{name}{_SUFFIX}"
+
+    def _record(self, slot: Slot) -> Path:
+        return self._aside / f"{slot.name}.{slot.uid}"
+
+    # --- all of them --------------------------------------------------------------------------------------------------
+
+    def tenants(self, uid: str) -> list[RunningPod]:
+        """The pods that hold cards, without one."""
+        found: dict[str, Slot] = {}
+        for slot in self._all():
+            if slot.uid != uid:
+                found[slot.uid] = slot
+        return [RunningPod(slot.title, slot.uses) for slot in found.values()]
+
+    def uids(self) -> frozenset[str]:
+        return frozenset(slot.uid for slot in self._all())
+
+    def _all(self) -> Iterator[Slot]:
+        yield from self._slots.values()
+        yield from self._left.values()
+
+    def unlisted(self, held: Iterable[ListedDevices]) -> frozenset[str]:
+        """The pods, by uid, with slots that kubelet no longer speaks of."""
+        kept = {slot.name for slot in listed(self._slots.values(), held)}
+        silent = [slot for slot in self if slot.name not in kept]
+        return frozenset(slot.uid for slot in (*silent, *self._left.values()))
+
+    def free(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
+        """Removes those that have ended, and says which: kubelet was asked at `before_ns`, `living` afterwards."""
+        kept = {slot.name for slot in listed(self._slots.values(), held)}
+        older = [slot for slot in self if slot.written_ns < before_ns]
+        ended = [slot for slot in older if slot.uid not in living and slot.name not in kept]
+        for slot in ended:
+            self._hide(slot.name)
+            self._record(slot).unlink(missing_ok=True)
+            del self._slots[slot.name]
+        left = {path: slot for path, slot in self._left.items() if slot.uid not in living}
+        for path in left:
+            path.unlink(missing_ok=True)
+            del self._left[path]
+        freed = (*ended, *left.values())
+        self._clear(slot.name for slot in freed)
+        return freed
+
+    def _clear(self, ended: Iterable[str]) -> None:
+        """Of these slots the folders; another pod may have been given the same ids since."""
+        known = {slot.name for slot in self._all()}
+        for name in set(ended) - known:
+            shutil.rmtree(self.folder(name), ignore_errors=True)
+
+
+def listed(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:
+    """Those that kubelet still speaks of. It says names, which StatefulSets use again: then it means the latest."""
+    ids: dict[tuple[str, str, str], frozenset[str]] = {}
+    for each in held:
+        key = each.namespace, each.pod, each.resource
+        ids[key] = ids.get(key, frozenset()) | each.ids
+    latest = _latest(slots)
+    return [
+        slot
+        for slot in slots
+        if latest[slot.namespace, slot.pod] == slot.uid
+        and not ids.get((slot.namespace, slot.pod, slot.resource), frozenset()).isdisjoint(slot.ids)
+    ]
+
+
+def _latest(slots: Iterable[Slot]) -> Mapping[tuple[str, str], str]:
+    in_order = sorted(slots, key=lambda slot: slot.written_ns)
+    return {(slot.namespace, slot.pod): slot.uid for slot in in_order}
+
+
+def _read(path: Path) -> Slot | None:
+    try:
+        name, record = record_in(path.read_bytes())
+        slot = _RECORD.decode(record)
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+    return slot if slot.name == name else None
+
+
+def _write(draft: Path, content: bytes, path: Path) -> None:
+    """Whoever reads the path finds what was there before, or all of the content."""
+    draft.write_bytes(content)
+    draft.chmod(0o644)  # also where our umask forbids it: containers run as anybody
+    draft.rename(path)

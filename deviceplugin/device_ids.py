@@ -1,0 +1,59 @@
+"""Under which device ids a resource is offered.
+
+The law: an id is a count and nothing more, no card is in it; one that a container holds is never withdrawn, because
+kubelet would kill the pod at its next restart; one that kubelet may be handing out is not withdrawn, because kubelet
+itself would die of that (`allocateContainerResources` of 1.34 to 1.36 looks it up again after Allocate, and it has to
+be there).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import count, islice
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+LINGERS_S: Final = 10.0
+"""Between kubelet's choice of ids and its last look at them lies one call of Allocate."""
+
+_OURS: Final = re.compile(r"hc-(0|[1-9][0-9]*)")
+
+
+def is_ours(device_id: str) -> bool:
+    """Whether it looks as if we had made it."""
+    return _OURS.fullmatch(device_id) is not None
+
+
+def published(held: Iterable[str], total: int) -> tuple[str, ...]:
+    """All that are held, filled up to the total with the smallest numbers that are free."""
+    kept = set(held)
+    free = (f"hc-{number}" for number in count() if f"hc-{number}" not in kept)
+    return tuple(sorted(kept.union(islice(free, max(0, total - len(kept)))), key=_place))
+
+
+class ListedIds(NamedTuple):
+    """The ids of one resource as kubelet is told them.
+
+    Attributes:
+        offered: for containers to come, and those that have them.
+        leaving: for nobody any more, each until this time.
+    """
+
+    offered: tuple[str, ...] = ()
+    leaving: Mapping[str, float] = MappingProxyType({})
+
+    def next(self, held: Iterable[str], total: int, now: float) -> ListedIds:
+        """What follows, when so many are to be offered."""
+        offered = published(held, total)
+        gone = dict.fromkeys(set(self.offered).difference(offered), now + LINGERS_S)
+        staying = {each: until for each, until in self.leaving.items() if until > now}
+        leaving = staying | gone
+        for each in leaving.keys() & set(offered):
+            del leaving[each]
+        return ListedIds(offered, leaving)
+
+
+def _place(device_id: str) -> tuple[int, int, str]:
+    ours = _OURS.fullmatch(device_id)
+    return (0, int(ours[1]), "") if ours else (1, 0, device_id)

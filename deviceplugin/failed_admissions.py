@@ -1,0 +1,45 @@
+"""Pods that kubelet did not take: it says so once, in the pod's status, and never tries again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from halfcard import names
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.problems import printable
+
+from .node_pods import NodePod
+
+_FAILED: Final = "Failed"
+_UNEXPECTED: Final = "UnexpectedAdmissionError"
+_OUT_OF: Final = "OutOf"
+_MESSAGE_CHARS: Final = 400
+
+
+class FailedAdmission(NamedTuple):
+    """The reason and the message are kubelet's."""
+
+    uid: str
+    pod: str
+    reason: str
+    message: str
+
+
+def failed_admissions(pods: Iterable[tuple[NodePod, PodFacts]]) -> tuple[FailedAdmission, ...]:
+    """Of pods that ask for cards: such as those that came while no agent was there to offer any."""
+    return tuple(
+        [
+            FailedAdmission(facts.uid, facts.title, pod.status.reason, printable(pod.status.message, _MESSAGE_CHARS))
+            for pod, facts in pods
+            if facts.asks_for_cards
+            and pod.status is not None
+            and pod.status.phase == _FAILED
+            and _is_about_cards(pod.status.reason, facts)
+        ]
+    )
+
+
+def _is_about_cards(reason: str, facts: PodFacts) -> bool:
+    """Kubelet has one reason for whatever a plugin answers, and else names the resource it has too little of."""
+    return reason == _UNEXPECTED or reason.removeprefix(_OUT_OF) in {*facts.asks, names.SLOT}

@@ -1,0 +1,89 @@
+"""What one card is, and how it is now, by what the driver answers about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pynvml  # type: ignore[import-untyped]
+
+from .driver import GONE, as_sentence, told
+from .interface import Gpu
+
+MIB: Final = 2**20
+STALE: Final = GONE | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
+"""The latter is of a handle that the driver does not know."""
+
+_LOST: Final = frozenset(
+    {pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND}
+)
+
+_WANTED: Final = {
+    pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET: "the driver asks for a reset of the card",
+    pynvml.NVML_GPU_RECOVERY_ACTION_BUS_RESET: "the driver asks for a reset of the card's bus",
+    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET: "the driver asks for the card to be drained and reset",
+    pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT: "the driver asks for a reboot of the machine",
+    pynvml.NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT: "the driver asks for a reboot of the machine",
+}
+
+
+class KnownCard(NamedTuple):
+    """A card by its handle, and what of it does not change while the driver is open."""
+
+    handle: Any
+    gpu: Gpu
+
+
+def known(index: int, sysfs: Path) -> KnownCard | None:
+    """None for a card that the driver cannot name: it was lost before the driver was opened."""
+    handle = told(None, pynvml.nvmlDeviceGetHandleByIndex, index)
+    uuid = told("", pynvml.nvmlDeviceGetUUID, handle) if handle else ""
+    if not uuid:
+        return None
+    place = told(None, pynvml.nvmlDeviceGetPciInfo, handle)
+    pci = place.busId.upper() if place else ""
+    minor = told(index, pynvml.nvmlDeviceGetMinorNumber, handle)
+    model = told("", pynvml.nvmlDeviceGetName, handle)
+    return KnownCard(handle, Gpu(minor, uuid, model, 0, pci, _numa(handle, pci, sysfs)))
+
+
+def _numa(handle: Any, pci: str, sysfs: Path) -> int | None:
+    """As other plugins on the node read it, so that kubelet finds them agreed; the driver's word where that is mute."""
+    domain, _, place = pci.partition(":")
+    try:
+        node = int((sysfs / f"bus/pci/devices/{int(domain, 16):04x}:{place.lower()}/numa_node").read_text())
+    except (OSError, ValueError):
+        node = -1
+    return node if node >= 0 else _only_node(handle)
+
+
+def _only_node(handle: Any) -> int | None:
+    """The node that is nearest, where it is one."""
+    words = told((), pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
+    nodes = [bit for bit in range(64) if words and words[0] >> bit & 1]
+    return nodes[0] if len(nodes) == 1 else None
+
+
+def as_now(card: KnownCard) -> Gpu | None:
+    """With what may change; None for a card that is lost.
+
+    Raises:
+        NVMLError: one of STALE.
+    """
+    try:
+        memory_mib = pynvml.nvmlDeviceGetMemoryInfo(card.handle).total // MIB
+    except pynvml.NVMLError as error:
+        if error.value in STALE:
+            raise
+        return None if error.value in _LOST else card.gpu._replace(trouble=as_sentence(error))
+    mig = told(None, pynvml.nvmlDeviceGetMigMode, card.handle)
+    is_mig = bool(mig) and pynvml.NVML_DEVICE_MIG_ENABLE in mig  # now, or from the next reset on
+    return card.gpu._replace(memory_mib=memory_mib, is_mig=is_mig, trouble=_trouble(card.handle))
+
+
+def _trouble(handle: Any) -> str:
+    fields = told((), pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
+    if fields and fields[0].nvmlReturn == pynvml.NVML_SUCCESS and fields[0].value.uiVal in _WANTED:
+        return _WANTED[fields[0].value.uiVal]
+    rows = told(None, pynvml.nvmlDeviceGetRemappedRows, handle)
+    return "rows of its memory are broken and cannot be replaced: exchange the card" if rows and rows[-1] else ""

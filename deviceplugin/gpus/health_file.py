@@ -1,0 +1,52 @@
+"""The file in our state folder that keeps which cards are ill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from .card_health import CardHealth
+from .health_record import recalled, written
+
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_NAME: Final = "health.json"
+
+
+class HealthFile:
+    """Whole or not there: a machine that loses its power boots, and then it means nothing.
+
+    Attributes:
+        trouble: why it could not be written; empty while it is as it should be.
+    """
+
+    def __init__(self, state: Path, boot: Path = _BOOT) -> None:
+        self._path = state / _NAME
+        self._boot = boot.read_text().strip()
+        self._kept = written(CardHealth(), self._boot)
+        self.trouble = ""
+
+    def load(self) -> CardHealth:
+        try:
+            health = recalled(self._path.read_bytes(), self._boot)
+        except OSError:
+            return CardHealth()
+        self._kept = written(health, self._boot)
+        return health
+
+    def keep(self, health: CardHealth) -> None:
+        """Writes where something has changed, or could not be written before."""
+        content = written(health, self._boot)
+        if content == self._kept:
+            return
+        try:
+            self._write(content)
+        except OSError as error:
+            self.trouble = f"{self._path}: not written ({error}), so a restart of the agent makes ill cards well"
+        else:
+            self._kept, self.trouble = content, ""
+
+    def _write(self, content: bytes) -> None:
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".new")
+        draft.write_bytes(content)
+        draft.rename(self._path)

@@ -1,0 +1,127 @@
+"""How a runtime that knows CDI is told what a container gets: one description for each slot.
+
+The law: what stands here beats what a pod's owner wrote: the runtime sets these variables last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.problems import printable
+
+from ..kubelet.plugin import Granted
+
+Edits = Mapping[str, Any]
+"""What CDI calls containerEdits."""
+
+VERSION: Final = "0.6.0"
+"""The first that has annotations."""
+
+_READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
+_RUNTIME: Final = re.compile(r"(?P<name>[a-z][a-z-]*)://v?(?P<major>[0-9]{1,4})\.(?P<minor>[0-9]{1,4})")
+_FIRST_WITH_CDI: Final = {"containerd": (2, 0), "cri-o": (1, 23)}
+_RUNTIME_CHARS: Final = 60
+
+
+class CdiInjector:
+    """Kubelet hands the slot's name to the runtime, which looks for the description when the container is created."""
+
+    def granted(self, slot: str) -> Granted:
+        return Granted(cdi=(f"{names.CDI_KIND}={slot}",))
+
+    def point(self, slot: str, minors: Iterable[int]) -> None:
+        """The description says it."""
+
+    def clear(self, slot: str) -> None:
+        """The description is all there is."""
+
+
+def description(slot: str, record: str, edits: Edits, version: str = VERSION) -> bytes:
+    """The file's content; `record` says whose it is, for ourselves."""
+    found = {
+        "cdiVersion": version,
+        "kind": names.CDI_KIND,
+        "annotations": {names.SLOT_RECORD: record},
+        "devices": [{"name": slot, "containerEdits": edits}],
+    }
+    return msgspec.json.encode(found)
+
+
+def record_in(content: bytes) -> tuple[str, str]:
+    """The slot's name and the record.
+
+    Raises:
+        ValueError: this is no description of ours.
+    """
+    found = _DESCRIPTION.decode(content)
+    if found.kind != names.CDI_KIND or len(found.devices) != 1:
+        raise ValueError("it describes something else")
+    return found.devices[0].name, found.annotations.get(names.SLOT_RECORD, "")
+
+
+class _Device(msgspec.Struct):
+    name: str
+
+
+class _Description(msgspec.Struct):
+    kind: str
+    annotations: dict[str, str]
+    devices: list[_Device]
+
+
+_DESCRIPTION: Final = msgspec.json.Decoder(_Description)
+
+
+def own_edits(devices: Path, minors: Iterable[int], exists: Callable[[Path], bool] = Path.exists) -> Edits:
+    """The driver's device files, as far as they are there; `devices` is their folder on the host."""
+    wanted = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.SHARED_DEVICE_FILES]
+    found = [(inside, devices / Path(inside).name) for inside in wanted]
+    return {"deviceNodes": [_node(inside, host) for inside, host in found if exists(host)]}
+
+
+def _node(inside: str, host: Path) -> dict[str, str]:
+    return {"path": inside} if str(host) == inside else {"path": inside, "hostPath": str(host)}
+
+
+def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: Path) -> Edits:
+    """Our variables come last, where they win."""
+    env = [each for each in edits.get("env", ()) if each.partition("=")[0] not in variables]
+    mount = {"hostPath": str(limits_file), "containerPath": names.LIMITS_FILE, "options": _READ_ONLY}
+    ours = {"env": [f"{key}={text}" for key, text in variables.items()], "mounts": [mount]}
+    return merged([{**edits, "env": env}, ours])
+
+
+def merged(parts: Sequence[Edits]) -> Edits:
+    """All of them, each thing once: cards have most of their edits in common."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            if isinstance(value, list | tuple):
+                there = found.setdefault(key, [])
+                there += [each for each in value if each not in there]
+            else:
+                found[key] = value
+    return found
+
+
+def runtime_supports_cdi(runtime: str) -> bool:
+    """As a node's status names it: containerd://2.1.4."""
+    match = _RUNTIME.match(runtime)
+    first = _FIRST_WITH_CDI.get(match["name"]) if match else None
+    return match is not None and first is not None and (int(match["major"]), int(match["minor"])) >= first
+
+
+def without_cdi(runtime: str) -> str:
+    """Why we do not serve beside a runtime, and what to do."""
+    known = ", ".join(f"{name} {major}.{minor}" for name, (major, minor) in _FIRST_WITH_CDI.items())
+    return (
+        f"got the container runtime {printable(runtime, _RUNTIME_CHARS)}; containers get their cards by CDI, which the "
+        f"runtime must know or it would start them without ({known} or newer); update it, or start the agent with "
+        "--without-cdi"
+    )

@@ -1,0 +1,107 @@
+"""What NVIDIA's own description says of a card, where there is one: device files, libraries, hooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import yaml
+
+from halfcard import names
+from halfcard.cards import Card
+
+from .cdi import VERSION, Edits, merged
+
+_SUFFIXES: Final = (".json", ".yaml")
+_MOST_BYTES: Final = 16 * 2**20
+
+
+class CdiDevice(msgspec.Struct, frozen=True):
+    name: str
+    edits: dict[str, Any] = msgspec.field(default={}, name="containerEdits")
+
+
+class Description(msgspec.Struct, frozen=True):
+    kind: str
+    version: str = msgspec.field(default=VERSION, name="cdiVersion")
+    devices: list[CdiDevice] = []
+    edits: dict[str, Any] = msgspec.field(default={}, name="containerEdits")
+
+
+class CardEdits(NamedTuple):
+    version: str
+    edits: Edits
+
+
+def edits_of(descriptions: Iterable[Description], cards: Sequence[Card]) -> CardEdits | None:
+    """Of all these cards together; None where one of them is nowhere described. The last description wins."""
+    for each in reversed([each for each in descriptions if each.kind == names.NVIDIA_GPU]):
+        devices = [_device(each.devices, card) for card in cards]
+        found = [device.edits for device in devices if device is not None]
+        if found and len(found) == len(cards):
+            return CardEdits(max(VERSION, each.version, key=_numbers), merged([each.edits, *found]))
+    return None
+
+
+def _device(devices: Iterable[CdiDevice], card: Card) -> CdiDevice | None:
+    """By its uuid; else the one with this card's file and no other's, for their own numbers are not the driver's."""
+    by_name = {device.name: device for device in devices}
+    if card.uuid and card.uuid in by_name:
+        return by_name[card.uuid]
+    file = f"{names.DEVICE_FILES}{card.index}"
+    return next((device for device in by_name.values() if _card_files(device) == {file}), None)
+
+
+def _card_files(device: CdiDevice) -> set[str]:
+    paths = [str(node.get("path", "")) for node in device.edits.get("deviceNodes") or () if isinstance(node, Mapping)]
+    return {path for path in paths if path.removeprefix(names.DEVICE_FILES).isdecimal()}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.lstrip("v").split(".") if part.isdecimal())
+
+
+class NvidiaDescriptions:
+    """Read again when a file has changed: the toolkit writes them at each start of the driver."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._read: dict[Path, tuple[tuple[int, int], Description | None]] = {}
+
+    def __call__(self) -> list[Description]:
+        seen = {path: stamp for folder in self._folders for path, stamp in _files(folder)}
+        self._read = {path: self._known(path, stamp) for path, stamp in seen.items()}
+        return [found for _, found in self._read.values() if found is not None]
+
+    def _known(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Description | None]:
+        known = self._read.get(path)
+        return known if known is not None and known[0] == stamp else (stamp, _description(path))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """In the order of their names, without our own, of which there may be hundreds."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.endswith(_SUFFIXES) and not entry.name.startswith(names.OWN_DOMAIN):
+            try:
+                stat = entry.stat()
+            except OSError:
+                continue
+            if stat.st_size <= _MOST_BYTES:
+                yield Path(entry.path), (stat.st_mtime_ns, stat.st_size)
+
+
+def _description(path: Path) -> Description | None:
+    """Somebody else's file: what cannot be read is the runtime's to complain about."""
+    try:
+        content = path.read_bytes()
+        return msgspec.convert(yaml.load(content, yaml.CSafeLoader), Description)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,79 @@
+"""Who holds which device ids.
+
+The law: kubelet's socket is asked only where its checkpoint says nothing. Each time that it is asked who holds what,
+kubelet up to 1.36 works out anew what it has given, and may forget what it is just giving: an id goes to two pods
+(kubernetes#137534), or a pod that it has admitted can never start.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+from halfcard.placing.demand import ContainerStage
+from halfcard.placing.pod_facts import PodFacts
+
+from ..device_ids import is_ours
+from .checkpoint import CheckpointEntry
+from .pod_resources import ListedDevices
+
+Pods = Mapping[str, PodFacts]
+"""Those of this node that are not over, by the uid under which kubelet runs them."""
+
+
+class IdHolders:
+    """`given` is what the checkpoint says, and `listed` asks the socket; `pods` is None before all were seen."""
+
+    def __init__(
+        self,
+        given: Callable[[], tuple[CheckpointEntry, ...] | None],
+        listed: Callable[[], Awaitable[tuple[ListedDevices, ...]]],
+        pods: Callable[[], Pods | None],
+    ) -> None:
+        self._given = given
+        self._listed = listed
+        self._pods = pods
+
+    async def held(self) -> tuple[ListedDevices, ...]:
+        """As pod-resources lists it, which leaves plain init containers out. Raises KubeletError."""
+        given, pods = self._given(), self._pods()
+        if given is None or pods is None:
+            return await self._listed()
+        return tuple(_held(given, pods))
+
+    async def ids(self) -> dict[str, set[str]]:
+        """All that are ours, by resource. Raises KubeletError."""
+        given, pods = self._given(), self._pods()
+        if given is None:
+            return _ours((each.resource, each.ids) for each in await self._listed())
+        return _ours((each.resource, each.ids) for each in given if pods is None or each.uid in pods)
+
+    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
+        """The pods of which a container holds these and no others, by kubelet's uid; None for one not seen yet.
+
+        They are several where kubelet gave the very same twice, and none where nothing is known.
+        """
+        given, pods = self._given(), self._pods()
+        if given is None or pods is None:
+            return {}
+        return {each.uid: pods.get(each.uid) for each in given if each.resource == resource and each.ids == ids}
+
+
+def _held(given: Iterable[CheckpointEntry], pods: Pods) -> Iterator[ListedDevices]:
+    for each in given:
+        facts = pods.get(each.uid)
+        if facts is not None and each.container not in _plain_init(facts):
+            yield ListedDevices(facts.namespace, facts.name, each.container, each.resource, each.ids)
+
+
+def _plain_init(facts: PodFacts) -> list[str]:
+    needs = zip(facts.containers, facts.demand.needs, strict=True)
+    return [container for container, need in needs if need.stage is ContainerStage.INIT]
+
+
+def _ours(given: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for resource, ids in given:
+        if ours := {device for device in ids if is_ours(device)}:
+            found[resource] |= ours
+    return dict(found)

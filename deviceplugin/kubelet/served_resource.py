@@ -1,0 +1,170 @@
+"""One resource, at kubelet for as long as it is offered.
+
+The law: where kubelet has lost us we register again; where another plugin serves the resource we do not touch it.
+kubelet confuses two plugins of one resource: a list from one is given out by the other, and one that leaves takes the
+other along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from deviceplugin.device_ids import is_ours
+
+from .channel import KubeletError
+from .kubelet_socket import LOOK_EVERY_S, Identity, KubeletSocket
+from .plugin import AllocationHandler, Device, Plugin
+from .pod_resources import PodResources
+from .registration import register
+
+_LISTENS_WITHIN_S: Final = 10.0
+_KUBELETS_START_S: Final = 10.0
+_HASTY_LOOK_S: Final = 0.05
+_LOOK_S: Final = 10.0
+_LOOKS_EVERY_S: Final = 30.0
+_SHORTEST_REST_S: Final = 0.02
+_LONGEST_REST_S: Final = 5.0
+
+_NOT_THERE: Final = (
+    "kubelet has no socket {}: nothing is offered until it has; where kubelet runs, give the agent its folder of "
+    "device plugins (see --kubelet-plugins)"
+)
+_TAKEN: Final = (
+    "{} is served by another device plugin of this node (its ids are like {!r}), so we leave it alone: take that "
+    "plugin off the node, or the resource out of node_resources in the settings"
+)
+_BEGAN_ANEW: Final = "kubelet began anew while {} was being registered: it is registered again"
+_NOT_HEARD: Final = "kubelet registered {} and then did not ask for its devices: it is registered again"
+
+
+class ServedResource:
+    """Made on the event loop.
+
+    Attributes:
+        problem: why pods cannot have this resource from us; empty where they can.
+    """
+
+    def __init__(
+        self,
+        resource: str,
+        desk: AllocationHandler,
+        kubelet: KubeletSocket,
+        pod_resources: PodResources,
+        registered: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Calls `registered` with the resource each time that kubelet has taken it and listens."""
+        self.resource = resource
+        self.problem = ""
+        self._desk = desk
+        self._kubelet = kubelet
+        self._pod_resources = pod_resources
+        self._registered = registered
+        self._devices: tuple[Device, ...] | None = None
+        self._stirred = asyncio.Event()
+
+    def offer(self, devices: Sequence[Device] | None) -> None:
+        """These from now on; None for nothing, which takes the resource off the node."""
+        self._devices = None if devices is None else tuple(devices)
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        now = asyncio.get_running_loop().time
+        rest = 0.0
+        while True:
+            await self._until_offered()
+            seen, began = self._kubelet.identity(), now()
+            await self._serve(seen)
+            rest = _longer(rest) if now() - began < _LONGEST_REST_S else _SHORTEST_REST_S
+            if await self._kubelet.is_made_anew(seen, rest):
+                rest = 0.0
+
+    async def _until_offered(self) -> None:
+        while self._devices is None:
+            self.problem = ""
+            await self._stir()
+
+    async def _serve(self, seen: Identity) -> None:
+        """Until kubelet drops us, or nothing is offered any more."""
+        plugin = Plugin(self.resource, self._desk, self._kubelet.folder, self._stirred.set)
+        try:
+            await self._register_while(seen, plugin)
+            self.problem = ""
+            await self._keep_telling(plugin)
+        except KubeletError as error:
+            self.problem = str(error)
+        finally:
+            await plugin.stop()
+
+    async def _register_while(self, seen: Identity, plugin: Plugin) -> None:
+        """A kubelet that has begun since then has removed our socket, and would look for it for 10 seconds."""
+        if seen is None:
+            raise KubeletError(_NOT_THERE.format(self._kubelet.path))
+        registering = asyncio.create_task(self._register(plugin))
+        try:
+            while not registering.done():
+                if self._kubelet.identity() != seen:
+                    raise KubeletError(_BEGAN_ANEW.format(self.resource))
+                await asyncio.wait((registering,), timeout=LOOK_EVERY_S)
+        finally:
+            registering.cancel()
+            await asyncio.wait((registering,))
+        registering.result()
+
+    async def _register(self, plugin: Plugin) -> None:
+        """A kubelet that begins fails pods with init containers without their devices: it is not kept waiting long."""
+        looking = asyncio.ensure_future(self._stranger(plugin))
+        is_hasty = self._kubelet.is_new(_KUBELETS_START_S)
+        await asyncio.wait((looking,), timeout=_HASTY_LOOK_S if is_hasty else _LOOK_S)
+        if looking.done() and (stranger := looking.result()):
+            raise KubeletError(_TAKEN.format(self.resource, stranger))
+        plugin.publish(self._devices or ())
+        await plugin.start()
+        await register(self._kubelet.path, plugin.endpoint, self.resource)
+        try:
+            async with asyncio.timeout(_LISTENS_WITHIN_S):
+                while not plugin.is_heard:
+                    await self._stir()
+        except TimeoutError:
+            raise KubeletError(_NOT_HEARD.format(self.resource)) from None
+        self._registered(self.resource)
+
+    async def _keep_telling(self, plugin: Plugin) -> None:
+        """While another plugin has the resource, what it told kubelet stands, and we stay connected."""
+        is_taken = False
+        while not plugin.is_dropped:
+            devices = self._devices  # what is offered after the look is told after the next
+            stranger = await self._stranger(plugin)
+            if stranger:
+                is_taken, self.problem = True, _TAKEN.format(self.resource, stranger)
+            elif is_taken:
+                return  # to be registered again
+            elif devices is None:
+                await plugin.withdraw()
+            else:
+                plugin.publish(devices)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOKS_EVERY_S):
+                    await self._stir()
+
+    async def _stir(self) -> None:
+        """Returns when something is offered, or kubelet begins or ceases to listen; also if that was before."""
+        await self._stirred.wait()
+        self._stirred.clear()
+
+    async def _stranger(self, plugin: Plugin) -> str:
+        """An id that another plugin offers: of those that we do not offer, none that looks like ours."""
+        try:
+            allocatable = await self._pod_resources.allocatable()
+        except KubeletError:
+            return ""  # a kubelet that has just begun knows no plugin; soon we look again
+        mine = {device.id for device in plugin.devices}
+        others = allocatable.get(self.resource, frozenset()) - mine
+        return min((each for each in others if not is_ours(each)), default="")
+
+
+def _longer(rest: float) -> float:
+    return min(max(2 * rest, _SHORTEST_REST_S), _LONGEST_REST_S)

@@ -1,0 +1,40 @@
+"""One call for all who wait for its answer.
+
+The law: an answer tells how things were after it was asked for, so nobody is given one that was under way already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[T]):
+    """At most one call is under way; all who come meanwhile share the next."""
+
+    def __init__(self, call: Callable[[], Awaitable[T]]) -> None:
+        self._call = call
+        self._latest: asyncio.Task[T] | None = None
+        self._has_begun = True
+
+    async def __call__(self) -> T:
+        if self._latest is None or self._has_begun:
+            self._has_begun = False
+            self._latest = asyncio.create_task(self._after(self._latest))
+            self._latest.add_done_callback(_see)
+        return await asyncio.shield(self._latest)
+
+    async def _after(self, before: asyncio.Task[T] | None) -> T:
+        if before is not None:
+            await asyncio.wait((before,))
+        self._has_begun = True
+        return await self._call()
+
+
+def _see(task: asyncio.Task[T]) -> None:
+    """A failure for which nobody waits any more is no news."""
+    if not task.cancelled():
+        task.exception()

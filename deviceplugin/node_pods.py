@@ -1,0 +1,124 @@
+"""This node's pods, and the node itself, as the API server has them.
+
+The law: what is known is what was last seen; while nothing has been seen, that is said and nothing is promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from halfcard.cards import Node
+from halfcard.dialects import Dialects
+from halfcard.placing.node_usage import NodeUsage, hold
+from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.pod.stored_pod import Status, StoredPod
+from kube.api.access import Access
+from kube.api.informer import Informer
+from kube.api.list_watch import Collection, Undecodable, WatchEvent
+
+_PODS_A_PAGE: Final = 250
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """`container_id` is empty before the first start, and begins with the runtime, as in containerd://5f0c."""
+
+    name: str = ""
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class NodePodStatus(Status, frozen=True, rename="camel", gc=False):
+    reason: str = ""
+    message: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class NodePod(StoredPod, frozen=True, rename="camel"):
+    status: NodePodStatus | None = None
+
+
+class NodePods:
+    """`changed` is called on the event loop after each change; running `following` keeps this fresh."""
+
+    def __init__(self, access: Access, node: str, dialects: Dialects, changed: Callable[[], None]) -> None:
+        self._dialects = dialects
+        self._changed = changed
+        self._pods: dict[str, tuple[NodePod, PodFacts]] = {}
+        self._holding: tuple[Node, NodeUsage] | None = None
+        self.following = Informer(
+            Collection(access, "/api/v1/pods", NodePod, _PODS_A_PAGE, f"spec.nodeName={node}"),
+            listed=self._list,
+            changed=self._change,
+            name="pods",
+        )
+
+    def __iter__(self) -> Iterator[tuple[NodePod, PodFacts]]:
+        return iter(self._pods.values())
+
+    def asking(self) -> list[tuple[NodePod, PodFacts]]:
+        """Pods that are not over and ask for cards."""
+        return [(pod, facts) for pod, facts in self if not facts.is_over and facts.asks_for_cards]
+
+    def living(self) -> dict[str, PodFacts] | None:
+        """Those that are not over, by the uid under which kubelet runs them; None before all were seen."""
+        if not self.following.ready:
+            return None
+        return {pod.kubelet_uid: facts for pod, facts in self if not facts.is_over}
+
+    def holding(self, node: Node) -> NodeUsage:
+        """What is held of the node's cards; worked out once for a state of pods and cards."""
+        if self._holding is None or self._holding[0] != node:
+            self._holding = node, hold(node, [facts.bound() for _, facts in self.asking()])
+        return self._holding[1]
+
+    def _list(self, pods: Sequence[NodePod | Undecodable]) -> None:
+        self._pods.clear()
+        for pod in pods:
+            self._put(pod)
+        self._touched()
+
+    def _change(self, changes: Sequence[WatchEvent[NodePod]]) -> None:
+        for change in changes:
+            if change.type == "DELETED" and not isinstance(change.object, Undecodable):
+                self._pods.pop(change.object.meta.uid, None)
+            else:
+                self._put(change.object)
+        self._touched()
+
+    def _put(self, pod: NodePod | Undecodable) -> None:
+        """Admission refuses what cannot be read; who came past it is judged when it starts."""
+        if not isinstance(pod, Undecodable):
+            self._pods[pod.meta.uid] = pod, read_facts(pod, self._dialects)
+
+    def _touched(self) -> None:
+        self._holding = None
+        self._changed()
+
+
+class WatchedObject:
+    """One object that somebody else writes: this node, or the ConfigMap with its time slices."""
+
+    def __init__(self, access: Access, collection: str, name: str, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self.object: Mapping[str, Any] | None = None
+        """None where it does not exist, or was not seen yet."""
+        self.following = Informer(
+            Collection(access, collection, dict[str, Any], fields=f"metadata.name={name}"),
+            listed=self._list,
+            changed=self._change,
+            name=f"{collection.rpartition('/')[2]}/{name}",
+        )
+
+    def _list(self, objects: Sequence[dict[str, Any] | Undecodable]) -> None:
+        readable = [obj for obj in objects if not isinstance(obj, Undecodable)]
+        self.object = readable[0] if readable else None
+        self._changed()
+
+    def _change(self, changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
+        for change in changes:
+            gone = change.type == "DELETED" or isinstance(change.object, Undecodable)
+            self.object = None if gone else change.object  # type: ignore[assignment]  # not Undecodable
+        self._changed()

@@ -1,0 +1,57 @@
+"""What an agent is started with: what was agreed for the installation, and its place on the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from halfcard.capacity import CapacityRules
+from halfcard.dialects import Dialects
+from serving.address import Address
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What the installation's settings say.
+
+    Attributes:
+        prefixes: the domains of gpu-manager's resources, by dialect.
+        resources: what the node offers.
+        hami_split: how many containers a card is offered to under nvidia.com/gpu.
+        slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
+        slicing_default: the configuration of a node that names none.
+    """
+
+    dialects: Dialects
+    dealings: CapacityRules
+    prefixes: Mapping[str, str]
+    resources: tuple[str, ...]
+    hami_split: int = 1
+    slicing_config: tuple[str, str] | None = None
+    slicing_default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePaths:
+    """On this node.
+
+    Attributes:
+        node: its name.
+        http: where people and Prometheus ask.
+        devices: the folder of the driver's device files.
+        plugins: kubelet's folder of plugins' sockets.
+        pod_resources: kubelet's socket that says who holds which ids.
+        cdi: where the runtime looks for descriptions of devices.
+        state: our own folder.
+        by_symlinks: the runtime knows no CDI.
+    """
+
+    node: str
+    http: Address
+    devices: Path
+    plugins: Path
+    pod_resources: Path
+    cdi: Path
+    state: Path
+    by_symlinks: bool = False

@@ -1,0 +1,59 @@
+"""Looks who uses what now: asks the driver for each card's load and the kernel for its processes' owners."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from halfcard.cards import Node
+from halfcard.placing.node_usage import NodeUsage
+
+from ..gpus.interface import GpusError, Load
+from .cgroup_paths import Owner
+from .cgroups import Cgroups
+from .process_owners import ProcessOwners
+from .usage_report import NodeUsageReport, StartedPod, usage_of
+
+
+class GrantedCards(NamedTuple):
+    """What was given away, and to whom, at one moment."""
+
+    node: Node
+    holding: NodeUsage
+    tenants: Sequence[StartedPod]
+
+
+class Meter:
+    """`load` may block; `given` is called on the event loop. Those who ask while somebody looks share what is seen."""
+
+    def __init__(
+        self, load: Callable[[str], Load], cgroups: Cgroups, given: Callable[[], GrantedCards], *, is_made_up: bool
+    ) -> None:
+        self._load = load
+        self._owners = ProcessOwners(cgroups)
+        self._given = given
+        self._is_made_up = is_made_up
+        self._looking: asyncio.Task[NodeUsageReport] | None = None
+
+    async def usage(self) -> NodeUsageReport:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> NodeUsageReport:
+        node, holding, tenants = self._given()
+        loads, owners = await asyncio.to_thread(self._read, [card.uuid for card in node.cards])
+        return usage_of(node, holding, tenants, loads, owners, is_made_up=self._is_made_up)
+
+    def _read(self, uuids: Iterable[str]) -> tuple[Mapping[str, Load], Mapping[int, Owner]]:
+        loads = {uuid: load for uuid in uuids if (load := self._load_of(uuid)) is not None}
+        pids = {process.pid for load in loads.values() for process in load.processes}
+        return loads, self._owners.of(pids)
+
+    def _load_of(self, uuid: str) -> Load | None:
+        """A card that the driver says nothing of: its trouble is told elsewhere."""
+        try:
+            return self._load(uuid)
+        except GpusError:
+            return None

@@ -1,0 +1,266 @@
+"""Who uses what of the node's cards, put together from what was given away and what the driver sees.
+
+The law: what the containers of a card have been given is never more than what is given of the card, and that never
+more than the card; a process counts for the container that was given the card, or stands there as a stranger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from halfcard.cards import Node
+from halfcard.claims import UNIT_MIB, Claim
+from halfcard.placing.card_usage import CardMode, given, use_of, worth
+from halfcard.placing.demand import ContainerStage
+from halfcard.placing.node_usage import NodeUsage
+from halfcard.placing.pod_facts import PodFacts
+
+from ..gpus.interface import Load, Process
+from .cgroup_paths import Owner
+
+
+class StartedPod(NamedTuple):
+    """A pod, and the containers of it that were ever started: their ids by name, as its status has them."""
+
+    facts: PodFacts
+    apps: Mapping[str, str]
+    inits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnaccountedProcess:
+    """A process on a card that its pod was not given.
+
+    Attributes:
+        pod: namespace/name, or the uid of one that asks for no card; empty for a process of the node itself.
+    """
+
+    pid: int
+    memory_mib: int
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CardUsage:
+    """One card; what is used is None while the driver does not say.
+
+    Attributes:
+        cores: what is given of it, in per cent, as is `memory_mib`: half a card counts as half of both.
+        total_mib: None where nobody says.
+        why_not: why it gets nothing new; empty for a card in order.
+    """
+
+    index: int
+    uuid: str
+    model: str
+    mode: CardMode
+    cores: int
+    memory_mib: int
+    total_mib: int | None
+    used_cores: int | None
+    used_mib: int | None
+    why_not: str
+    strangers: tuple[UnaccountedProcess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartUsage:
+    """What a container has of one card, and uses; 0 cores are no share of its own, and no limit."""
+
+    card: int
+    uuid: str
+    cores: int
+    memory_mib: int
+    total_mib: int
+    used_cores: int
+    used_mib: int
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUsage:
+    """One container that has cards now.
+
+    Attributes:
+        asked_mib: of all cards together, in the words of its manifest; all that they have, where it names no memory.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    container: str
+    asked_mib: int
+    cards: tuple[PartUsage, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.pod}/{self.container}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsageReport:
+    """Of one node; `is_made_up` where no card stands behind it."""
+
+    node: str
+    is_made_up: bool
+    cards: tuple[CardUsage, ...]
+    containers: tuple[ContainerUsage, ...]
+
+
+def usage_of(
+    node: Node,
+    holding: NodeUsage,
+    tenants: Sequence[StartedPod],
+    loads: Mapping[str, Load],
+    owners: Mapping[int, Owner],
+    *,
+    is_made_up: bool = False,
+) -> NodeUsageReport:
+    """Loads by uuid, without the cards that the driver says nothing of; owners of their processes by pid."""
+    rows = [row for tenant in tenants for row in _rows(tenant, holding)]
+    whose = _Whose(tenants, rows)
+    processes: dict[tuple[int, int], list[Process]] = defaultdict(list)
+    strangers: dict[int, list[UnaccountedProcess]] = defaultdict(list)
+    for at, process in _running(node, loads):
+        owner = owners.get(process.pid)
+        number = owner and whose.row(owner, at)
+        if number is None:
+            strangers[at].append(UnaccountedProcess(process.pid, process.memory_mib, whose.title(owner)))
+        else:
+            processes[number, at].append(process)
+    cards = [_card(node, holding, at, loads.get(card.uuid), strangers[at]) for at, card in enumerate(node.cards)]
+    containers = [
+        _container(node, holding, row, {at: processes[number, at] for at in row.times})
+        for number, row in enumerate(rows)
+    ]
+    return NodeUsageReport(node.name, is_made_up, tuple(cards), tuple(containers))
+
+
+def _running(node: Node, loads: Mapping[str, Load]) -> Iterator[tuple[int, Process]]:
+    for at, card in enumerate(node.cards):
+        if load := loads.get(card.uuid):
+            yield from ((at, process) for process in load.processes)
+
+
+# --- who has cards now -----------------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    """A container that has cards now, and how many times each, by position."""
+
+    facts: PodFacts
+    name: str
+    claim: Claim
+    times: Counter[int]
+
+
+def _rows(tenant: StartedPod, holding: NodeUsage) -> Iterator[_Row]:
+    facts, share = tenant.facts, holding.shares.get(tenant.facts.uid)
+    for number in _having(tenant) if share else ():
+        need = facts.demand.needs[number]
+        yield _Row(facts, facts.containers[number], need.claim, Counter(share.layout[number] if share else ()))
+
+
+def _having(tenant: StartedPod) -> list[int]:
+    """The pod's app containers and sidecars; while it still initialises, the init container that was started last."""
+    needs, containers = tenant.facts.demand.needs, tenant.facts.containers
+    begun = [
+        at for at, need in enumerate(needs) if need.stage is ContainerStage.INIT and tenant.inits.get(containers[at])
+    ]
+    if any(tenant.apps.values()) or not begun:
+        return [at for at, need in enumerate(needs) if need.stage is not ContainerStage.INIT]
+    now = begun[-1]
+    beside = [
+        at for at, need in enumerate(needs) if need.stage is ContainerStage.SIDECAR and need.order < needs[now].order
+    ]
+    return [*beside, now]
+
+
+class _Whose:
+    """Finds the row of a process; ids of containers are certain, but a fresh one is not in the pod's status yet."""
+
+    def __init__(self, tenants: Iterable[StartedPod], rows: Sequence[_Row]) -> None:
+        self._titles: dict[str, str] = {}
+        self._by_id: dict[str, tuple[str, str]] = {}
+        for facts, apps, inits in tenants:
+            self._titles[facts.uid] = facts.title
+            for name, written in (*apps.items(), *inits.items()):
+                if written:
+                    self._by_id[_bare(written)] = facts.uid, name
+        self._rows: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+        for number, row in enumerate(rows):
+            for at in row.times:
+                self._rows[row.facts.uid, at][row.name] = number
+
+    def row(self, owner: Owner, at: int) -> int | None:
+        """None where the container has nothing of that card."""
+        if known := self._by_id.get(owner.container):
+            uid, name = known
+            return self._rows.get((uid, at), {}).get(name)
+        there = [*self._rows.get((owner.pod, at), {}).values()]
+        return there[0] if len(there) == 1 else None
+
+    def title(self, owner: Owner | None) -> str:
+        if owner is None:
+            return ""
+        uid, _ = self._by_id.get(owner.container, (owner.pod, ""))
+        return self._titles.get(uid, uid)
+
+
+def _bare(written: str) -> str:
+    """An id without the name of the runtime, which stands before it as in containerd://5f."""
+    return written.rpartition("/")[2]
+
+
+# --- what they have --------------------------------------------------------------------------------------------------
+
+
+def _card(
+    node: Node, holding: NodeUsage, at: int, load: Load | None, strangers: Iterable[UnaccountedProcess]
+) -> CardUsage:
+    card, left = node.cards[at], holding.room.left[at]
+    cores, mib = worth(card, given(card, left))
+    return CardUsage(
+        card.index,
+        card.uuid,
+        card.model,
+        left.mode,
+        cores,
+        mib,
+        card.memory_mib,
+        None if load is None else load.cores_pct,
+        None if load is None else load.used_mib,
+        card.why_not,
+        tuple(strangers),
+    )
+
+
+def _container(node: Node, holding: NodeUsage, row: _Row, processes: Mapping[int, Sequence[Process]]) -> ContainerUsage:
+    facts = row.facts
+    parts = tuple(_part(node, holding, row, at, processes[at]) for at in sorted(row.times))
+    asked = _asked_mib(row.claim) or sum(part.memory_mib for part in parts)
+    return ContainerUsage(facts.namespace, facts.name, facts.uid, row.name, asked, parts)
+
+
+def _part(node: Node, holding: NodeUsage, row: _Row, at: int, processes: Sequence[Process]) -> PartUsage:
+    card = node.cards[at]
+    cores, mib = worth(card, use_of(row.claim, card, holding.room.slices, row.times[at]))
+    return PartUsage(
+        card.index,
+        card.uuid,
+        cores,
+        mib,
+        card.memory_mib or 0,
+        sum(process.cores_pct for process in processes),
+        sum(process.memory_mib for process in processes),
+        tuple(sorted(process.pid for process in processes)),
+    )
+
+
+def _asked_mib(claim: Claim) -> int:
+    """Memory beside whole cards was written for all of them, in units, and divided."""
+    asked = (claim.memory_mib or 0) * claim.cards
+    return asked - asked % UNIT_MIB if claim.exclusive else asked

@@ -1,0 +1,323 @@
+"""The one verb that writes: choose cards, promise them, bind the pod and record the choice in one request.
+
+The law: cards are promised before anything is written and given back only when it is certain that nothing was. The
+Binding carries the version of the pod that was looked at, and whoever takes over after us changes every pod that has
+no node yet: what we sent and they have not seen can no longer land.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.demand import Demand
+from halfcard.placing.layouts import Layout, best, possible
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.reasons import text, why_not
+from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.room import Room
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.problems import printable
+from halfcard.quota.pod_location import place_of
+from kube.api.calls import Answer, ApiCalls, NoAnswerError, NotSentError
+
+from ..packing.placement import PackingPolicy
+from ..quota_limits import QuotaLimits, narrowed
+from ..scheduler_api.verbs import Unplaceable, check_honest
+from ..scheduler_api.wire import Binding
+from ..state import State
+from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
+from .quota_reservations import NOTHING_PROMISED, BindReservation, NoBudgetError, QuotaReservations
+
+_TRIES: Final = 4
+_POD: Final = msgspec.json.Decoder(StoredPod)
+_QUOTED_CHARS: Final = 400
+
+
+class NotBound(Exception):
+    """The pod stays as it is; the text is a sentence for its events."""
+
+
+class NotLeading(Exception):
+    """Somebody else decides now."""
+
+
+class _Outdated(Exception):
+    """The pod has changed since we looked at it; its cards are free again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindRules:
+    """How choices are made and written down.
+
+    Attributes:
+        policy_of: by name, the default for an empty one.
+        prefixes: domains of gpu-manager's resources, by dialect.
+        now_ns: the time for records.
+        may_decide: whether we still lead, asked anew before each write.
+        term: how the fences begin that mark pods as ours to bind; new each time that we come to lead.
+    """
+
+    policy_of: Callable[[str], PackingPolicy]
+    prefixes: Mapping[str, str]
+    aliyun_unit_mib: int
+    now_ns: Callable[[], int]
+    may_decide: Callable[[], bool]
+    term: Callable[[], str]
+
+
+@dataclass(slots=True)
+class Binder:
+    state: State
+    calls: ApiCalls
+    manners: BindRules
+    budgets: QuotaReservations
+    _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    _fences: Iterator[int] = field(default_factory=count)
+
+    async def bind(self, wanted: Binding) -> None:
+        """Returns when the pod is bound to the node, by us or before.
+
+        Raises:
+            NotBound: it is not.
+            Deposed: another replica has to do it.
+        """
+        while (earlier := self._underway.get(wanted.pod_uid)) is not None:
+            await asyncio.wait([earlier])
+        mine = self._underway[wanted.pod_uid] = asyncio.get_running_loop().create_future()
+        try:
+            await self._bind(wanted)
+        finally:
+            del self._underway[wanted.pod_uid]
+            mine.set_result(None)
+
+    async def _bind(self, wanted: Binding) -> None:
+        for _ in range(_TRIES):
+            facts = self.state.pod(wanted.pod_uid)
+            if facts is None or self._is_foreign(facts):
+                facts = await self._look(wanted)
+            self._check(facts, wanted)
+            if self._is_foreign(facts):
+                facts = await self._claim(facts, wanted)
+            if facts.node:
+                return
+            try:
+                await self._place(facts, wanted.node)
+            except _Outdated:
+                await self._look(wanted)
+            else:
+                return
+        raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} changes faster than it can be bound; try again")
+
+    def _check(self, facts: PodFacts, wanted: Binding) -> None:
+        if facts.node and facts.node != wanted.node:
+            raise NotBound(f"pod {facts.title} is bound to node {facts.node} already, not to {wanted.node}")
+        if facts.node:
+            return
+        if facts.trouble:
+            raise NotBound(facts.trouble)
+        try:
+            check_honest(facts)
+        except Unplaceable as forged:
+            raise NotBound(str(forged)) from None
+
+    def _is_foreign(self, facts: PodFacts) -> bool:
+        """Has somebody marked the pod who leads after us, or whose mark was on its way when we took over?"""
+        fence = facts.owned.get(names.FENCE)
+        return not facts.node and fence is not None and not fence.startswith(self.manners.term())
+
+    async def _claim(self, facts: PodFacts, wanted: Binding) -> PodFacts:
+        """While we may decide nobody leads after us: the mark is an old one, and with ours its bind lands no more."""
+        if not self.manners.may_decide():
+            raise NotLeading
+        answer = await self._calling(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
+        if answer.status == HTTPStatus.OK:
+            self.state.put_pod(_POD.decode(answer.body))
+        return await self._look(wanted)
+
+    # --- one try ----------------------------------------------------------------------------------------------------
+
+    async def _place(self, facts: PodFacts, node: str) -> None:
+        layout = self._choose(facts, node)
+        promised = replace(facts, node=node, owned=self._record(facts, node, layout))
+        if not self.manners.may_decide():
+            raise NotLeading
+        self.state.promise(promised)
+        budgeted = await self._ask_budgets(promised, layout)
+        try:
+            await self._send(promised)
+        except (NotBound, _Outdated):
+            budgeted.take_back()  # each means that it is certain; where nobody knows, the promise has to expire
+            raise
+
+    async def _ask_budgets(self, promised: PodFacts, layout: Layout) -> BindReservation:
+        if not layout:
+            return NOTHING_PROMISED
+        place = place_of(self.state.nodes()[promised.node], promised.demand.needs, layout)
+        try:
+            budgeted = await self.budgets.promise(promised, place, self.next_fence())
+        except NoBudgetError as why:
+            self.state.take_back(promised.uid)
+            raise NotBound(str(why)) from None
+        if not self.manners.may_decide():
+            budgeted.take_back()
+            self.state.take_back(promised.uid)
+            raise NotLeading
+        return budgeted
+
+    async def _send(self, promised: PodFacts) -> None:
+        try:
+            answer = await self.calls.post(binding_path(promised), binding(promised))
+        except NotSentError as error:
+            self.state.take_back(promised.uid)
+            raise NotBound(f"the API server cannot be reached: {error}") from None
+        except NoAnswerError:
+            await self._make_certain(promised)
+        else:
+            await self._conclude(promised, answer)
+
+    def _choose(self, facts: PodFacts, node: str) -> Layout:
+        """The best way to lay the pod on the node; empty for one that needs no card."""
+        if not facts.demand.needs:
+            return ()
+        room = self.state.room(node)
+        if room is None:
+            raise NotBound(f"node {node}: Halfcard does not know this node; try again when its cards are published")
+        kind, limits = self.state.kind(node), self._limits(facts)
+        closed = limits.closed(kind)
+        demand = narrowed(facts.demand, closed) if closed else facts.demand
+        laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
+        if laid is None:
+            why = _no_room(room, facts.demand) or limits.why_not(kind, facts.demand, lambda: room)
+            raise NotBound(f"node {node}: {why}; the scheduler will choose again")
+        return laid.layout
+
+    def _limits(self, facts: PodFacts) -> QuotaLimits:
+        try:
+            return self.budgets.limits(facts)
+        except NoBudgetError as why:
+            raise NotBound(str(why)) from None
+
+    def _record(self, facts: PodFacts, node: str, layout: Layout) -> dict[str, str]:
+        """The cards, as annotations."""
+        if not layout:
+            return {}
+        unit = self.manners.aliyun_unit_mib
+        placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout, unit)
+        return write(placed, self.manners.now_ns(), self.manners.prefixes)
+
+    async def _conclude(self, promised: PodFacts, answer: Answer) -> None:
+        if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
+            return
+        if answer.status == HTTPStatus.CONFLICT:
+            await self._after_conflict(promised, answer)
+            return
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            await self._make_certain(promised)
+            return
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
+        self.state.take_back(promised.uid)
+        raise _refused(promised, answer)
+
+    async def _after_conflict(self, promised: PodFacts, answer: Answer) -> None:
+        """Bound already, changed meanwhile, another pod of that name, or not to be bound as it is."""
+        try:
+            found = await self._get(promised.namespace, promised.name)
+        except NotBound:
+            self.state.take_back(promised.uid)  # a conflict wrote nothing; what else became of it the watch will show
+            raise
+        if found is None or found.meta.uid != promised.uid:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
+        if found.node == promised.node and found.annotations.get(names.PLACEMENT) == promised.owned.get(
+            names.PLACEMENT
+        ):
+            return
+        self.state.take_back(promised.uid)
+        self.state.put_pod(found)
+        if found.meta.resource_version == promised.version:
+            raise _refused(promised, answer)
+        raise _Outdated
+
+    async def _make_certain(self, promised: PodFacts) -> None:
+        """No answer, so it may have been done: a change of the pod either shows it, or keeps it from being done."""
+        found = await self._fenced(promised)
+        if found is None or found.meta.uid != promised.uid:
+            self.state.end_pod(promised.uid)
+            raise NotBound(f"pod {promised.title} is gone")
+        if found.node == promised.node:
+            return
+        self.state.take_back(promised.uid)
+        self.state.put_pod(found)
+        raise NotBound(f"pod {promised.title} was not bound: the API server did not answer; try again")
+
+    async def _fenced(self, promised: PodFacts) -> StoredPod | None:
+        """Tried until it is known: until then the cards stay promised, or until somebody else leads."""
+        pause = 0.1
+        while True:
+            if not self.manners.may_decide():
+                self.state.take_back(promised.uid)
+                raise NotLeading
+            try:
+                answer = await self.calls.patch(pod_path(promised), fence_patch(promised.uid, self.next_fence()))
+            except NoAnswerError:
+                answer = None
+            if answer is not None and answer.status == HTTPStatus.OK:
+                return _POD.decode(answer.body)
+            if answer is not None and answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                return await self._get(promised.namespace, promised.name)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    def next_fence(self) -> str:
+        """Never the same twice: a patch that changes nothing would leave the version as it is."""
+        return f"{self.manners.term()}-{next(self._fences)}"
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    async def _look(self, wanted: Binding) -> PodFacts:
+        """At the pod as it is stored: our watch may be a moment behind the scheduler's."""
+        found = await self._get(wanted.pod_namespace, wanted.pod_name)
+        if found is None or found.meta.uid != wanted.pod_uid:
+            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} with uid {wanted.pod_uid[:64]} is gone")
+        self.state.put_pod(found)
+        facts = self.state.pod(wanted.pod_uid)
+        if facts is None:
+            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} asks for no card, or has ended")
+        return facts
+
+    async def _get(self, namespace: str, name: str) -> StoredPod | None:
+        answer = await self._calling(self.calls.get(path_of_pod(namespace, name)))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return None
+        if answer.status != HTTPStatus.OK:
+            raise NotBound(f"the API server does not show pod {namespace}/{name}: {_quoted(answer)}")
+        return _POD.decode(answer.body)
+
+    async def _calling(self, call: Awaitable[Answer]) -> Answer:
+        try:
+            return await call
+        except NoAnswerError as error:
+            raise NotBound(f"the API server cannot be reached: {error}") from None
+
+
+def _no_room(room: Room, demand: Demand) -> str:
+    """Empty where there is some."""
+    return "" if possible(room, demand) else text(why_not(room, demand), demand)
+
+
+def _refused(promised: PodFacts, answer: Answer) -> NotBound:
+    return NotBound(f"the API server refused to bind pod {promised.title}: {_quoted(answer)}")
+
+
+def _quoted(answer: Answer) -> str:
+    return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)

@@ -1,0 +1,40 @@
+"""What is asked of the API server about one pod, as paths and bodies."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.placing.pod_facts import PodFacts
+
+
+def path_of_pod(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+
+
+def pod_path(facts: PodFacts) -> str:
+    return path_of_pod(facts.namespace, facts.name)
+
+
+def binding_path(facts: PodFacts) -> str:
+    return f"{pod_path(facts)}/binding"
+
+
+def fence_patch(uid: str, fence: str) -> bytes:
+    """The uid keeps another pod of that name from being marked."""
+    return msgspec.json.encode({"metadata": {"uid": uid, "annotations": {names.FENCE: fence}}})
+
+
+def binding(promised: PodFacts) -> bytes:
+    """Refused by the API server if the pod has changed since this version, or is another one."""
+    metadata = {
+        "name": promised.name,
+        "namespace": promised.namespace,
+        "uid": promised.uid,
+        "resourceVersion": promised.version,
+        "annotations": promised.owned,
+    }
+    target = {"apiVersion": "v1", "kind": "Node", "name": promised.node}
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})

@@ -1,0 +1,127 @@
+"""GpuQuotas that allow so much on a model or in a pool, as the extender keeps to them.
+
+The law: a pod is bound only with a promise of every budget to which it matters where it is, made for this attempt to
+bind it and no other; an attempt that failed keeps none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.budgets import Budget
+from halfcard.quota.ledger import Busy, Entry, Full, binding_of, is_of_binding, uid_of
+from halfcard.quota.pod_location import PodLocation
+from kube.ledger.ledger_store import LedgerStore, WatchedLedger
+from kube.ledger.ledger_writer import Clock, LedgerWriter
+from kube.ledger.ledger_writers import LedgerWriters
+
+from ..quota_limits import UNLIMITED, CountedPods, QuotaLimits
+
+BudgetsOf = Callable[[str], Sequence[Budget]]
+"""Those that concern a namespace, in the order of their ledgers."""
+
+
+class NoBudgetError(Exception):
+    """There is too little left where the pod would go, or nobody can say; the text is a sentence."""
+
+
+class BindReservation(NamedTuple):
+    """To one attempt to bind a pod."""
+
+    name: str
+    desks: Sequence[LedgerWriter]
+
+    def take_back(self) -> None:
+        """Only where it is certain that the pod was not bound."""
+        for desk in self.desks:
+            desk.take_back(self.name)
+
+
+NOTHING_PROMISED: Final = BindReservation("", ())
+
+
+class QuotaReservations:
+    """Made on the event loop."""
+
+    def __init__(self, budgets_of: BudgetsOf, ledgers: LedgerStore, clock: Clock) -> None:
+        self.changes = 0  # of ledgers and quotas, counted
+        self._budgets_of = budgets_of
+        self._desks = LedgerWriters(ledgers, clock)
+        self._changed_at: dict[str, int] = {}
+        self._quotas_changed_at = 0
+
+    def saw(self, name: str, seen: WatchedLedger | None) -> None:
+        """A ledger that has changed, or is gone."""
+        self.changes += 1
+        self._changed_at[name] = self.changes
+        self._desks.saw(name, seen)
+
+    def quotas_changed(self) -> None:
+        self.changes += 1
+        self._quotas_changed_at = self.changes
+
+    def changed_since(self, then: int, namespace: str) -> bool:
+        """Whether more may be left to it than there was."""
+        if self._quotas_changed_at > then:
+            return True
+        return any(self._changed_at.get(budget.ledger, 0) > then for budget in self._of(namespace))
+
+    def limits(self, facts: PodFacts) -> QuotaLimits:
+        """By what is known now. Raises NoBudgetError where nothing is, and for a pod that has to wait anywhere."""
+        concerning = self._budgets_of(facts.namespace)
+        if not concerning:
+            return UNLIMITED
+        for budget in concerning:
+            self._check_in_time(budget, facts)
+        counted = [self._counted(budget) for budget in concerning if budget.asks_where]
+        return QuotaLimits(facts.demand.needs, counted) if counted else UNLIMITED
+
+    def _check_in_time(self, budget: Budget, facts: PodFacts) -> None:
+        """Who came past the webhook while too little was left waits until there is enough."""
+        ledger = self._desks.of(budget).known()
+        if ledger is not None and facts.uid in ledger.late:
+            raise NoBudgetError(
+                f"{budget.kind} {budget.title}: pod {facts.title} came past it while too little was left; "
+                f"it waits until others have ended, or until more is allowed"
+            )
+
+    async def promise(self, facts: PodFacts, place: PodLocation, attempt: str) -> BindReservation:
+        """Raises NoBudgetError, and then nothing is promised."""
+        promised = BindReservation(binding_of(facts.uid, attempt), desks := [])
+        for budget in self._of(facts.namespace):
+            entry = Entry(facts.namespace, facts.name, budget.cost_at(place))
+            desk = self._desks.of(budget)
+            try:
+                await desk.promise(promised.name, entry, budget.uid)
+            except (Full, Busy) as why:
+                promised.take_back()
+                raise NoBudgetError(_sentence(budget, why)) from None
+            desks.append(desk)
+        return promised
+
+    def take_back_all(self, unbound: Iterable[PodFacts]) -> None:
+        """What attempts to bind these pods were promised, where it is certain that none of those can land any more."""
+        namespaces = {facts.uid: facts.namespace for facts in unbound}
+        for desk in {self._desks.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)}:
+            ledger = desk.known()
+            for promise in ledger.open if ledger is not None else ():
+                if is_of_binding(promise) and uid_of(promise) in namespaces:
+                    desk.take_back(promise)
+
+    def _of(self, namespace: str) -> list[Budget]:
+        return [budget for budget in self._budgets_of(namespace) if budget.asks_where]
+
+    def _counted(self, budget: Budget) -> CountedPods:
+        ledger = self._desks.of(budget).known()
+        if ledger is None or not ledger.is_ready or ledger.of != budget.uid:
+            raise NoBudgetError(_sentence(budget, Busy("nobody has counted yet what is in use")))
+        return CountedPods(budget, ledger)
+
+
+def _sentence(budget: Budget, why: Full | Busy) -> str:
+    if isinstance(why, Full):
+        return exceeded(budget.title, why.shortages)
+    return f"{budget.kind} {budget.title} cannot be asked right now: {why}; the scheduler will try again"

@@ -1,0 +1,71 @@
+"""What a replica does when it comes to lead, before it decides anything.
+
+The law: every bind that the one before us may still have on its way is either seen here or can no longer land; what
+budgets promised to one that cannot is free again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.calls import ApiCalls
+
+from ..state import State
+from .pod_requests import fence_patch, pod_path
+from .quota_reservations import QuotaReservations
+
+_AT_ONCE: Final = 16
+_POD: Final = msgspec.json.Decoder(StoredPod)
+
+
+class TakeoverError(Exception):
+    """A pod could not be fenced; leading is given up and tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """`refresh` lists all pods anew, `next_fence` is a mark that no pod carries yet."""
+
+    state: State
+    calls: ApiCalls
+    refresh: Callable[[], Awaitable[None]]
+    next_fence: Callable[[], str]
+    budgets: QuotaReservations
+
+    async def run(self) -> None:
+        await self.refresh()
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def fence(facts: PodFacts) -> None:
+            async with turns:
+                await self._fence(facts)
+
+        waiting = [facts for facts in self.state.pods() if facts.asks_for_cards and not self._is_bound(facts)]
+        async with asyncio.TaskGroup() as group:
+            for facts in waiting:
+                group.create_task(fence(facts))
+        self.budgets.take_back_all([facts for facts in waiting if not self._is_bound(facts)])
+
+    def _is_bound(self, facts: PodFacts) -> bool:
+        """By what was seen: a promise of ours from an earlier term is no more than a hope."""
+        seen = self.state.seen(facts.uid)
+        return seen is not None and bool(seen.node)
+
+    async def _fence(self, facts: PodFacts) -> None:
+        """The answer shows whether the pod was bound before; afterwards nobody else can."""
+        answer = await self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence()))
+        if answer.status == HTTPStatus.OK:
+            pod = _POD.decode(answer.body)
+            if not pod.node:
+                self.state.take_back(facts.uid)
+            self.state.put_pod(pod)
+        elif answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # gone, or another pod of that name
+            raise TakeoverError(f"pod {facts.title} could not be fenced: {answer.status} {answer.message()}")

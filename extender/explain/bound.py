@@ -1,0 +1,102 @@
+"""Of a bound pod: on which cards it lies, by whose word, since when, and beside whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from halfcard import names
+from halfcard.placing.card_usage import CardMode
+from halfcard.placing.node_usage import NodeUsage, Share
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.records import name_of, read
+
+from ..state import State
+from .inspection import CardHolder, tenant
+
+
+@dataclass(frozen=True, slots=True)
+class CardHeld:
+    index: int
+    name: str
+    model: str
+    mode: CardMode
+    neighbours: tuple[CardHolder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The cards of one container."""
+
+    container: str
+    cards: tuple[CardHeld, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """Of a bound pod.
+
+    Attributes:
+        recorded_by: whose annotations name the cards; empty where they are our guess.
+        since: when they were chosen; empty where the record does not say.
+    """
+
+    node: str
+    recorded_by: str
+    since: str
+    grants: tuple[Grant, ...]
+
+
+_SYSTEMS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
+    ("Halfcard", lambda key: key == names.PLACEMENT),
+    ("gpu-manager", lambda key: names.PREDICATE_SUFFIX in key),
+    ("gpushare", lambda key: key.startswith(names.ALIYUN_RECORD_PREFIX)),
+    ("Volcano", lambda key: key == names.VOLCANO_INDEX),
+)
+"""Whose annotations are whose, in the order in which they are believed."""
+
+
+def whereabouts(state: State, pod: PodFacts) -> BoundPod:
+    holding, node = state.holding(pod.node), state.nodes().get(pod.node)
+    share = holding.shares.get(pod.uid) if holding is not None else None
+    if holding is None or node is None or share is None:
+        return BoundPod(pod.node, "", "", ())
+    recorder, since = (_recorder(pod), _since(pod.owned)) if share.recorded else ("", "")
+    return BoundPod(pod.node, recorder, since, _grants(state, pod, holding, share))
+
+
+def _recorder(pod: PodFacts) -> str:
+    for system, is_its in _SYSTEMS:
+        record = {key: value for key, value in pod.owned.items() if is_its(key)}
+        if read(record, pod.node, pod.containers, pod.demand.needs) is not None:
+            return system
+    return ""
+
+
+def _since(record: Mapping[str, str]) -> str:
+    """Other systems' records hold the time, in nanoseconds; ours is written beside one of theirs."""
+    is_time = (names.PREDICATE_TIME_SUFFIX, names.ALIYUN_ASSUME_TIME)
+    written = [value for key, value in record.items() if key.endswith(is_time) and value.isdecimal()]
+    try:
+        return datetime.fromtimestamp(int(written[0]) / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if written else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _grants(state: State, pod: PodFacts, holding: NodeUsage, share: Share) -> tuple[Grant, ...]:
+    others = [each for each in state.pods_on(pod.node) if each.uid != pod.uid and each.uid in holding.shares]
+    others.sort(key=lambda each: each.title)
+    laid = zip(pod.containers, share.layout, strict=True)
+    return tuple(Grant(name, tuple(_held(holding, at, others) for at in positions)) for name, positions in laid)
+
+
+def _held(holding: NodeUsage, at: int, others: list[PodFacts]) -> CardHeld:
+    card, shares = holding.room.cards[at], holding.shares
+    neighbours = [
+        tenant(card, each, shares[each.uid].uses[at], recorded=shares[each.uid].recorded)
+        for each in others
+        if at in shares[each.uid].uses
+    ]
+    return CardHeld(card.index, name_of(card), card.model, holding.room.left[at].mode, tuple(neighbours))

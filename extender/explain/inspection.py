@@ -1,0 +1,170 @@
+"""What lies where, for people and their tools: in Halfcard's own words, and in the shape that gpushare's tools read.
+
+Half a card counts as half of its cores and memory, a time slice as its part of them: so what is used adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from halfcard.cards import Card, Node
+from halfcard.claims import WHOLE_CARD
+from halfcard.placing.card_usage import CardMode, CardUse, given, parts_of, worth
+from halfcard.placing.node_totals import Offer, totals
+from halfcard.placing.node_usage import NodeUsage, hold
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.records import name_of
+
+from ..state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`total` is None where nobody says."""
+
+    total: int | None
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardHolder:
+    """A pod and what it holds of one card; `recorded` is False where the card is our guess."""
+
+    namespace: str
+    name: str
+    uid: str
+    mode: CardMode
+    cores: int
+    memory_mib: int
+    parts: int
+    recorded: bool
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CardInspection:
+    """One card; `parts` are the halves or time slices that it is sold in now."""
+
+    index: int
+    name: str
+    model: str
+    mode: CardMode
+    cores: Amount
+    memory_mib: Amount
+    parts: Amount
+    out_of_order: str
+    pods: tuple[CardHolder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInspection:
+    """One node.
+
+    Attributes:
+        resources: of those that the node publishes or its pods ask for.
+        without_card: pods that ask for cards and lie on none, by namespace/name.
+        doubts: what cannot be as it should, a sentence each.
+    """
+
+    name: str
+    address: str
+    cards: tuple[CardInspection, ...]
+    resources: dict[str, Amount]
+    without_card: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def pods(self) -> int:
+        return len({pod.uid for card in self.cards for pod in card.pods}) + len(self.without_card)
+
+
+def see_node(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspection:
+    holding = state.holding(node.name) or hold(node, ())
+    pods = {facts.uid: facts for facts in state.pods_on(node.name)}
+    return NodeInspection(
+        node.name,
+        node.address,
+        tuple(_see_card(node, holding, pods, at) for at in range(len(node.cards))),
+        _resources(node, holding, [facts.asks for facts in pods.values()], table),
+        tuple(sorted(each.title for each in pods.values() if each.asks_for_cards and each.uid not in holding.shares)),
+        holding.doubts,
+    )
+
+
+def _resources(
+    node: Node, holding: NodeUsage, held: list[Mapping[str, int]], table: Mapping[str, Offer]
+) -> dict[str, Amount]:
+    """Every system has a name for the same card; only those that are spoken on the node say something."""
+    used = {resource: sum(asks.get(resource, 0) for asks in held) for resource in table}
+    spoken = {resource: offer for resource, offer in table.items() if resource in node.published or used[resource]}
+    found = totals(holding.room, held, spoken)
+    return {resource: Amount(found[resource], used[resource]) for resource in sorted(spoken)}
+
+
+def _see_card(node: Node, holding: NodeUsage, pods: Mapping[str, PodFacts], at: int) -> CardInspection:
+    card, left = node.cards[at], holding.room.left[at]
+    tenants = [
+        tenant(card, pods[uid], share.uses[at], recorded=share.recorded)
+        for uid, share in holding.shares.items()
+        if at in share.uses and uid in pods
+    ]
+    taken = given(card, left)
+    cores, mib = worth(card, taken)
+    return CardInspection(
+        card.index,
+        name_of(card),
+        card.model,
+        left.mode,
+        Amount(WHOLE_CARD, cores),
+        Amount(card.memory_mib, mib),
+        Amount(parts_of(card, left.mode), taken.parts),
+        card.why_not,
+        tuple(sorted(tenants, key=lambda tenant: (tenant.namespace, tenant.name))),
+    )
+
+
+def tenant(card: Card, facts: PodFacts, use: CardUse, *, recorded: bool) -> CardHolder:
+    cores, mib = worth(card, use)
+    return CardHolder(facts.namespace, facts.name, facts.uid, use.mode, cores, mib, use.parts, recorded)
+
+
+def inspect_node(state: State, node: Node, table: Mapping[str, Offer]) -> dict[str, Any]:
+    """As JSON."""
+    seen: dict[str, Any] = msgspec.to_builtins(see_node(state, node, table))
+    return seen
+
+
+# --- gpushare's ------------------------------------------------------------------------------------------------------
+
+
+def gpushare(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:
+    """As gpushare's extender answers: memory in its unit."""
+    return {"nodes": [_gpushare_node(see_node(state, node, {}), unit_mib) for node in nodes]}
+
+
+def _gpushare_node(node: NodeInspection, unit_mib: int) -> dict[str, Any]:
+    devices = [_gpushare_device(card, unit_mib) for card in node.cards]
+    return {
+        "name": node.name,
+        "totalGPU": sum(device["totalGPU"] for device in devices),
+        "usedGPU": sum(device["usedGPU"] for device in devices),
+        "devs": devices,
+    }
+
+
+def _gpushare_device(card: CardInspection, unit_mib: int) -> dict[str, Any]:
+    return {
+        "id": card.index,
+        "totalGPU": (card.memory_mib.total or 0) // unit_mib,
+        "usedGPU": card.memory_mib.used // unit_mib,
+        "pods": [
+            {"name": pod.name, "namespace": pod.namespace, "usedGPU": pod.memory_mib // unit_mib} for pod in card.pods
+        ],
+    }

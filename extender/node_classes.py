@@ -1,0 +1,58 @@
+"""Rooms that are alike: thousands of nodes come down to some hundred kinds, and each kind is judged once.
+
+The law: what is `possible` in a room, and why not, is the same in its likeness, unless single cards are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from halfcard.cards import Card
+from halfcard.placing.card_usage import CardRoom
+from halfcard.placing.demand import Demand
+from halfcard.placing.room import Room
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeClass:
+    """Compared by identity: rooms that are alike share one, so that it is cheap to remember things by."""
+
+    room: Room
+    is_linked: bool
+
+
+def likeness_of(room: Room) -> NodeClass:
+    cards, is_linked = _stripped(room.cards)
+    if cards.count(cards[0]) == len(cards) if cards else True:
+        return _shared(cards, tuple(sorted(room.left)), room.slices, is_linked)
+    pairs = sorted(zip(cards, room.left, strict=True), key=_order)
+    left = tuple([each for _, each in pairs])
+    return _shared(tuple([card for card, _ in pairs]), left, room.slices, is_linked)
+
+
+def tells_cards_apart(demand: Demand) -> bool:
+    """Does it matter which card is which?"""
+    return bool(demand.wanted.uuids or demand.wanted.not_uuids)
+
+
+def _order(pair: tuple[Card, CardRoom]) -> tuple[object, ...]:
+    card, left = pair
+    return card.model, card.memory_mib or 0, card.replicas, card.why_not, left
+
+
+@lru_cache(maxsize=2**14)
+def _stripped(cards: tuple[Card, ...]) -> tuple[tuple[Card, ...], bool]:
+    """Without all that makes it this very card; and whether it is known how they are connected."""
+    kinds = [_kind(card.model, card.memory_mib, card.replicas, bool(card.why_not)) for card in cards]
+    return tuple(kinds), any(card.links for card in cards)
+
+
+@lru_cache(maxsize=2**10)
+def _kind(model: str, memory_mib: int | None, replicas: int, is_out: bool) -> Card:  # noqa: FBT001 - a key
+    return Card(0, model, memory_mib, replicas=replicas, why_not="out of order" if is_out else "")
+
+
+@lru_cache(maxsize=2**16)
+def _shared(cards: tuple[Card, ...], left: tuple[CardRoom, ...], slices: str, is_linked: bool) -> NodeClass:  # noqa: FBT001
+    return NodeClass(Room(cards, left, slices), is_linked)

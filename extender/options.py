@@ -1,0 +1,55 @@
+"""What an extender is started with: what was agreed for the installation, and the place of this replica in it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from halfcard.capacity import CapacityRules
+from halfcard.dialects import Dialects
+from serving.address import Address
+from serving.tls import ReloadingContext
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderOptions:
+    """What the installation's settings say.
+
+    Attributes:
+        prefixes: the domains of gpu-manager's resources, by dialect.
+        packing: the policy for pods that name none.
+        evicts: whether pods are evicted for others of higher priority that find no card.
+    """
+
+    dialects: Dialects
+    dealings: CapacityRules
+    prefixes: Mapping[str, str]
+    packing: str
+    evicts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOptions:
+    """Where this replica listens, and where the others reach it; `tls` is None for plain HTTP.
+
+    Attributes:
+        peers: the authority of the replicas' certificates, which then are their client certificates too.
+        pair: holds tls.crt and tls.key.
+    """
+
+    extender: Address
+    status: Address
+    advertised: str
+    tls: ReloadingContext | None = None
+    peers: Path | None = None
+    pair: Path | None = None
+
+    def peer_context(self) -> ssl.SSLContext:
+        """By authority, not by name: replicas reach each other by address."""
+        context = ssl.create_default_context(cafile=str(self.peers) if self.peers else None)
+        context.check_hostname = False
+        if self.pair is not None:
+            context.load_cert_chain(self.pair / "tls.crt", self.pair / "tls.key")
+        return context

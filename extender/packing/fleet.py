@@ -1,0 +1,48 @@
+"""What a cluster is made of: nodes that are alike, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from halfcard.cards import Node
+
+
+class NodeShape(NamedTuple):
+    """Of a node with nothing on it; `model` and `card_mib` are those of its first card, 0 where nobody says."""
+
+    model: str
+    cards: int
+    card_mib: int
+    cpu_milli: int
+    memory_mib: int
+
+
+Fleet = tuple[tuple[NodeShape, int], ...]
+"""Each shape, and how many nodes are of it."""
+
+
+def fleet_of(nodes: Iterable[Node]) -> Fleet:
+    shapes = Counter(_shape(node) for node in nodes if node.cards)
+    return tuple(sorted(shapes.items()))
+
+
+def cards_in(fleet: Fleet) -> int:
+    return sum(shape.cards * nodes for shape, nodes in fleet)
+
+
+def usual_card_mib(fleet: Fleet) -> int:
+    """That of the card in the middle; 0 where none is known."""
+    sizes = sorted((shape.card_mib, shape.cards * nodes) for shape, nodes in fleet if shape.card_mib)
+    passed, half = 0, sum(cards for _, cards in sizes) / 2
+    for size, cards in sizes:
+        passed += cards
+        if passed >= half:
+            return size
+    return 0
+
+
+def _shape(node: Node) -> NodeShape:
+    first = node.cards[0]
+    return NodeShape(first.model, len(node.cards), first.memory_mib or 0, node.cpu_milli, node.memory_mib)

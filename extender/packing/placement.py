@@ -1,0 +1,85 @@
+"""How a node is chosen: every policy is a value of what is left, and a pod goes where the value falls least.
+
+The law: a policy looks at what is left on one node and nothing else, so that an answer is good until the node changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from math import ceil
+from typing import Final, Protocol
+
+from halfcard.placing.room import Room
+
+from .fleet import Fleet
+from .policies.binpack import Binpack
+from .policies.default import default_for
+from .policies.fgd import FragmentationGradientDescent
+from .policies.spread import Spread
+from .workload_mix import WorkloadMix
+
+TOP: Final = 10
+"""kube-scheduler's best score; one node has it, because the scheduler breaks ties at random."""
+
+WORST: Final = float("-inf")
+"""The rank of a node that cannot take the pod."""
+
+_SECOND: Final = TOP - 1
+_ARE_BEST: Final = bytes([score == _SECOND for score in range(256)])
+_NEAR: Final = 1e-9
+
+
+class PackingPolicy(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def value(self, room: Room) -> float:
+        """What a node is worth when this is left on it; a pod's gain is the value after less the value before."""
+
+    def rank(self, gain: float) -> float:
+        """Gains of equal rank are as good as each other, and the first node in a fixed order takes the pod."""
+
+    def adapted(self, rooms: Iterable[Room]) -> PackingPolicy:
+        """For the cluster as it stands now; the same object while nothing that it knows is worth another amount."""
+
+
+POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
+    "default": default_for,
+    "binpack": lambda _mix, _fleet: Binpack(),
+    "spread": lambda _mix, _fleet: Spread(),
+    "fgd": FragmentationGradientDescent,
+}
+"""How each is made from the pods that are expected and the cluster they come to."""
+
+
+def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
+    """Of each a byte: the first by name of the best has 10; all others have 9 down to 0, by how far they are behind.
+
+    Where all are alike, as on an idle cluster, the others have 0, which need not be told.
+    """
+    kinds = [*{*ranks}]
+    return scores_of_kinds(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
+
+
+def scores_of_kinds(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
+    """`scores`, where `letters` tell of each name which of the ranks `kinds` it has: text needs no loop of ours."""
+    if not letters:
+        return b""
+    here = {at: rank for at, rank in enumerate(kinds) if chr(at) in letters}
+    ranks = {*here.values()}
+    best: Iterable[str] = names
+    given = bytearray(len(letters))
+    if len(ranks) > 1:
+        table = _table(ranks)
+        given = bytearray(letters.translate({at: table[rank] for at, rank in here.items()}), "latin-1")
+        best = compress(names, given.translate(_ARE_BEST))
+    given[names.index(min(best))] = TOP
+    return bytes(given)
+
+
+def _table(ranks: set[float]) -> Mapping[float, int]:
+    told = ranks - {WORST}
+    best, worst = max(told), min(told)
+    step = (best - worst) / _SECOND or 1.0
+    return {WORST: 0, **{rank: _SECOND - ceil((best - rank) / step - _NEAR) for rank in told}}

@@ -1,0 +1,138 @@
+"""The default: what is left on a node is worth what the pods that are expected can make of it.
+
+In cards:
+
+- holes: each card by the dearest set of shares that still fits on it, a whole card 12
+- less 0.7 of what the expected pods could not use
+- less four times the cards for which the node has too little CPU left, by how large a part of its cards they are
+- plus 0.3 of every card that is left of a model, by how much it is asked for by name
+- plus twice what is kept for pods that want several cards, where their nodes become few
+- less a fifth of each strong card that is divided: shares go to the weak ones first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from math import floor
+from typing import Final, NamedTuple
+
+from halfcard.claims import WHOLE_CARD
+from halfcard.placing.room import Room
+
+from ..fleet import Fleet, cards_in, usual_card_mib
+from ..workload_mix import PodClass, WorkloadMix
+from .fullness import fullness
+from .holes import Worth, worth_of_holes
+from .reserve import Reserve, reserve_for, scarce_of, seen_in
+from .strength import strength
+from .usable import Usable
+
+_HOLES: Final = 12.0
+_PARTS: Final = 0.8
+"""A card of which parts are sold is worth less than its parts: the next part is taken there."""
+_UNUSABLE: Final = 0.7
+_CPU: Final = 4.0
+_CPU_NEEDED: Final = 0.8
+"""Of what pods ask for on average: the node need not be ready for all of them at once."""
+_ASKED_FOR: Final = 0.3
+_KEPT: Final = 2.0
+_STRONG: Final = 0.2
+_STEP: Final = 0.05
+"""Gains that differ less are equal, and the first node takes the pod: nodes are filled one after the other."""
+
+_NEAR: Final = 1e-9
+
+_FREQUENT: Final = 0.8
+"""The kinds that make up this part of all pods say what is usable; hundreds of rare ones say no more."""
+
+
+class _Model(NamedTuple):
+    """What is to be known of nodes with cards of one model."""
+
+    usable: Usable
+    kept: Reserve
+    asked_for: float
+    strength: float
+
+
+class Outlook(NamedTuple):
+    """What is expected; `using` are the pods that use cards."""
+
+    using: WorkloadMix
+    fleet: Fleet
+    holes: Worth
+    cpu_per_card: float
+
+
+def default_for(mix: WorkloadMix, fleet: Fleet) -> Default:
+    card_mib = usual_card_mib(fleet)
+    using = mix.as_seen(lambda kind: kind.on_cards_of(card_mib)).where(lambda kind: kind.load > 0)
+    return Default(Outlook(using, fleet, _holes(using), _cpu_per_card(using)), reserve_for(using.kinds, fleet))
+
+
+class Default:
+    name = "default"
+
+    def __init__(self, outlook: Outlook, reserve: Reserve) -> None:
+        self._outlook = outlook
+        self._reserve = reserve
+        self._model = lru_cache(maxsize=256)(partial(_known, outlook, reserve))
+
+    def value(self, room: Room) -> float:
+        if not room.cards:
+            return 0.0
+        amounts, parts, divided = fullness(room)
+        model = self._model(room.cards[0].model)
+        cpu, memory = room.cpu_milli, room.memory_mib
+        holes, per_card = self._outlook.holes, _CPU_NEEDED * self._outlook.cpu_per_card
+        left = sum(amounts) / WHOLE_CARD
+        worth = _HOLES * (sum([holes[amount] for amount in amounts]) + _PARTS * parts)
+        if left:
+            worth += _ASKED_FOR * model.asked_for * left - _UNUSABLE * (left - model.usable.of(amounts, cpu, memory))
+            if per_card and cpu < per_card * left:
+                short = left - cpu / per_card
+                worth -= _CPU * short * short / left  # by the square: CPU is used where there is much of it
+        if model.kept and (idle := amounts.count(WHOLE_CARD)):
+            worth += _KEPT * sum([wide.kept(idle, cpu, memory) for wide in model.kept])
+        return worth - _STRONG * model.strength * divided
+
+    def rank(self, gain: float) -> float:
+        return floor(gain / _STEP + _NEAR)
+
+    def adapted(self, rooms: Iterable[Room]) -> Default:
+        reserve = seen_in(self._reserve, rooms, self._outlook.cpu_per_card)
+        return self if reserve == self._reserve else Default(self._outlook, reserve)
+
+
+def _known(outlook: Outlook, reserve: Reserve, model: str) -> _Model:
+    frequent = [(kind, weight) for kind, weight in outlook.using.common(_FREQUENT) if kind.may_use(model)]
+    asked_for = _asked_for(outlook.using, outlook.fleet, model)
+    return _Model(Usable(frequent), scarce_of(reserve, model), asked_for, strength(model))
+
+
+def _holes(using: WorkloadMix) -> Worth:
+    shares: dict[int, float] = {}
+    for kind, count in using.kinds:
+        if not kind.is_whole:
+            shares[kind.share] = shares.get(kind.share, 0.0) + count * kind.cards
+    return worth_of_holes(shares)
+
+
+def _cpu_per_card(using: WorkloadMix) -> float:
+    load = sum(count * kind.load for kind, count in using.kinds)
+    return sum(count * kind.cpu_milli for kind, count in using.kinds) / load if load else 0.0
+
+
+def _asked_for(using: WorkloadMix, fleet: Fleet, model: str) -> float:
+    """How much of all demand names the model, in relation to the part of all cards that it could go to."""
+    load = sum(count * kind.load for kind, count in using.kinds)
+    total = 0.0
+    for kind, count in using.kinds:
+        if kind.models and kind.may_use(model) and load:
+            total += count * kind.load / load * cards_in(fleet) / max(_cards_for(kind, fleet), 1)
+    return total
+
+
+def _cards_for(kind: PodClass, fleet: Fleet) -> int:
+    return cards_in(tuple([(shape, nodes) for shape, nodes in fleet if kind.may_use(shape.model)]))

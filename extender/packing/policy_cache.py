@@ -1,0 +1,42 @@
+"""The policies in force: made from the pods that are expected and the cluster they come to, and now and then anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from halfcard.placing.room import Room
+
+from ..state import State
+from .fleet import fleet_of
+from .placement import POLICIES, PackingPolicy
+from .workload_mix import WorkloadMix
+
+
+@dataclass(slots=True)
+class PolicyCache:
+    """`default` is the policy of pods that name none; `mix` tells which pods are expected now."""
+
+    default: str
+    mix: Callable[[], WorkloadMix]
+    state: State
+    _made: dict[str, PackingPolicy] = field(default_factory=dict)
+
+    def policy(self, name: str) -> PackingPolicy:
+        wanted = name or self.default
+        if (made := self._made.get(wanted)) is None:
+            made = POLICIES[wanted](self.mix(), fleet_of(self.state.nodes().values())).adapted(self._rooms())
+            self._made[wanted] = made
+        return made
+
+    def renew(self) -> None:
+        self._made.clear()
+
+    def adapt(self) -> bool:
+        """To the cluster as it stands; True where that changes what nodes are worth."""
+        before, rooms = self._made, self._rooms()
+        self._made = {name: policy.adapted(rooms) for name, policy in before.items()}
+        return any(self._made[name] is not policy for name, policy in before.items())
+
+    def _rooms(self) -> list[Room]:
+        return [room for name in self.state.nodes() if (room := self.state.room(name)) is not None]

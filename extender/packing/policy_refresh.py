@@ -1,0 +1,53 @@
+"""Which pods are expected decides what nodes are worth: learnt as pods come, renewed now and then and at a takeover."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..scheduler_api.answer_cache import AnswerCache
+from ..state import State
+from .policy_cache import PolicyCache
+from .workload_stats import WorkloadStats
+
+_RENEW_EVERY_S: Final = 600.0
+_ADAPT_EVERY_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRefresh:
+    """`renew` and `adapt` are its jobs; `notes` are those on the Lease, and `leads` says whether they are ours."""
+
+    state: State
+    answers: AnswerCache
+    learning: WorkloadStats
+    expectations: PolicyCache
+    notes: Callable[[], Mapping[str, str]]
+    leads: Callable[[], bool]
+
+    async def renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_EVERY_S)
+            if self.leads():
+                self._expect_anew()
+            else:
+                self.recall()
+
+    def recall(self) -> None:
+        """What we expected until now was counted from a list of all that run."""
+        self.learning.recall(self.notes())
+        self._expect_anew()
+
+    def _expect_anew(self) -> None:
+        self.expectations.renew()
+        self.answers.policy_changed()
+
+    async def adapt(self) -> None:
+        """Looking at 5,000 nodes takes some 20 ms, so this is not done after each bind."""
+        looked = -1
+        while True:
+            await asyncio.sleep(_ADAPT_EVERY_S)
+            if looked != (looked := self.state.changes.now) and self.expectations.adapt():
+                self.answers.policy_changed()

@@ -1,0 +1,85 @@
+"""Where one pod may not go because of what GpuQuotas allow on a model or in a pool. Pure.
+
+Which cards of a node a pod gets is not known before it is bound: a model is closed to it where the whole pod would be
+too much there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple
+
+from halfcard.placing.demand import Demand, Need
+from halfcard.placing.layouts import possible
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.room import Room
+from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.budgets import Budget
+from halfcard.quota.ledger import Ledger, shortages, sum_of
+from halfcard.quota.pod_location import NodeKind, PodLocation, whole_place
+
+
+class CountedPods(NamedTuple):
+    budget: Budget
+    ledger: Ledger
+
+
+class QuotaLimits:
+    """Of one pod, by what is known at one moment.
+
+    Attributes:
+        closed: of a kind of nodes, the models that are closed to the pod, and why.
+    """
+
+    def __init__(self, needs: tuple[Need, ...], counted: Sequence[CountedPods]) -> None:
+        self._needs = needs
+        self._counted = counted
+        self.closed = cache(self._judge)
+
+    def why_not(self, kind: NodeKind, demand: Demand, room: Callable[[], Room | None]) -> str:
+        """Empty where nothing is against a node of this kind; the same text for all of them."""
+        closed = self.closed(kind)
+        if not closed or (len(closed) < len(kind.models) and _fits(room(), narrowed(demand, closed))):
+            return ""
+        return next(iter(closed.values()))
+
+    def without(self, gone: Sequence[PodLocation]) -> QuotaLimits:
+        """As they will be once pods of the same namespace have left these places."""
+        if not gone or not self._counted:
+            return self
+        return QuotaLimits(self._needs, [_less(counted, gone) for counted in self._counted])
+
+    def _judge(self, kind: NodeKind) -> Mapping[str, str]:
+        whole = whole_place(kind, self._needs)
+        alone = {model: whole._replace(by_model={model: charge}) for model, charge in whole.by_model.items()}
+        return {model: why for model, place in alone.items() if (why := self._refusal(place))}
+
+    def _refusal(self, place: PodLocation) -> str:
+        found = ((budget, shortages(ledger, budget.cost_at(place))) for budget, ledger in self._counted)
+        return " | ".join(exceeded(budget.title, short) for budget, short in found if short)
+
+
+def _less(counted: CountedPods, gone: Sequence[PodLocation]) -> CountedPods:
+    left = sum_of([counted.ledger.committed])
+    left.subtract(sum_of([counted.budget.cost_at(place) for place in gone]))
+    return counted._replace(ledger=counted.ledger._replace(committed=left))
+
+
+def narrowed(demand: Demand, closed: Iterable[str]) -> Demand:
+    """To cards of other models."""
+    return demand._replace(wanted=replace(demand.wanted, closed=tuple(closed)))
+
+
+def _fits(room: Room | None, demand: Demand) -> bool:
+    return room is not None and possible(room, demand)
+
+
+UNLIMITED: Final = QuotaLimits((), ())
+
+LimitsOf = Callable[[PodFacts], QuotaLimits]
+
+
+def unlimited(_facts: PodFacts) -> QuotaLimits:
+    return UNLIMITED

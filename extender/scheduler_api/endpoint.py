@@ -1,0 +1,70 @@
+"""One verb as a raw ASGI application: read the body, decide, answer.
+
+The law: whatever goes wrong, kube-scheduler is answered with status 200 and the reason in `Error`: it drops the text
+of every other status. Prioritize has no `Error`; there a failure scores every node alike.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope, Send
+
+from halfcard.problems import printable
+from serving.log import Log
+from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
+
+from ..metrics import ExtenderMetrics
+from . import wire
+
+_LONGEST_SENTENCE = 900
+
+Decide = Callable[[bytes, Scope], Awaitable[bytes]]
+Fail = Callable[[str], bytes]
+
+
+class DeclinedCall(Exception):
+    """The pod's or the caller's fault: nothing for our log to worry about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`fail` makes the answer that carries a sentence."""
+
+    name: str
+    decide: Decide
+    fail: Fail
+    metrics: ExtenderMetrics
+    log: Log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = time.perf_counter()
+        outcome, body = await self._respond(scope, receive)
+        self.metrics.answered(self.name, outcome, time.perf_counter() - start)
+        await respond(send, 200, JSON, body)
+
+    async def _respond(self, scope: Scope, receive: Receive) -> tuple[str, bytes]:
+        try:
+            check_head(scope, wire.MAX_BODY_BYTES)
+            body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
+            return "ok", await self.decide(body, scope)
+        except DeclinedCall as declined:
+            return "declined", self._failed("declined", str(declined))
+        except (RefusedRequest, wire.MalformedCall) as malformed:
+            return "malformed", self._failed("malformed", str(malformed))
+        except Exception:  # noqa: BLE001 - whatever our bug is, the scheduler gets an answer
+            return "bug", self._bug()
+
+    def _failed(self, outcome: str, why: str) -> bytes:
+        sentence = printable(why, _LONGEST_SENTENCE)
+        self.log.warning("not done", verb=self.name, outcome=outcome, why=sentence)
+        return self.fail(sentence)
+
+    def _bug(self) -> bytes:
+        reference = secrets.token_hex(4)
+        self.log.error("bug", verb=self.name, reference=reference, trace=traceback.format_exc())
+        return self.fail(f"Halfcard failed on this pod. This is a bug; its log has the reason under {reference}.")

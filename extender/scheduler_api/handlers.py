@@ -1,0 +1,116 @@
+"""The extender at work: bytes of a verb in, bytes of an answer out, over one state."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import Scope
+
+from ..bind.binder import Binder, NotBound, NotLeading
+from ..bind.forwarding import Forwarding, NotForwarded
+from ..bind.quota_reservations import NoBudgetError
+from ..state import State
+from . import verbs, wire
+from .answer_cache import AnswerCache
+from .endpoint import DeclinedCall
+from .verbs import Heard, Unplaceable
+
+FORWARDED: Final = b"forwarded=1"
+_NOT_READY: Final = "Halfcard is still reading the cluster's nodes and pods; the scheduler will try again"
+_NO_LEADER: Final = "no replica of Halfcard's extender leads at the moment; the scheduler will try again"
+
+
+@dataclass(frozen=True, slots=True)
+class VerbHandlers:
+    """`ready` is True once all nodes and pods have been seen; `may_decide` while this replica leads.
+
+    Attributes:
+        is_mutual: every caller has shown a certificate.
+        on_none: hears of pods that none of the nodes can take, and of the nodes.
+    """
+
+    state: State
+    answers: AnswerCache
+    binder: Binder
+    forwarding: Forwarding
+    ready: Callable[[], bool]
+    may_decide: Callable[[], bool]
+    is_mutual: bool
+    on_none: Heard
+
+    async def filter(self, body: bytes, _scope: Scope) -> bytes:
+        question = self._question(body)
+        try:
+            return verbs.filter_nodes(self.state, self.answers, question, self.on_none, self.binder.budgets.limits)
+        except (Unplaceable, NoBudgetError) as why:
+            raise DeclinedCall(str(why)) from None
+
+    async def prioritize(self, body: bytes, _scope: Scope) -> bytes:
+        question = self._question(body)
+        try:
+            return verbs.prioritize_nodes(self.state, self.answers, question)
+        except Unplaceable as why:
+            raise DeclinedCall(str(why)) from None
+
+    async def preempt(self, body: bytes, scope: Scope) -> bytes:
+        self._check_caller(scope, "preempt")
+        pod, victims = wire.read_preemption(body)
+        self._check_ready()
+        try:
+            return verbs.preempt(self.state, pod, victims, self.binder.budgets.limits)
+        except NoBudgetError as why:
+            raise DeclinedCall(str(why)) from None
+
+    async def bind(self, body: bytes, scope: Scope) -> bytes:
+        self._check_caller(scope, "bind")
+        wanted = wire.read_binding(body)
+        self._check_ready()
+        try:
+            if self.may_decide():
+                await self.binder.bind(wanted)
+                return wire.bound()
+        except NotBound as why:
+            raise DeclinedCall(str(why)) from None
+        except NotLeading:
+            pass
+        return await self._forward(body, scope)
+
+    async def _forward(self, body: bytes, scope: Scope) -> bytes:
+        """Once: two replicas that each take the other for the leader would go on for ever."""
+        if FORWARDED in scope.get("query_string", b""):
+            raise DeclinedCall(_NO_LEADER)
+        try:
+            return await self.forwarding.bind(body)
+        except NotForwarded as why:
+            raise DeclinedCall(f"{_NO_LEADER} ({why})") from None
+
+    def _question(self, body: bytes) -> wire.NodesCall:
+        question = wire.read_question(body, self.state.roll.read)
+        self._check_ready()
+        return question
+
+    def _check_ready(self) -> None:
+        """Before everything was seen, busy cards look free."""
+        if not self.ready():
+            raise DeclinedCall(_NOT_READY)
+
+    def _check_caller(self, scope: Scope, verb: str) -> None:
+        """These verbs lend our rights to whoever calls."""
+        host = (scope.get("client") or ("", 0))[0]
+        if not self.is_mutual and not _is_loopback(host):
+            raise DeclinedCall(
+                f"{verb}: got a call from {host or 'nowhere'}; it is accepted from this machine, or with a client "
+                f"certificate; start the extender with --client-ca, or let the scheduler call 127.0.0.1"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

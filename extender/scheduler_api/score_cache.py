@@ -1,0 +1,38 @@
+"""The scores of nodes as they were told last: of thousands few have changed since, and only those are written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..packing.placement import TOP, scores_of_kinds
+from .wire import Prioritized
+
+
+class ScoreCache:
+    """About these nodes, none of them named twice; `letter_of` says which of the ranks a node has."""
+
+    def __init__(self, names: Sequence[str], letter_of: Callable[[str], str]) -> None:
+        self.names = names
+        self._letter_of = letter_of
+        self._at = {name: at for at, name in enumerate(names)}
+        self._letters = [*map(letter_of, names)]
+        self._scores = self._answer = b""
+        self._changed: set[int] = set()
+        self._written = Prioritized(names)
+
+    def change(self, nodes: Iterable[str]) -> None:
+        """These may have another rank than when the answer was given last."""
+        self._changed.update(self._at[name] for name in nodes if name in self._at)
+
+    def answer(self, ranks: Sequence[float]) -> bytes:
+        if self._changed or not self._answer:
+            self._answer = self._anew(ranks)
+        return self._answer
+
+    def _anew(self, ranks: Sequence[float]) -> bytes:
+        touched, self._changed = self._changed, set()
+        for at in touched:
+            self._letters[at] = self._letter_of(self.names[at])
+        before, self._scores = self._scores, scores_of_kinds(ranks, "".join(self._letters), self.names)
+        best = {scores.index(TOP) for scores in (before, self._scores) if scores}
+        return self._written.of(self._scores, touched | best)

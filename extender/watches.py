@@ -1,0 +1,87 @@
+"""What is seen of the cluster: its nodes and pods, followed into one state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from halfcard.capacity import CapacityRules
+from halfcard.dialects import Dialects
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.access import Access
+from kube.api.informer import Informer
+from kube.api.list_watch import Collection, Undecodable, WatchEvent
+
+from .state import State
+
+_NODES: Final = "/api/v1/nodes"
+_PODS: Final = "/api/v1/pods"
+_PODS_A_PAGE: Final = 500
+_MOST_ODD: Final = 100
+
+
+class ClusterWatches:
+    """Running `nodes` and `pods` keeps `state` fresh."""
+
+    def __init__(
+        self, access: Access, dialects: Dialects, dealings: CapacityRules, *, on_arrival: Callable[[PodFacts], None]
+    ) -> None:
+        self.state = State(dialects, dealings, on_arrival)
+        self._odd_pods: dict[str, str] = {}
+        self.nodes = Informer(
+            Collection(access, _NODES, dict[str, Any]),
+            listed=self._list_nodes,
+            changed=self._change_nodes,
+            name="nodes",
+        )
+        self.pods = Informer(
+            Collection(access, _PODS, StoredPod, _PODS_A_PAGE),
+            listed=self._list_pods,
+            changed=self._change_pods,
+            name="pods",
+        )
+
+    def ready(self) -> bool:
+        """Has everything been seen once?"""
+        return self.nodes.ready and self.pods.ready
+
+    async def wait_until_ready(self) -> None:
+        await self.nodes.wait_until_ready()
+        await self.pods.wait_until_ready()
+
+    def problems(self) -> tuple[str, ...]:
+        troubles = tuple(trouble for trouble in (self.nodes.trouble, self.pods.trouble) if trouble)
+        return (*troubles, *self._odd_pods.values(), *self.state.doubts())
+
+    def _list_nodes(self, objects: Sequence[dict[str, Any] | Undecodable]) -> None:
+        self.state.list_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
+
+    def _change_nodes(self, changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
+        for change in changes:
+            if isinstance(change.object, Undecodable):
+                continue
+            if change.type == "DELETED":
+                self.state.drop_node(str(change.object["metadata"]["name"]))
+            else:
+                self.state.put_node(change.object)
+
+    def _list_pods(self, pods: Sequence[StoredPod | Undecodable]) -> None:
+        self._odd_pods.clear()
+        for pod in pods:
+            if isinstance(pod, Undecodable):
+                self._note_odd(pod)
+        self.state.list_pods([pod for pod in pods if not isinstance(pod, Undecodable)])
+
+    def _change_pods(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
+        for change in changes:
+            if isinstance(change.object, Undecodable):
+                self._note_odd(change.object)
+            elif change.type == "DELETED":
+                self.state.end_pod(change.object.meta.uid)
+            else:
+                self.state.put_pod(change.object)
+
+    def _note_odd(self, pod: Undecodable) -> None:
+        if len(self._odd_pods) < _MOST_ODD:
+            self._odd_pods[pod.uid] = f"pod {pod}"

@@ -1,0 +1,54 @@
+"""Resources that only Halfcard asks for: what each container is to have of them, and what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from . import names
+from .pod.requests import LIMITS, REQUESTS, RequestingContainer
+from .pod.slot_resources import slots_due
+from .pod.spec import Pod
+from .quantity import InvalidQuantity, Quantity
+from .quota.derived_resources import DerivedSettings, derived_due
+
+_GROUP: Final = f"{names.DERIVED_GROUP}/"
+
+
+class AddedResources(NamedTuple):
+    """How much of a resource a container has to ask for; 0 where it must not name it."""
+
+    asked: RequestingContainer
+    resource: str
+    due: int
+
+
+def added(
+    pod: Pod, asked: tuple[RequestingContainer, ...], slotted: frozenset[str], derived: DerivedSettings | None
+) -> Iterator[AddedResources]:
+    """Of every container its slots, and what quotas count by; also what it has no reason to name."""
+    for each, slots, counts in zip(asked, slots_due(asked, slotted), derived_due(pod, asked, derived), strict=True):
+        due = {names.SLOT: slots, **counts} if slots else counts
+        for resource in sorted(named_by(each).union(due)):
+            yield AddedResources(each, resource, due.get(resource, 0))
+
+
+def named_by(asked: RequestingContainer) -> set[str]:
+    """Those that stand there, on either side."""
+    resources = (*asked.amounts(LIMITS), *asked.amounts(REQUESTS))
+    return {resource for resource in resources if resource == names.SLOT or resource.startswith(_GROUP)}
+
+
+def written(asked: RequestingContainer, side: str, resource: str) -> str | None:
+    amount = asked.amounts(side).get(resource)
+    return None if amount is None else str(amount)
+
+
+def says(text: str | None, due: int) -> bool:
+    """Does this spelling mean as much? Nothing at all means none."""
+    if text is None:
+        return not due
+    try:
+        return Quantity.parse(text.strip()).as_int() == due
+    except InvalidQuantity:
+        return False

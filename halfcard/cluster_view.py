@@ -1,0 +1,154 @@
+"""What is known of the cluster, as plain data: its cards, its namespaces, their quotas and ConfigMaps.
+
+The law: one odd object spoils only itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from . import names
+from .capacity import CapacityRules, ImplausibleError, PublishedCapacity, stock
+from .cards import Card, Node
+from .inventory import Inventory, read_inventory
+from .problems import printable
+from .quantity import NANOS, Quantity
+
+_NAME_CHARS: Final = 253
+_MIB: Final = 2**20
+_NOTHING: Final = Inventory(())
+_SHARED: Final = "-SHARED"
+"""NVIDIA's label says in the model's name that a card is time-sliced."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImplausibleNode:
+    """A node that cannot be believed, and the sentence that says why."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"node {self.name or '(without a name)'} is left out: {self.why}"
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """One moment of the cluster; what is absent is not known, which is not the same as not there.
+
+    Attributes:
+        configmap_keys: by namespace and name.
+        quotas: ResourceQuota objects as they stand, by namespace.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    odd_nodes: tuple[ImplausibleNode, ...] = ()
+    configmap_keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    quotas: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    namespaces: frozenset[str] = frozenset()
+
+    @cached_property
+    def largest_card_mib(self) -> int | None:
+        """None where no card's memory is known."""
+        sizes = (card.memory_mib for node in self.nodes for card in node.cards)
+        return max((size for size in sizes if size is not None), default=None)
+
+
+NOTHING_KNOWN: Final = ClusterView()
+
+
+def read_node(obj: Mapping[str, Any], dealings: CapacityRules = CapacityRules()) -> Node | ImplausibleNode:  # noqa: B008  (frozen)
+    """A Node object's cards: as our agent lists them, else in whichever system's words it publishes them."""
+    metadata, status = _mapping(obj, "metadata"), _mapping(obj, "status")
+    name = printable(_text(metadata, "name"), _NAME_CHARS)
+    labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
+    published = PublishedCapacity(_mapping(status, "capacity"), labels)
+    try:
+        cards, slices = _inventory(published, annotations, dealings)
+    except ImplausibleError as doubt:
+        return ImplausibleNode(name, str(doubt))
+    if not name:
+        return ImplausibleNode(name, 'metadata.name: got ""; a node has a name')
+    allocatable = _mapping(status, "allocatable") or published.capacity
+    return Node(
+        name,
+        without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
+        slices,
+        _first(labels, names.POOL_LABELS),
+        _address(status),
+        _thousandths(allocatable.get("cpu")),
+        _thousandths(allocatable.get("memory")) // (1000 * _MIB),
+        frozenset(name for name in published.capacity if "/" in name),
+    )
+
+
+def _inventory(published: PublishedCapacity, annotations: Mapping[str, Any], dealings: CapacityRules) -> Inventory:
+    written = annotations.get(names.INVENTORY)
+    if isinstance(written, str):
+        return read_inventory(written)
+    if names.HAMI_REGISTER in annotations:
+        return _NOTHING  # HAMi's agent starts no pod that HAMi's scheduler has not announced to it
+    found = stock(published, dealings)
+    model = _first(published.labels, names.MODEL_LABELS).removesuffix(_SHARED)
+    cards = tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
+    return Inventory(cards, _slices(published, len(cards)))
+
+
+def _slices(published: PublishedCapacity, cards: int) -> str:
+    """More of nvidia.com/gpu than there are cards are slices of them, where no inventory says otherwise."""
+    if published.amount(names.NVIDIA_GPU_SHARED):
+        return names.NVIDIA_GPU_SHARED
+    return names.NVIDIA_GPU if published.amount(names.NVIDIA_GPU) > cards > 0 else ""
+
+
+def without_cordoned(cards: tuple[Card, ...], written: str) -> tuple[Card, ...]:
+    cordoned = {word.strip() for word in written.split(",")} - {""}
+    if not cordoned:
+        return cards
+    return tuple(
+        replace(card, why_not=card.why_not or "cordoned") if {str(card.index), card.uuid} & cordoned else card
+        for card in cards
+    )
+
+
+def _address(status: Mapping[str, Any]) -> str:
+    addresses = status.get("addresses")
+    found = addresses if isinstance(addresses, list) else []
+    internal = [each for each in found if isinstance(each, dict) and each.get("type") == "InternalIP"]
+    return printable(_text(internal[0], "address"), _NAME_CHARS) if internal else ""
+
+
+def _thousandths(amount: object) -> int:
+    """0 for what is absent or cannot be read: then nothing is known of it."""
+    try:
+        return max(0, Quantity.parse(str(amount)).nanos * 1000 // NANOS) if isinstance(amount, str | int) else 0
+    except ValueError:
+        return 0
+
+
+def split(read: Iterable[Node | ImplausibleNode]) -> tuple[tuple[Node, ...], tuple[ImplausibleNode, ...]]:
+    """The nodes to believe and the odd ones."""
+    everything = tuple(read)
+    return (
+        tuple(node for node in everything if isinstance(node, Node)),
+        tuple(node for node in everything if isinstance(node, ImplausibleNode)),
+    )
+
+
+def _first(labels: Mapping[str, Any], spellings: Iterable[str]) -> str:
+    return next(filter(None, (_text(labels, each) for each in spellings)), "")
+
+
+def _mapping(obj: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Anything else than a mapping holds nothing for us."""
+    value = obj.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(obj: Mapping[str, Any], key: str) -> str:
+    """Anything else than a text says nothing to us."""
+    value = obj.get(key)
+    return value if isinstance(value, str) else ""

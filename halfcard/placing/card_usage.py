@@ -1,0 +1,141 @@
+"""What one pod takes of one card, and what is left of the card.
+
+The law: a card is used in one way at a time. It is locked by the first that takes a part of it and free again
+when the last one goes; nobody is ever given more than is left.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from .. import names
+from ..cards import Card
+from ..claims import WHOLE_CARD, Claim, Part
+
+HALVES: Final = 2
+
+
+class CardMode(StrEnum):
+    FREE = "free"
+    SHARED = "shared"
+    HALVES = "halves"
+    SLICES = "slices"
+    EXCLUSIVE = "exclusive"
+
+
+class CardUse(NamedTuple):
+    """Of one card, by one pod; `parts` are halves or time slices."""
+
+    mode: CardMode
+    cores: int
+    mib: int
+    parts: int
+
+
+class CardRoom(NamedTuple):
+    """Of one card."""
+
+    mode: CardMode
+    cores: int
+    mib: int
+    parts: int
+
+
+def untouched(card: Card) -> CardRoom:
+    return CardRoom(CardMode.FREE, WHOLE_CARD, card.memory_mib or 0, 0)
+
+
+def parts_of(card: Card, mode: CardMode) -> int:
+    """Into how many equal parts a card is cut that is used so; 0 where it is not cut."""
+    if mode is CardMode.HALVES:
+        return HALVES
+    return card.replicas if mode is CardMode.SLICES else 0
+
+
+def worth(card: Card, use: CardUse) -> tuple[int, int]:
+    """Cores and MiB: half a card counts as half of both, a time slice as its part of them."""
+    if parts := parts_of(card, use.mode):
+        return WHOLE_CARD * use.parts // parts, (card.memory_mib or 0) * use.parts // parts
+    return use.cores, use.mib
+
+
+def given(card: Card, left: CardRoom) -> CardUse:
+    """What all pods together have of a card."""
+    parts = parts_of(card, left.mode)
+    return CardUse(
+        left.mode, WHOLE_CARD - left.cores, (card.memory_mib or 0) - left.mib, parts - left.parts if parts else 0
+    )
+
+
+def mode_of(claim: Claim, slices: str) -> CardMode:
+    """How a claim uses cards; where a node sells time slices as whole cards, what looks like a card is a slice."""
+    if claim.part is Part.HALF:
+        return CardMode.HALVES
+    if claim.part is Part.SLICE:
+        return CardMode.SLICES
+    if not claim.exclusive:
+        return CardMode.SHARED
+    is_slice = slices == names.NVIDIA_GPU and claim.dialect == "nvidia"
+    return CardMode.SLICES if is_slice else CardMode.EXCLUSIVE
+
+
+def is_sold(claim: Claim, slices: str) -> bool:
+    """Time slices that are asked for by their own name are found only where they are sold under it."""
+    return claim.part is not Part.SLICE or slices == names.NVIDIA_GPU_SHARED
+
+
+def use_of(claim: Claim, card: Card, slices: str, times: int = 1) -> CardUse:
+    """What one card's worth of a claim takes of this card, or several slices; `slices` is how its node sells them."""
+    mode = mode_of(claim, slices)
+    if mode is CardMode.SHARED:
+        return CardUse(mode, claim.cores_pct or 0, _memory(claim, card.memory_mib or 0), 0)
+    if mode is CardMode.EXCLUSIVE:
+        return CardUse(mode, WHOLE_CARD, card.memory_mib or 0, 0)
+    return CardUse(mode, 0, 0, times)
+
+
+def _memory(claim: Claim, card_mib: int) -> int:
+    """A share that names no memory can take all of it, so it is given all of it."""
+    if claim.memory_mib is not None:
+        return claim.memory_mib
+    return card_mib * (100 if claim.memory_pct is None else claim.memory_pct) // 100
+
+
+def take(card: Card, left: CardRoom, use: CardUse) -> CardRoom | None:
+    """What is left after a use; None where it does not fit."""
+    mode = use.mode
+    if left.mode is CardMode.FREE:
+        if mode is CardMode.SHARED and card.memory_mib is None:
+            return None  # nobody could keep it from its neighbours
+        parts = parts_of(card, mode)
+    elif left.mode is not mode or mode is CardMode.EXCLUSIVE:
+        return None
+    else:
+        parts = left.parts
+    cores, mib, parts = left.cores - use.cores, left.mib - use.mib, parts - use.parts
+    return None if cores < 0 or mib < 0 or parts < 0 else CardRoom(mode, cores, mib, parts)
+
+
+def give_back(left: CardRoom, use: CardUse) -> CardRoom:
+    """As it was before a use that was taken, whatever else was taken meanwhile; the card stays locked."""
+    return CardRoom(left.mode, left.cores + use.cores, left.mib + use.mib, left.parts + use.parts)
+
+
+def is_whole(card: Card, left: CardRoom) -> bool:
+    """Whether nothing is missing of a card that is locked."""
+    return left == CardRoom(left.mode, WHOLE_CARD, card.memory_mib or 0, parts_of(card, left.mode))
+
+
+def together(one: CardUse, other: CardUse) -> CardUse | None:
+    """Two containers of a pod on one card at the same time; None where they cannot be."""
+    if one.mode is not other.mode or one.mode is CardMode.EXCLUSIVE:
+        return None
+    return CardUse(one.mode, one.cores + other.cores, one.mib + other.mib, one.parts + other.parts)
+
+
+def either(one: CardUse, other: CardUse) -> CardUse | None:
+    """The same one after the other: the card is held for the larger."""
+    if one.mode is not other.mode:
+        return None
+    return CardUse(one.mode, max(one.cores, other.cores), max(one.mib, other.mib), max(one.parts, other.parts))

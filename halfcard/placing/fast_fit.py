@@ -1,0 +1,79 @@
+"""Could a container have its cards if it were alone in its pod? Nearly all are, and the room has counted already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from ..claims import Claim
+from ..pod.card_preferences import CardPreferences
+from .card_usage import CardMode, is_sold, mode_of, take, use_of
+from .demand import ContainerStage, Need
+from .room import Room
+
+Look = Callable[[Room], bool]
+"""At a room of a node that sells time slices in a way that is known."""
+
+
+def fits_alone(room: Room, need: Need, wanted: CardPreferences) -> bool:
+    claim = need.claim
+    if wanted.narrows and is_sold(claim, room.slices):
+        allowed = [at for at in room.usable if wanted.allows(room.cards[at])]
+        if len(allowed) < len(room.usable):
+            return _places(room, claim, allowed) >= claim.cards
+    return look_for(claim, room.slices)(room)
+
+
+def look_for(claim: Claim, slices: str) -> Look:
+    """Whether a room has the cards of a claim, which may be any of its cards."""
+    cards, cores, mib = claim.cards, claim.cores_pct or 0, claim.memory_mib
+    mode = mode_of(claim, slices)
+    if not is_sold(claim, slices):
+        return lambda _: False
+    if mode is CardMode.EXCLUSIVE:
+        return lambda room: room.counted.idle >= cards
+    if mode is CardMode.HALVES:
+        return lambda room: room.counted.halves >= cards
+    if mode is CardMode.SLICES:
+        return lambda room: room.counted.slices >= cards
+    if mib is None:
+        return lambda room: _places(room, claim, room.usable) >= cards
+    if cards > 1:
+        return lambda room: _count(room.counted.shares, cores, mib) >= cards
+    return _look_for_one(cores, mib)
+
+
+def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
+    """Whether containers that run together, each with a share of one card, find all of them on the same card.
+
+    None where they are others than that.
+    """
+    cores = mib = 0
+    for need in needs:
+        claim = need.claim
+        is_share = claim.cards == 1 and mode_of(claim, slices) is CardMode.SHARED
+        if need.stage is not ContainerStage.APP or not is_share or claim.memory_mib is None:
+            return None
+        cores, mib = cores + (claim.cores_pct or 0), mib + claim.memory_mib
+    return _look_for_one(cores, mib)
+
+
+def _look_for_one(cores: int, mib: int) -> Look:
+    """Rooms differ in much, and few in the most that one card of theirs has left."""
+    fits = lru_cache(1024)(lambda largest: _count(largest, cores, mib) > 0)
+    return lambda room: fits(room.counted.largest)
+
+
+def _count(shares: Iterable[tuple[int, int]], cores: int, mib: int) -> int:
+    return len([True for free, free_mib in shares if cores <= free and mib <= free_mib])
+
+
+def _places(room: Room, claim: Claim, positions: Iterable[int]) -> int:
+    """How many of its cards could be among these: each once, but for time slices."""
+    found = 0
+    for at in positions:
+        card = room.cards[at]
+        left = take(card, room.left[at], use_of(claim, card, room.slices))
+        if left is not None:
+            found += 1 + left.parts if left.mode is CardMode.SLICES else 1
+    return found

@@ -1,0 +1,99 @@
+"""Which containers of a pod the node's agent could take for one another, and so have to have the same cards.
+
+Kubelet tells an agent device ids and no container. What plain init containers held it pools: each container takes from
+the pool first, whichever ids come, and those that go on running keep what they took. Of plain init containers it does
+not list the ids. The law: the container that starts is among the `candidates`, and each of them might be it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from .demand import ContainerStage, Need
+
+
+class ResourceIds(NamedTuple):
+    """How many ids of one resource a container was given."""
+
+    stage: ContainerStage
+    amount: int
+
+
+def candidates(given: Sequence[ResourceIds], listed: int | None, amount: int) -> tuple[int, ...]:
+    """The containers, in kubelet's order, that may hold as many ids which are exactly those of the `listed` one."""
+    alike = [at for at, each in enumerate(given) if each == (ContainerStage.INIT, amount)]
+    if listed is None:
+        return tuple([at for at in alike if may_go_unlisted(given, at)])
+    return (*[at for at in alike if at < listed and may_be_handed_on(given, at, listed)], listed)
+
+
+def may_be_handed_on(given: Sequence[ResourceIds], first: int, last: int) -> bool:
+    """Could exactly the ids of a plain init container be those of a later one that asks for as many?"""
+    count, others = given[first].amount, _others_in_pool(given, first)
+    for stage, amount in given[first + 1 : last]:
+        if stage is ContainerStage.INIT:
+            others = max(others, amount - count)
+        elif amount > others:
+            return False  # it took some of them, whatever it chose
+        else:
+            others -= amount
+    return True
+
+
+def may_go_unlisted(given: Sequence[ResourceIds], first: int) -> bool:
+    """Could it be that exactly the ids of a plain init container are those of none that goes on running?"""
+    count, others = given[first].amount, _others_in_pool(given, first)
+    for stage, amount in given[first + 1 :]:
+        if stage is ContainerStage.INIT:
+            others = max(others, amount - count)
+        elif amount != count or (others and count > 1):
+            return True  # it may have taken some of them
+        elif not others:
+            return False  # it took exactly these
+        else:
+            others -= 1
+    return True
+
+
+def _others_in_pool(given: Sequence[ResourceIds], first: int) -> int:
+    """Ids beside its own, when a plain init container has been given them."""
+    pool = 0
+    for stage, amount in given[: first + 1]:
+        pool = max(pool, amount) if stage is ContainerStage.INIT else pool - min(pool, amount)
+    return pool - given[first].amount
+
+
+def tied_to(needs: tuple[Need, ...], number: int) -> int | None:
+    """The first of the needs before this one whose cards it has to have; None where it is free to choose."""
+    if needs[-1].stage is not ContainerStage.INIT:  # they come last, and nearly no pod has one
+        return None
+    first = _firsts(needs)[number]
+    return first if first < number else None
+
+
+@lru_cache(maxsize=1024)
+def _firsts(needs: tuple[Need, ...]) -> tuple[int, ...]:
+    """For each need the first of those that have the same cards."""
+    firsts = list(range(len(needs)))
+    for group in _groups(needs):
+        tied = {firsts[number] for number in group}
+        firsts = [min(tied) if first in tied else first for first in firsts]
+    return tuple(firsts)
+
+
+def _groups(needs: tuple[Need, ...]) -> Iterator[list[int]]:
+    """Needs that may be taken for one another, resource by resource."""
+    for resource in {resource for need in needs for resource, _ in need.ids}:
+        holders = [(need, number) for number, need in enumerate(needs) if resource in dict(need.ids)]
+        holders.sort(key=lambda holder: (holder[0].stage is ContainerStage.APP, holder[0].order))
+        given = [ResourceIds(need.stage, dict(need.ids)[resource]) for need, _ in holders]
+        for listed, amount in _seen(given):
+            yield [holders[at][1] for at in candidates(given, listed, amount)]
+
+
+def _seen(given: Sequence[ResourceIds]) -> Iterator[tuple[int | None, int]]:
+    """All that an agent may see: ids that a container is listed with, or as many that none is."""
+    for at, (stage, amount) in enumerate(given):
+        yield (None if stage is ContainerStage.INIT else at), amount

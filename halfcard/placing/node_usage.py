@@ -1,0 +1,198 @@
+"""A node's room from the pods that are bound to it.
+
+The law: it depends on the node and its pods alone, not on the order in which they came: whoever sees the same pods
+sees the same room. Records are obeyed first; pods without one are then laid in the order of their creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from .. import names
+from ..capacity import MAX_CARD_MIB
+from ..cards import Node
+from ..claims import WHOLE_CARD, Part
+from ..problems import printable
+from .card_usage import CardMode, CardRoom, CardUse, give_back, is_whole, take, untouched
+from .demand import Demand
+from .layouts import Layout, best, peaks
+from .records import Named, positions
+from .room import Room, empty_room
+
+_NAMED_CHARS: Final = 80
+
+
+class Bound(NamedTuple):
+    """A pod on a node: what it needs, and the cards that its record names."""
+
+    created: str
+    uid: str
+    title: str
+    demand: Demand
+    named: Named | None
+
+
+class Share(NamedTuple):
+    """Where a pod lies; `recorded` is False where nobody wrote it down and this is our best guess."""
+
+    layout: Layout
+    uses: Mapping[int, CardUse]
+    recorded: bool
+
+
+class NodeUsage(NamedTuple):
+    """
+    Attributes:
+        shares: by uid, of pods with claims.
+        doubts: what cannot be as it should, a sentence each.
+        is_certain: every pod lies where its record says, and nothing was promised twice: their order means nothing.
+    """
+
+    room: Room
+    shares: Mapping[str, Share]
+    doubts: tuple[str, ...]
+    is_certain: bool
+
+
+def hold(node: Node, pods: Iterable[Bound]) -> NodeUsage:
+    in_order = sorted(pods, key=_age)
+    taking = _Taking(node)
+    unrecorded = [pod for pod in in_order if pod.demand.needs and not taking.obey(pod)]
+    for pod in unrecorded:
+        taking.guess(pod)
+    used = [pod.demand for pod in in_order]
+    cpu_milli, memory_mib = sum([each.cpu_milli for each in used]), sum([each.memory_mib for each in used])
+    room = empty_room(node).after(tuple(taking.left), cpu_milli=cpu_milli, memory_mib=memory_mib)
+    return NodeUsage(room, taking.shares, tuple(taking.doubts), not taking.doubts and not unrecorded)
+
+
+def joined(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
+    """With one pod more, as `hold` would have it; None where that depends on the pods that are there."""
+    if not pod.demand.needs:
+        return holding._replace(room=_machine_less(holding.room, pod.demand))
+    layout = positions(pod.named, node) if pod.named is not None else None
+    uses = peaks(holding.room, pod.demand, layout) if layout else None
+    if layout is None or uses is None or not holding.is_certain:
+        return None
+    left = list(holding.room.left)
+    for at, use in uses.items():
+        if (after := take(node.cards[at], left[at], use)) is None:
+            return None
+        left[at] = after
+    shares = {**holding.shares, pod.uid: Share(layout, uses, recorded=True)}
+    return holding._replace(room=_machine_less(holding.room, pod.demand, tuple(left)), shares=shares)
+
+
+def parted(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
+    """With one pod less, likewise."""
+    back = pod.demand._replace(cpu_milli=-pod.demand.cpu_milli, memory_mib=-pod.demand.memory_mib)
+    share = holding.shares.get(pod.uid)
+    if share is None and not pod.demand.needs:
+        return holding._replace(room=_machine_less(holding.room, back))
+    if share is None or not holding.is_certain:
+        return None
+    shares = dict(holding.shares)
+    del shares[pod.uid]
+    left = list(holding.room.left)
+    for at, use in share.uses.items():
+        if node.cards[at].memory_mib is None:
+            return None  # nobody knows how much more than there is was taken
+        left[at] = give_back(left[at], use)
+        # a share of nothing locks a card too
+        if is_whole(node.cards[at], left[at]) and not any(at in other.uses for other in shares.values()):
+            left[at] = untouched(node.cards[at])
+    return holding._replace(room=_machine_less(holding.room, back, tuple(left)), shares=shares)
+
+
+def _machine_less(room: Room, demand: Demand, left: tuple[CardRoom, ...] | None = None) -> Room:
+    return room.after(room.left if left is None else left, cpu_milli=demand.cpu_milli, memory_mib=demand.memory_mib)
+
+
+def _age(pod: Bound) -> tuple[str, str]:
+    return pod.created, pod.uid
+
+
+class _Taking:
+    """Cards that are out of order hold pods as others do; nothing new is put on them is all."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.left = [untouched(card) for card in node.cards]
+        self.shares: dict[str, Share] = {}
+        self.doubts: list[str] = []
+
+    def obey(self, pod: Bound) -> bool:
+        """Lay a pod as its record says; False where there is none that can be believed."""
+        if pod.named is None:
+            return False
+        layout = positions(pod.named, self._node)
+        if not layout:
+            cards = printable(", ".join(name for cards in pod.named for name in cards), _NAMED_CHARS)
+            rule = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
+            return self._doubt(pod, f"its record {rule}")
+        uses = peaks(self._empty, pod.demand, layout)
+        if uses is None:
+            return self._doubt(pod, "its record names a card twice, or for containers that exclude each other")
+        self._lay(pod, Share(layout, uses, recorded=True))
+        return True
+
+    def guess(self, pod: Bound) -> None:
+        demand = pod.demand._replace(cpu_milli=0, memory_mib=0)
+        found = best(replace(self._empty, left=tuple(self.left), slices=self._sold(demand)), demand, _packed)
+        layout = found.layout if found is not None else self._in_spite(pod, demand)
+        uses = layout and peaks(self._empty, demand, layout)
+        if layout is not None and uses:
+            self._lay(pod, Share(layout, uses, recorded=False))
+
+    def _in_spite(self, pod: Bound, demand: Demand) -> Layout | None:
+        """Where a pod may be that found no room: where most is left, so that the guess hurts its neighbours least.
+
+        It is nowhere if it asks for more than a whole card has; but who knows how large an unknown card is.
+        """
+        cards = self._empty.cards
+        order = sorted(
+            range(len(cards)), key=lambda at: (self.left[at].mode is not CardMode.FREE, -self.left[at].cores)
+        )
+        boundless = [replace(cards[at], memory_mib=cards[at].memory_mib or MAX_CARD_MIB) for at in order]
+        node = replace(self._node, cards=tuple(boundless), slices=self._sold(demand))
+        found = best(empty_room(node), demand, _packed)
+        if cards:
+            more = "and more than is left on any" if found is not None else "and asks for more than cards have"
+            self._doubt(pod, f"it has no record of its cards that can be believed, {more}")
+        return found and tuple([tuple([order[at] for at in positions]) for positions in found.layout])
+
+    def _sold(self, demand: Demand) -> str:
+        """Whoever is here was sold his time slices, whatever the node sells now."""
+        is_sliced = any(need.claim.part is Part.SLICE for need in demand.needs)
+        return names.NVIDIA_GPU_SHARED if is_sliced else self._node.slices
+
+    @cached_property
+    def _empty(self) -> Room:
+        cards = tuple([replace(card, why_not="") if card.why_not else card for card in self._node.cards])
+        return empty_room(replace(self._node, cards=cards))
+
+    def _lay(self, pod: Bound, share: Share) -> None:
+        for at, use in share.uses.items():
+            card, before = self._node.cards[at], self.left[at]
+            left = take(card, before, use)
+            if left is None and card.memory_mib is not None:
+                self._doubt(pod, f"card {card.index} has less left than it holds there")
+            self.left[at] = left or _exhausted(before, use)
+        self.shares[pod.uid] = share
+
+    def _doubt(self, pod: Bound, why: str) -> bool:
+        self.doubts.append(f"pod {pod.title} on node {self._node.name}: {why}")
+        return False
+
+
+def _exhausted(left: CardRoom, use: CardUse) -> CardRoom:
+    """More was promised than there is: nothing is left for anybody."""
+    return CardRoom(use.mode if left.mode is CardMode.FREE else left.mode, 0, 0, 0)
+
+
+def _packed(room: Room) -> float:
+    """Free cards are worth most, then little left on used ones: as every system's agent fills its cards."""
+    return sum([1000.0 if left.mode is CardMode.FREE else -left.cores / WHOLE_CARD for left in room.left])

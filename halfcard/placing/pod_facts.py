@@ -1,0 +1,132 @@
+"""What the extender keeps of a pod: who it is, what it needs, where it is and what its record says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from ..dialects import Dialects
+from ..pod.card_preferences import read_wanted
+from ..pod.owned_annotations import is_owned
+from ..pod.request_totals import pod_cost
+from ..pod.requests import RequestingContainer, read_pod, shape_problems
+from ..pod.spec import Pod
+from ..pod.stored_pod import StoredPod
+from ..quantity import NANOS, InvalidQuantity, Quantity
+from .demand import Demand, Need, needs_of
+from .node_usage import Bound
+from .records import read
+
+_CPU: Final = "cpu"
+_MEMORY: Final = "memory"
+_MACHINE: Final = frozenset({_CPU, _MEMORY})
+_MIB: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """Of one pod.
+
+    Attributes:
+        version: its resourceVersion.
+        node: empty before it is bound.
+        created: as the API server writes times, which sort as text.
+        containers: the names of those with claims, in the order of the demand's needs.
+        asks: GPU resources and amounts, as quota counts them.
+        owned: the annotations that only Halfcard and its peers may write.
+        preempts: whether others may have to go for it.
+        trouble: what is wrong with its claims; empty for a pod in order. Nobody places a pod in trouble, but one that
+            is bound all the same counts by what can be understood of it.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    version: str
+    node: str
+    created: str
+    priority: int
+    is_over: bool
+    demand: Demand
+    containers: tuple[str, ...]
+    asks: Mapping[str, int]
+    owned: Mapping[str, str]
+    trouble: str = ""
+    preempts: bool = True
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def asks_for_cards(self) -> bool:
+        return bool(self.demand.needs or self.trouble)
+
+    def bound(self) -> Bound:
+        named = read(self.owned, self.node, self.containers, self.demand.needs) if self.owned else None
+        return Bound(self.created, self.uid, self.title, self.demand, named)
+
+
+_NEVER: Final = "Never"
+
+
+def read_facts(pod: StoredPod, dialects: Dialects) -> PodFacts:
+    meta = pod.meta
+    asked = read_pod(pod, dialects)
+    containers, needs = _needs(asked)
+    annotations = pod.annotations
+    cpu_milli, memory_mib = _machine(pod)
+    wanted = read_wanted(annotations)
+    return PodFacts(
+        uid=meta.uid,
+        namespace=meta.namespace or "",
+        name=meta.name or "",
+        version=meta.resource_version,
+        node=pod.node,
+        created=meta.creation_timestamp or "",
+        priority=(pod.spec and pod.spec.priority) or 0,
+        is_over=pod.is_over,
+        demand=Demand(needs, wanted, cpu_milli, memory_mib),
+        containers=containers,
+        asks=_asks(pod, dialects) if needs and all(wish.is_read for _, wish in asked) else {},
+        owned={key: value for key, value in annotations.items() if is_owned(key)},
+        trouble=_trouble(asked),
+        preempts=pod.spec is None or pod.spec.preemption_policy != _NEVER,
+    )
+
+
+def _trouble(asked: tuple[RequestingContainer, ...]) -> str:
+    """A pod that came past admission may ask for anything."""
+    return next((str(problem) for problem in shape_problems(asked)), "")
+
+
+@lru_cache(maxsize=4096)
+def _remembered(needs: tuple[Need, ...]) -> tuple[Need, ...]:
+    """Thousands of pods need the same; one copy is kept and compared by identity first."""
+    return needs
+
+
+def _needs(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
+    containers, needs = needs_of(asked)
+    return containers, _remembered(needs)
+
+
+def _machine(pod: Pod) -> tuple[int, int]:
+    """CPU in thousandths of a core and memory in MiB."""
+    cost = _cost(pod, _MACHINE)
+    cpu, memory = (cost[name].nanos if name in cost else 0 for name in (_CPU, _MEMORY))
+    return -(-cpu * 1000 // NANOS), -(-memory // (NANOS * _MIB))
+
+
+def _asks(pod: Pod, dialects: Dialects) -> dict[str, int]:
+    return {resource: cost.nanos // NANOS for resource, cost in _cost(pod, dialects.resources).items()}
+
+
+def _cost(pod: Pod, resources: frozenset[str]) -> Mapping[str, Quantity]:
+    """Nothing where an amount cannot be read: the scheduler judges those."""
+    try:
+        return pod_cost(pod, resources)
+    except InvalidQuantity:
+        return {}

@@ -1,0 +1,93 @@
+"""What a pod's owner may say about its cards by annotation: which model, which card, how they are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .. import names
+from ..cards import Card
+from ..problems import printable
+
+POLICIES: Final = ("default", "binpack", "spread", "fgd")
+
+
+@dataclass(frozen=True, slots=True)
+class CardPreferences:
+    """Empty where nothing is said.
+
+    Attributes:
+        policy: one of POLICIES.
+        models: parts of model names, one of which the card's has, in any case.
+        not_models: parts of model names, none of which the card's has.
+        uuids: the cards to choose among.
+        not_uuids: the cards to leave alone.
+        text: all of it as people wrote it, on one line, for messages.
+        closed: models that a budget leaves nothing of, whatever the owner wants.
+    """
+
+    policy: str = ""
+    models: tuple[str, ...] = ()
+    not_models: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    not_uuids: tuple[str, ...] = ()
+    text: str = field(default="", compare=False)
+    closed: tuple[str, ...] = ()
+
+    @property
+    def narrows(self) -> bool:
+        """Does it leave some cards out?"""
+        return bool(self.models or self.not_models or self.uuids or self.not_uuids or self.closed)
+
+    def allows(self, card: Card) -> bool:
+        if not self.allows_model(card.model) or (self.uuids and card.uuid not in self.uuids):
+            return False
+        return card.uuid not in self.not_uuids
+
+    def allows_model(self, name: str) -> bool:
+        model = name.lower()
+        if self.models and not any(part in model for part in self.models):
+            return False
+        return name not in self.closed and not any(part in model for part in self.not_models)
+
+
+NOTHING_WANTED: Final = CardPreferences()
+
+_LISTS: Final = (
+    ("models", (names.ASK_MODEL, names.HAMI_USE_MODEL)),
+    ("not_models", (names.HAMI_AVOID_MODEL,)),
+    ("uuids", (names.ASK_UUID, names.HAMI_USE_UUID)),
+    ("not_uuids", (names.HAMI_AVOID_UUID,)),
+)
+_SPOKEN: Final = frozenset({names.ASK_POLICY, *(name for _, spoken in _LISTS for name in spoken)})
+_MOST_WORDS: Final = 64
+_TEXT_CHARS: Final = 80
+
+
+def read_wanted(annotations: Mapping[str, str]) -> CardPreferences:
+    """An unknown policy is left out here: admission refuses it, and a pod that is bound has its cards already."""
+    if _SPOKEN.isdisjoint(annotations):
+        return NOTHING_WANTED
+    policy = annotations.get(names.ASK_POLICY, "")
+    lists = {field_name: _words(annotations, spoken) for field_name, spoken in _LISTS}
+    return CardPreferences(
+        policy if policy in POLICIES else "",
+        _folded(lists["models"]),
+        _folded(lists["not_models"]),
+        lists["uuids"],
+        lists["not_uuids"],
+        printable(
+            ", ".join(f"{name}={annotations[name]}" for name in sorted(_SPOKEN & annotations.keys())), _TEXT_CHARS
+        ),
+    )
+
+
+def _words(annotations: Mapping[str, str], spoken: tuple[str, ...]) -> tuple[str, ...]:
+    """Sorted, so that pods that want the same are equal however they spell it."""
+    written = (word.strip() for name in spoken for word in annotations.get(name, "").split(","))
+    return tuple(sorted({word for word in written if word})[:_MOST_WORDS])
+
+
+def _folded(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({word.lower() for word in words}))

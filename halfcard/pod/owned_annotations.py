@@ -1,0 +1,26 @@
+"""Which annotations record what Halfcard or a peer's scheduler decided, and so belong to them alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from .. import names
+
+_OWNED: Final = re.compile(
+    f"(?:{'|'.join(map(re.escape, names.OWNED_PREFIXES))})|[^/]+(?:{'|'.join(map(re.escape, names.OWNED_SUFFIXES))})"
+)
+
+_BEFORE_BINDING: Final = frozenset({names.FENCE, names.RECONSIDER, names.CORE_LIMIT_DEFAULTED})
+"""Halfcard writes these on pods that have no node yet."""
+
+
+def is_owned(key: str) -> bool:
+    """Anything else under these words is left alone."""
+    return _OWNED.match(key) is not None
+
+
+def forged(annotations: Iterable[str]) -> list[str]:
+    """Owned annotations that a pod without a node cannot have honestly: a Binding would keep them."""
+    return sorted(key for key in annotations if key not in _BEFORE_BINDING and is_owned(key))

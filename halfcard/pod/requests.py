@@ -1,0 +1,235 @@
+"""What a pod asks for: every GPU resource of every container, as written and as meant, and the claims they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from ..claims import Claim
+from ..dialects import INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount, read_text
+from ..problems import CORES, MEMORY_UNITS, MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
+from ..quantity import Quantity
+from .spec import Amounts, ContainerPath, Pod, places
+
+LIMITS, REQUESTS = "limits", "requests"
+
+Written = tuple[tuple[str, str], ...]
+"""GPU resources and their spellings, in the order of the manifest."""
+
+_UNREAD: Final = frozenset({QUANTITY.code, CORES.code, MEMORY_UNITS.code})
+
+_LONGEST_REMEMBERED: Final = 40
+"""Texts of tenants are kept in memory only while they are as short as honest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """One resource of one container.
+
+    Attributes:
+        amount: what it means, in the resource's own unit.
+        limits: the spelling under limits, None where nothing is written.
+        requests: the spelling under requests, None where nothing is written.
+        note: what changed in meaning when it was read; empty for nothing.
+        hint: what people often mean by such an amount; empty for nothing.
+    """
+
+    resource: str
+    amount: int
+    limits: str | None = None
+    requests: str | None = None
+    note: str = ""
+    hint: str = ""
+
+    def written(self, side: str) -> str | None:
+        return self.limits if side == LIMITS else self.requests
+
+    def needs_respelling(self, side: str) -> bool:
+        text = self.written(side)
+        return text is not None and Quantity.parse(text).as_int() != self.amount
+
+    @property
+    def is_settled(self) -> bool:
+        """It stands on both sides in its own unit."""
+        missing = self.limits is None or self.requests is None
+        return not (missing or self.needs_respelling(LIMITS) or self.needs_respelling(REQUESTS))
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequest:
+    """All that one container asks for, wherever it stands; fields of problems begin at `resources`.
+
+    Attributes:
+        implied: what nobody wrote and the rest cannot do without.
+        claim: None where nothing is asked for, or nothing that can be understood.
+        is_settled: whether there is nothing to repair; worked out here, where it is remembered.
+    """
+
+    asks: tuple[ResourceRequest, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    implied: tuple[ResourceRequest, ...] = ()
+    dialect: Dialect | None = None
+    claim: Claim | None = None
+    is_settled: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        settled = not self.implied and all(ask.is_settled for ask in self.asks)
+        object.__setattr__(self, "is_settled", settled)
+
+    @property
+    def is_read(self) -> bool:
+        """False where an amount could not be read: then nobody knows whether the rest is a share."""
+        return _all_read(self.problems)
+
+
+NOTHING: Final = ContainerRequest()
+
+
+class RequestingContainer(NamedTuple):
+    """A container and its wish."""
+
+    place: ContainerPath
+    wish: ContainerRequest
+
+    @property
+    def claim(self) -> Claim | None:
+        return self.wish.claim
+
+    def amounts(self, side: str) -> Amounts:
+        """All that stands there, also what means no GPU."""
+        container = self.place.container
+        return container.limits if side == LIMITS else container.requests
+
+    def field(self, side: str, resource: str) -> str:
+        return f"{self.place.where}.{_field(side, resource)}"
+
+
+def read_pod(pod: Pod, dialects: Dialects) -> tuple[RequestingContainer, ...]:
+    return tuple([RequestingContainer(place, read_wish(place, dialects)) for place in places(pod)])
+
+
+def read_wish(place: ContainerPath, dialects: Dialects) -> ContainerRequest:
+    """Wishes repeat: thousands of pods ask for the same, and what they mean is worked out once."""
+    limits, requests = place.container.limits, place.container.requests
+    if dialects.resources.isdisjoint(limits) and dialects.resources.isdisjoint(requests):
+        return NOTHING
+    written = _written(limits, dialects), _written(requests, dialects)
+    longest = max([len(text) for side in written for _, text in side])
+    return (_remembered_wish if longest <= _LONGEST_REMEMBERED else _wish)(*written, dialects)
+
+
+def _written(amounts: Amounts, dialects: Dialects) -> Written:
+    """Spaces around an amount mean nothing, as where the API server reads JSON."""
+    known = dialects.resources
+    return tuple([(resource, str(text).strip()) for resource, text in amounts.items() if resource in known])
+
+
+def claims(asked: tuple[RequestingContainer, ...]) -> tuple[Claim, ...]:
+    return tuple([wish.claim for _, wish in asked if wish.claim is not None])
+
+
+def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
+    """Everything wrong with the amounts themselves, container by container, then between containers."""
+    for each in asked:
+        for problem in each.wish.problems:
+            yield replace(problem, where=f"{each.place.where}.{problem.where}")
+    spoken = {wish.claim.dialect for _, wish in asked if wish.claim}
+    for pair in INCOMPATIBLE:
+        if pair <= spoken:
+            first, second = sorted(pair)
+            fix = f"use the resources of {first} in all containers, or two pods"
+            yield MIXED_POD.broken("spec.containers", f"{first} and {second}", fix)
+
+
+def hints(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
+    """Amounts that are valid and often meant otherwise."""
+    for each in asked:
+        for ask in each.wish.asks:
+            if ask.hint:
+                side = LIMITS if ask.limits is not None else REQUESTS
+                yield SMALL_CORES.broken(each.field(side, ask.resource), ask.written(side), ask.hint)
+
+
+def _field(side: str, resource: str) -> str:
+    return f'resources.{side}["{resource}"]'
+
+
+def _wish(limits: Written, requests: Written, dialects: Dialects) -> ContainerRequest:
+    sides = {LIMITS: dict(limits), REQUESTS: dict(requests)}
+    asks: list[ResourceRequest] = []
+    problems: list[Problem] = []
+    for resource in dict.fromkeys(resource for resource, _ in limits + requests):
+        spellings = {side: amounts[resource] for side, amounts in sides.items() if resource in amounts}
+        ask, broken = _read_resource(resource, spellings, dialects.by_resource[resource])
+        asks += [ask] if ask else []
+        problems += broken
+    return _understood(tuple(asks), tuple(problems), dialects)
+
+
+_remembered_wish = lru_cache(maxsize=1024)(_wish)
+
+
+def _read_resource(
+    resource: str, spellings: Mapping[str, str], dialect: Dialect
+) -> tuple[ResourceRequest | None, list[Problem]]:
+    """One resource from both sides; a side that is not written agrees with the other."""
+    readings = {side: read_text(dialect.read, resource, text) for side, text in spellings.items()}
+    refused = [
+        reading.rule.broken(_field(side, resource), spellings[side], reading.fix)
+        for side, reading in readings.items()
+        if isinstance(reading, AmountRefusal)
+    ]
+    if refused:
+        return None, _told_once(refused, spellings)
+    understood = [reading for reading in readings.values() if isinstance(reading, ParsedAmount)]
+    problems = _unequal(resource, spellings, [reading.amount for reading in understood])
+    note = next((reading.note for reading in understood if reading.note), "")
+    first = understood[0]
+    ask = ResourceRequest(resource, first.amount, spellings.get(LIMITS), spellings.get(REQUESTS), note, first.hint)
+    return ask, problems
+
+
+def _told_once(problems: list[Problem], spellings: Mapping[str, str]) -> list[Problem]:
+    """The API server copies limits into requests; the same mistake need not be told twice."""
+    same = len(problems) == 2 and len(set(spellings.values())) == 1
+    return problems[:1] if same else problems
+
+
+def _unequal(resource: str, spellings: Mapping[str, str], amounts: list[int]) -> list[Problem]:
+    if len(set(amounts)) < 2:
+        return []
+    fix = "write the same in both, or leave requests out"
+    return [NOT_EQUAL.broken(_field(REQUESTS, resource), spellings[REQUESTS], fix)]
+
+
+def _understood(
+    asks: tuple[ResourceRequest, ...], problems: tuple[Problem, ...], dialects: Dialects
+) -> ContainerRequest:
+    """The claim, once the words are known to be those of one system. An amount of 0 asks for nothing."""
+    positive = {ask.resource: ask.amount for ask in asks if ask.amount}
+    speakers = dialects.speakers(positive)
+    if not speakers:
+        return ContainerRequest(asks, problems)
+    if len(speakers) > 1:
+        return ContainerRequest(asks, (*problems, _mixed(speakers)))
+    dialect = speakers[0]
+    implied = dialect.implied({ask.resource: ask.amount for ask in asks})
+    return ContainerRequest(
+        asks,
+        (*problems, *dialect.check(positive, "resources")) if _all_read(problems) else problems,
+        tuple(ResourceRequest(resource, amount) for resource, amount in implied.items()),
+        dialect,
+        dialect.claim(positive | dict(implied)),
+    )
+
+
+def _all_read(problems: tuple[Problem, ...]) -> bool:
+    return all(problem.code not in _UNREAD for problem in problems)
+
+
+def _mixed(speakers: tuple[Dialect, ...]) -> Problem:
+    found = " and ".join(dialect.name for dialect in speakers)
+    fix = f"keep the resources of {speakers[0].name} or of {speakers[1].name}"
+    return MIXED_CONTAINER.broken("resources", found, fix)

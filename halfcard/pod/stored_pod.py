@@ -1,0 +1,59 @@
+"""Pods as the API server keeps them: what admission looks at, and what became of them since."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from .. import names
+from .spec import Pod, PodMetadata, PodSpec
+
+MOST_ANNOTATED: Final = 256 * 1024
+"""Bytes of all annotations of one object: the API server takes no more."""
+
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+class StoredMetadata(PodMetadata, frozen=True, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class StoredSpec(PodSpec, frozen=True, rename="camel"):
+    priority: int | None = None
+    preemption_policy: str | None = None
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    phase: str = ""
+    nominated_node_name: str | None = None
+
+
+_NO_METADATA: Final = StoredMetadata()
+
+
+class StoredPod(Pod, frozen=True, rename="camel"):
+    metadata: StoredMetadata | None = None
+    spec: StoredSpec | None = None
+    status: Status | None = None
+
+    @property
+    def meta(self) -> StoredMetadata:
+        return self.metadata or _NO_METADATA
+
+    @property
+    def node(self) -> str:
+        return (self.spec and self.spec.node_name) or ""
+
+    @property
+    def kubelet_uid(self) -> str:
+        """Under which kubelet runs it: of a static pod the API server has a copy, with a uid of its own."""
+        return self.annotations.get(names.MIRROR_POD) or self.meta.uid
+
+    @property
+    def is_over(self) -> bool:
+        """Its containers will never run again, so its cards are free."""
+        return self.status is not None and self.status.phase in _TERMINAL

@@ -1,0 +1,65 @@
+"""What people are told of budgets, in the shape that they know from native quota."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from ..claims import WHOLE_CARD
+from ..problems import MAX_MESSAGE_BYTES, clipped, printable
+from .charge import CARDS, CORES, MEMORY, SHARES
+from .ledger import Shortage
+
+_KEY_CHARS: Final = 100
+_MIB_OF_GIB: Final = 1024
+
+
+def exceeded(title: str, shortages: Iterable[Shortage]) -> str:
+    """One budget that has too little left, and by how much."""
+    told = tuple(shortages)
+    sums = [
+        f"{word}: {','.join(f'{_key(each)}={amount(each.key, part(each))}' for each in told)}" for word, part in _PARTS
+    ]
+    needed = "; ".join(_needed(each) for each in told)
+    return clipped(f"exceeded quota: {title}, {', '.join(sums)} ({needed})", MAX_MESSAGE_BYTES)
+
+
+_PARTS: Final[tuple[tuple[str, Callable[[Shortage], int]], ...]] = (
+    ("requested", lambda each: each.wanted),
+    ("used", lambda each: each.used),
+    ("limited", lambda each: each.hard),
+)
+
+
+def _key(shortage: Shortage) -> str:
+    return printable(shortage.key, _KEY_CHARS)
+
+
+def _needed(shortage: Shortage) -> str:
+    said = _WORDS[_plain(shortage.key)]
+    free = max(shortage.hard - shortage.used, 0)
+    missing = amount(shortage.key, shortage.missing)
+    return f"{missing} more needed: {said(shortage.wanted)} asked, {said(free)} free"
+
+
+def amount(key: str, number: int) -> str:
+    """As it is written in a quota."""
+    if _plain(key) != MEMORY or number == 0:
+        return str(number)
+    return f"{number // _MIB_OF_GIB}Gi" if number % _MIB_OF_GIB == 0 else f"{number}Mi"
+
+
+def _plain(key: str) -> str:
+    return key.partition(" ")[0]
+
+
+def _counted(one: str) -> Callable[[int], str]:
+    return lambda number: f"{number} {one}{'' if number == 1 else 's'}"
+
+
+_WORDS: Final[Mapping[str, Callable[[int], str]]] = {
+    CORES: lambda number: f"{number / WHOLE_CARD:.2f} card",
+    MEMORY: lambda number: f"{number / _MIB_OF_GIB:g} GiB",
+    CARDS: _counted("whole card"),
+    SHARES: _counted("share"),
+}

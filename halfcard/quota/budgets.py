@@ -1,0 +1,248 @@
+"""What quota objects come to: whom they concern, what they allow, and what they count of a pod.
+
+The law: one odd object spoils only itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from operator import eq
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from .. import names
+from ..problems import printable
+from .gpu_quota import Borrowing, Exemption, GpuQuota, Hard, Labels, Namespaces
+from .ledger import Amounts
+from .lending import Terms
+from .pod_location import PodLocation
+
+_WHY_CHARS: Final = 200
+_OWN, _SHARED = f"{names.GPU_QUOTA.lower()}.", f"{names.CLUSTER_GPU_QUOTA.lower()}."
+_MAPPED: Final = f"{names.GPU_QUOTA_MAP}map."
+_DEFAULT: Final = f"default{_OWN}"
+LEDGER_PREFIXES: Final = (_OWN, _SHARED, _MAPPED, _DEFAULT)
+
+_OF_ONE: Final = "/"
+"""Between the uid of an object and the namespace, where it is a budget for each of several."""
+
+OTHERS: Final = "*"
+"""Every model, or every pool, that its quota does not name."""
+
+AT_PLACE: Final = " of "
+"""Between what is counted and the model or pool on which it is."""
+
+
+class Budget(NamedTuple):
+    """What one object says.
+
+    Attributes:
+        namespace: the only one that it concerns; empty for a ClusterGpuQuota, but as the default of a namespace.
+        hard: what is allowed, in the keys of a ledger.
+        label: of pods, by whose values amounts are allowed to each; empty for none.
+        models: parts of their names; what is allowed on the cards of each is in `hard`.
+        pools: of nodes, likewise.
+        gates: pods wait until there is room, in order, and are not refused.
+        terms: on which it lends to others and borrows from them, where it does.
+        is_default: it is for namespaces without a quota of their own, and for each of them alone.
+        exemption: for a while nobody is held to it.
+        is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    hard: Amounts
+    label: str
+    namespaces: Namespaces
+    models: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    is_mapped: bool = False
+    gates: bool = False
+    terms: Terms | None = None
+    is_default: bool = False
+    exemption: Exemption | None = None
+
+    def is_exempt(self, now: datetime) -> bool:
+        return self.exemption is not None and self.exemption.holds(now)
+
+    def enforced(self, now: datetime) -> Amounts:
+        """What is allowed at this moment; what it does not name is not limited."""
+        return {} if self.is_exempt(now) else self.hard
+
+    def of_each(self, namespace: str) -> Budget:
+        """A default, as it is for one of them."""
+        return self._replace(namespace=namespace, uid=f"{self.uid}{_OF_ONE}{namespace}")
+
+    @property
+    def title(self) -> str:
+        """As people write it."""
+        if self.is_mapped:
+            return f"{names.KUBE_SYSTEM}/{self.name} for {self.namespace}"
+        if self.is_default:
+            return f"{self.name} for {self.namespace}" if self.namespace else self.name
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def kind(self) -> str:
+        if self.is_mapped:
+            return "ConfigMap"
+        return names.CLUSTER_GPU_QUOTA if self.is_default or not self.namespace else names.GPU_QUOTA
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """To the object that it stands in."""
+        named = {"kind": self.kind, "name": self.name}
+        uid = self.uid.partition(_OF_ONE)[0]
+        if self.is_mapped:
+            return {"apiVersion": "v1", **named, "namespace": names.KUBE_SYSTEM, "uid": uid}
+        placed = {"namespace": self.namespace} if self.kind == names.GPU_QUOTA else {}
+        return {"apiVersion": names.QUOTA_API.removeprefix("/apis/"), **named, **placed, "uid": uid}
+
+    @property
+    def ledger(self) -> str:
+        """The name of the object that its ledger is kept in."""
+        if self.is_mapped:
+            return f"{_MAPPED}{self.namespace}"
+        if self.is_default:
+            return f"{_DEFAULT}{self.namespace}.{self.name}"
+        return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
+
+    def is_same(self, other: Budget) -> bool:
+        """The very quota, though it may say something else by now."""
+        return (self.ledger, self.uid) == (other.ledger, other.uid)
+
+    def concerns(self, namespace: str, labels: Labels) -> bool:
+        """`labels` are the namespace's."""
+        return namespace == self.namespace if self.namespace else self.namespaces.have(namespace, labels)
+
+    def cost(self, charge: Amounts, labels: Labels) -> Amounts:
+        """What it counts of a pod with these labels, in the keys of a ledger: also what it does not limit.
+
+        Those without the label share what one of its values is allowed.
+        """
+        if not self.label:
+            return charge
+        value = labels.get(self.label, "")
+        return {**charge, **{f"{_of_each(key, self.label)}={value}": amount for key, amount in charge.items()}}
+
+    @property
+    def asks_where(self) -> bool:
+        """Does it matter to it on which node a pod is?"""
+        return bool(self.models or self.pools)
+
+    def cost_at(self, place: PodLocation) -> Amounts:
+        """What it counts besides, once a pod has a node."""
+        found: Counter[str] = Counter()
+        for model, charge in place.by_model.items():
+            for named in _naming(self.models, partial(_is_part, of=model)):
+                found.update({of_model(key, named): amount for key, amount in charge.items()})
+        for named in _naming(self.pools, partial(eq, place.pool)):
+            found.update({of_pool(key, named): amount for key, amount in place.in_all.items()})
+        return found
+
+
+def _naming(named: tuple[str, ...], means_it: Callable[[str], bool]) -> list[str]:
+    """One at most, the longest: where A100 and A100-SXM4-80GB are named, a card counts in one of them."""
+    meaning = sorted((each for each in named if each != OTHERS and means_it(each)), key=len)
+    return meaning[-1:] or [each for each in named if each == OTHERS]
+
+
+def _is_part(name: str, of: str) -> bool:
+    """Drivers write NVIDIA A100-SXM4-80GB, and labels NVIDIA-A100-SXM4-80GB."""
+    return _plain(name) in _plain(of)
+
+
+def _plain(model: str) -> str:
+    return model.lower().replace(" ", "-")
+
+
+def of_model(key: str, model: str) -> str:
+    return f"{key}{AT_PLACE}model {model}"
+
+
+def of_pool(key: str, pool: str) -> str:
+    return f"{key}{AT_PLACE}pool {pool}"
+
+
+def gone(ledger: str) -> Budget:
+    """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
+    if ledger.startswith(_MAPPED):
+        return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", Namespaces(), is_mapped=True)
+    if ledger.startswith(_DEFAULT):
+        namespace, _, name = ledger.removeprefix(_DEFAULT).partition(".")
+        return Budget(namespace, name, "", {}, "", Namespaces(), is_default=True)
+    namespace, _, name = ledger.removeprefix(_OWN).partition(".") if ledger.startswith(_OWN) else ("", "", "")
+    return Budget(namespace, name or ledger.removeprefix(_SHARED), "", {}, "", Namespaces())
+
+
+class UnreadableBudget(NamedTuple):
+    """An object that limits nothing, and the sentence that says why."""
+
+    title: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.title} limits nothing: {self.why}"
+
+
+def read_budget(obj: Mapping[str, Any]) -> Budget | UnreadableBudget:
+    try:
+        found = msgspec.convert(obj, GpuQuota)
+        return _budget(found)
+    except (msgspec.ValidationError, ValueError) as error:
+        metadata = obj.get("metadata") or {}
+        title = "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+        return UnreadableBudget(printable(title, _WHY_CHARS), printable(str(error), _WHY_CHARS))
+
+
+def _budget(found: GpuQuota) -> Budget:
+    meta, spec = found.metadata, found.spec
+    hard = dict(spec.hard.amounts())
+    label = ""
+    if spec.per_label is not None:
+        label = spec.per_label.key
+        hard |= {_of_each(key, label): amount for key, amount in spec.per_label.hard.amounts().items()}
+    hard |= dict(_places(spec.by_model, of_model)) | dict(_places(spec.by_pool, of_pool))
+    places = tuple(spec.by_model), tuple(spec.by_pool)
+    gates = spec.on_exceeded == "Gate"
+    terms = _terms(spec.borrowing) if gates and spec.borrowing else None
+    whose = meta.namespace, meta.name, meta.uid, hard, label, spec.namespaces
+    return Budget(*whose, *places, gates=gates, terms=terms, is_default=spec.as_default, exemption=spec.exemption)
+
+
+def _terms(written: Borrowing) -> Terms:
+    return Terms(written.cohort, written.borrowing_limit.amounts(), written.lending_limit.amounts())
+
+
+def _places(allowed: Mapping[str, Hard], key_of: Callable[[str, str], str]) -> Iterator[tuple[str, int]]:
+    for named, hard in allowed.items():
+        for key, amount in hard.amounts().items():
+            yield key_of(key, named), amount
+
+
+def _of_each(key: str, label: str) -> str:
+    return f"{key} per {label}"
+
+
+def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
+    """In the order in which their ledgers are written: two pods never wait for each other."""
+    found = [each for each in budgets if each.concerns(namespace, labels)]
+    has_own = any(each.namespace for each in found)
+    chosen = [
+        each.of_each(namespace) if each.is_default else each for each in found if not each.is_default or not has_own
+    ]
+    return tuple(sorted(chosen, key=lambda each: each.ledger))
+
+
+def each_of(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:
+    """With each default as it is for every namespace that has no quota of its own."""
+    own = {each.namespace for each in budgets}
+    others = {name: labels for name, labels in namespaces.items() if name not in own}
+    defaults = [each for each in budgets if each.is_default]
+    of_one = [each.of_each(name) for each in defaults for name, labels in others.items() if each.concerns(name, labels)]
+    return [each for each in budgets if not each.is_default] + of_one

@@ -1,0 +1,57 @@
+"""What a pod is charged for in the budgets of a GpuQuota: the same amounts, whatever system's words it was said in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from ..claims import WHOLE_CARD, Claim, Part
+from ..placing.demand import ContainerStage, Need
+from .ledger import Amounts
+
+CORES, MEMORY, CARDS, SHARES = "cores", "memory", "cards", "shares"
+COUNTED: Final = (CORES, MEMORY, CARDS, SHARES)
+"""Per cent of a card, MiB, whole cards, and parts of cards that others may use the rest of."""
+
+_HALF: Final = WHOLE_CARD // 2
+
+
+def charge(needs: Iterable[Need]) -> Amounts:
+    """By the formula of native quota: what runs at once, at most. Init containers run one after the other."""
+    needs = tuple(needs)
+    staying = _sum(of_claim(need.claim) for need in needs if need.stage is not ContainerStage.INIT)
+    return _most([staying, *_stages(needs)])
+
+
+def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
+    """What is needed while each init container runs: a sidecar stays from its start on."""
+    started: Counter[str] = Counter()
+    for need in sorted([each for each in needs if each.stage is not ContainerStage.APP], key=lambda each: each.order):
+        needed = started + of_claim(need.claim)
+        if need.stage is ContainerStage.SIDECAR:
+            started = needed
+        yield needed
+
+
+def of_claim(claim: Claim) -> Counter[str]:
+    """Of one container, while it runs."""
+    if claim.exclusive:
+        return +Counter({CORES: claim.cards * WHOLE_CARD, CARDS: claim.cards})
+    cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0
+    each = {CORES: cores, MEMORY: claim.memory_mib or 0, SHARES: 1}
+    return +Counter({key: claim.cards * amount for key, amount in each.items()})
+
+
+def _sum(parts: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total += part
+    return total
+
+
+def _most(parts: Iterable[Counter[str]]) -> Counter[str]:
+    peak: Counter[str] = Counter()
+    for part in parts:
+        peak |= part
+    return peak

@@ -1,0 +1,65 @@
+"""Cards and shares written into pods as resources, so that a plain ResourceQuota counts them by its own rules.
+
+By a setting the mutating call adds them to every container that asks for a GPU. No node offers them, and schedulers are
+told to ignore them. The law: what Kubernetes counts of them is what a GpuQuota counts of the same pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from .. import names
+from ..claims import Claim
+from ..pod.card_preferences import CardPreferences, read_wanted
+from ..pod.requests import RequestingContainer
+from ..pod.spec import Pod
+from .charge import CARDS, SHARES, of_claim
+
+_NOTHING: Final[Mapping[str, int]] = {}
+_RESOURCES: Final = {CARDS: names.DERIVED_CARDS, SHARES: names.DERIVED_SHARES}
+
+
+class DerivedSettings(NamedTuple):
+    """What is added.
+
+    Attributes:
+        models: parts of names of models; pods that pin one are counted for it, too.
+    """
+
+    models: tuple[str, ...] = ()
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """All that a quota may count."""
+        general = _RESOURCES.values()
+        return frozenset([*general, *(of_model(each, model) for each in general for model in self.models)])
+
+    def model_of(self, wanted: CardPreferences) -> str | None:
+        """The longest of the models that the pod pins itself to, whichever of its words comes true."""
+        pinned = [each for each in self.models if wanted.models and all(_means(word, each) for word in wanted.models)]
+        return max(pinned, key=len, default=None)
+
+
+def of_model(resource: str, model: str) -> str:
+    return f"{resource}.{model}"
+
+
+def _means(word: str, model: str) -> bool:
+    return model.lower() in word.lower().replace(" ", "-")
+
+
+def derived_due(
+    pod: Pod, asked: tuple[RequestingContainer, ...], derived: DerivedSettings | None
+) -> list[Mapping[str, int]]:
+    """What each container has to ask for besides."""
+    if derived is None:
+        return [_NOTHING] * len(asked)
+    model = derived.model_of(read_wanted(pod.annotations))
+    return [_NOTHING if each.claim is None else _due(each.claim, model) for each in asked]
+
+
+def _due(claim: Claim, model: str | None) -> Mapping[str, int]:
+    charged = of_claim(claim)
+    due = {resource: charged[key] for key, resource in _RESOURCES.items() if charged[key]}
+    return due if model is None else due | {of_model(resource, model): amount for resource, amount in due.items()}

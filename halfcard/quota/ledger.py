@@ -1,0 +1,296 @@
+"""Budgets over pods: who may still come, however many ask at once and whatever fails meanwhile.
+
+The law: what is committed and what is open never exceed what is allowed, and `reserve` alone raises them. A ledger is
+one object of the API server that is written whole, and only over the version that was read: each function here takes a
+ledger and returns the one to write, which is right for that version and no other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+Amounts = Mapping[str, int]
+"""By what is counted, such as `cores`; `cores per user=alice` counts for her alone, and `cores per user` limits it."""
+
+MOST_OPEN_OF_ONE: Final = 100
+"""In a budget of several namespaces. Each try of a create has a uid of its own and holds its part until it expires: a
+caller that tries again and again would hold all of what belongs to others."""
+
+MOST_OPEN: Final = 1000
+"""An object that is larger takes longer to write."""
+
+MOST_VALUES: Final = 5000
+"""Of a label whose values have an amount each. Tenants write labels, and an object has an end."""
+
+_AT: Final = "@"
+_OF_VALUE: Final = "="
+
+
+class Entry(NamedTuple):
+    """What one pod is charged for; its name is for people."""
+
+    namespace: str
+    pod: str
+    cost: Amounts
+
+
+class Ledger(NamedTuple):
+    """
+    Attributes:
+        hard: what is allowed; what it does not name is counted and not limited.
+        is_ready: whether somebody has led it, before which it grants nothing.
+        epoch: raised by whoever comes to lead; nobody folds in another's.
+        committed: what stored pods hold.
+        open: what was promised to pods that may still be stored, by uid, or bound, by `binding_of`.
+        late: stored pods that came past the ledger, by uid, while there is too little for them.
+        of: whose it is: the uid of a quota. Another quota of the same name begins anew.
+        lent: of what is allowed, to other ledgers by their names.
+        borrowed: besides what is allowed, from other ledgers by their names.
+    """
+
+    hard: Amounts
+    is_ready: bool = False
+    epoch: int = 0
+    committed: Mapping[str, int] = {}
+    open: Mapping[str, Entry] = {}
+    late: frozenset[str] = frozenset()
+    of: str = ""
+    lent: Mapping[str, Amounts] = {}
+    borrowed: Mapping[str, Amounts] = {}
+
+
+class Shortage(NamedTuple):
+    """Of one thing that is counted."""
+
+    key: str
+    wanted: int
+    used: int
+    hard: int
+
+    @property
+    def missing(self) -> int:
+        return self.used + self.wanted - self.hard
+
+
+class Full(Exception):
+    """There is too little left; of what, is known."""
+
+    def __init__(self, shortages: Collection[Shortage]) -> None:
+        super().__init__(shortages)
+        self.shortages = tuple(shortages)
+
+
+class Busy(Exception):
+    """Nobody can say yet, and the same may be asked again; the text is a reason for people."""
+
+
+class LostLeadership(Exception):
+    """Somebody else leads by now."""
+
+
+def used(ledger: Ledger) -> Counter[str]:
+    """By stored pods and by those that may come, however old the promise."""
+    return sum_of([ledger.committed, *[entry.cost for entry in ledger.open.values()]])
+
+
+def allowed(ledger: Ledger) -> Amounts:
+    """Of what is limited: without what is lent, and with what is borrowed."""
+    if not ledger.lent and not ledger.borrowed:
+        return ledger.hard
+    less, more = sum_of(ledger.lent.values()), sum_of(ledger.borrowed.values())
+    return {key: hard - less[key] + more[key] for key, hard in ledger.hard.items()}
+
+
+def free(ledger: Ledger) -> Amounts:
+    """Of what is limited for all together; less than nothing where more is used than allowed."""
+    found = used(ledger)
+    return {key: hard - found[key] for key, hard in allowed(ledger).items()}
+
+
+def over(ledger: Ledger) -> dict[str, int]:
+    """By how much more is used than allowed, as after somebody has lowered what is allowed."""
+    return {each.key: each.missing for each in _asked(allowed(ledger), used(ledger), {}) if each.missing > 0}
+
+
+def shortages(ledger: Ledger, cost: Amounts) -> list[Shortage]:
+    return _short(allowed(ledger), cost, used(ledger))
+
+
+def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
+    return [each for each in _asked(limits, cost, found) if each.wanted > 0 and each.missing > 0]
+
+
+def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
+    """Of what is limited."""
+    hard = {key: limits.get(key.partition(_OF_VALUE)[0]) for key in cost}
+    return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
+
+
+# --- every replica ----------------------------------------------------------------------------------------------------
+
+
+class Crowd:
+    """Many who come one after the other; what is promised is not added up anew for each of them.
+
+    `most_of_one` is how many of one namespace may be about to be stored.
+    """
+
+    def __init__(self, ledger: Ledger, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
+        self._before = ledger
+        self._most_of_one = most_of_one
+        self._allowed = allowed(ledger)
+        self._used = used(ledger)
+        self._open = dict(ledger.open)
+        self._of_one = Counter(entry.namespace for entry in self._open.values())
+        self._values = {value for key in self._used if (value := _value(key))}
+
+    @property
+    def ledger(self) -> Ledger:
+        """The very same that it began with where nobody was promised anything: there is nothing to write."""
+        is_same = len(self._open) == len(self._before.open)
+        return self._before if is_same else self._before._replace(open=dict(self._open))
+
+    def reserve(self, uid: str, entry: Entry) -> bool:
+        """Whether the promise is a new one.
+
+        Raises:
+            Full: and it is certain, where the ledger was read after the pod came.
+            Busy: later perhaps.
+        """
+        if uid in self._open:
+            return False
+        self.check(uid, entry)
+        self._open[uid] = entry
+        self._used.update(entry.cost)
+        self._of_one[entry.namespace] += 1
+        self._values.update(_values(entry.cost))
+        return True
+
+    def check(self, uid: str, entry: Entry) -> None:
+        """Raises as `reserve`, and promises nothing."""
+        if uid in self._open:
+            return
+        if not self._before.is_ready:
+            raise Busy("nobody has counted yet what is in use")
+        if short := _short(self._allowed, entry.cost, self._used):
+            raise Full(short)
+        self._check_caps(entry.namespace)
+        self._check_values(entry.cost)
+
+    def free(self) -> Amounts:
+        """Of what is limited for all together."""
+        return {key: hard - self._used[key] for key, hard in self._allowed.items()}
+
+    def allow(self, more: Amounts) -> None:
+        """As if so much were borrowed, or lent where it is below nothing."""
+        self._allowed = {key: hard + more.get(key, 0) for key, hard in self._allowed.items()}
+
+    def _check_caps(self, namespace: str) -> None:
+        if self._of_one[namespace] >= self._most_of_one:
+            raise Busy(f"{self._of_one[namespace]} pods of namespace {namespace} are about to be stored")
+        if len(self._open) >= MOST_OPEN:
+            raise Busy(f"{len(self._open)} pods are about to be stored")
+
+    def _check_values(self, cost: Amounts) -> None:
+        if len(self._values) >= MOST_VALUES and not _values(cost) <= self._values:
+            raise Busy(f"pods with {len(self._values)} values of its label are counted, and it counts no more of them")
+
+
+def _values(cost: Amounts) -> set[str]:
+    return {value for key in cost if (value := _value(key))}
+
+
+def _value(key: str) -> str:
+    """Of the label, and not empty even where its value is."""
+    return _OF_VALUE.join(key.partition(_OF_VALUE)[1:])
+
+
+def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN_OF_ONE) -> Ledger:
+    """For one alone. Raises as a crowd does."""
+    crowd = Crowd(ledger, most_of_one)
+    crowd.reserve(uid, entry)
+    return crowd.ledger
+
+
+def cancel(ledger: Ledger, uid: str) -> Ledger:
+    """Only for who has made this promise in the same call, knows that it was written, and has not allowed the pod."""
+    return without(ledger, (uid,))
+
+
+def binding_of(uid: str, attempt: str) -> str:
+    """By what a promise is known that is made to a pod for one attempt to bind it, and for no other."""
+    return f"{uid}{_AT}{attempt}"
+
+
+def uid_of(promise: str) -> str:
+    return promise.partition(_AT)[0]
+
+
+def is_of_binding(promise: str) -> bool:
+    return _AT in promise
+
+
+# --- who leads --------------------------------------------------------------------------------------------------------
+
+
+def take_over(ledger: Ledger, of: str = "") -> Ledger:
+    """First this is written, then all pods are listed: what the one before us has folded is among them."""
+    return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
+
+
+class StoredPods(NamedTuple):
+    """What whoever leads knows of those that are charged.
+
+    Attributes:
+        live: all stored pods that hold something, by uid.
+        bound: those of them that are counted with their nodes.
+        strangers: those of them that came without a promise.
+        ended: others, that were stored and hold nothing any more: nobody comes with their promises again.
+        total: what all live hold together, where that is kept as they come and go.
+    """
+
+    live: Mapping[str, Entry]
+    bound: Collection[str] = ()
+    strangers: Collection[str] = ()
+    ended: Collection[str] = ()
+    total: Amounts | None = None
+
+    def together(self) -> Amounts:
+        """Of this moment: what is kept changes later."""
+        return sum_of(each.cost for each in self.live.values()) if self.total is None else dict(self.total)
+
+
+def fold(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
+    """As many as live are committed, absolutely, so that the same may be folded again.
+
+    Raises:
+        Deposed: this is another one's epoch.
+    """
+    if ledger.epoch != epoch:
+        raise LostLeadership
+    left = without(ledger, settled(ledger, pods))
+    folded = left._replace(is_ready=True, committed=pods.together())
+    came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
+    return folded._replace(late=frozenset(came if over(folded) else ()))
+
+
+def settled(ledger: Ledger, pods: StoredPods) -> frozenset[str]:
+    """The promises that are kept, or to pods that have come and gone."""
+    return frozenset(
+        promise
+        for promise in ledger.open
+        if (uid := uid_of(promise)) in pods.ended or uid in (pods.bound if is_of_binding(promise) else pods.live)
+    )
+
+
+def without(ledger: Ledger, uids: Collection[str]) -> Ledger:
+    return ledger._replace(open={uid: entry for uid, entry in ledger.open.items() if uid not in uids})
+
+
+def sum_of(amounts: Iterable[Amounts]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in amounts:
+        found.update(each)
+    return found

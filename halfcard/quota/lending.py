@@ -1,0 +1,201 @@
+"""Quotas of one cohort lend each other what they do not use, and get it back as it is no longer used.
+
+The law: what a ledger has borrowed is lent by another at every instant. So a loan is written in the lender's ledger
+first, and given back in the borrower's first. What fails between the two is missing to the lender alone, until he is
+told what he is owed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from .charge import COUNTED
+from .ledger import Amounts, Crowd, Full, Ledger, Shortage, free, shortages, sum_of
+
+
+class Terms(NamedTuple):
+    """On which a quota lends and borrows what all its pods together may have; what a limit does not name has none."""
+
+    cohort: str
+    most_borrowed: Amounts
+    most_lent: Amounts
+
+
+class Loan(NamedTuple):
+    """Between two ledgers, by their names."""
+
+    lender: str
+    borrower: str
+    amounts: Amounts
+
+
+# --- one ledger -------------------------------------------------------------------------------------------------------
+
+
+def lend(ledger: Ledger, loan: Loan) -> Ledger:
+    """The lender's. Raises Full where he needs it himself by now."""
+    if short := shortages(ledger, loan.amounts):
+        raise Full(short)
+    return ledger._replace(lent=_changed(ledger.lent, loan.borrower, loan.amounts))
+
+
+def borrow(ledger: Ledger, loan: Loan) -> Ledger:
+    """The borrower's, only after it was lent."""
+    return ledger._replace(borrowed=_changed(ledger.borrowed, loan.lender, loan.amounts))
+
+
+def give_back(ledger: Ledger, loan: Loan) -> Ledger:
+    """The borrower's. Raises Full where it is used by now."""
+    if short := shortages(ledger, loan.amounts):
+        raise Full(short)
+    return ledger._replace(borrowed=_changed(ledger.borrowed, loan.lender, _less(loan.amounts)))
+
+
+def owed(
+    lender: str, ledgers: Mapping[str, Ledger], lent: Mapping[str, Amounts], unseen: Collection[str]
+) -> Mapping[str, Amounts]:
+    """What a lender has lent in truth; to those whose ledgers are there and `unseen`, what is written."""
+    written = {name: amounts for name, amounts in lent.items() if name in unseen}
+    return written | {name: each.borrowed[lender] for name, each in ledgers.items() if lender in each.borrowed}
+
+
+def lenders_of(ledgers: Mapping[str, Ledger]) -> frozenset[str]:
+    """Those that have lent something, as they say or as a borrower says."""
+    told = {name for name, ledger in ledgers.items() if ledger.lent}
+    return frozenset(told.union(*[ledger.borrowed.keys() for ledger in ledgers.values() if ledger.borrowed]))
+
+
+def _changed(loans: Mapping[str, Amounts], of: str, more: Amounts) -> Mapping[str, Amounts]:
+    left = Counter(loans.get(of, {}))
+    left.update(more)
+    return {name: amounts for name, amounts in {**loans, of: +left}.items() if amounts}
+
+
+def together(loans: Iterable[Loan]) -> list[Loan]:
+    """One for each two."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for loan in loans:
+        found.setdefault((loan.lender, loan.borrower), Counter()).update(loan.amounts)
+    return [Loan(lender, borrower, amounts) for (lender, borrower), amounts in found.items()]
+
+
+# --- what is lent to whom ---------------------------------------------------------------------------------------------
+
+
+class Lenders:
+    """The quotas of all cohorts, as they stand after what was lent here.
+
+    `wanting` are those that have too little themselves: they lend nothing, so that what comes back stays with them.
+    """
+
+    def __init__(
+        self,
+        crowds: Mapping[str, Crowd],
+        ledgers: Mapping[str, Ledger],
+        terms: Mapping[str, Terms],
+        wanting: Collection[str] = (),
+    ) -> None:
+        self._crowds = crowds
+        self._terms = {name: each for name, each in terms.items() if name in ledgers}
+        self._wanting = wanting
+        self._lent = {name: sum_of(ledgers[name].lent.values()) for name in self._terms}
+        self._borrowed = {name: sum_of(ledgers[name].borrowed.values()) for name in self._terms}
+
+    def offer(self, borrower: str, short: Iterable[Shortage]) -> list[Loan]:
+        """Loans that make up for all of it; none where these lenders cannot."""
+        found: dict[str, dict[str, int]] = {}
+        for each in short:
+            parts = self._parts(borrower, each.key, each.missing)
+            if sum(parts.values()) < each.missing:
+                return []
+            for lender, amount in parts.items():
+                found.setdefault(lender, {})[each.key] = amount
+        return [Loan(lender, borrower, amounts) for lender, amounts in found.items()]
+
+    def _parts(self, borrower: str, key: str, wanted: int) -> dict[str, int]:
+        """Of what all pods may have together: parts for a label, a model or a pool are nobody else's."""
+        terms = self._terms.get(borrower)
+        if (
+            terms is None
+            or key not in COUNTED
+            or self._borrowed[borrower][key] + wanted > terms.most_borrowed.get(key, inf)
+        ):
+            return {}
+        parts: dict[str, int] = {}
+        for lender, most in self._able(borrower, terms.cohort, key):
+            parts[lender] = min(most, wanted - sum(parts.values()))
+        return {lender: part for lender, part in parts.items() if part > 0}
+
+    def _able(self, borrower: str, cohort: str, key: str) -> list[tuple[str, int]]:
+        """And how much; who has most first, so that few lend to one."""
+        able = [
+            (name, self._lendable(name, key))
+            for name, terms in self._terms.items()
+            if terms.cohort == cohort and name != borrower and name not in self._wanting
+        ]
+        return sorted(able, key=lambda each: (-each[1], each[0]))
+
+    def _lendable(self, lender: str, key: str) -> int:
+        allowed = self._terms[lender].most_lent.get(key, inf) - self._lent[lender][key]
+        return max(0, int(min(self._crowds[lender].free().get(key, 0), allowed)))
+
+    def count(self, loans: Iterable[Loan]) -> None:
+        """As if they were made already."""
+        for loan in loans:
+            self._crowds[loan.lender].allow(_less(loan.amounts))
+            self._crowds[loan.borrower].allow(loan.amounts)
+            self._lent[loan.lender].update(loan.amounts)
+            self._borrowed[loan.borrower].update(loan.amounts)
+
+
+def unused(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
+    """What is borrowed and not used, to be given back."""
+    for name, ledger in ledgers.items():
+        left = dict(free(ledger)) if ledger.borrowed else {}
+        for lender, amounts in ledger.borrowed.items():
+            back = {key: min(amount, max(left.get(key, amount), 0)) for key, amount in amounts.items()}
+            left = {key: amount - back.get(key, 0) for key, amount in left.items()}
+            if any(back.values()):
+                yield Loan(lender, name, {key: amount for key, amount in back.items() if amount})
+
+
+def returned(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, Ledger]:
+    """As they are once these are given back."""
+    found = {**ledgers}
+    for loan in loans:
+        found[loan.borrower] = give_back(found[loan.borrower], loan)
+        if (lender := found.get(loan.lender)) is not None:
+            found[loan.lender] = lender._replace(lent=_changed(lender.lent, loan.borrower, _less(loan.amounts)))
+    return found
+
+
+def netted(loans: Iterable[Loan], back: Iterable[Loan]) -> tuple[list[Loan], list[Loan]]:
+    """What is lent again to who has just given it back need not move."""
+    less = [Loan(loan.lender, loan.borrower, _less(loan.amounts)) for loan in back]
+    both = together((*loans, *less))
+    more = [loan._replace(amounts=_positive(loan.amounts)) for loan in both]
+    fewer = [loan._replace(amounts=_positive(_less(loan.amounts))) for loan in both]
+    return [each for each in more if each.amounts], [each for each in fewer if each.amounts]
+
+
+def _less(amounts: Amounts) -> Amounts:
+    return {key: -amount for key, amount in amounts.items()}
+
+
+def _positive(amounts: Amounts) -> Amounts:
+    return {key: amount for key, amount in amounts.items() if amount > 0}
+
+
+def reach(hard: Amounts, terms: Terms, others: Sequence[tuple[Amounts, Terms]]) -> Amounts:
+    """The most that a quota can ever allow, if those `others` that are of its cohort lend what they may."""
+    lendable = Counter[str]()
+    for amounts, of in others:
+        if of.cohort == terms.cohort:
+            lent = {key: amounts[key] for key in COUNTED if key in amounts}
+            lendable.update({key: min(amount, of.most_lent.get(key, amount)) for key, amount in lent.items()})
+    return {
+        key: amount + min(lendable[key], terms.most_borrowed.get(key, lendable[key])) for key, amount in hard.items()
+    }

@@ -1,0 +1,121 @@
+"""What people are told of ResourceQuotas: the API server's own sentence, and what is missing in cards and GiB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from .. import names
+from ..claims import UNIT_MIB, WHOLE_CARD
+from ..dialects import Dialects
+from ..dialects.aliyun import Aliyun
+from ..dialects.vcuda import Vcuda
+from ..problems import MAX_MESSAGE_BYTES, clipped
+from ..quantity import NANOS, Quantity
+from .charge import CARDS, CORES, MEMORY, SHARES
+from .derived_resources import DerivedSettings
+from .ledger import Amounts
+from .native_quota import Cost, ExceededQuota, ResourceQuota, Shortfall
+from .native_usage import Drift
+
+_HALF: Final = WHOLE_CARD // 2
+_MIB_OF_GIB: Final = 1024
+
+
+class Unit(NamedTuple):
+    """What one of a resource is: so many per cent of a card, MiB, whole cards, or parts that nobody measures.
+
+    `one` is what people call it, where that is not what others of the sort are called.
+    """
+
+    sort: str
+    size: int = 1
+    one: str = ""
+
+    def words(self, amount: Quantity) -> str:
+        if self.one:
+            return _counted(self.one)(amount.nanos / NANOS)
+        return _WORDS[self.sort](amount.nanos * self.size / NANOS)
+
+    def of(self, charge: Amounts) -> int:
+        """How much of the resource a pod with this charge asks for, were it said in these words."""
+        return -(-charge.get(self.sort, 0) // self.size)
+
+
+def _counted(one: str) -> Callable[[float], str]:
+    return lambda number: f"{number:g} {one}{'' if number == 1 else 's'}"
+
+
+_WORDS: Final[Mapping[str, Callable[[float], str]]] = {
+    CORES: lambda number: f"{number / WHOLE_CARD:.2f} card",
+    MEMORY: lambda number: f"{number / _MIB_OF_GIB:g} GiB",
+    CARDS: _counted("card"),
+    SHARES: _counted("time slice"),
+}
+
+
+def units(dialects: Dialects, derived: DerivedSettings | None = None) -> dict[str, Unit]:
+    """By resource; of those that are missing only the number is told."""
+    added = {names.DERIVED_CARDS: Unit(CARDS), names.DERIVED_SHARES: Unit(SHARES, one="share")}
+    own = {
+        names.TUYA_SGPU: Unit(CORES, _HALF),
+        names.ALIYUN_GPU_MEM: Unit(MEMORY, _MIB_OF_GIB),
+        names.VOLCANO_GPU_MEMORY: Unit(MEMORY),
+        names.VOLCANO_GPU_NUMBER: Unit(CARDS),
+        names.NVIDIA_GPU: Unit(CARDS),
+        names.NVIDIA_GPU_SHARED: Unit(SHARES),
+        names.HAMI_GPUMEM: Unit(MEMORY),
+        names.HAMI_GPUCORES: Unit(CORES),
+    }
+    for dialect in dialects.table:
+        if isinstance(dialect, Vcuda):
+            own |= {dialect.core: Unit(CORES), dialect.memory: Unit(MEMORY, UNIT_MIB)}
+        elif isinstance(dialect, Aliyun):
+            own[names.ALIYUN_GPU_MEM] = Unit(MEMORY, dialect.unit_mib)
+    return own if derived is None else own | added
+
+
+def told(short: Iterable[ExceededQuota], table: Mapping[str, Unit]) -> str:
+    """All quotas that would be exceeded, in one line that fits a Kubernetes status."""
+    return clipped(" | ".join(exceeded(each, table) for each in short), MAX_MESSAGE_BYTES)
+
+
+def exceeded(short: ExceededQuota, table: Mapping[str, Unit]) -> str:
+    sums = [f"{word}: {','.join(f'{each.key}={part(each)}' for each in short.shortfalls)}" for word, part in _PARTS]
+    needed = "; ".join(_needed(each, table) for each in short.shortfalls)
+    return f"exceeded quota: {short.title}, {', '.join(sums)} ({needed})"
+
+
+_PARTS: Final[tuple[tuple[str, Callable[[Shortfall], Quantity]], ...]] = (
+    ("requested", lambda each: each.asked),
+    ("used", lambda each: each.used),
+    ("limited", lambda each: each.hard),
+)
+
+
+def _needed(short: Shortfall, table: Mapping[str, Unit]) -> str:
+    unit = table.get(short.resource)
+    free = Quantity(max(short.hard.nanos - short.used.nanos, 0))
+    missing = Quantity(short.used.nanos + short.asked.nanos - short.hard.nanos)
+    asked, left = (unit.words(each) if unit else str(each) for each in (short.asked, free))
+    return f"{missing} more needed: {asked} asked, {left} free"
+
+
+def never_counted(quota: ResourceQuota, resources: Iterable[str]) -> str:
+    """For whoever has written it; empty where all of it counts."""
+    written = ", ".join(f"{key}={quota.hard[key]}" for key in quota.uncounted(resources))
+    return written and (
+        f"Kubernetes accepts {written} and never counts it, so nobody is held to it: "
+        f"`halfcard quota repair {quota.meta.namespace}` adds what counts"
+    )
+
+
+def drifted(found: Iterable[Drift]) -> str:
+    told = ", ".join(f"{each.key}={each.used}, and its pods come to {each.real}" for each in found)
+    return f"Kubernetes says that so much is used: {told}; it counts anew when spec.hard changes"
+
+
+def in_words_of(charge: Amounts, table: Mapping[str, Unit]) -> Cost:
+    """What a pod with this charge would ask for, in each system's words: nobody knows yet in which it will be said."""
+    asked = {resource: unit.of(charge) for resource, unit in table.items()}
+    return {resource: Quantity.of(amount) for resource, amount in asked.items() if amount}

@@ -1,0 +1,69 @@
+"""Where a pod is, as budgets of models and of pools see it: on whose cards, for how much, and in which pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from ..cards import Node
+from ..placing.demand import Need
+from ..placing.layouts import Layout
+from ..placing.records import Named, positions
+from .charge import charge
+from .ledger import Amounts
+
+
+class PodLocation(NamedTuple):
+    """
+    Attributes:
+        pool: of the node; empty for none.
+        in_all: what the pod is charged for.
+        by_model: what of it, on the cards of each model of the node.
+    """
+
+    pool: str
+    in_all: Amounts
+    by_model: Mapping[str, Amounts]
+
+
+class NodeKind(NamedTuple):
+    """What budgets can tell nodes apart by."""
+
+    pool: str
+    models: tuple[str, ...]
+
+
+UNKNOWN: Final = NodeKind("", ("",))
+"""Of a node that is not there, or says nothing of its cards."""
+
+
+def kind_of(node: Node) -> NodeKind:
+    return NodeKind(node.pool, tuple(sorted({card.model for card in node.cards})) or UNKNOWN.models)
+
+
+def whole_place(kind: NodeKind, needs: tuple[Need, ...]) -> PodLocation:
+    """Of a pod that may lie on any card of a node: what it could be charged for on each model."""
+    asked = charge(needs)
+    return PodLocation(kind.pool, asked, dict.fromkeys(kind.models, asked))
+
+
+def place_of(node: Node, needs: tuple[Need, ...], layout: Layout) -> PodLocation:
+    models = {node.cards[at].model for cards in layout for at in cards}
+    by_model = {model: charge(_on(model, node, needs, layout)) for model in models}
+    return PodLocation(node.pool, charge(needs), by_model)
+
+
+def recorded_place(node: Node, needs: tuple[Need, ...], named: Named | None) -> PodLocation:
+    """Without a record that can be believed it may be on any card."""
+    layout = positions(named, node) if named is not None else None
+    return place_of(node, needs, layout) if layout else whole_place(kind_of(node), needs)
+
+
+def _on(model: str, node: Node, needs: tuple[Need, ...], layout: Layout) -> Iterator[Need]:
+    """What is needed of its cards alone."""
+    for need, cards in zip(needs, layout, strict=True):
+        here = Counter(node.cards[at].model for at in cards)[model]
+        if here:
+            yield need._replace(claim=replace(need.claim, cards=here))

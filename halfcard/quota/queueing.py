@@ -1,0 +1,128 @@
+"""Pods that wait for room in their quotas, and who of them comes next.
+
+The law: nobody passes one that waits for the same quota: who is first blocks those behind him, however small they are.
+Priority goes before age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from .ledger import Busy, Crowd, Entry, Full, Ledger, Shortage
+from .lending import Lenders, Loan, Terms, netted, returned, unused
+
+_NO_TERMS: Final[Mapping[str, Terms]] = {}
+
+
+class WaitingPod(NamedTuple):
+    """One pod behind the gate.
+
+    Attributes:
+        created: as the API server writes times, which sort as text.
+        entries: what it would be charged for in each ledger, by the ledger's name.
+    """
+
+    uid: str
+    namespace: str
+    pod: str
+    priority: int
+    created: str
+    entries: Mapping[str, Entry]
+
+
+class BlockedPod(NamedTuple):
+    """Who is first of those that wait for a ledger, and what it has too little of; nothing where nobody can say yet."""
+
+    waiting: WaitingPod
+    ledger: str
+    shortages: tuple[Shortage, ...]
+
+
+class Queue(NamedTuple):
+    """
+    Attributes:
+        openable: those for whom there is room, once the loans are made.
+        first: of those that wait for a ledger, the first of each.
+        loans: to be made first.
+        unused: loans that are to be given back.
+    """
+
+    openable: tuple[WaitingPod, ...]
+    first: tuple[BlockedPod, ...]
+    loans: tuple[Loan, ...] = ()
+    unused: tuple[Loan, ...] = ()
+
+
+def queue(
+    waiting: Iterable[WaitingPod], ledgers: Mapping[str, Ledger], terms: Mapping[str, Terms] = _NO_TERMS
+) -> Queue:
+    """`terms` are those of the quotas that lend and borrow, by the names of their ledgers.
+
+    What is borrowed and not used goes back first, and what is a quota's own to its own pods, whoever came before them.
+    """
+    ordered = in_order(waiting)
+    names = {name for each in ordered for name in each.entries} | terms.keys()
+    concerned = {name: ledger for name, ledger in ledgers.items() if name in names or ledger.borrowed}
+    back = [*unused(concerned)]
+    there = returned(concerned, back)
+    crowds = {name: Crowd(ledger) for name, ledger in there.items()}
+    alone = _Row(crowds, Lenders(crowds, there, _NO_TERMS))
+    left = alone.admit(ordered)
+    helped = _Row(crowds, Lenders(crowds, there, terms, wanting=alone.blocked))
+    helped.admit(left)
+    loans, still_unused = netted(helped.loans, back)
+    return Queue((*alone.openable, *helped.openable), tuple(helped.first), tuple(loans), tuple(still_unused))
+
+
+class _Row:
+    """Those who wait step forward one after the other, and take what room there is."""
+
+    def __init__(self, crowds: Mapping[str, Crowd], lenders: Lenders) -> None:
+        self.blocked: set[str] = set()
+        self.openable: list[WaitingPod] = []
+        self.first: list[BlockedPod] = []
+        self.loans: list[Loan] = []
+        self._crowds = crowds
+        self._lenders = lenders
+
+    def admit(self, ordered: Iterable[WaitingPod]) -> list[WaitingPod]:
+        """Those who are left."""
+        return [each for each in ordered if self._must_stay(each)]
+
+    def _must_stay(self, waiting: WaitingPod) -> bool:
+        stays = not self.blocked.isdisjoint(waiting.entries) or not self._step_forward(waiting)
+        if stays:
+            self.blocked |= waiting.entries.keys()
+        return stays
+
+    def _step_forward(self, waiting: WaitingPod) -> bool:
+        loans: list[Loan] = []
+        for obstacle in filter(None, [self._obstacle(waiting, name) for name in waiting.entries]):
+            offered = self._lenders.offer(obstacle.ledger, obstacle.shortages)
+            if not offered:
+                self.first.append(obstacle)
+                return False
+            loans += offered
+        self._lenders.count(loans)
+        self.loans += loans
+        self.openable.append(waiting)
+        for name, entry in waiting.entries.items():
+            self._crowds[name].reserve(waiting.uid, entry)
+        return True
+
+    def _obstacle(self, waiting: WaitingPod, name: str) -> BlockedPod | None:
+        crowd = self._crowds.get(name)
+        if crowd is None:
+            return BlockedPod(waiting, name, ())
+        try:
+            crowd.check(waiting.uid, waiting.entries[name])
+        except Full as full:
+            return BlockedPod(waiting, name, full.shortages)
+        except Busy:
+            return BlockedPod(waiting, name, ())
+        return None
+
+
+def in_order(waiting: Iterable[WaitingPod]) -> list[WaitingPod]:
+    return sorted(waiting, key=lambda each: (-each.priority, each.created, each.namespace, each.pod))

@@ -1,0 +1,153 @@
+"""ResourceQuota objects: what people write is made to count.
+
+The API server accepts `limits.X` and a bare `X` for an extended resource and never counts either; only `requests.X`
+holds. So each gets that twin. A twin of ours follows its source; the annotation says which are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from .. import names
+from ..dialects import Dialects, ParsedAmount, read_text
+from ..patches import PatchOperation
+from ..problems import Problem
+from ..quantity import Quantity
+from .native_quota import COUNTED, UNCOUNTED, ResourceQuota, resource_of
+
+_HARD: Final = ("spec", "hard")
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """What one resource's budget comes to: the keys that people wrote, and the one that counts."""
+
+    key: str
+    present: str | None
+    ours: bool
+    sources: Mapping[str, int]
+
+    @property
+    def wanted(self) -> int | None:
+        """The smallest of what people wrote; None where nobody wrote anything any more."""
+        written = [*self.sources.values()]
+        if self.present is not None and not self.ours:
+            written.append(_amount(self.present))
+        return min(written, default=None)
+
+
+class TwinnedQuota(NamedTuple):
+    """What makes a quota count.
+
+    Attributes:
+        changes: of what stands in `spec.hard`.
+        marks: the annotation that says which twins are ours; None for none.
+        notes: what is changed, in words.
+    """
+
+    changes: tuple[PatchOperation, ...]
+    marks: str | None
+    notes: tuple[str, ...]
+
+
+def unreadable(quota: ResourceQuota, dialects: Dialects) -> list[Problem]:
+    """Amounts that mean nothing: such a quota is not settled."""
+    return _read(quota.hard, dialects)[1]
+
+
+def settle(quota: ResourceQuota, dialects: Dialects) -> TwinnedQuota:
+    """Respell amounts, add and follow twins."""
+    readings = _read(quota.hard, dialects)[0]
+    respelled = {key: str(reading.amount) for key, reading in readings.items() if _foreign(quota.hard[key], reading)}
+    twins = list(_twins(quota, {**quota.hard, **respelled}, readings, dialects))
+    changes = [PatchOperation("replace", (*_HARD, key), text) for key, text in respelled.items() if _kept(key, twins)]
+    changes += [change for twin in twins for change in _follow(twin)]
+    notes = [f"{key}: {reading.note}" for key, reading in readings.items() if reading.note]
+    notes += [note for twin in twins for note in _notes(twin)]
+    return TwinnedQuota(tuple(changes), _marks(twins), tuple(notes))
+
+
+def reverted(quota: ResourceQuota) -> TwinnedQuota:
+    """Without our twins: those that somebody changed since are his."""
+    marks, hard = read_marks(quota.annotations.get(names.QUOTA_TWINS, "")), quota.hard
+    ours = [key for key, amount in marks.items() if key in hard and amount == str(_amount(hard[key]))]
+    changes = tuple(PatchOperation("remove", (*_HARD, key)) for key in ours)
+    return TwinnedQuota(changes, None, tuple(f"{key}={hard[key]} was removed: Halfcard had added it" for key in ours))
+
+
+def _read(hard: Mapping[str, str], dialects: Dialects) -> tuple[dict[str, ParsedAmount], list[Problem]]:
+    readings: dict[str, ParsedAmount] = {}
+    problems: list[Problem] = []
+    for key, text in hard.items():
+        dialect = dialects.by_resource.get(resource_of(key))
+        if dialect is None:
+            continue
+        reading = read_text(dialect.read_total, resource_of(key), text)
+        if isinstance(reading, ParsedAmount):
+            readings[key] = reading
+        else:
+            problems.append(reading.rule.broken(f'spec.hard["{key}"]', text, reading.fix))
+    return readings, problems
+
+
+def _foreign(text: str, reading: ParsedAmount) -> bool:
+    return Quantity.parse(text).as_int() != reading.amount
+
+
+def _amount(text: str) -> int:
+    return Quantity.parse(text).as_int() or 0
+
+
+def _twins(
+    quota: ResourceQuota, hard: Mapping[str, str], readings: Mapping[str, ParsedAmount], dialects: Dialects
+) -> Iterator[Twin]:
+    marks = read_marks(quota.annotations.get(names.QUOTA_TWINS, ""))
+    for resource in dict.fromkeys(resource_of(key) for key in (*readings, *marks)):
+        if resource not in dialects.resources:
+            continue
+        key = COUNTED + resource
+        sources = {side + resource: readings[side + resource].amount for side in UNCOUNTED if side + resource in hard}
+        present = hard.get(key)
+        ours = present is not None and marks.get(key) == str(_amount(present))
+        yield Twin(key, present, ours, sources)
+
+
+def _kept(key: str, twins: list[Twin]) -> bool:
+    """A requests key that is about to follow its source is written once, by that."""
+    return all(twin.key != key or twin.wanted == _amount(twin.present or "0") for twin in twins)
+
+
+def _follow(twin: Twin) -> Iterator[PatchOperation]:
+    wanted, pointer = twin.wanted, (*_HARD, twin.key)
+    if wanted is None:
+        if twin.present is not None:
+            yield PatchOperation("remove", pointer)
+    elif twin.present is None:
+        yield PatchOperation("add", pointer, str(wanted))
+    elif _amount(twin.present) != wanted:
+        yield PatchOperation("replace", pointer, str(wanted))
+
+
+def _notes(twin: Twin) -> Iterator[str]:
+    wanted = twin.wanted
+    if wanted is None and twin.present is not None:
+        yield f"{twin.key}={twin.present} was removed with the key that it followed"
+    if wanted is None or not twin.sources:
+        return
+    if twin.present is None:
+        yield f"{twin.key}={wanted} was added: Kubernetes counts only this key"
+    elif _amount(twin.present) != wanted:
+        yield f"{twin.key} is now {wanted} (was {twin.present}): the smallest of what is written counts"
+
+
+def read_marks(text: str) -> dict[str, str]:
+    """Which twins are ours, and the value we gave them."""
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {key: value for key, _, value in pairs}
+
+
+def _marks(twins: list[Twin]) -> str | None:
+    ours = {twin.key: twin.wanted for twin in twins if twin.sources and (twin.ours or twin.present is None)}
+    return ",".join(f"{key}={amount}" for key, amount in sorted(ours.items())) or None

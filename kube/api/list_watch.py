@@ -1,0 +1,218 @@
+"""One collection of an API server: all of it in pages, then every change as it happens.
+
+The law: a change is seen once and in order from the version of the list on; where the server has forgotten that
+version it says so, and the collection is listed again. One odd object spoils only itself.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Generic, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from halfcard.problems import printable
+
+from .access import Access
+
+PAGE: Final = 100
+"""Objects in one answer, where nobody knows how large they are."""
+
+LIST_TIMEOUT_S: Final = 30.0
+WATCH_LENGTH_S: Final = 300
+SILENCE_S: Final = 90.0
+"""A watch that is silent for so long may be dead: the server sends a bookmark every minute."""
+
+_PROBLEM_CHARS: Final = 300
+
+T = TypeVar("T")
+
+
+class ApiError(Exception):
+    """The API server refused, in its own words."""
+
+
+class ExpiredError(ApiError):
+    """The version that we know is too old to go on from."""
+
+
+class AbsentError(ApiError):
+    """The API server knows no such collection."""
+
+
+class Undecodable(NamedTuple):
+    """An object that is not what was expected; what could be read of its names, and the reason."""
+
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{place or '(without a name)'} is left out: {self.why}"
+
+
+class WatchEvent(NamedTuple, Generic[T]):
+    """What happened to one object: ADDED, MODIFIED or DELETED."""
+
+    type: str
+    object: T | Undecodable
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continues: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Names = msgspec.field(default_factory=_Names)
+
+
+class _Refusal(msgspec.Struct):
+    message: str = ""
+    code: int = 0
+
+
+_PAGES: Final = msgspec.json.Decoder(_Page)
+_LINES: Final = msgspec.json.Decoder(_Line)
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+class Collection(Generic[T]):
+    """One collection, or what a field selector leaves of it; used by one thread, except `abandon`."""
+
+    def __init__(self, access: Access, path: str, item: type[T], page: int = PAGE, fields: str = "") -> None:
+        self._access = access
+        self._path = path
+        self._chosen = {"fieldSelector": fields} if fields else {}
+        self._page_size = page
+        self._decode = msgspec.json.Decoder(item).decode
+        self._open: http.client.HTTPConnection | None = None
+        self._abandoned = False
+
+    def pages(self) -> Iterator[tuple[list[T | Undecodable], str]]:
+        """Everything, some at a time, each with the version that the whole has."""
+        token: str | None = ""
+        while token is not None:
+            page = self._page({"limit": str(self._page_size), **({"continue": token} if token else {})})
+            yield [self._item(raw) for raw in page.items or ()], page.metadata.resource_version
+            token = page.metadata.continues or None
+
+    def _page(self, query: dict[str, str]) -> _Page:
+        with self._get(query, LIST_TIMEOUT_S) as answer:
+            return _PAGES.decode(answer.read())
+
+    def _item(self, raw: msgspec.Raw) -> T | Undecodable:
+        try:
+            return self._decode(raw)
+        except msgspec.MsgspecError as error:
+            known = _names(raw)
+            return Undecodable(known.namespace, known.name, known.uid, printable(str(error), _PROBLEM_CHARS))
+
+    @contextmanager
+    def watch(self, version: str) -> Iterator[Iterator[tuple[str, WatchEvent[T] | None]]]:
+        """What happens after a version, until the server or silence ends it; entered when the server agreed.
+
+        Each line is a version to go on from, empty where it does not say, and a change, None for a bookmark.
+        """
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(WATCH_LENGTH_S),
+        }
+        with self._get(query, SILENCE_S) as answer:
+            yield self._changes(answer)
+
+    def _changes(self, answer: http.client.HTTPResponse) -> Iterator[tuple[str, WatchEvent[T] | None]]:
+        with suppress(TimeoutError):
+            while line := answer.readline():
+                event = _LINES.decode(line)
+                yield _names(event.object).resource_version, self._change(event)
+
+    def _change(self, line: _Line) -> WatchEvent[T] | None:
+        if line.type == "ERROR":
+            raise _as_error(msgspec.json.decode(line.object, type=_Refusal, strict=False), "a watch")
+        return None if line.type == "BOOKMARK" else WatchEvent(line.type, self._item(line.object))
+
+    def abandon(self) -> None:
+        """From another thread: ends the call that waits, and every later one."""
+        self._abandoned = True
+        self.interrupt()
+
+    def resume(self) -> None:
+        """Calls are made again; not while one that was abandoned is still ending."""
+        self._abandoned = False
+
+    def interrupt(self) -> None:
+        """From another thread: ends the call that waits."""
+        connection = self._open
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # TLS's own is not for two threads
+
+    @contextmanager
+    def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:
+        connection = self._open = self._access.connect(timeout_s)
+        try:
+            connection.connect()
+            if self._abandoned:  # asked when there is a socket: from now on `abandon` finds it
+                raise ConnectionAbortedError("abandoned")
+            connection.request(
+                "GET",
+                f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}",
+                headers=self._access.headers(),
+            )
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise _refused(answer.status, answer.read(), self._path)
+            yield answer
+        finally:
+            self._open = None
+            connection.close()
+
+
+def _names(raw: msgspec.Raw) -> _Names:
+    try:
+        return _NAMED.decode(raw).metadata
+    except msgspec.MsgspecError:
+        return _Names()
+
+
+def _refused(status: int, body: bytes, path: str) -> ApiError:
+    try:
+        refusal = msgspec.json.decode(body, type=_Refusal)
+    except msgspec.MsgspecError:
+        refusal = _Refusal()
+    refusal.code = status
+    return _as_error(refusal, f"GET {path}")
+
+
+_ERRORS: Final = {404: AbsentError, 410: ExpiredError}
+
+
+def _as_error(refusal: _Refusal, call: str) -> ApiError:
+    text = f"the API server answered {refusal.code} to {call}: {refusal.message or 'without a word'}"
+    return _ERRORS.get(refusal.code, ApiError)(text)

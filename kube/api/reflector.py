@@ -1,0 +1,166 @@
+"""One collection, followed by a thread of its own: everything once, then every change, for as long as we live.
+
+The law: what was known stays known. A lost connection is reported and retried, it never empties what was seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import random
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from halfcard.problems import printable
+
+from .access import AccessError
+from .list_watch import AbsentError, ApiError, Collection, ExpiredError, Undecodable, WatchEvent
+
+_FIRST_RETRY_S: Final = 0.5
+_LAST_RETRY_S: Final = 30.0
+_DOUBLINGS: Final = 6
+_ABSENT_S: Final = 10.0
+_PROBLEM_CHARS: Final = 300
+
+_FAILURES: Final = (ApiError, AccessError, OSError, http.client.HTTPException, msgspec.MsgspecError)
+"""All that a server, a network and a proxy between them do; anything else is a bug of ours."""
+
+T = TypeVar("T")
+Pages = Iterator[list[T | Undecodable]]
+
+
+class Reflector(Generic[T]):
+    """Calls back in its own thread: `listed` with pages still to come, `changed` with one change at a time.
+
+    Pages may end with an error that is not for `listed` to handle: it keeps what it had until it has them all.
+    A collection that may be absent, such as one of custom resources, is empty where it is.
+
+    Attributes:
+        ready: has everything been seen once? Stays true when the collection can later not be followed.
+        trouble: what is wrong right now, in one sentence.
+        version: where the next watch goes on from.
+    """
+
+    def __init__(
+        self,
+        collection: Collection[T],
+        *,
+        listed: Callable[[Pages[T]], None],
+        changed: Callable[[WatchEvent[T]], None],
+        name: str,
+        may_be_absent: bool = False,
+    ) -> None:
+        self.ready = False
+        self.trouble: str | None = None
+        self.version: str | None = None
+        self._collection = collection
+        self._listed = listed
+        self._changed = changed
+        self._name = name
+        self._may_be_absent = may_be_absent
+        self._stopping = Event()
+        self._thread: Thread | None = None
+        self._outdated = Event()
+
+    def list_anew(self) -> None:
+        """From any thread: what is known is listed again, by a list that begins after this call."""
+        self._outdated.set()
+        self._collection.interrupt()
+
+    async def run(self) -> None:
+        """Until cancelled; a bug in the thread is raised here. Where it runs again it lists again."""
+        await self._begin()
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def run() -> None:
+            try:
+                self._follow()
+            except Exception as bug:  # noqa: BLE001  (carried over to the caller)
+                if not self._stopping.is_set():
+                    loop.call_soon_threadsafe(ended.set_exception, bug)
+
+        self._thread = Thread(target=run, name=self._name, daemon=True)
+        self._thread.start()
+        try:
+            await ended
+        finally:
+            self._stopping.set()
+            self._collection.abandon()
+
+    async def _begin(self) -> None:
+        """A change that somebody failed at is not known; everything that there is will be."""
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        self.version = None
+        self._stopping.clear()
+        self._collection.resume()
+
+    def _follow(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._follow_once()
+                failures = 0
+            except _FAILURES as error:
+                if self._may_be_absent and isinstance(error, AbsentError):
+                    self._take_absence()
+                elif not self._outdated.is_set():
+                    failures = 1 if self.trouble is None else failures + 1
+                    self._fail(error)
+            self._wait(_pause(failures))
+
+    def _wait(self, seconds: float) -> None:
+        if not self._outdated.is_set():
+            self._stopping.wait(seconds)
+
+    def _follow_once(self) -> None:
+        """Everything first, where no version is known to go on from; then changes for as long as they come."""
+        if self._outdated.is_set():
+            self._outdated.clear()
+            self.version = None
+        if self.version is None:
+            self.version = self._list()
+        with self._collection.watch(self.version) as changes:
+            self.trouble = None
+            if self._outdated.is_set():  # asked when the watch can be interrupted: from now on it will be
+                return
+            for version, change in changes:
+                if change is not None:
+                    self._changed(change)
+                self.version = version or self.version
+                if self._outdated.is_set():
+                    return
+
+    def _list(self) -> str:
+        version = ""
+
+        def pages() -> Pages[T]:
+            nonlocal version
+            for items, version in self._collection.pages():  # noqa: B007  (the last one counts)
+                yield items
+
+        self._listed(pages())
+        self.ready = True
+        return version
+
+    def _take_absence(self) -> None:
+        self.version = self.trouble = None
+        self._listed(iter(()))
+        self.ready = True
+        self._wait(_ABSENT_S)
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, ExpiredError):
+            self.version = None
+        why = str(error) or type(error).__name__
+        self.trouble = printable(f"{self._name} may be out of date: {why}", _PROBLEM_CHARS)
+
+
+def _pause(failures: int) -> float:
+    """Random below a bound that doubles, so that many of us do not return at the same moment."""
+    bound = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(failures, _DOUBLINGS))
+    return random.uniform(0, bound)  # noqa: S311  (no secret)

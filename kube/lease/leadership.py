@@ -1,0 +1,184 @@
+"""Leadership by a Lease: one of several replicas decides, the others know where it is.
+
+The law: `candidacy` says what may be concluded; this module only looks, writes and waits. Whoever is elected takes over
+first, and decides only after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.problems import printable
+
+from ..api.calls import Answer, ApiCalls, NoAnswerError
+from .candidate import Candidate, LeaseAction, LeaseTimings
+from .lease_object import Object, created, given_back, held, read
+
+_CALL_S: Final = 3.0
+_GOODBYE_S: Final = 2.0
+_PROBLEM_CHARS: Final = 300
+_OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+
+
+class _LeaseError(Exception):
+    """The API server refused something else than a version that is no more."""
+
+
+class Leadership:
+    """One candidate: `instance` is its name for people, made unique here; `address` is where others reach it.
+
+    The Lease carries `notes` as annotations beside the address; they are asked for at each renewal once we decide.
+
+    Attributes:
+        trouble: why the Lease cannot be read or written, or the takeover failed, in one sentence.
+    """
+
+    def __init__(
+        self,
+        calls: ApiCalls,
+        *,
+        namespace: str,
+        name: str,
+        instance: str,
+        address: str,
+        notes: Callable[[], Mapping[str, str]],
+        rules: LeaseTimings = LeaseTimings(),  # noqa: B008  (frozen)
+    ) -> None:
+        self.trouble: str | None = None
+        self._calls = calls
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._address = address
+        self._notes = notes
+        self._rules = rules
+        self._candidacy = Candidate(f"{instance}_{secrets.token_hex(8)}", rules)
+        self._object: Object = {"metadata": {"name": name, "namespace": namespace}}
+        self._takeover: asyncio.Future[None] | None = None
+
+    def may_decide(self) -> bool:
+        """Asked anew before each decision that is written: the answer grows old by itself."""
+        return self._took_over() and self._candidacy.may_decide(time.monotonic())
+
+    @property
+    def leader_address(self) -> str | None:
+        """As last seen; may be our own."""
+        return self.notes.get(names.LEADER_ADDRESS)
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """All annotations as last seen, also before any election."""
+        return self._object["metadata"].get("annotations") or {}
+
+    async def run(self, elected: Callable[[], Awaitable[None]]) -> None:
+        """Until cancelled; gives the Lease back at the end.
+
+        Args:
+            elected: takes over what the one before left; cancelled when the Lease is lost meanwhile.
+        """
+        try:
+            while True:
+                await self._round()
+                await self._continue_term(elected)
+                await asyncio.sleep(self._rules.renews_s * random.uniform(0.8, 1.2))  # noqa: S311  (no secret)
+        finally:
+            await self._resign()
+
+    # The Lease
+
+    async def _round(self) -> None:
+        try:
+            if self._candidacy.must_look:
+                await self._look()
+            await self._act(self._candidacy.decide(time.monotonic()))
+            self.trouble = None
+        except (NoAnswerError, _LeaseError, msgspec.MsgspecError) as error:
+            self.trouble = printable(f"leadership is uncertain: {error}", _PROBLEM_CHARS)
+
+    async def _look(self) -> None:
+        answer = await self._calls.get(f"{self._collection}/{self._name}", timeout_s=_CALL_S)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self._learn(self._candidacy.saw(None, time.monotonic()))
+            return
+        self._object = _accepted(answer, "reading the Lease")
+        self._learn(self._candidacy.saw(read(self._object), time.monotonic()))
+
+    async def _act(self, step: LeaseAction) -> None:
+        if step is LeaseAction.CREATE:
+            await self._write(self._calls.post, self._collection, created(self._object))
+        elif step is not LeaseAction.WAIT:
+            notes = {names.LEADER_ADDRESS: self._address, **(self._notes() if self._took_over() else {})}
+            await self._put(held(self._object, self._candidacy.me, self._rules.lasts_s, notes))
+
+    async def _put(self, lease: Object) -> None:
+        await self._write(self._calls.put, f"{self._collection}/{self._name}", lease)
+
+    async def _write(self, send: Callable[..., Awaitable[Answer]], path: str, lease: Object) -> None:
+        self._learn(self._candidacy.writing())
+        sent = time.monotonic()
+        answer = await send(path, msgspec.json.encode(lease), timeout_s=_CALL_S)
+        if answer.status in _OUTRUN:
+            self._learn(self._candidacy.outrun())
+            return
+        self._object = _accepted(answer, "writing the Lease")
+        self._learn(self._candidacy.wrote(read(self._object), sent, time.monotonic()))
+
+    # A term: from the moment when the Lease is ours until it is not
+
+    def _learn(self, candidacy: Candidate) -> None:
+        """A term that ends takes its takeover along, also when the next one begins in the same round."""
+        self._candidacy = candidacy
+        if not candidacy.holds:
+            self._forget_takeover()
+
+    def _forget_takeover(self) -> None:
+        if self._takeover is not None:
+            self._takeover.cancel()
+            self._takeover = None
+
+    def _took_over(self) -> bool:
+        return self._takeover is not None and _succeeded(self._takeover)
+
+    async def _continue_term(self, elected: Callable[[], Awaitable[None]]) -> None:
+        if not self._candidacy.holds:
+            return
+        if self._takeover is None:
+            self._takeover = asyncio.ensure_future(elected())
+        elif self._takeover.done() and not self._took_over():
+            self.trouble = printable(f"the takeover failed: {_failure(self._takeover)}", _PROBLEM_CHARS)
+            await self._resign()
+            await asyncio.sleep(self._rules.rests_s)
+
+    async def _resign(self) -> None:
+        """As well as it can be done: a Lease that is not given back ends by itself."""
+        self._forget_takeover()
+        with suppress(TimeoutError, NoAnswerError, _LeaseError, msgspec.MsgspecError):
+            async with asyncio.timeout(_GOODBYE_S):
+                if self._candidacy.holds and self._candidacy.must_look:
+                    await self._look()
+                if self._candidacy.holds:
+                    await self._put(given_back(self._object))
+
+
+def _succeeded(task: asyncio.Future[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _failure(task: asyncio.Future[None]) -> str:
+    return "it was cancelled" if task.cancelled() else repr(task.exception())
+
+
+def _accepted(answer: Answer, call: str) -> Object:
+    if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+        words = answer.message() or "without a word"
+        raise _LeaseError(f"the API server answered {answer.status} to {call}: {words}")
+    return msgspec.json.decode(answer.body, type=Object)

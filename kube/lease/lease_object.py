@@ -1,0 +1,56 @@
+"""The Lease as the API server keeps it: read, and written with what others put on it left as it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from halfcard import names
+
+from .candidate import NOBODY_YET, Lease
+
+Object = dict[str, Any]
+
+_KEPT: Final = ("name", "namespace", "annotations")
+
+
+def read(lease: Object) -> Lease:
+    return Lease((lease.get("spec") or {}).get("holderIdentity") or "", lease["metadata"]["resourceVersion"])
+
+
+def created(lease: Object) -> Object:
+    """In place of one that was deleted, if we saw it: what it carried goes on."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {key: lease["metadata"][key] for key in _KEPT if key in lease["metadata"]},
+        "spec": {"holderIdentity": NOBODY_YET},
+    }
+
+
+def held(lease: Object, holder: str, lasts_s: float, annotations: Mapping[str, str]) -> Object:
+    """Renewed, or taken; its version says on top of what."""
+    spec = lease.get("spec") or {}
+    fresh = {"holderIdentity": holder, "leaseDurationSeconds": math.ceil(lasts_s), "renewTime": _now()}
+    if spec.get("holderIdentity") != holder:
+        fresh |= {"acquireTime": fresh["renewTime"], "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
+    known = lease["metadata"].get("annotations") or {}
+    return {
+        **lease,
+        "metadata": {**lease["metadata"], "annotations": {**known, **annotations}},
+        "spec": {**spec, **fresh},
+    }
+
+
+def given_back(lease: Object) -> Object:
+    known = lease["metadata"].get("annotations") or {}
+    kept = {key: value for key, value in known.items() if key != names.LEADER_ADDRESS}
+    spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "holderIdentity"}
+    return {**lease, "metadata": {**lease["metadata"], "annotations": kept}, "spec": spec}
+
+
+def _now() -> str:
+    """For people: nobody concludes anything from another one's clock."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,37 @@
+"""A desk for each ledger, made when somebody first asks for a promise there."""
+
+from __future__ import annotations
+
+from halfcard.quota.budgets import Budget
+from halfcard.quota.ledger import MOST_OPEN, MOST_OPEN_OF_ONE
+
+from .ledger_store import LedgerStore, WatchedLedger
+from .ledger_writer import Clock, LedgerWriter
+
+
+class LedgerWriters:
+    """Made on the event loop."""
+
+    def __init__(self, ledgers: LedgerStore, clock: Clock) -> None:
+        self._ledgers = ledgers
+        self._clock = clock
+        self._desks: dict[str, LedgerWriter] = {}
+        self._seen: dict[str, WatchedLedger] = {}
+
+    def of(self, budget: Budget) -> LedgerWriter:
+        name = budget.ledger
+        desk = self._desks.get(name)
+        if desk is None:
+            most_of_one = MOST_OPEN if budget.namespace else MOST_OPEN_OF_ONE
+            desk = self._desks[name] = LedgerWriter(self._ledgers, name, self._clock, most_of_one)
+            desk.saw(self._seen.get(name))
+        return desk
+
+    def saw(self, name: str, seen: WatchedLedger | None) -> None:
+        """A ledger that has changed, or is gone."""
+        if seen is None:
+            self._seen.pop(name, None)
+        else:
+            self._seen[name] = seen
+        if name in self._desks:
+            self._desks[name].saw(seen)

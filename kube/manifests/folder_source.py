@@ -1,0 +1,85 @@
+"""A folder of manifests in place of an API server: the same state, from files that people edit.
+
+The law: a mistake at the start ends the start; a mistake later keeps the last good view and is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from halfcard.capacity import CapacityRules
+from halfcard.cluster_view import ClusterView
+
+from .documents import ManifestError, files_below, read_file
+from .gather import gather
+
+POLL_SECONDS: Final = 1.0
+
+_Signature = tuple[tuple[str, int, int, int], ...]
+"""Every file with its time, size and inode: whatever an editor does changes one of them."""
+
+
+class FolderSource:
+    """A ClusterSource.
+
+    Raises:
+        ManifestError: the folder is not there, or holds a manifest that cannot be read.
+    """
+
+    def __init__(
+        self, folder: Path, dealings: CapacityRules | None = None, *, poll_seconds: float = POLL_SECONDS
+    ) -> None:
+        self._folder = folder
+        self._dealings = dealings or CapacityRules()
+        self._poll_seconds = poll_seconds
+        self._mistake: str | None = None
+        self._seen = self._signature()
+        self._view = self._load()
+
+    def view(self) -> ClusterView:
+        return self._view
+
+    def ready(self) -> bool:
+        return True
+
+    def problems(self) -> tuple[str, ...]:
+        odd = tuple(str(node) for node in self._view.odd_nodes)
+        return (self._mistake, *odd) if self._mistake else odd
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            await asyncio.to_thread(self._refresh)
+
+    def _refresh(self) -> None:
+        """The signature is taken before the files are read: what changes meanwhile is seen the next time."""
+        signature = self._signature()
+        if signature == self._seen:
+            return
+        self._seen = signature  # also when reading fails: the same mistake is not read every second
+        try:
+            self._view, self._mistake = self._load(), None
+        except ManifestError as error:
+            self._mistake = str(error)
+
+    def _signature(self) -> _Signature | None:
+        """None where the folder cannot be listed; loading it says why."""
+        try:
+            return tuple(_sign(path) for path in files_below(self._folder))
+        except ManifestError:
+            return None
+
+    def _load(self) -> ClusterView:
+        documents = chain.from_iterable(read_file(path) for path in files_below(self._folder))
+        return gather(documents, self._dealings)
+
+
+def _sign(path: Path) -> tuple[str, int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:  # gone, or out of reach, since the folder was listed; reading it will say so
+        return (str(path), 0, 0, 0)
+    return (str(path), status.st_mtime_ns, status.st_size, status.st_ino)

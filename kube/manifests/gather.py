@@ -1,0 +1,69 @@
+"""Objects from manifests into one view of the cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from halfcard.capacity import CapacityRules
+from halfcard.cluster_view import ClusterView, read_node, split
+
+from .documents import Document
+
+_DEFAULT_NAMESPACE: Final = "default"
+_CLUSTER_WIDE: Final = frozenset({"Node", "Namespace"})
+_KNOWN: Final = _CLUSTER_WIDE | {"ConfigMap", "ResourceQuota"}
+
+_Key = tuple[str, str]
+"""Namespace (empty for cluster-wide objects) and name."""
+
+
+def gather(documents: Iterable[Document], dealings: CapacityRules) -> ClusterView:
+    """What the documents say together; kinds that the view has no place for are passed over.
+
+    Raises:
+        ManifestError: an object has no name, or stands there twice.
+    """
+    found: dict[str, dict[_Key, Document]] = defaultdict(dict)
+    for document in documents:
+        if document.kind in _KNOWN:
+            _add(document, found[document.kind])
+    nodes, odd = split(read_node(document.obj, dealings) for document in found["Node"].values())
+    return ClusterView(
+        nodes=nodes,
+        odd_nodes=odd,
+        configmap_keys={key: _keys(document.obj) for key, document in found["ConfigMap"].items()},
+        quotas=_by_namespace(found["ResourceQuota"]),
+        namespaces=frozenset(name for _, name in found["Namespace"]),
+    )
+
+
+def _add(document: Document, known: dict[_Key, Document]) -> None:
+    key = _key(document)
+    if key in known:
+        first = known[key]
+        what = f"{document.kind} {key[1]} stands in {first.source_file}:{first.line} already"
+        raise document.refused(what, "keep one of them")
+    known[key] = document
+
+
+def _key(document: Document) -> _Key:
+    metadata = document.obj.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    name, namespace = found.get("name"), found.get("namespace") or _DEFAULT_NAMESPACE
+    if not isinstance(name, str) or not name or not isinstance(namespace, str):
+        raise document.refused(f"the {document.kind} has no name", "add metadata.name, in quotes if it is a number")
+    return ("" if document.kind in _CLUSTER_WIDE else namespace, name)
+
+
+def _keys(configmap: Mapping[str, Any]) -> frozenset[str]:
+    parts = (configmap.get("data"), configmap.get("binaryData"))
+    return frozenset(key for part in parts if isinstance(part, dict) for key in part)
+
+
+def _by_namespace(quotas: Mapping[_Key, Document]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    grouped: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    for (namespace, _), document in quotas.items():
+        grouped[namespace] = (*grouped.get(namespace, ()), document.obj)
+    return grouped

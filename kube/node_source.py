@@ -1,0 +1,79 @@
+"""The cluster's state from a real API server: its nodes.
+
+The law: what was known stays known; the view changes when all pages of a list are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+
+from halfcard.capacity import CapacityRules
+from halfcard.cards import Node
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView, ImplausibleNode, read_node, split
+
+from .api.access import Access
+from .api.list_watch import Collection, Undecodable, WatchEvent
+from .api.reflector import Pages, Reflector
+
+NODES: Final = "/api/v1/nodes"
+
+
+class NodeSource:
+    """A ClusterSource; nodes are read in the thread that follows them."""
+
+    def __init__(self, access: Access, dealings: CapacityRules | None = None) -> None:
+        self._dealings = dealings or CapacityRules()
+        self._nodes: dict[str, Node | ImplausibleNode] = {}
+        self._view: ClusterView | None = NOTHING_KNOWN
+        self._lock = Lock()
+        nodes = Collection(access, NODES, dict[str, Any])
+        self._follower = Reflector(nodes, listed=self._replace, changed=self._apply, name="nodes")
+
+    def view(self) -> ClusterView:
+        with self._lock:
+            if self._view is None:
+                nodes, odd = split(self._nodes.values())
+                self._view = ClusterView(nodes=nodes, odd_nodes=odd)
+            return self._view
+
+    def ready(self) -> bool:
+        return self._follower.ready
+
+    def problems(self) -> tuple[str, ...]:
+        odd = tuple(str(node) for node in self.view().odd_nodes)
+        return (self._follower.trouble, *odd) if self._follower.trouble else odd
+
+    async def watch(self) -> None:
+        """As the protocol says, once in the life of a source; a bug in the thread is raised here."""
+        await self._follower.run()
+
+    def _replace(self, pages: Pages[dict[str, Any]]) -> None:
+        read = {_name(item): self._read(item) for items in pages for item in items}
+        with self._lock:
+            self._nodes, self._view = read, None
+
+    def _apply(self, change: WatchEvent[dict[str, Any]]) -> None:
+        gone = change.type == "DELETED"
+        self._put(_name(change.object), None if gone else self._read(change.object))
+
+    def _read(self, node: Mapping[str, Any] | Undecodable) -> Node | ImplausibleNode:
+        return (
+            ImplausibleNode(node.name, node.why) if isinstance(node, Undecodable) else read_node(node, self._dealings)
+        )
+
+    def _put(self, name: str, node: Node | ImplausibleNode | None) -> None:
+        """Heartbeats change nothing that we look at, and make no new view."""
+        with self._lock:
+            if self._nodes.get(name) == node:
+                return
+            self._view = None
+            if node is None:
+                del self._nodes[name]
+            else:
+                self._nodes[name] = node
+
+
+def _name(node: Mapping[str, Any] | Undecodable) -> str:
+    return node.name if isinstance(node, Undecodable) else str(node["metadata"]["name"])

@@ -1,0 +1,153 @@
+"""The ResourceQuotas of a cluster that speak of GPUs, followed, and read as they are at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from http import HTTPStatus
+from typing import Final, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard.quota.native_quota import ResourceQuota
+from halfcard.quota.native_scopes import QuotaPod
+
+from ..api.access import Access
+from ..api.calls import TIMEOUT_S, ApiCalls
+from ..api.informer import Informer
+from ..api.list_watch import Collection as Followed
+from ..api.list_watch import Undecodable, WatchEvent
+
+_PAGE: Final = 500
+
+T = TypeVar("T")
+
+
+class NativeQuotas:
+    """Running `following` keeps it fresh; quotas that say nothing of what is `counted` are not kept.
+
+    Attributes:
+        resources: of which people write any key, and some that count nothing.
+        counted: these, and what is added to pods for quotas to count.
+    """
+
+    def __init__(self, access: Access, resources: frozenset[str], added: frozenset[str] = frozenset()) -> None:
+        self.resources = resources
+        self.counted = resources | added
+        self._by_namespace: dict[str, dict[str, ResourceQuota]] = {}
+        self._uncounted: dict[str, ResourceQuota] = {}
+        self.following = Informer(
+            Followed(access, "/api/v1/resourcequotas", ResourceQuota, _PAGE),
+            listed=self._list,
+            changed=self._change,
+            name="resourcequotas",
+        )
+
+    def of(self, namespace: str) -> Collection[ResourceQuota]:
+        return self._by_namespace.get(namespace, {}).values()
+
+    def namespaces(self) -> Collection[str]:
+        """Those with such a quota."""
+        return self._by_namespace.keys()
+
+    def uncounted(self) -> list[ResourceQuota]:
+        """Those of which Kubernetes counts nothing, or not all."""
+        return [*self._uncounted.values()]
+
+    def _list(self, found: Sequence[ResourceQuota | Undecodable]) -> None:
+        self._by_namespace.clear()
+        self._uncounted.clear()
+        for each in found:
+            if isinstance(each, ResourceQuota):
+                self._put(each)
+
+    def _change(self, changes: Sequence[WatchEvent[ResourceQuota]]) -> None:
+        for change in changes:
+            if isinstance(change.object, Undecodable):
+                continue
+            self._drop(change.object)
+            if change.type != "DELETED":
+                self._put(change.object)
+
+    def _put(self, found: ResourceQuota) -> None:
+        if found.names(self.counted):
+            self._by_namespace.setdefault(found.meta.namespace or "", {})[found.meta.title] = found
+        if found.uncounted(self.resources):
+            self._uncounted[found.title] = found
+
+    def _drop(self, found: ResourceQuota) -> None:
+        namespace = found.meta.namespace or ""
+        there = self._by_namespace.get(namespace, {})
+        there.pop(found.meta.title, None)
+        self._uncounted.pop(found.title, None)
+        if not there:
+            self._by_namespace.pop(namespace, None)
+
+
+# --- as it is at this moment -----------------------------------------------------------------------------------------
+
+
+class _Meta(msgspec.Struct):
+    continues: str | None = msgspec.field(default=None, name="continue")
+
+
+class _List(msgspec.Struct, Generic[T]):
+    metadata: _Meta
+    items: list[T] | None = None
+
+
+_QUOTAS: Final = msgspec.json.Decoder(_List[ResourceQuota])
+_PODS: Final = msgspec.json.Decoder(_List[QuotaPod])
+
+
+class ReadError(Exception):
+    """The API server refused, or what it answers is not what was asked for; the text is a sentence."""
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+async def quotas_in(calls: ApiCalls, namespace: str, timeout_s: float = TIMEOUT_S) -> list[ResourceQuota]:
+    """By a quorum. Raises ReadError and NoAnswerError."""
+    return await _all(calls, path_of(namespace), _QUOTAS, timeout_s)
+
+
+async def quotas_anywhere(calls: ApiCalls) -> list[ResourceQuota]:
+    """As `quotas_in`, of all namespaces."""
+    return await _all(calls, "/api/v1/resourcequotas", _QUOTAS)
+
+
+async def pods_in(calls: ApiCalls, namespace: str) -> list[QuotaPod]:
+    """As `quotas_in`."""
+    return await _all(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}/pods", _PODS)
+
+
+def path_of(namespace: str, name: str = "") -> str:
+    """Of one quota, or of all in the namespace."""
+    collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/resourcequotas"
+    return f"{collection}/{quote(name, safe='')}" if name else collection
+
+
+async def _all(
+    calls: ApiCalls, path: str, decoder: msgspec.json.Decoder[_List[T]], timeout_s: float = TIMEOUT_S
+) -> list[T]:
+    found: list[T] = []
+    token: str | None = ""
+    while token is not None:
+        after = f"&continue={quote(token, safe='')}" if token else ""
+        answer = await calls.get(f"{path}?limit={_PAGE}{after}", timeout_s=timeout_s)
+        if answer.status != HTTPStatus.OK:
+            why = f"the API server answered {answer.status} to GET {path}: {answer.message()}"
+            raise ReadError(why, answer.status)
+        page = _decoded(decoder, answer.body, path)
+        found += page.items or ()
+        token = page.metadata.continues or None
+    return found
+
+
+def _decoded(decoder: msgspec.json.Decoder[_List[T]], body: bytes, path: str) -> _List[T]:
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ReadError(f"what GET {path} answers cannot be read: {error}") from error

@@ -1,0 +1,182 @@
+"""The pods of the cluster that are charged for something, kept as they are stored."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from halfcard.cards import Node
+from halfcard.dialects import Dialects
+from halfcard.placing.demand import Need, needs_of
+from halfcard.placing.records import Named, read
+from halfcard.pod.requests import read_pod
+from halfcard.pod.stored_pod import StoredPod
+from halfcard.quota.budgets import Budget
+from halfcard.quota.charge import charge
+from halfcard.quota.gpu_quota import Labels
+from halfcard.quota.ledger import Amounts, Entry
+from halfcard.quota.pod_location import PodLocation, recorded_place
+from kube.api import list_watch
+from kube.api.access import Access
+from kube.api.informer import Informer
+from kube.api.list_watch import Undecodable, WatchEvent
+
+from .usage_index import CountedPod
+
+_PODS: Final = "/api/v1/pods"
+_PAGE: Final = 500
+_MOST_ENDED: Final = 20_000
+
+
+class ChargedPod(NamedTuple):
+    """
+    Attributes:
+        named: the cards that its record names, where it has a node.
+        gates: for its scheduling that are closed, where one of them is ours: only then it is kept in which version.
+    """
+
+    namespace: str
+    name: str
+    labels: Labels
+    charge: Amounts
+    needs: tuple[Need, ...] = ()
+    node: str = ""
+    named: Named | None = None
+    priority: int = 0
+    created: str = ""
+    gates: tuple[str, ...] = ()
+    version: str = ""
+
+    def place(self, node: Node) -> PodLocation:
+        return recorded_place(node, self.needs, self.named)
+
+
+NodeOf = Callable[[str], Node | None]
+"""By its name; None where nothing is known of it yet."""
+
+Touched = Mapping[str, Collection[str]]
+"""Pods about which something has changed, by namespaces."""
+
+
+class ChargedPods:
+    """Running `following` keeps it fresh; `changed` is called with those about which something has changed."""
+
+    def __init__(self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Touched], None]) -> None:
+        self._nodes = nodes
+        self._dialects = dialects
+        self._changed = changed
+        self._pods: dict[str, ChargedPod] = {}
+        self._by_namespace: dict[str, dict[str, ChargedPod]] = {}
+        self._waiting: dict[str, ChargedPod] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self.following = Informer(collection(access), listed=self._list, changed=self._change, name="pods")
+
+    def held(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
+        """What it counts of this pod; None where the pod is gone, waits, or is in a namespace that is not concerned."""
+        pod = self._pods.get(uid)
+        if pod is None or pod.gates or not concerned(pod.namespace):
+            return None
+        cost, at = budget.cost(pod.charge, pod.labels), self._cost_at(budget, pod)
+        return CountedPod(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
+
+    def there(self, namespaces: Iterable[str]) -> Iterator[str]:
+        """The uids of all in these."""
+        for namespace in namespaces:
+            yield from self._by_namespace.get(namespace, ())
+
+    def waiting(self) -> Mapping[str, ChargedPod]:
+        """Those behind our gate, by uid, as they are at this moment."""
+        return dict(self._waiting)
+
+    def _cost_at(self, budget: Budget, pod: ChargedPod) -> Amounts | None:
+        """On a node that is not known yet, the promise to bind it there stays open."""
+        node = self._nodes(pod.node) if pod.node and budget.asks_where else None
+        return None if node is None else budget.cost_at(pod.place(node))
+
+    def known(self) -> Mapping[str, ChargedPod]:
+        """All of them, by uid, at this moment."""
+        return dict(self._pods)
+
+    def namespaces(self) -> Iterable[str]:
+        """Those with pods that are charged."""
+        return self._by_namespace.keys()
+
+    def has_ended(self, uid: str) -> bool:
+        """Whether it was stored and holds nothing any more; of the latest thousands that is remembered."""
+        return uid in self._ended
+
+    def _list(self, pods: Sequence[StoredPod | Undecodable]) -> None:
+        before = self._by_namespace
+        self._pods.clear()
+        self._by_namespace = {}
+        self._waiting.clear()
+        for pod in pods:
+            if isinstance(pod, StoredPod):
+                self._put(pod)
+        after = self._by_namespace
+        self._changed({each: {*before.get(each, ()), *after.get(each, ())} for each in before.keys() | after.keys()})
+
+    def _change(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
+        touched: dict[str, set[str]] = {}
+        for change in changes:
+            if isinstance(change.object, Undecodable):
+                continue  # what we cannot read holds on to what it held
+            pod = change.object
+            before = self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)
+            self._drop(pod.meta.uid)
+            if change.type == "DELETED":
+                self._end(pod.meta.uid)
+            else:
+                self._put(pod)
+            if before != (self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)):
+                touched.setdefault(pod.meta.namespace or "", set()).add(pod.meta.uid)
+        if touched:
+            self._changed(touched)
+
+    def _put(self, pod: StoredPod) -> None:
+        """Only the phase ends a charge: until then its cards may be in use."""
+        found = charged(pod, self._dialects)
+        if found is not None and pod.is_over:
+            self._end(pod.meta.uid)
+        elif found is not None:
+            self._pods[pod.meta.uid] = found
+            self._by_namespace.setdefault(found.namespace, {})[pod.meta.uid] = found
+            if found.gates:
+                self._waiting[pod.meta.uid] = found
+
+    def _end(self, uid: str) -> None:
+        self._ended[uid] = None
+        if len(self._ended) > _MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    def _drop(self, uid: str) -> None:
+        gone = self._pods.pop(uid, None)
+        self._waiting.pop(uid, None)
+        if gone is None:
+            return
+        there = self._by_namespace[gone.namespace]
+        del there[uid]
+        if not there:
+            del self._by_namespace[gone.namespace]
+
+
+def collection(access: Access) -> list_watch.Collection[StoredPod]:
+    """All pods of the cluster."""
+    return list_watch.Collection(access, _PODS, StoredPod, _PAGE)
+
+
+def charged(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
+    """None where it asks for nothing."""
+    containers, needs = needs_of(read_pod(pod, dialects))
+    asked, meta = charge(needs), pod.meta
+    if not asked:
+        return None
+    found = ChargedPod(meta.namespace or "", meta.title, meta.labels or {}, asked, needs, pod.node)
+    if pod.node:
+        return found._replace(named=read(pod.annotations, pod.node, containers, needs))
+    if not pod.waits_for_quota:
+        return found
+    priority = (pod.spec and pod.spec.priority) or 0
+    created = meta.creation_timestamp or ""
+    return found._replace(priority=priority, created=created, gates=pod.gates, version=meta.resource_version)

@@ -1,0 +1,142 @@
+"""What is counted, compared with a list of all pods as they are stored: by whoever leads, once in a while.
+
+A watch brings every change, so nothing should differ. The law: what two lists have found is counted anew from a third;
+no pod is let go of that a list still has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from halfcard.dialects import Dialects
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.access import Access
+from kube.api.list_watch import ApiError, Undecodable
+
+from .charged_pods import ChargedPod, ChargedPods, charged, collection
+
+_REST_S: Final = 600.0
+_APART_S: Final = 10.0
+"""What the watch had not brought yet at the first look, it has brought by the second."""
+
+
+class Difference(NamedTuple):
+    """Of one pod.
+
+    Attributes:
+        counted: as it is counted; None where it is not.
+        stored: as it is stored; None where it is not, or holds nothing any more.
+    """
+
+    counted: ChargedPod | None
+    stored: ChargedPod | None
+
+    @property
+    def namespace(self) -> str:
+        pod = self.counted or self.stored
+        return pod.namespace if pod is not None else ""
+
+
+Differences = Mapping[str, Difference]
+"""By the uid of the pod."""
+
+
+def differences(counted: Mapping[str, ChargedPod], stored: Mapping[str, ChargedPod]) -> Differences:
+    found = {uid: Difference(counted.get(uid), stored.get(uid)) for uid in counted.keys() | stored.keys()}
+    return {uid: each for uid, each in found.items() if each.counted != each.stored}
+
+
+def lasting(first: Differences, second: Differences) -> Differences:
+    """What both looks have found."""
+    return {uid: each for uid, each in second.items() if first.get(uid) == each}
+
+
+def told(found: Differences) -> str:
+    gone = [each.counted for each in found.values() if each.counted and not each.stored]
+    missed = [each.stored for each in found.values() if each.stored and not each.counted]
+    both = [each.stored for each in found.values() if each.stored and each.counted]
+    parts = [
+        _several(gone, "counted that held nothing any more"),
+        _several(missed, "not counted"),
+        _several(both, "counted for something else"),
+    ]
+    return f"{', '.join(filter(None, parts))}; all have been counted anew"
+
+
+def _several(pods: list[ChargedPod], what: str) -> str:
+    first = min((f"{each.namespace}/{each.name}" for each in pods), default="")
+    return f"{len(pods)} {'pod was' if len(pods) == 1 else 'pods were'} {what} ({first})" if pods else ""
+
+
+class ConsistencyCheck:
+    """Calls `repaired` with what differed, once it is counted anew.
+
+    Attributes:
+        found: at the last comparison.
+        trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        pods: ChargedPods,
+        dialects: Dialects,
+        may_decide: Callable[[], bool],
+        repaired: Callable[[Differences], None],
+        *,
+        rest_s: float = _REST_S,
+        apart_s: float = _APART_S,
+    ) -> None:
+        self.found: Differences = {}
+        self.trouble = ""
+        self._access = access
+        self._pods = pods
+        self._dialects = dialects
+        self._may_decide = may_decide
+        self._repaired = repaired
+        self._rest_s = rest_s
+        self._apart_s = apart_s
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._rest_s)
+            self.found = await self._compare() if self._may_decide() else {}
+            if self.found:
+                await self._pods.following.refresh()
+                self._repaired(self.found)
+
+    async def _compare(self) -> Differences:
+        try:
+            self.trouble = ""
+            first = await self._look()
+            if not first:
+                return first
+            await asyncio.sleep(self._apart_s)
+            return lasting(first, await self._look())
+        except (ApiError, OSError) as error:
+            self.trouble = f"pods were not compared: {error}"
+            return {}
+
+    async def _look(self) -> Differences:
+        """Of pods that are counted the same before and after the list."""
+        before = self._pods.known()
+        stored = await asyncio.to_thread(self._stored)
+        after = self._pods.known()
+        steady = {uid for uid in before.keys() | after.keys() | stored.keys() if before.get(uid) == after.get(uid)}
+        return {uid: each for uid, each in differences(after, stored).items() if uid in steady}
+
+    def _stored(self) -> dict[str, ChargedPod]:
+        """By a quorum. What we cannot read holds on to what it held."""
+        known, found = self._pods.known(), dict[str, ChargedPod]()
+        for page, _ in collection(self._access).pages():
+            for pod in page:
+                uid = pod.uid if isinstance(pod, Undecodable) else pod.meta.uid
+                stands = known.get(uid) if isinstance(pod, Undecodable) else self._read(pod)
+                if stands is not None:
+                    found[uid] = stands
+        return found
+
+    def _read(self, pod: StoredPod) -> ChargedPod | None:
+        return None if pod.is_over else charged(pod, self._dialects)

@@ -1,0 +1,175 @@
+"""The gates of pods that wait for their quotas, opened in order as room comes.
+
+The law: a gate is opened after the pod's part of every quota is promised, and only while we lead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from halfcard.events import event, once
+from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.budgets import Budget
+from halfcard.quota.ledger import Busy, Entry, Full
+from halfcard.quota.lending import Terms
+from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.ledger.ledger_writer import LedgerWriter
+from serving.log import Log
+
+from ..charged_pods import ChargedPod, ChargedPods
+from ..ledger_controller import LedgerController
+from ..ledgers_controller import LedgersController
+from ..loans import Loans
+
+_REST_S: Final = 0.2
+_AGAIN_S: Final = 2.0
+"""Also where nothing stirs: an answer may have been lost."""
+
+_AT_ONCE: Final = 32
+_REASON: Final = "WaitsForQuota"
+
+
+@dataclass(slots=True)
+class GateAdmission:
+    """Made on the event loop.
+
+    Attributes:
+        budgets_of: those that concern a namespace, in the order of their ledgers.
+        desk_of: makes promises in the ledger of one.
+    """
+
+    calls: ApiCalls
+    pods: ChargedPods
+    budgets_of: Callable[[str], Sequence[Budget]]
+    keeping: LedgersController
+    desk_of: Callable[[Budget], LedgerWriter]
+    may_decide: Callable[[], bool]
+    now: Callable[[], datetime]
+    log: Log
+    _loans: Loans = field(init=False)
+    _stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._loans = Loans(self.keeping)
+
+    def stir(self) -> None:
+        """Pods, quotas or ledgers have changed."""
+        self._stirred.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_AGAIN_S):
+                    await self._stirred.wait()
+            except TimeoutError:
+                pass
+            self._stirred.clear()
+            if self.may_decide() and (self.pods.waiting() or self._loans.are_open):
+                await self._round()
+            await asyncio.sleep(_REST_S)
+
+    async def _round(self) -> None:
+        pods, budgets = self.pods.waiting(), self._budgets()
+        await self._loans.settle()
+        found = queue(_waiting(pods, budgets), self.keeping.ledgers(), self._terms())
+        next_ones = found.openable[:_AT_ONCE]
+        try:
+            await self._loans.give_back(found.unused)
+            await self._loans.settle()
+            await self._loans.make(found.loans)
+            await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
+            await self._tell(found.first)
+        except NoAnswerError as error:
+            self.log.warning("gates not opened", why=str(error))
+
+    def waits(self) -> Counter[str]:
+        """How many wait for each ledger."""
+        budgets = self._budgets()
+        return Counter(each.ledger for pod in self.pods.waiting().values() for each in budgets[pod.namespace])
+
+    def _budgets(self) -> dict[str, Sequence[Budget]]:
+        return {
+            namespace: self.budgets_of(namespace)
+            for namespace in {pod.namespace for pod in self.pods.waiting().values()}
+        }
+
+    def _terms(self) -> dict[str, Terms]:
+        return {name: terms for name, keeper in self.keeping.keepers.items() if (terms := keeper.budget.terms)}
+
+    async def _open(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
+        promised: list[LedgerWriter] = []
+        for budget in budgets:
+            desk = self.desk_of(budget)
+            try:
+                if await desk.promise(waiting.uid, waiting.entries[budget.ledger], budget.uid):
+                    promised.append(desk)
+            except (Full, Busy):
+                for each in promised:
+                    each.take_back(waiting.uid)
+                return
+        if self.may_decide():
+            await self._remove_gate(waiting, pod)
+
+    async def _remove_gate(self, waiting: WaitingPod, pod: ChargedPod) -> None:
+        """Where it fails, the next round finds the promise and tries again."""
+        left = [{"name": gate} for gate in pod.gates if gate != names.QUOTA_GATE]
+        body = {
+            "metadata": {"uid": waiting.uid, "resourceVersion": pod.version},
+            "spec": {"schedulingGates": left or None},
+        }
+        answer = await self.calls.patch(_path(waiting), msgspec.json.encode(body))
+        if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            why = f"{answer.status} {answer.message()}"
+            self.log.warning("gate not opened", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
+
+    async def _tell(self, first: Sequence[BlockedPod]) -> None:
+        """Who is first is told once of each ledger what it waits for."""
+        known = {each.waiting.uid for each in first}
+        self._told = {uid: why for uid, why in self._told.items() if uid in known}
+        for each in first:
+            said = _sentence(each, self.keeping.keepers)
+            if said and self._told.get(each.waiting.uid) != each.ledger:
+                self._told[each.waiting.uid] = each.ledger
+                await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, said))
+
+    def _event(self, waiting: WaitingPod, said: str) -> bytes:
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": waiting.namespace, "name": waiting.pod}
+        told = once(_REASON, said, self.now())
+        name = {"generateName": f"{waiting.pod[:200]}."}
+        return event({**about, "uid": waiting.uid}, name, {"component": names.QUOTA_SERVICE}, told, is_warning=False)
+
+
+def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[WaitingPod]:
+    for uid, pod in pods.items():
+        entries = {
+            budget.ledger: Entry(pod.namespace, pod.name, budget.cost(pod.charge, pod.labels))
+            for budget in budgets[pod.namespace]
+        }
+        yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, pod.created, entries)
+
+
+def _sentence(blocked: BlockedPod, keepers: Mapping[str, LedgerController]) -> str:
+    keeper = keepers.get(blocked.ledger)
+    if keeper is None or not blocked.shortages:
+        return ""
+    return f"the next one to be let in: {exceeded(keeper.budget.title, blocked.shortages)}"
+
+
+def _namespace(waiting: WaitingPod) -> str:
+    return f"/api/v1/namespaces/{quote(waiting.namespace, safe='')}"
+
+
+def _path(waiting: WaitingPod) -> str:
+    return f"{_namespace(waiting)}/pods/{quote(waiting.pod, safe='')}"

@@ -1,0 +1,71 @@
+"""ResourceQuotas whose `used` is not what their pods come to: looked for by whoever leads, and only told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.quota.native_drift import Found, lasting, look
+from kube.quota.native_quota_source import NativeQuotas, ReadError
+
+_BETWEEN_S: Final = 1.0
+"""One namespace after the other: however many there are, the API server reads for three lists a second."""
+
+_REST_S: Final = 60.0
+
+
+class DriftCheck:
+    """`rest_s` passes between two looks at a namespace, at least.
+
+    Attributes:
+        found: by the title of the quota.
+        trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(
+        self,
+        calls: ApiCalls,
+        known: NativeQuotas,
+        may_decide: Callable[[], bool],
+        now: Callable[[], datetime],
+        *,
+        rest_s: float = _REST_S,
+    ) -> None:
+        self.found: Found = {}
+        self.trouble = ""
+        self._calls = calls
+        self._known = known
+        self._may_decide = may_decide
+        self._now = now
+        self._rest_s = rest_s
+        self._before: dict[str, Found] = {}
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._rest_s)
+            if self._may_decide():
+                await self._pass()
+            else:
+                self.found, self._before = {}, {}
+
+    async def _pass(self) -> None:
+        self.trouble = ""
+        there = sorted(self._known.namespaces())
+        self._before = {each: self._before.get(each, {}) for each in there}
+        found: dict[str, Found] = {}
+        for namespace in there:
+            found[namespace] = await self._look(namespace)
+            await asyncio.sleep(min(_BETWEEN_S, self._rest_s))
+        self.found = {title: drift for each in found.values() for title, drift in each.items()}
+
+    async def _look(self, namespace: str) -> Found:
+        try:
+            seen = await look(self._calls, namespace, self._known.counted, self._now().timestamp())
+        except (ReadError, NoAnswerError) as error:
+            self.trouble = str(error)
+            return {}
+        before, self._before[namespace] = self._before[namespace], seen
+        return lasting(before, seen)

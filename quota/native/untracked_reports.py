@@ -1,0 +1,85 @@
+"""ResourceQuotas that Kubernetes accepted and never counts: told where whoever wrote them sees it.
+
+By a setting they are repaired, once, when this replica begins to lead: repairing unasked would begin to refuse pods on
+the day when Halfcard is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from halfcard.dialects import Dialects
+from halfcard.quota.native_messages import never_counted
+from kube.api.calls import ApiCalls, NoAnswerError
+from kube.quota.native_quota_repair import repair
+from kube.quota.native_quota_source import NativeQuotas
+from serving.log import Log
+
+from ..reporting.quota_events import QuotaEvents
+
+_EVERY_S: Final = 5.0
+_AGAIN_S: Final = 30 * 60.0
+"""The API server forgets an Event after an hour."""
+
+AtStart = Callable[[], Awaitable[None]]
+
+
+class UntrackedReports:
+    """Made on the event loop. `at_start` is done once, when this replica begins to lead for the first time.
+
+    Attributes:
+        trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(
+        self, known: NativeQuotas, events: QuotaEvents, may_decide: Callable[[], bool], at_start: AtStart | None
+    ) -> None:
+        self.trouble = ""
+        self._known = known
+        self._events = events
+        self._may_decide = may_decide
+        self._at_start = at_start
+        self._told: dict[str, float] = {}
+
+    async def run(self) -> None:
+        await self._known.following.wait_until_ready()
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            if self._may_decide():
+                self.trouble = ""
+                try:
+                    await self._begin()
+                    await self._tell()
+                except NoAnswerError as error:
+                    self.trouble = str(error)
+
+    async def _begin(self) -> None:
+        if self._at_start is not None:
+            await self._at_start()
+            self._at_start = None
+
+    async def _tell(self) -> None:
+        now, found = asyncio.get_running_loop().time(), self._known.uncounted()
+        uids = {each.meta.uid for each in found}
+        self._told = {uid: at for uid, at in self._told.items() if uid in uids and now - at < _AGAIN_S}
+        for each in [each for each in found if each.meta.uid not in self._told]:
+            said = never_counted(each, self._known.resources)
+            self.trouble = await self._events.tell(each.reference, "NeverCounted", said) or self.trouble
+            self._told[each.meta.uid] = now
+
+
+def repairs(calls: ApiCalls, known: NativeQuotas, dialects: Dialects, events: QuotaEvents, log: Log) -> AtStart:
+    """Of all that count nothing by then; those that cannot be repaired are told of as before."""
+
+    async def repair_all() -> None:
+        for each in known.uncounted():
+            found = await repair(calls, each, dialects)
+            if found.why_not:
+                log.warning("quota not repaired", quota=found.title, why=found.why_not)
+            else:
+                log.event("quota repaired", quota=found.title, done=found.done)
+                await events.tell(each.reference, "MadeToCount", "; ".join(found.done), is_warning=False)
+
+    return repair_all

@@ -1,0 +1,93 @@
+"""The nodes that pods are on, by which budgets tell models and pools apart.
+
+The law: what was known of a node stays known for as long as its pods are there, which is longer than the node may be.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from halfcard.capacity import CapacityRules
+from halfcard.cards import Node
+from halfcard.cluster_view import ImplausibleNode, read_node
+from halfcard.node_changes import news
+from kube.api.access import Access
+from kube.api.informer import Informer
+from kube.api.list_watch import Collection, Undecodable, WatchEvent
+from kube.node_source import NODES
+
+_MOST_GONE: Final = 1_000
+_encode: Final = msgspec.json.Encoder().encode
+
+Object = Mapping[str, Any]
+
+
+class NodeLocations:
+    """Running `following` keeps it fresh; `changed` is called when the cards, models or pool of one have."""
+
+    def __init__(self, access: Access, dealings: CapacityRules, changed: Callable[[], None]) -> None:
+        self._dealings = dealings
+        self._changed = changed
+        self._known: dict[str, Node] = {}
+        self._gone: OrderedDict[str, Node] = OrderedDict()
+        self._heard: dict[str, int] = {}
+        collection = Collection(access, NODES, dict[str, Any])
+        self.following = Informer(collection, listed=self._list, changed=self._change, name="nodes")
+
+    def get(self, name: str) -> Node | None:
+        return self._known.get(name) or self._gone.get(name)
+
+    def _list(self, found: Sequence[dict[str, Any] | Undecodable]) -> None:
+        there = {each["metadata"]["name"]: each for each in found if isinstance(each, dict)}
+        for name in self._known.keys() - there.keys():
+            self._part(name)
+        if any([*map(self._put, there.values())]):
+            self._changed()
+
+    def _change(self, changes: Iterable[WatchEvent[dict[str, Any]]]) -> None:
+        differ = False
+        for each in changes:
+            if isinstance(each.object, Undecodable):
+                continue
+            if each.type == "DELETED":
+                self._part(_name(each.object))
+            else:
+                differ |= self._put(each.object)
+        if differ:
+            self._changed()
+
+    def _put(self, found: Object) -> bool:
+        """Whether it is different from before. Heartbeats are not looked at."""
+        name, heard = _name(found), hash(_encode(news(found)))
+        if self._heard.get(name) == heard:
+            return False
+        self._heard[name] = heard
+        before, node = self._known.get(name), read_node(found, self._dealings)
+        if isinstance(node, ImplausibleNode):
+            return False  # what it was known for is better than nothing
+        self._known[name] = _of_interest(node)
+        self._gone.pop(name, None)
+        return self._known[name] != before
+
+    def _part(self, name: str) -> None:
+        self._heard.pop(name, None)
+        if (node := self._known.pop(name, None)) is not None:
+            self._gone[name] = node
+            if len(self._gone) > _MOST_GONE:
+                self._gone.popitem(last=False)
+
+
+def _of_interest(node: Node) -> Node:
+    """Where cards are, and of which model: whether they are in order concerns no budget."""
+    cards = tuple([replace(card, links=(), numa=None, why_not="") for card in node.cards])
+    return Node(node.name, cards, pool=node.pool)
+
+
+def _name(found: Object) -> str:
+    name: str = found["metadata"]["name"]
+    return name

@@ -1,0 +1,41 @@
+"""Events at objects that say what is allowed: one for each reason, that counts how often it was said."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from http import HTTPStatus
+
+import msgspec
+
+from halfcard import names
+from halfcard.events import MOST_CHARS, NOWHERE, event, moment, once
+from halfcard.problems import printable
+from kube.api.calls import ApiCalls
+
+
+class QuotaEvents:
+    def __init__(self, calls: ApiCalls, now: Callable[[], datetime]) -> None:
+        self._calls = calls
+        self._now = now
+
+    async def tell(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
+        """`about` refers to the object. Returns what went wrong, in a sentence; raises NoAnswerError."""
+        told = once(reason, printable(message, MOST_CHARS), self._now())
+        collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
+        name = f"{about['name']}.{hashlib.sha256((about['uid'] + reason).encode()).hexdigest()[:16]}"
+        known = await self._calls.get(f"{collection}/{name}")
+        if known.status == HTTPStatus.OK:
+            count = int(msgspec.json.decode(known.body).get("count") or 0) + 1
+            news = {"count": count, "lastTimestamp": moment(self._now()), "message": told["message"]}
+            answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
+        else:
+            source = {"component": names.QUOTA_SERVICE}
+            answer = await self._calls.post(
+                collection, event(about, {"name": name}, source, told, is_warning=is_warning)
+            )
+        if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
+            return ""
+        where = "/".join(about[key] for key in ("namespace", "name") if key in about)
+        return f"event at {where}: the API server answered {answer.status}: {answer.message()}"

@@ -1,0 +1,59 @@
+"""Ledgers that were wrong and have been put right: told at their quotas, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from halfcard.quota.budgets import Budget
+from kube.api.calls import NoAnswerError
+
+from ..consistency_check import Difference, Differences, told
+from .quota_events import QuotaEvents
+
+_EVERY_S: Final = 2.0
+_MOST_WAITING: Final = 100
+
+
+class RepairReports:
+    """Attributes:
+    count: how many have been put right since this replica began.
+    trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(self, events: QuotaEvents, budgets_of: Callable[[str], Sequence[Budget]]) -> None:
+        self.count = 0
+        self.trouble = ""
+        self._events = events
+        self._budgets_of = budgets_of
+        self._waiting: dict[str, tuple[Budget, str]] = {}
+
+    def ledger(self, budget: Budget, said: str) -> None:
+        """Somebody else had written there what its pods hold."""
+        self._repaired(budget, f"its ledger said {said}; it has been put right")
+
+    def pods(self, found: Differences) -> None:
+        """They had been counted otherwise than they are stored."""
+        concerned: dict[str, tuple[Budget, dict[str, Difference]]] = {}
+        for uid, each in found.items():
+            for budget in self._budgets_of(each.namespace):
+                concerned.setdefault(budget.ledger, (budget, {}))[1][uid] = each
+        for budget, its_pods in concerned.values():
+            self._repaired(budget, told(its_pods))
+
+    def _repaired(self, budget: Budget, message: str) -> None:
+        self.count += 1
+        if budget.uid and len(self._waiting) < _MOST_WAITING:
+            self._waiting[budget.ledger] = budget, message
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            waiting, self._waiting = self._waiting, {}
+            try:
+                self.trouble = ""
+                for budget, message in waiting.values():
+                    self.trouble = await self._events.tell(budget.reference, "Drifted", message)
+            except NoAnswerError as error:
+                self.trouble = str(error)

@@ -1,0 +1,145 @@
+"""What the status of a quota says: how much is used of what, by whom, and whether that is too much. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from halfcard.quota.budget_messages import amount
+from halfcard.quota.budgets import AT_PLACE, gone
+from halfcard.quota.charge import COUNTED
+from halfcard.quota.gpu_quota import Exemption
+from halfcard.quota.ledger import Amounts, Entry, Ledger, over, sum_of, used
+
+from ..usage_index import TOP, TopHolders, rank
+
+_UNLIMITED: Final = "-"
+_NOBODY: Final = TopHolders()
+
+Status = dict[str, Any]
+
+
+class LedgerUsage(NamedTuple):
+    """One ledger, who holds something of it, and how many wait."""
+
+    ledger: Ledger
+    holders: TopHolders = _NOBODY
+    waiting: int = 0
+
+
+def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
+    """Of a quota that each of these namespaces has for itself: what they use together, of what each is allowed."""
+    ledgers = {namespace: part.ledger for namespace, part in parts.items()}
+    together = Ledger(
+        next(iter(ledgers.values())).hard,
+        is_ready=all(each.is_ready for each in ledgers.values()),
+        committed=sum_of([each.committed for each in ledgers.values()]),
+        open={uid: entry for each in ledgers.values() for uid, entry in each.open.items()},
+        late=frozenset(uid for each in ledgers.values() for uid in each.late),
+    )
+    said = status_of(
+        together, _all([part.holders for part in parts.values()]), sum(part.waiting for part in parts.values())
+    )
+    fuller = sorted(namespace for namespace, ledger in ledgers.items() if over(ledger))
+    ready, _ = said["conditions"]
+    return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
+
+
+def _all(parts: Sequence[TopHolders]) -> TopHolders:
+    first = sorted((entry for part in parts for entry in part.first), key=rank)
+    return TopHolders(sum(part.pods for part in parts), first[:TOP])
+
+
+def exempted(status: Status, exemption: Exemption) -> Status:
+    """While nobody is held to it; what is used is told as ever."""
+    ready, exceeded = status["conditions"]
+    excess = {**exceeded, "message": f"{exceeded['message'].partition(':')[0]}, and exempt"}
+    exempt = _condition("Exempt", "True", "ForAWhile", f"nobody is held to it {exemption}")
+    return {**status, "conditions": [ready, excess if exceeded["status"] == "True" else exceeded, exempt]}
+
+
+def status_of(ledger: Ledger, holders: TopHolders = _NOBODY, waiting: int = 0) -> Status:
+    """Amounts as `used/hard`, in the units in which they are written; so many are waiting for it."""
+    found = used(ledger)
+    said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
+    return {
+        **said,
+        "pods": holders.pods,
+        "promised": len(ledger.open),
+        "waiting": waiting,
+        "late": len(ledger.late),
+        "holders": [_holder(entry) for entry in holders.first],
+        "perLabel": _per_label(found, ledger),
+        "places": _places(found, ledger),
+        "borrowed": _loans(ledger.borrowed),
+        "lent": _loans(ledger.lent),
+        "conditions": _conditions(ledger),
+    }
+
+
+def _limit(ledger: Ledger, key: str) -> str:
+    return amount(key, ledger.hard[key]) if key in ledger.hard else _UNLIMITED
+
+
+def _holder(entry: Entry) -> dict[str, str]:
+    amounts = {key: amount(key, entry.cost[key]) for key in COUNTED if key in entry.cost}
+    return {"pod": f"{entry.namespace}/{entry.pod}", **amounts}
+
+
+def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
+    """What each has of what is allowed to each, who has most of it first."""
+    shares = [(key, key.partition("=")[0]) for key in found if "=" in key]
+    limited = [(key, ledger.hard[rule]) for key, rule in shares if ledger.hard.get(rule) is not None]
+    limited.sort(key=lambda each: (-found[each[0]] / max(each[1], 1), each[0]))
+    return [{"key": key, "amount": f"{amount(key, found[key])}/{amount(key, hard)}"} for key, hard in limited[:TOP]]
+
+
+def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
+    """Models and pools that something is allowed on, as they are named."""
+    rows: dict[str, dict[str, str]] = {}
+    for rule, hard in sorted(ledger.hard.items()):
+        key, at, place = rule.partition(AT_PLACE)
+        if at:
+            row = rows.setdefault(place, {"place": place})
+            row[key] = f"{amount(key, found.get(rule, 0))}/{amount(key, hard)}"
+    return [rows[place] for place in sorted(rows)]
+
+
+def _loans(loans: Mapping[str, Amounts]) -> list[dict[str, str]]:
+    return [
+        {"quota": gone(name).title, **{key: amount(key, number) for key, number in amounts.items()}}
+        for name, amounts in sorted(loans.items())
+    ]
+
+
+def _conditions(ledger: Ledger) -> list[dict[str, str]]:
+    excess = over(ledger)
+    told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess.items()))
+    ready = (
+        _condition("Ready", "True", "Counted", "all pods are counted")
+        if ledger.is_ready
+        else _condition("Ready", "False", "NotCounted", "nobody has counted yet what is in use; new pods have to wait")
+    )
+    return [ready, _exceeded(told, "by ")]
+
+
+def _exceeded(told: str, of: str) -> dict[str, str]:
+    if not told:
+        return _condition("Exceeded", "False", "WithinLimits", "no more is used than allowed")
+    return _condition("Exceeded", "True", "OverBy", f"over {of}{told}: pods that run stay, and new ones are refused")
+
+
+def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, str]:
+    return {"type": sort, "status": value, "reason": reason, "message": message}
+
+
+def since(status: Status, before: Status | None, now: str) -> Status:
+    """With the time of each condition's last change, which is that of before where it says the same."""
+    known = {each["type"]: each for each in (before or {}).get("conditions") or ()}
+
+    def timed(condition: dict[str, str]) -> dict[str, str]:
+        was = known.get(condition["type"], {})
+        same = was.get("status") == condition["status"] and "lastTransitionTime" in was
+        return {**condition, "lastTransitionTime": was["lastTransitionTime"] if same else now}
+
+    return {**status, "conditions": [timed(each) for each in status["conditions"]]}

@@ -1,0 +1,132 @@
+"""Statuses of quotas, written where `kubectl get gpuquota` shows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.events import moment
+from halfcard.quota.budgets import Budget
+from kube.api.calls import ApiCalls, NoAnswerError
+
+from ..ledger_controller import LedgerController
+from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each
+
+_EVERY_S: Final = 1.0
+_AT_ONCE: Final = 4
+
+
+class StatusWriter:
+    """Writes what differs from what stands there, each quota at most once a second.
+
+    Attributes:
+        trouble: what went wrong last, in one sentence.
+    """
+
+    def __init__(
+        self,
+        calls: ApiCalls,
+        keepers: Callable[[], Mapping[str, LedgerController]],
+        waits: Callable[[], Mapping[str, int]],
+        may_decide: Callable[[], bool],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.trouble = ""
+        self._calls = calls
+        self._keepers = keepers
+        self._waits = waits
+        self._may_decide = may_decide
+        self._now = now
+        self._written: dict[str, Status] = {}
+
+    async def run(self) -> None:
+        turns = asyncio.Semaphore(_AT_ONCE)
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            if self._may_decide():
+                self.trouble = ""
+                self._forget()
+                statuses = [*statuses_of(self._keepers(), self._waits(), self._now())]
+                await asyncio.gather(*[self._report(budget, said, turns) for budget, said in statuses])
+
+    def _forget(self) -> None:
+        known = {_object(keeper.budget) for keeper in self._keepers().values()}
+        for uid in self._written.keys() - known:
+            del self._written[uid]
+
+    async def _report(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
+        if _untimed(self._written.get(_object(budget))) == said:
+            return
+        async with turns:
+            try:
+                await self._write(budget, said)
+            except NoAnswerError as error:
+                self.trouble = str(error)
+
+    async def _write(self, budget: Budget, said: Status) -> None:
+        path = path_of(budget)
+        before = self._written.get(_object(budget)) or await self._read(path)
+        status = since(said, before, moment(self._now()))
+        answer = await self._calls.patch(f"{path}/status", msgspec.json.encode({"status": status}))
+        if answer.status == HTTPStatus.OK:
+            self._written[_object(budget)] = status
+        elif answer.status != HTTPStatus.NOT_FOUND:
+            self.trouble = f"status of {budget.title}: the API server answered {answer.status}: {answer.message()}"
+
+    async def _read(self, path: str) -> Status | None:
+        answer = await self._calls.get(path)
+        found: dict[str, Any] = msgspec.json.decode(answer.body) if answer.status == HTTPStatus.OK else {}
+        status: Status | None = found.get("status")
+        return status
+
+
+def statuses_of(
+    keepers: Mapping[str, LedgerController], waits: Mapping[str, int], now: datetime
+) -> Iterator[tuple[Budget, Status]]:
+    """One for each object, which says so where nobody is held to it for a while."""
+    for budget, status in _counted(keepers, waits):
+        is_exempt = budget.exemption is not None and budget.exemption.holds(now)
+        yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status
+
+
+def _counted(keepers: Mapping[str, LedgerController], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
+    """A default is one object, however many namespaces it is for."""
+    defaults: dict[str, dict[str, LedgerUsage]] = {}
+    of_object: dict[str, Budget] = {}
+    for name, keeper in keepers.items():
+        budget = keeper.budget
+        if keeper.kept is None or not budget.uid or budget.is_mapped:
+            continue
+        ledger = keeper.kept.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
+        counted = LedgerUsage(ledger, keeper.holding.holders(), waits.get(name, 0))
+        if budget.is_default:
+            of_object[_object(budget)] = budget
+            defaults.setdefault(_object(budget), {})[budget.namespace] = counted
+        else:
+            yield budget, status_of(*counted)
+    for uid, parts in defaults.items():
+        yield of_object[uid], status_of_each(parts)
+
+
+def _object(budget: Budget) -> str:
+    """The uid of the object that it stands in."""
+    return budget.reference["uid"]
+
+
+def path_of(budget: Budget) -> str:
+    if budget.kind == names.GPU_QUOTA:
+        return f"{names.QUOTA_API}/namespaces/{budget.namespace}/{names.GPU_QUOTAS}/{budget.name}"
+    return f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}/{budget.name}"
+
+
+def _untimed(status: Status | None) -> Status | None:
+    if status is None:
+        return None
+    timeless = [{key: each[key] for key in each if key != "lastTransitionTime"} for each in status["conditions"]]
+    return {**status, "conditions": timeless}

@@ -1,0 +1,140 @@
+"""`python -m quota.uninstall open|delete`: opens or deletes the pods behind a quota's gate when Halfcard is removed.
+
+Nobody else would ever open it. Exit codes: 0 no pod waits any more, 1 some still do, 2 bad arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from halfcard import names
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.calls import ApiCalls, NoAnswerError
+from serving.log import Log
+
+NONE_WAITS: Final = 0
+SOME_WAIT: Final = 1
+BAD_ARGUMENTS: Final = 2
+
+_PENDING: Final = "/api/v1/pods?fieldSelector=status.phase%3DPending&limit=500"
+_ROUNDS: Final = 20
+_REST_S: Final = 2.0  # the API server goes on asking a webhook for a moment after it was taken away
+_DONE: Final = (HTTPStatus.OK, HTTPStatus.NOT_FOUND)
+
+
+class _Gate(msgspec.Struct):
+    name: str
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str
+    uid: str
+    resourceVersion: str  # noqa: N815 - as Kubernetes spells it
+
+
+class _Spec(msgspec.Struct):
+    schedulingGates: list[_Gate] = []  # noqa: N815 - as above
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+    @property
+    def waits(self) -> bool:
+        return any(gate.name == names.QUOTA_GATE for gate in self.spec.schedulingGates)
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{quote(self.metadata.namespace, safe='')}/pods/{quote(self.metadata.name, safe='')}"
+
+    def opened(self) -> bytes:
+        """A patch of this very pod; gates of others stay closed."""
+        left = [{"name": gate.name} for gate in self.spec.schedulingGates if gate.name != names.QUOTA_GATE]
+        version = {"uid": self.metadata.uid, "resourceVersion": self.metadata.resourceVersion}
+        return msgspec.json.encode({"metadata": version, "spec": {"schedulingGates": left or None}})
+
+
+class _Continued(msgspec.Struct):
+    further: str = msgspec.field(default="", name="continue")
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Pod]
+    metadata: _Continued
+
+
+async def leave(calls: ApiCalls, way: str, log: Log, *, rest_s: float = _REST_S) -> int:
+    """How many pods still wait at the end."""
+    waiting: Sequence[_Pod] = ()
+    for _ in range(_ROUNDS):
+        try:
+            waiting = await _waiting(calls)
+            if not waiting:
+                return 0
+            await asyncio.gather(*[_let_go(calls, pod, way, log) for pod in waiting])
+        except NoAnswerError as error:
+            log.warning("gates not opened", why=str(error))
+        await asyncio.sleep(rest_s)
+    return len(waiting)
+
+
+async def _waiting(calls: ApiCalls) -> list[_Pod]:
+    found: list[_Pod] = []
+    further = ""
+    while True:
+        answer = await calls.get(f"{_PENDING}&continue={quote(further, safe='')}" if further else _PENDING)
+        if answer.status != HTTPStatus.OK:
+            raise NoAnswerError(f"reading pods: {answer.status} {answer.message()}")
+        page = msgspec.json.decode(answer.body, type=_Pods)
+        found += [pod for pod in page.items if pod.waits]
+        further = page.metadata.further
+        if not further:
+            return found
+
+
+async def _let_go(calls: ApiCalls, pod: _Pod, way: str, log: Log) -> None:
+    answer = await (calls.patch(pod.path, pod.opened()) if way == "open" else calls.delete(pod.path))
+    if answer.status not in _DONE:
+        title = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        log.warning("gate not opened", pod=title, why=f"{answer.status} {answer.message()}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    log = Log()
+    try:
+        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    except AccessError as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return BAD_ARGUMENTS
+
+    async def run() -> int:
+        calls = ApiCalls(access)
+        try:
+            return await leave(calls, arguments.way, log)
+        finally:
+            calls.close()
+
+    return SOME_WAIT if asyncio.run(run()) else NONE_WAITS
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(prog="python -m quota.uninstall", description=__doc__)
+    found.add_argument("way", choices=("open", "delete"), help="what becomes of such pods")
+    found.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What one budget counts of the pods that are stored, kept while they come and go: the work is that of the changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from halfcard.quota.charge import COUNTED
+from halfcard.quota.ledger import Entry
+
+TOP: Final = 10
+
+_Rank = tuple[tuple[int, ...], str, str, str]
+
+
+class CountedPod(NamedTuple):
+    """By one pod; `is_bound` where it is counted with its node."""
+
+    entry: Entry
+    is_bound: bool = False
+
+
+class TopHolders(NamedTuple):
+    """How many pods, and who holds most."""
+
+    pods: int = 0
+    first: Sequence[Entry] = ()
+
+
+class UsageIndex:
+    """
+    Attributes:
+        entries: by the uid of the pod.
+        bound: those of them that are counted with their nodes.
+        total: what they hold together.
+        came: those of them that have come since `counted` was called.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.bound: set[str] = set()
+        self.total: Counter[str] = Counter()
+        self.came: set[str] = set()
+        self._ranked: list[_Rank] = []
+        self._touched: set[str] = set()
+        self._is_stale = True
+
+    # --- what is to be looked at --------------------------------------------------------------------------------------
+
+    def touch(self, uids: Iterable[str]) -> None:
+        """Something about these has changed."""
+        self._touched.update(uids)
+
+    def touch_all(self) -> None:
+        """What is counted of whom has."""
+        self._is_stale = True
+
+    def touched(self, there: Iterable[str] = ()) -> Collection[str]:
+        """Those to be looked at, once; where all are, they are those that are held and those that are `there`."""
+        found = {*self._touched, *((*there, *self.entries) if self._is_stale else ())}
+        self._touched, self._is_stale = set(), False
+        return found
+
+    # --- what is held -------------------------------------------------------------------------------------------------
+
+    def put(self, uid: str, held: CountedPod | None) -> None:
+        """None: nothing any more."""
+        before = self.entries.get(uid)
+        if held is None:
+            self.came.discard(uid)
+        elif before is None:
+            self.came.add(uid)
+        if before is not None:
+            self._drop(uid, before)
+        if held is not None:
+            self._add(uid, held)
+
+    def counted(self, came: Iterable[str]) -> None:
+        """These are known by now."""
+        self.came.difference_update(came)
+
+    def holders(self) -> TopHolders:
+        return TopHolders(len(self.entries), [self.entries[uid] for *_, uid in self._ranked[:TOP]])
+
+    def _add(self, uid: str, held: CountedPod) -> None:
+        self.entries[uid] = held.entry
+        if held.is_bound:
+            self.bound.add(uid)
+        self._count(held.entry, 1)
+        insort(self._ranked, (*rank(held.entry), uid))
+
+    def _drop(self, uid: str, entry: Entry) -> None:
+        del self.entries[uid]
+        self.bound.discard(uid)
+        self._count(entry, -1)
+        del self._ranked[bisect_left(self._ranked, (*rank(entry), uid))]
+
+    def _count(self, entry: Entry, times: int) -> None:
+        for key, amount in entry.cost.items():
+            self.total[key] += times * amount
+            if not self.total[key]:
+                del self.total[key]
+
+
+def rank(entry: Entry) -> tuple[tuple[int, ...], str, str]:
+    """Those with most cores first, and of as many those with most memory."""
+    return tuple([-entry.cost.get(key, 0) for key in COUNTED]), entry.namespace, entry.pod

@@ -1,0 +1,36 @@
+"""Arguments that processes with listeners have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from halfcard import names
+
+from .address import argument
+from .listener import StopTimings
+from .log import LogForm
+
+
+def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> None:
+    """`status` is the default address of the status listener."""
+    parser.add_argument(
+        "--status",
+        type=argument,
+        default=status,
+        metavar="ADDRESS",
+        help=f"{names.HEALTH_PATH}, {names.READY_PATH} and {names.METRICS_PATH}, without TLS (default %(default)s)",
+    )
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
+    parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
+
+
+def add_grace(parser: argparse.ArgumentParser) -> None:
+    """For a process that others call."""
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=StopTimings().grace_s,
+        metavar="SECONDS",
+        help="how long to serve on as before after SIGTERM (default %(default)s)",
+    )

@@ -1,0 +1,93 @@
+"""The body of a request, whole and in time, and the answer to it: for raw ASGI applications on a hot path."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any, Final
+
+from starlette.types import Receive, Scope, Send
+
+JSON: Final = b"application/json"
+_TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
+_LONGEST_READ_S: Final = 30.0
+"""The API server never waits longer for a webhook, nor the scheduler for an extender."""
+
+
+class RefusedRequest(Exception):
+    """The request cannot be read; status and a sentence for the caller."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def check_head(scope: Scope, most_bytes: int) -> None:
+    if scope["method"] != "POST":
+        raise RefusedRequest(405, f"use POST, not {scope['method']}")
+    is_typed = False
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            is_typed = True
+            if value.split(b";", 1)[0].strip().lower() != JSON:
+                raise RefusedRequest(415, f"send Content-Type: application/json, not {value.decode('latin-1')[:80]!r}")
+        elif name == b"content-length" and value.isdigit() and int(value[:20]) > most_bytes:
+            raise _too_large(most_bytes)
+    if not is_typed:
+        raise RefusedRequest(415, "send Content-Type: application/json")
+
+
+async def body_in_time(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
+    """A body that is there at once, as nearly all are, arms no timer: that would cost more than any rule."""
+    reading = _body(receive, most_bytes)
+    try:
+        waiting_for = reading.send(None)
+    except StopIteration as whole:
+        return bytes(whole.value)
+    patience = _patience(scope.get("query_string", b""))
+    try:
+        async with asyncio.timeout(patience):
+            return await _rest(reading, waiting_for)
+    except TimeoutError:
+        raise RefusedRequest(408, f"the body was not complete within {patience:g} s") from None
+
+
+@types.coroutine
+def _rest(reading: Coroutine[Any, Any, bytes], waiting_for: Any) -> Generator[Any, Any, bytes]:
+    """Goes on with what has begun and now waits."""
+    yield waiting_for
+    return (yield from reading.__await__())
+
+
+def _patience(query: bytes) -> float:
+    wanted = _TIMEOUT.search(query)
+    return min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
+
+
+async def _body(receive: Receive, most_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RefusedRequest(400, "the caller went away before the body was complete")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most_bytes:
+            raise _too_large(most_bytes)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _too_large(most_bytes: int) -> RefusedRequest:
+    return RefusedRequest(413, f"the body is larger than {most_bytes} bytes")
+
+
+async def respond(send: Send, status: int, content_type: bytes, body: bytes) -> None:
+    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
+    if status == 405:
+        headers.append((b"allow", b"POST"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,106 @@
+"""A fill-up: pods are placed one after the other, those that find no room wait for ever, and nobody leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from extender.packing.placement import POLICIES
+from extender.packing.policies.fgd import FragmentationGradientDescent
+from extender.packing.policies.fullness import used
+from halfcard.placing.room import Room
+
+from .simulated_cluster import SimulatedCluster
+from .sizes import Size, size_of
+from .workload import MILLI, ReplayWorkload, TracePod, milli_of
+
+OnProgress = Callable[[int, int], None]
+"""How many pods are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a fill-up came to.
+
+    Attributes:
+        tune: the cards asked for, as a multiple of those there; 0 for pods as they were given.
+        fragmented_gpus: of what is idle, what the pods of the workload cannot use where it is, on average.
+        fragmented_percent: of what is idle.
+        pending_by_size: how many pods found no room.
+    """
+
+    policy: str
+    seed: int
+    tune: float
+    nodes: int
+    gpus: int
+    pods: int
+    demand_gpus: float
+    allocated_gpus: float
+    allocated_percent: float
+    fragmented_gpus: float
+    fragmented_percent: float
+    pending_pods: int
+    pending_gpus: float
+    pending_by_size: Mapping[str, int]
+
+
+def say_nothing(_done: int, _of: int) -> None:
+    pass
+
+
+def fill_up(
+    workload: ReplayWorkload, policy: str, *, seed: int, tune: float, on_progress: OnProgress = say_nothing
+) -> Result:
+    """By the published method; the policy expects the pods of the workload as they were before they were drawn."""
+    drawn = workload.drawn(seed, tune) if tune else workload
+    cluster = SimulatedCluster(drawn.nodes, POLICIES[policy](workload.mix, workload.fleet))
+    pending = place_all(cluster, drawn.pods, on_progress)
+    gpus = sum(len(node.cards) for node in drawn.nodes)
+    allocated = sum(sum(used(room)) for room in cluster.rooms)
+    fragmented = fragmentation(workload, cluster.rooms)
+    return Result(
+        policy=policy,
+        seed=seed,
+        tune=tune,
+        nodes=len(drawn.nodes),
+        gpus=gpus,
+        pods=len(drawn.pods),
+        demand_gpus=milli_of(drawn.pods) / MILLI,
+        allocated_gpus=round(allocated, 2),
+        allocated_percent=_percent(allocated, gpus),
+        fragmented_gpus=round(fragmented, 2),
+        fragmented_percent=_percent(fragmented, gpus - allocated),
+        pending_pods=len(pending),
+        pending_gpus=milli_of(pending) / MILLI,
+        pending_by_size=_by_size(pending),
+    )
+
+
+def place_all(
+    cluster: SimulatedCluster, pods: Sequence[TracePod], on_progress: OnProgress = say_nothing
+) -> list[TracePod]:
+    """The pods that found no room."""
+    pending = []
+    for done, pod in enumerate(pods):
+        on_progress(done, len(pods))
+        if cluster.arrive(pod.demand) is None:
+            pending.append(pod)
+    on_progress(len(pods), len(pods))
+    return pending
+
+
+def fragmentation(workload: ReplayWorkload, rooms: Iterable[Room]) -> float:
+    """In cards, as FGD measures it."""
+    measure = FragmentationGradientDescent(workload.mix, workload.fleet)
+    return -sum(measure.value(room) for room in rooms) / MILLI
+
+
+def _by_size(pods: Iterable[TracePod]) -> dict[str, int]:
+    counted = Counter(size_of(pod) for pod in pods)
+    return {str(size): counted[size] for size in Size}
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 2) if whole > 0 else 0.0

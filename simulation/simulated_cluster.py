@@ -1,0 +1,141 @@
+"""Pods on nodes, placed one after the other as the live extender places them.
+
+The law: nothing is ever given twice, and what a pod leaves is as if it had never come. Each pod goes where it ranks
+highest, the first such node in their order. The ranks of a demand are kept; only nodes that changed are asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from extender.packing.placement import WORST, PackingPolicy
+from halfcard.cards import Node
+from halfcard.placing.card_usage import CardUse, take
+from halfcard.placing.demand import Demand
+from halfcard.placing.layouts import best
+from halfcard.placing.room import Room, empty_room
+
+ARRIVALS_BETWEEN_LOOKS: Final = 100
+"""The policy looks at the whole cluster now and then, as in the live extender."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedStay:
+    """A pod on the node at this position; `uses` by card."""
+
+    at: int
+    demand: Demand
+    uses: Mapping[int, CardUse]
+
+
+@dataclass(slots=True)
+class _Ranks:
+    """Of one demand: by node, good until the changes after `seen`."""
+
+    of_nodes: list[float]
+    seen: int
+
+
+class SimulatedCluster:
+    def __init__(self, nodes: Sequence[Node], policy: PackingPolicy) -> None:
+        self.nodes = nodes
+        self.policy = policy
+        self.rooms = [empty_room(node) for node in nodes]
+        self._stays: list[list[PlacedStay]] = [[] for _ in nodes]
+        self._arrivals = 0
+        self._changed: list[int] = []
+        self._ranks: dict[Demand, _Ranks] = {}
+        self._values: dict[int, float] = {}
+        known: dict[Hashable, int] = {}
+        self._models = [known.setdefault((node.cards, node.slices), len(known)) for node in nodes]
+
+    def arrive(self, demand: Demand) -> PlacedStay | None:
+        """None where no node can take it."""
+        self._look_around()
+        ranks = self._current_ranks(demand)
+        rank = max(ranks, default=WORST)
+        if rank == WORST:
+            return None
+        at = ranks.index(rank)
+        laid = best(self.rooms[at], demand, self.policy.value)
+        if laid is None:
+            raise AssertionError(f"{self.nodes[at].name} was ranked for {demand} and cannot take it")
+        stay = PlacedStay(at, demand, laid.uses)
+        self._stays[at].append(stay)
+        self._change(at, laid.room)
+        return stay
+
+    def leave(self, stay: PlacedStay) -> None:
+        stays = self._stays[stay.at]
+        stays.remove(stay)
+        self._change(stay.at, _room(self.nodes[stay.at], stays))
+
+    def _look_around(self) -> None:
+        self._arrivals += 1
+        if self._arrivals % ARRIVALS_BETWEEN_LOOKS != 1:
+            return
+        policy = self.policy.adapted(self.rooms)
+        if policy is not self.policy:
+            self.policy = policy
+            self._ranks.clear()
+            self._values.clear()
+
+    def _change(self, at: int, room: Room) -> None:
+        self.rooms[at] = room
+        self._changed.append(at)
+        self._values.pop(at, None)
+
+    def _current_ranks(self, demand: Demand) -> list[float]:
+        known = self._ranks.get(demand)
+        if known is None:
+            known = self._ranks[demand] = _Ranks(self._rank_all(demand), len(self._changed))
+        else:
+            for at in set(self._changed[known.seen :]):
+                known.of_nodes[at] = self._rank(at, demand)
+            known.seen = len(self._changed)
+        return known.of_nodes
+
+    def _rank_all(self, demand: Demand) -> list[float]:
+        """Nodes that are alike and equally full are judged once."""
+        judged: dict[Hashable, float] = {}
+        ranks = []
+        for at, room in enumerate(self.rooms):
+            alike = self._models[at], room.left, room.cpu_milli, room.memory_mib
+            if (rank := judged.get(alike)) is None:
+                rank = judged[alike] = self._rank(at, demand)
+            ranks.append(rank)
+        return ranks
+
+    def _rank(self, at: int, demand: Demand) -> float:
+        room = self.rooms[at]
+        if room.cpu_milli < demand.cpu_milli or room.memory_mib < demand.memory_mib:
+            return WORST
+        laid = best(room, demand, self.policy.value)
+        if laid is None:
+            return WORST
+        return self.policy.rank(self.policy.value(laid.room) - self._value(at))
+
+    def _value(self, at: int) -> float:
+        value = self._values.get(at)
+        if value is None:
+            value = self._values[at] = self.policy.value(self.rooms[at])
+        return value
+
+
+def _room(node: Node, stays: Sequence[PlacedStay]) -> Room:
+    room = empty_room(node)
+    left = list(room.left)
+    for stay in stays:
+        for at, use in stay.uses.items():
+            taken = take(node.cards[at], left[at], use)
+            if taken is None:
+                raise AssertionError(f"card {at} of {node.name} was given away twice")
+            left[at] = taken
+    asked = [stay.demand for stay in stays]
+    return room.after(
+        tuple(left),
+        cpu_milli=sum([each.cpu_milli for each in asked]),
+        memory_mib=sum([each.memory_mib for each in asked]),
+    )

@@ -1,0 +1,245 @@
+"""What native quota would refuse is refused by us, by what is true now; what is not known passes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from admission.policy import AdmissionPolicy
+from admission.quota.live_quotas import EVERY_S, LiveQuotas
+from admission.quota.native_precheck import NativePrecheck, in_turn
+from admission.quota.refusal_events import RefusingQuota
+from admission.review import ALLOWED, NoRoom, Verdict
+from admission.wire import ObjectKind, ReviewRequest
+from halfcard.pod.spec import PodMetadata
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.quota.native_quota_source import NativeQuotas
+from tests.halfcard.native import quota
+from tests.kube.manifests.test_folder_source import until
+from tests.kube.node_server import NodeServer, serving
+
+from ..judging import CORE, Json, gpu, pod
+
+CORES: Final = f"requests.{CORE}"
+POLICY: Final = AdmissionPolicy()
+FULL: Final = quota({CORES: "100"}, {CORES: "80"})
+ROOMY: Final = quota({CORES: "200"}, {CORES: "80"})
+
+
+class Site:
+    def __init__(self, server: NodeServer) -> None:
+        access = Access("127.0.0.1", server.port)
+        self.server = server
+        self.known = NativeQuotas(access, POLICY.dialects.resources)
+        self.calls = ApiCalls(access)
+        self.told: list[tuple[str, str, str, str]] = []
+        self.gate = NativePrecheck(self.known, LiveQuotas(self.calls), POLICY, self._refused)
+
+    async def ask(self, obj: Json | None = None, old: Json | None = None, **fields: Any) -> str:
+        """Why it is refused; empty where it passes."""
+        request = ReviewRequest(
+            "1",
+            operation="CREATE" if old is None else "UPDATE",
+            kind=ObjectKind("Pod"),
+            namespace=fields.pop("namespace", "team-a"),
+            object=pod(gpu()) if obj is None else obj,
+            old_object=old,
+            **fields,
+        )
+        verdict = await self.gate(request, ALLOWED)
+        return "" if verdict.no_room is None else verdict.no_room.message
+
+    def _refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, message: str) -> None:
+        self.told.append((quota.reference["name"], namespace, pod.title, message))
+
+    def says_to_readers_alone(self, item: Json) -> None:
+        """The watch is behind."""
+        with self.server.changed:
+            self.server.nodes[item["metadata"]["name"]] = item
+
+
+def at(*quotas: Json) -> Callable[[Callable[[Site], Awaitable[None]]], None]:
+    def tell(story: Callable[[Site], Awaitable[None]]) -> None:
+        async def run() -> None:
+            with serving() as server:
+                for item in quotas:
+                    server.put(item)
+                site = Site(server)
+                following = asyncio.create_task(site.known.following.run())
+                await site.known.following.wait_until_ready()
+                await story(site)
+                following.cancel()
+                await asyncio.wait((following,))
+                site.calls.close()
+                await asyncio.sleep(0)  # the loop closes what has been asked to
+
+        asyncio.run(run())
+
+    return tell
+
+
+def test_a_pod_beyond_the_quota_is_refused() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        assert f"exceeded quota: team-a/gpu, requested: {CORES}=30, used: {CORES}=80" in await site.ask()
+        assert await site.ask(dry_run=True) == await site.ask()
+
+
+def test_the_first_quota_that_refuses_a_pod_is_told_of_it_and_of_dry_runs_nobody() -> None:
+    @at(ROOMY | {"metadata": {**ROOMY["metadata"], "name": "another"}}, FULL)
+    async def _(site: Site) -> None:
+        await site.ask(dry_run=True)
+        assert site.told == []
+        message = await site.ask()
+        assert site.told == [("gpu", "team-a", "train", message)]
+
+
+OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system", "name": "own"}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"namespace": "team-b"},
+        {"namespace": "kube-system"},
+        {"sub_resource": "resize", "operation": "UPDATE"},
+        {"kind": ObjectKind("Binding")},
+        {"operation": "DELETE"},
+    ],
+    ids=str,
+)
+def test_what_is_not_charged_passes_without_a_read(fields: dict[str, Any]) -> None:
+    @at(FULL, OWN)
+    async def _(site: Site) -> None:
+        usual: dict[str, Any] = {"operation": "CREATE", "kind": ObjectKind("Pod"), "namespace": "team-a"}
+        lists = site.server.lists()
+        assert await site.gate(ReviewRequest("1", object=pod(gpu()), **(usual | fields)), ALLOWED) == ALLOWED
+        assert site.server.lists() == lists
+
+
+def test_what_fits_by_the_watch_passes_without_a_read() -> None:
+    @at(ROOMY)
+    async def _(site: Site) -> None:
+        lists = site.server.lists()
+        assert await site.ask() == ""
+        assert site.server.lists() == lists
+
+
+def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        site.says_to_readers_alone(ROOMY)
+        assert await site.ask() == ""
+
+
+def test_nobody_is_refused_by_a_read_that_began_before_the_question() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        assert "exceeded" in await site.ask()
+        site.says_to_readers_alone(ROOMY)
+        assert await site.ask() == ""
+
+
+def test_those_who_ask_together_are_answered_by_one_read() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        assert "exceeded" in await site.ask()
+        lists = site.server.lists()
+        answers = await asyncio.gather(*[site.ask() for _ in range(100)])
+        assert all("exceeded" in answer for answer in answers)
+        assert site.server.lists() == lists + 1
+
+
+def test_those_who_ask_one_after_the_other_wait_for_their_turn() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for _ in range(4):
+            assert "exceeded" in await site.ask()
+        assert loop.time() - began >= 3 * EVERY_S
+
+
+def test_where_the_read_is_refused_the_plugin_decides() -> None:
+    @at(FULL)
+    async def _(site: Site) -> None:
+        site.server.refusal = (403, "no")
+        assert await site.ask() == ""
+
+
+def test_where_the_read_takes_too_long_the_plugin_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admission.quota.live_quotas._TIMEOUT_S", 0.0)
+
+    @at(FULL)
+    async def _(site: Site) -> None:
+        assert await site.ask() == ""
+
+
+def test_before_quotas_have_been_listed_the_plugin_decides() -> None:
+    async def story() -> None:
+        with serving() as server:
+            server.put(FULL)
+            assert await Site(server).ask() == ""
+
+    asyncio.run(story())
+
+
+def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
+    @at()
+    async def _(site: Site) -> None:
+        assert await site.ask() == ""
+        site.server.put(FULL)
+        await until(lambda: bool(site.known.of("team-a")))
+        assert "exceeded" in await site.ask()
+        site.server.put(quota({f"limits.{CORE}": "1"}))
+        await until(lambda: len(site.known.uncounted()) == 1)
+        site.server.put(quota({"pods": "1"}))
+        await until(lambda: not site.known.of("team-a"))
+        assert not site.known.uncounted()
+        site.server.put(FULL)
+        await until(lambda: bool(site.known.of("team-a")))
+        site.server.delete("gpu")
+        await until(lambda: not site.known.of("team-a"))
+        assert not site.known.namespaces()
+
+
+def test_an_odd_quota_spoils_only_itself() -> None:
+    odd = {"metadata": {"name": "odd", "namespace": "team-a"}, "spec": {"hard": 7}}
+
+    @at(odd, FULL)
+    async def _(site: Site) -> None:
+        assert [each.title for each in site.known.of("team-a")] == ["team-a/gpu"]
+
+
+def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline() -> None:
+    plain, ending = pod(gpu()), pod(gpu(), activeDeadlineSeconds=60)
+
+    @at(quota({CORES: "0"}, {CORES: "0"}, scopes=["Terminating"]), quota({CORES: "0"}, {CORES: "0"}, name="all"))
+    async def _(site: Site) -> None:
+        said = await site.ask(ending, plain)
+        assert "team-a/gpu" in said and "team-a/all" not in said
+        assert await site.ask(plain, ending) == ""
+        assert await site.ask(ending, ending) == ""
+        assert "team-a/all" in await site.ask(plain)
+
+
+def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
+    refusal, asked = Verdict(no_room=NoRoom("full")), []
+
+    async def refuses(_request: ReviewRequest, _verdict: Verdict) -> Verdict:
+        asked.append("refuses")
+        return refusal
+
+    async def passes(_request: ReviewRequest, verdict: Verdict) -> Verdict:
+        asked.append("passes")
+        return verdict
+
+    async def ask() -> Verdict:
+        return await in_turn(passes, refuses, passes)(ReviewRequest("1"), ALLOWED)
+
+    assert asyncio.run(ask()) == refusal
+    assert asked == ["passes", "refuses"]

@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from admission.policy import AdmissionPolicy
+from admission.policy_settings import policy_of
+from admission.review import Verdict
+from admission.rules.escapes import leads_to_gpu
+from halfcard import names
+from halfcard.cluster_view import ClusterView
+from halfcard.pod.owned_annotations import is_owned
+from settings.installation import Settings
+
+from ..judging import (
+    AGENT,
+    TRUSTING,
+    Json,
+    changed,
+    codes,
+    container,
+    gpu,
+    judge,
+    mutate,
+    pod,
+    validate,
+    warned_codes,
+)
+
+WHOLE = gpu("100", None)
+
+
+def both_refuse(obj: Json, **around: Any) -> list[str]:
+    """Neither call lets it pass alone."""
+    first, second = codes(mutate(obj, **around)), codes(validate(obj, **around))
+    assert first == second
+    return second
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "owned"),
+    [
+        ("tencent.com/predicate-time", True),
+        ("tencent.com/predicate-gpu-idx-0", True),
+        ("tencent.com/gpu-assigned", True),
+        ("tuya.com/gpu-assigned", True),
+        ("ALIYUN_COM_GPU_MEM_IDX", True),
+        ("ALIYUN_COM_GPU_MEM_ASSIGNED", True),
+        ("halfcard.dev/card", True),
+        ("halfcard.dev/", True),
+        ("hami.io/vgpu-node", True),
+        ("volcano.sh/gpu-index", True),
+        ("tencent.com/vcuda-core-limit", False),
+        ("nothalfcard.dev/card", False),
+        (names.FENCE, True),
+        (names.PLACEMENT, True),
+        (names.ASK_POLICY, False),
+        (names.ASK_MODEL, False),
+        (names.ASK_UUID, False),
+        ("predicate-time", False),
+        ("app", False),
+        ("", False),
+        ("/predicate-time", False),
+    ],
+)
+def test_records_are_known_by_their_keys(key: str, owned: bool) -> None:  # noqa: FBT001
+    assert is_owned(key) is owned
+
+
+RECORD = "tencent.com/predicate-node"
+
+
+@pytest.mark.parametrize("user", sorted(names.OWN_USERS))
+def test_halfcards_own_accounts_are_trusted_whatever_the_settings_say(user: str) -> None:
+    obj = pod(gpu(), annotations={names.FENCE: "1"})
+    for policy in (AdmissionPolicy(), policy_of(Settings(trusted_users=["somebody"]))):
+        assert validate(obj, user=user, policy=policy).allowed
+    assert codes(validate(obj, user=user.replace(names.NAMESPACE, "team-a"))) == ["HC020"]
+
+
+@pytest.mark.parametrize("key", [names.FENCE, names.PLACEMENT])
+@pytest.mark.parametrize("now", [{}, {"note": "mine"}, "forged"])
+def test_a_tenant_does_not_lift_the_fence_of_a_waiting_pod_nor_its_record(key: str, now: Json | str) -> None:
+    old = pod(gpu(), annotations={key: "replica-a"})
+    new = pod(gpu(), annotations={key: now} if isinstance(now, str) else now)
+    (problem,) = validate(new, old=old).problems
+    assert (problem.code, problem.where) == ("HC020", f'metadata.annotations["{key}"]')
+    assert problem.fix == "put it back"
+
+
+def test_what_people_say_about_their_cards_is_theirs_to_write_and_change() -> None:
+    old = pod(gpu(), annotations={names.ASK_MODEL: "T4"})
+    assert validate(old).allowed
+    assert validate(pod(gpu(), annotations={names.ASK_MODEL: "A10", names.ASK_UUID: "GPU-1"}), old=old).allowed
+    assert validate(pod(gpu(), annotations={}), old=old).allowed
+
+
+# --- records by a side door ---------------------------------------------------------------------------------------
+
+
+def binding(annotations: Json | None = None, labels: Json | None = None) -> Json:
+    metadata = {"name": "train", "annotations": annotations, "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {key: value for key, value in metadata.items() if value is not None},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+
+
+def bind(obj: Json, subresource: str = "binding", **around: Any) -> Verdict:
+    return judge(names.VALIDATE_RECORDS_PATH, obj, kind="Binding", subresource=subresource, **around)
+
+
+@pytest.mark.parametrize("subresource", ["binding", ""])
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+@pytest.mark.parametrize("key", [RECORD, names.FENCE, names.PLACEMENT, "ALIYUN_COM_GPU_MEM_IDX"])
+def test_a_binding_brings_no_record_into_a_pod_unless_its_author_is_trusted(
+    subresource: str, field: str, key: str
+) -> None:
+    obj = binding(**{field: {key: "0", "note": "mine"}})
+    (problem,) = bind(obj, subresource).problems
+    assert (problem.code, problem.where, problem.fix) == ("HC020", f'metadata.{field}["{key}"]', "remove it")
+    assert bind(obj, subresource, user=AGENT, policy=TRUSTING).allowed
+    assert bind(obj, subresource, user=names.EXTENDER_SERVICE_ACCOUNT).allowed
+
+
+def test_a_binding_is_refused_in_the_words_of_a_pod() -> None:
+    annotations = {RECORD: "n1"}
+    assert bind(binding(annotations)).message == validate(pod(container(), annotations=annotations)).message
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"note": "mine", names.ASK_POLICY: "spread"}])
+def test_a_binding_without_a_record_is_any_schedulers_own_business(annotations: Json | None) -> None:
+    assert bind(binding(annotations)) == Verdict()
+
+
+def test_a_binding_hands_out_no_devices() -> None:
+    assert codes(bind(binding({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}))) == ["HC027"]
+
+
+def test_a_binding_cannot_excuse_its_record_by_calling_the_pod_a_mirror() -> None:
+    assert codes(bind(binding({names.MIRROR_POD: "hash", RECORD: "n1"}))) == ["HC020"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [({}, {RECORD: "n1"}), ({RECORD: "n1"}, {RECORD: "n2"}), ({RECORD: "n1"}, {})]
+)
+def test_a_status_brings_no_record_along(before: Json, now: Json) -> None:
+    old, new = (changed(pod(gpu(), annotations=each), "status", "phase", to="Running") for each in (before, now))
+    reported = partial(judge, names.VALIDATE_RECORDS_PATH, old=old, subresource="status")
+    assert codes(reported(new)) == ["HC020"]
+    assert reported(new, user=AGENT, policy=TRUSTING).allowed
+    assert reported(changed(old, "status", "phase", to="Failed")).allowed
+
+
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+@pytest.mark.parametrize("container_now", [gpu(), container()])
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [(None, {RECORD: "n1"}), ({RECORD: "n1"}, {RECORD: "n2"}), ({RECORD: "n1"}, {}), ({}, {RECORD: "n1"})],
+    ids=["set", "changed", "removed", "added"],
+)
+def test_tenants_do_not_touch_records_and_trusted_users_do(
+    field: str, container_now: Json, before: Json | None, now: Json
+) -> None:
+    obj = changed(pod(container_now), "metadata", field, to=now)
+    old = None if before is None else changed(pod(container_now), "metadata", field, to=before)
+    verdict = validate(obj, old=old)
+    assert codes(verdict) == codes(mutate(obj, old=old)) == ["HC020"]
+    assert verdict.problems[0].where == f'metadata.{field}["{RECORD}"]'
+    assert validate(obj, old=old, user=AGENT, policy=TRUSTING).allowed
+    assert codes(validate(obj, old=old, user="bob", policy=TRUSTING)) == ["HC020"]
+
+
+def test_records_of_a_bound_pod_that_stay_are_nobodys_business() -> None:
+    old = pod(gpu(), annotations={RECORD: "n1"}, labels={"halfcard.dev/model": "T4"}, nodeName="n1")
+    assert validate(changed(old, "metadata", "finalizers", to=[]), old=old).allowed
+
+
+# --- environment --------------------------------------------------------------------------------------------------
+
+
+def with_env(holder: Json, name: str, value: str | None = "x", **fields: Any) -> Json:
+    return pod({**holder, "env": [{"name": "FIRST"}, {"name": name, "value": value, **fields}]})
+
+
+@pytest.mark.parametrize("holder", [container(), gpu(), WHOLE])
+@pytest.mark.parametrize(
+    ("name", "value", "refused"),
+    [
+        ("NVIDIA_VISIBLE_DEVICES", "all", True),
+        ("NVIDIA_VISIBLE_DEVICES", "0", True),
+        ("NVIDIA_VISIBLE_DEVICES", "void,0", True),
+        ("NVIDIA_VISIBLE_DEVICES", "$(CARD)", True),
+        ("NVIDIA_VISIBLE_DEVICES", "VOID", True),
+        ("NVIDIA_VISIBLE_DEVICES", "void", False),
+        ("NVIDIA_VISIBLE_DEVICES", "none", False),
+        ("NVIDIA_VISIBLE_DEVICES", "", False),
+        ("NVIDIA_VISIBLE_DEVICES", None, False),
+        ("NVIDIA_MIG_CONFIG_DEVICES", "all", True),
+        ("NVIDIA_MIG_MONITOR_DEVICES", "all", True),
+        ("NVIDIA_IMEX_CHANNELS", "0", True),
+        ("NVIDIA_DRIVER_CAPABILITIES", "all", False),
+        ("nvidia_visible_devices", "all", False),
+        ("CUDA_VISIBLE_DEVICES", "0", False),
+    ],
+)
+def test_no_container_of_any_pod_chooses_which_cards_it_sees(
+    holder: Json,
+    name: str,
+    value: str | None,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    assert both_refuse(with_env(holder, name, value)) == (["HC021"] if refused else [])
+
+
+@pytest.mark.parametrize("source", ["fieldRef", "configMapKeyRef", "secretKeyRef"])
+def test_a_value_from_elsewhere_is_not_believed_to_be_void(source: str) -> None:
+    obj = with_env(container(), names.VISIBLE_DEVICES, None, valueFrom={source: {"name": "a", "key": "b"}})
+    assert both_refuse(obj) == ["HC021"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("LD_PRELOAD", ["HC022"]),
+        ("LD_AUDIT", ["HC022"]),
+        ("CUDA_DISABLE_CONTROL", ["HC022"]),
+        ("CUDA_DEVICE_MEMORY_LIMIT_0", ["HC022"]),
+        ("ALIYUN_COM_GPU_MEM_DEV", ["HC022"]),
+        ("HALFCARD_ANYTHING", ["HC022"]),
+        ("LD_PRELOADED", []),
+        ("PATH", []),
+    ],
+)
+def test_a_container_with_a_share_keeps_the_library_that_holds_it(name: str, wanted: list[str]) -> None:
+    assert both_refuse(with_env(gpu(), name)) == wanted
+    assert both_refuse(with_env(gpu(), name, None, valueFrom={"fieldRef": {}})) == wanted
+    assert both_refuse(with_env(container(), name)) == []
+    assert both_refuse(with_env(WHOLE, name)) == []
+
+
+def test_a_library_path_is_only_mentioned() -> None:
+    verdict = validate(with_env(gpu(), "LD_LIBRARY_PATH"))
+    assert verdict.allowed
+    assert warned_codes(verdict) == ["HC045"]
+    assert validate(with_env(WHOLE, "LD_LIBRARY_PATH")).warnings == ()
+
+
+@pytest.mark.parametrize("field", ["initContainers", "ephemeralContainers"])
+def test_init_and_ephemeral_containers_are_looked_at_too(field: str) -> None:
+    sneaky = container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}])
+    (problem,) = validate(changed(pod(container()), "spec", field, to=[sneaky])).problems
+    assert (problem.code, problem.where) == ("HC021", f"spec.{field}[0].env[0]")
+
+
+def test_the_field_path_tells_the_variable() -> None:
+    (problem,) = validate(with_env(container(), names.VISIBLE_DEVICES, "all")).problems
+    assert (problem.where, problem.got) == ("spec.containers[0].env[1]", "NVIDIA_VISIBLE_DEVICES=all")
+
+
+KNOWN = ClusterView(
+    configmap_keys={
+        ("team-a", "wide"): frozenset({"A", "NVIDIA_VISIBLE_DEVICES"}),
+        ("team-a", "loose"): frozenset({"LD_PRELOAD"}),
+        ("team-a", "plain"): frozenset({"A", "B"}),
+        ("team-a", "half"): frozenset({"DEVICES"}),
+        ("team-b", "plain"): frozenset({"NVIDIA_VISIBLE_DEVICES"}),
+    }
+)
+
+
+def env_from(name: str | None = None, prefix: str = "", *, secret: bool = False) -> Json:
+    kind = "secretRef" if secret else "configMapRef"
+    return {"prefix": prefix, **({kind: {"name": name}} if name else {})}
+
+
+@pytest.mark.parametrize(
+    ("holder", "source", "refused"),
+    [
+        (container(), env_from("wide"), True),
+        (container(), env_from("wide", "X_"), False),
+        (container(), env_from("half", "NVIDIA_VISIBLE_"), True),
+        (container(), env_from("half"), False),
+        (container(), env_from("plain"), False),
+        (container(), env_from("plain", "NVIDIA_"), False),
+        (container(), env_from("loose"), False),
+        (gpu(), env_from("loose"), True),
+        (WHOLE, env_from("loose"), False),
+        (container(), env_from("unknown"), False),
+        (container(), env_from("unknown", "NVIDIA_VISIBLE_"), True),
+        (container(), env_from("unknown", "NVIDIA_VISIBLE_DEVICES"), True),
+        (container(), env_from("unknown", "APP_"), False),
+        (container(), env_from("s", "NVIDIA_", secret=True), True),
+        (container(), env_from("wide", "", secret=True), False),
+        (container(), env_from("s", "LD_", secret=True), False),
+        (gpu(), env_from("s", "LD_", secret=True), True),
+        (gpu(), env_from("s", "HALFCARD_", secret=True), True),
+        (gpu(), env_from("s", "HALFCARD_X", secret=True), True),
+        (gpu(), env_from("s", "APP_", secret=True), False),
+    ],
+)
+def test_variables_that_come_from_elsewhere_are_judged_as_far_as_they_are_known(
+    holder: Json,
+    source: Json,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    obj = pod({**holder, "envFrom": [source]})
+    assert both_refuse(obj, cluster=KNOWN) == (["HC023"] if refused else [])
+
+
+# --- paths --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/nvidia0",
+        "/dev/nvidiactl",
+        "/dev/nvidia-uvm",
+        "/dev/nvidia-caps/nvidia-cap1",
+        "//dev/../dev/nvidia0",
+        "/dev//./nvidia0/",
+        "/tmp/../dev/nvidia0",
+        "/dev",
+        "/dev/",
+        "/",
+        "//",
+        "",
+        "/var",
+        "/var/lib/kubelet",
+        "/var/lib/kubelet/device-plugins",
+        "/var/lib/kubelet/device-plugins/kubelet.sock",
+        "/var/lib/kubelet/pod-resources/kubelet.sock",
+        "/run",
+        "/var/run",
+        "/var/run/",
+        "/run/containerd/containerd.sock",
+        "/var/run/containerd/containerd.sock",
+        "/var//run/docker.sock",
+        "/var/run/nvidia-persistenced/socket",
+        "/etc/cdi",
+        "/var/run/cdi/x.yaml",
+        "/etc/gpu-manager/vdriver",
+        "/etc/halfcard",
+        "/proc/1/root/dev/nvidia0",
+        "/proc/self/root",
+        "/proc/thread-self/root/proc/1/root/dev",
+        "/proc/1/cwd",
+        "/proc/1/task/1/root/run",
+    ],
+)
+def test_paths_that_lead_to_cards_or_to_sockets_are_refused(path: str) -> None:
+    assert leads_to_gpu(path)
+    obj = pod(container(), volumes=[{"name": "data"}, {"name": "v", "hostPath": {"path": path}}])
+    assert both_refuse(obj) == ["HC024"]
+    assert validate(obj).problems[0].where == "spec.volumes[1].hostPath.path"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/data",
+        "/dev/shm",
+        "/dev/null",
+        "/device",
+        "/devices/nvidia0",
+        "/home/dev/nvidia0",
+        "/var/log",
+        "/var/runner",
+        "/var/lib/kubelet/pods",
+        "/run/containerd-other",
+        "/etc/localtime",
+        "/usr/share",
+        "/proc",
+        "/proc/cpuinfo",
+        "/sys",
+    ],
+)
+def test_other_paths_are_left_alone(path: str) -> None:
+    assert not leads_to_gpu(path)
+    assert validate(pod(gpu(), volumes=[{"name": "v", "hostPath": {"path": path}}])).allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("/var/run/nvidia-container-devices/all", True),
+        ("/run/nvidia-container-devices/0", True),
+        ("/var/run//x/../nvidia-container-devices", True),
+        ("/var/run/nvidia-container-devices-2", False),
+        ("/data/nvidia-container-devices", False),
+        ("/data", False),
+    ],
+)
+def test_devices_are_not_listed_by_mounts(path: str, refused: bool) -> None:  # noqa: FBT001
+    obj = pod(container(volumeMounts=[{"name": "v", "mountPath": path}]))
+    assert both_refuse(obj) == (["HC027"] if refused else [])
+
+
+def test_devices_are_not_listed_by_annotation() -> None:
+    obj = pod(container(), annotations={"cdi.k8s.io/mine": "nvidia.com/gpu=all"})
+    (problem,) = validate(obj).problems
+    assert (problem.code, problem.where) == ("HC027", 'metadata.annotations["cdi.k8s.io/mine"]')
+
+
+# --- privileges ---------------------------------------------------------------------------------------------------
+
+PRIVILEGED = {"securityContext": {"privileged": True}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "refused", "warned"),
+    [
+        (pod(gpu(**PRIVILEGED)), ["HC025"], []),
+        (pod(gpu(), container(**PRIVILEGED)), ["HC025"], []),
+        (pod(gpu(), init=[container(**PRIVILEGED)]), ["HC025"], []),
+        (pod(gpu(), hostPID=True), ["HC025"], []),
+        (pod(WHOLE, gpu(), hostPID=True), ["HC025"], []),
+        (pod(gpu("100", None, **PRIVILEGED)), [], ["HC042"]),
+        (pod(WHOLE, hostPID=True), [], ["HC042"]),
+        (pod(container(**PRIVILEGED), hostPID=True), [], []),
+        (pod(gpu(securityContext={"privileged": False}), hostPID=False), [], []),
+        (pod(container({names.NVIDIA_GPU_SHARED: 1}, {names.NVIDIA_GPU_SHARED: 1}), hostPID=True), ["HC025"], []),
+    ],
+)
+def test_privileges_are_refused_beside_a_share_and_mentioned_beside_whole_cards(
+    obj: Json, refused: list[str], warned: list[str]
+) -> None:
+    assert both_refuse(obj) == refused
+    assert warned_codes(validate(obj)) == warned
+
+
+def test_a_container_added_to_a_running_share_is_not_privileged() -> None:
+    old = pod(gpu())
+    new = pod(gpu(), ephemeralContainers=[container(**PRIVILEGED)])
+    verdict = validate(new, old=old, subresource="ephemeralcontainers")
+    assert [problem.where for problem in verdict.problems] == ["spec.ephemeralContainers[0].securityContext.privileged"]

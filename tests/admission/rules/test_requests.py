@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admission.policy import AdmissionPolicy
+from halfcard import names
+from halfcard.dialects import Dialects
+from halfcard.pod.card_preferences import POLICIES
+from halfcard.problems import Severity
+
+from ..judging import CORE, MEMORY, Json, cards, codes, container, gpu, mutate, mutated, pod, validate, warned_codes
+
+TUYA_CORE, TUYA_MEMORY = names.TUYA + names.VCUDA_CORE_SUFFIX, names.TUYA + names.VCUDA_MEMORY_SUFFIX
+
+
+def of(amounts: Json) -> Json:
+    return container(amounts, dict(amounts))
+
+
+# --- amounts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("amounts", "wanted"),
+    [
+        ({CORE: "1", MEMORY: "1"}, []),
+        ({CORE: "99", MEMORY: "1"}, []),
+        ({CORE: "100"}, []),
+        ({CORE: "200", MEMORY: "128"}, []),
+        ({CORE: "30"}, ["HC006"]),
+        ({CORE: "30", MEMORY: "0"}, ["HC006"]),
+        ({MEMORY: "20"}, ["HC007"]),
+        ({MEMORY: "20", CORE: "0"}, ["HC007"]),
+        ({TUYA_MEMORY: "20"}, []),
+        ({TUYA_CORE: "30"}, ["HC006"]),
+        ({CORE: "101"}, ["HC002"]),
+        ({CORE: "150", MEMORY: "20"}, ["HC002"]),
+        ({CORE: "1.5", MEMORY: "20"}, ["HC002"]),
+        ({CORE: "0.305", MEMORY: "20"}, ["HC002"]),
+        ({CORE: "-1", MEMORY: "20"}, ["HC001"]),
+        ({CORE: "4294967297", MEMORY: "20"}, ["HC001"]),
+        ({CORE: "lots", MEMORY: "20"}, ["HC001"]),
+        ({CORE: "", MEMORY: "20"}, ["HC001"]),
+        ({CORE: "30", MEMORY: "1.5"}, ["HC003"]),
+        ({CORE: "30", MEMORY: "-1Gi"}, ["HC003"]),
+        ({CORE: "30", MEMORY: "300Ti"}, ["HC003"]),
+        ({names.ALIYUN_GPU_MEM: "3"}, []),
+        ({names.ALIYUN_GPU_MEM: "1.5"}, ["HC001"]),
+        ({names.TUYA_SGPU: "2"}, []),
+        ({names.VOLCANO_GPU_MEMORY: "2048"}, []),
+        ({names.VOLCANO_GPU_MEMORY: "2048", names.VOLCANO_GPU_NUMBER: "1"}, ["HC012"]),
+        ({names.NVIDIA_GPU: "1"}, []),
+        ({names.NVIDIA_GPU: "1", names.NVIDIA_GPU_SHARED: "1"}, ["HC012"]),
+        ({names.NVIDIA_GPU: "1", names.HAMI_GPUMEM: "3000", names.HAMI_GPUCORES: "100"}, []),
+        ({names.NVIDIA_GPU: "1", names.HAMI_GPUMEM: "3000", names.HAMI_GPUMEM_PERCENTAGE: "50"}, ["HC012"]),
+        ({names.NVIDIA_GPU: "1", names.HAMI_GPUCORES: "101"}, ["HC013"]),
+        ({CORE: "30", MEMORY: "20", names.NVIDIA_GPU: "1"}, ["HC010"]),
+        ({CORE: "30", TUYA_MEMORY: "20"}, ["HC010"]),
+        ({CORE: "30", MEMORY: "20", names.NVIDIA_GPU: "0"}, []),
+    ],
+)
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_amounts_that_cannot_work_are_refused_by_both_calls(amounts: Json, wanted: list[str], field: str) -> None:
+    obj = pod(of(amounts)) if field == "containers" else pod(container(), init=[of(amounts)])
+    for verdict in (mutate(obj), validate(obj)):
+        assert codes(verdict) == wanted
+        assert all(problem.where.startswith(f"spec.{field}[0].resources") for problem in verdict.problems)
+
+
+@pytest.mark.parametrize(
+    ("resource", "got", "nearest"),
+    [
+        (CORE, "1.5", ["100", "200"]),
+        (CORE, "150", ["100", "200"]),
+        (CORE, "101", ["100", "200"]),
+        (CORE, "0.305", ["30", "31"]),
+        (CORE, "0.995", ["99", "100"]),
+        (MEMORY, "1.5", ["2"]),
+        (MEMORY, "19500m", ["20"]),
+    ],
+)
+def test_the_refusal_tells_the_nearest_valid_values(resource: str, got: str, nearest: list[str]) -> None:
+    (problem,) = mutate(pod(of({CORE: "30", MEMORY: "20", resource: got}))).problems
+    assert problem.got == got
+    assert problem.where.endswith(f'["{resource}"]')
+    assert all(f" {value}" in f"{problem.fix} " for value in nearest)
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests", "wanted"),
+    [
+        ({CORE: "30", MEMORY: "20"}, {CORE: "40", MEMORY: "20"}, ["HC004"]),
+        ({CORE: "30", MEMORY: "20"}, {CORE: "0.4", MEMORY: "20"}, ["HC004"]),
+        ({CORE: "30", MEMORY: "5Gi"}, {CORE: "30", MEMORY: "21"}, ["HC004"]),
+        ({CORE: "0.3", MEMORY: "5Gi"}, {CORE: "30", MEMORY: "20"}, []),
+        ({CORE: "30", MEMORY: "20"}, {CORE: "0", MEMORY: "20"}, ["HC004"]),
+    ],
+)
+def test_requests_equal_limits_in_meaning(limits: Json, requests: Json, wanted: list[str]) -> None:
+    assert codes(mutate(pod(container(limits, requests)))) == wanted
+
+
+def test_all_problems_of_a_pod_are_told_at_once() -> None:
+    obj = pod(gpu("1.5"), gpu("30", None), init=[gpu(None, "20")], nodeName="n1")
+    for verdict in (mutate(obj), validate(obj)):
+        assert codes(verdict) == ["HC002", "HC006", "HC007", "HC026"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ({names.NVIDIA_GPU: "1"}, {names.NVIDIA_GPU: "1", names.HAMI_GPUMEM: "3000"}, ["HC011"]),
+        ({names.NVIDIA_GPU: "1"}, {CORE: "30", MEMORY: "20"}, []),
+        ({names.ALIYUN_GPU_MEM: "3"}, {CORE: "30", MEMORY: "20"}, []),
+    ],
+)
+def test_some_dialects_live_together_in_different_containers(first: Json, second: Json, wanted: list[str]) -> None:
+    assert codes(mutate(pod(of(first), of(second)))) == wanted
+
+
+# --- what repairs left --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cores", "memory", "number"), [("0.3", "20", 1), ("30", "5Gi", 1), ("0.3", "5Gi", 2)])
+def test_a_foreign_unit_is_refused_where_the_mutating_call_was_missed(cores: str, memory: str, number: int) -> None:
+    problems = validate(pod(gpu(cores, memory))).problems
+    assert [problem.code for problem in problems] == ["HC005"] * number
+
+
+def test_sides_that_are_spelled_differently_are_told_apart() -> None:
+    (problem,) = validate(pod(container({CORE: "30", MEMORY: "20"}, {CORE: "0.3", MEMORY: "20"}))).problems
+    assert (problem.code, problem.got) == ("HC005", "0.3")
+    assert "requests" in problem.where
+    assert "30" in problem.fix
+
+
+def test_a_missing_number_of_hami_cards_is_refused_where_it_was_not_added() -> None:
+    (problem,) = validate(pod(of({names.HAMI_GPUMEM: "3000"}))).problems
+    assert problem.code == "HC005"
+    assert names.NVIDIA_GPU in problem.fix
+
+
+@pytest.mark.parametrize("cores", ["30", "30000m", "3e1", 30])
+def test_every_spelling_of_a_whole_number_is_its_own_unit(cores: Any) -> None:
+    assert validate(pod(gpu(cores))).allowed
+
+
+# --- memory of a card ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("container_now", "refused", "warned"),
+    [
+        (gpu("30", "64"), [], []),
+        (gpu("30", "65"), ["HC008"], []),
+        (gpu("100", "65"), [], ["HC040"]),
+        (gpu("200", "128"), [], []),
+        (gpu("200", "130"), [], ["HC040"]),
+        (of({names.ALIYUN_GPU_MEM: "17"}), ["HC008"], []),
+        (of({names.ALIYUN_GPU_MEM: "16"}), [], []),
+        (of({names.VOLCANO_GPU_MEMORY: "16385"}), ["HC008"], []),
+        (of({names.NVIDIA_GPU: "2", names.HAMI_GPUMEM: "16385"}), ["HC008"], []),
+    ],
+)
+def test_a_share_larger_than_the_largest_card_is_refused_and_whole_cards_are_warned(
+    container_now: Json, refused: list[str], warned: list[str]
+) -> None:
+    for verdict in (
+        mutate(pod(container_now), cluster=cards(8192, 16384)),
+        validate(pod(container_now), cluster=cards(8192, 16384)),
+    ):
+        assert codes(verdict) == refused
+        assert warned_codes(verdict) == warned
+
+
+def test_where_no_card_is_known_memory_is_not_checked() -> None:
+    assert validate(pod(gpu("30", "100000"))).allowed
+
+
+# --- node and scheduler -------------------------------------------------------------------------------------------
+
+
+def test_a_pod_with_a_claim_does_not_name_its_node() -> None:
+    (problem,) = validate(pod(gpu(), nodeName="n1")).problems
+    assert (problem.code, problem.where, problem.got) == ("HC026", "spec.nodeName", "n1")
+    assert validate(pod(container(), nodeName="n1")).allowed
+    assert validate(pod(gpu("0", "0"), nodeName="n1")).allowed
+    assert validate(pod(gpu(), nodeName="")).allowed
+
+
+@pytest.mark.parametrize(
+    ("container_now", "scheduler", "warned"),
+    [
+        (gpu(), "volcano", ["HC043"]),
+        (gpu(), "default-scheduler", []),
+        (gpu(), "", []),
+        (gpu(), "ours", []),
+        (container(), "volcano", []),
+    ],
+)
+def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, scheduler: str, warned: list[str]) -> None:
+    policy = AdmissionPolicy(schedulers=frozenset({"default-scheduler", "ours"}))
+    verdict = validate(pod(container_now, schedulerName=scheduler), policy=policy)
+    assert verdict.allowed
+    assert warned_codes(verdict) == warned
+
+
+# --- what people say about their cards ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "container_now", "wanted"),
+    [
+        *((policy, gpu(), []) for policy in POLICIES),
+        ("binpacking", gpu(), ["HC014"]),
+        ("Binpack", gpu("200", None), ["HC014"]),
+        ("", gpu(), ["HC014"]),
+        ("binpacking", container(), []),
+        ("binpacking", gpu("0", "0"), []),
+    ],
+)
+def test_a_policy_that_nobody_knows_is_refused_where_cards_are_chosen(
+    policy: str, container_now: Json, wanted: list[str]
+) -> None:
+    assert codes(validate(pod(container_now, annotations={names.ASK_POLICY: policy}))) == wanted
+
+
+def test_the_policies_are_told_to_whoever_misspells_one() -> None:
+    (problem,) = validate(pod(gpu(), annotations={names.ASK_POLICY: "tight"})).problems
+    assert (problem.where, problem.got) == (f'metadata.annotations["{names.ASK_POLICY}"]', "tight")
+    assert all(policy in problem.fix for policy in POLICIES)
+
+
+# --- severity -----------------------------------------------------------------------------------------------------
+
+BROKEN: list[tuple[str, Json]] = [
+    ("HC002", pod(gpu("150"))),
+    ("HC006", pod(gpu("30", None))),
+    ("HC007", pod(gpu(None, "20"))),
+    ("HC009", pod(gpu(), annotations={names.TENCENT + names.CORE_LIMIT_SUFFIX: "5"})),
+    ("HC014", pod(gpu(), annotations={names.ASK_POLICY: "tight"})),
+    ("HC020", pod(gpu(), annotations={"tencent.com/predicate-node": "n"})),
+    ("HC021", pod(container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}]))),
+    ("HC022", pod(gpu(env=[{"name": "LD_PRELOAD", "value": "/x.so"}]))),
+    ("HC024", pod(container(), volumes=[{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}])),
+    ("HC025", pod(gpu(), hostPID=True)),
+    ("HC026", pod(gpu(), nodeName="n1")),
+    ("HC042", pod(gpu("100", None), hostPID=True)),
+    ("HC043", pod(gpu(), schedulerName="other")),
+]
+
+
+@pytest.mark.parametrize(("code", "obj"), BROKEN, ids=[code for code, _ in BROKEN])
+def test_the_severity_of_each_rule_is_a_setting(code: str, obj: Json) -> None:
+    for severity, refused, warned in (
+        (Severity.DENY, [code], []),
+        (Severity.WARN, [], [code]),
+        (Severity.OFF, [], []),
+    ):
+        policy = AdmissionPolicy(severities={code: severity})
+        for verdict in (mutate(obj, policy=policy), validate(obj, policy=policy)):
+            assert codes(verdict) == refused
+            assert warned_codes(verdict) == warned
+            assert all(len(line) <= 120 for line in verdict.warnings)
+
+
+def test_a_dialect_that_is_switched_off_is_not_judged() -> None:
+    policy = AdmissionPolicy(dialects=Dialects.named(["nvidia"]))
+    assert mutate(pod(gpu("1.5")), policy=policy).changes == ()
+    assert validate(pod(gpu("1.5"), nodeName="n"), policy=policy).allowed
+
+
+def test_a_repaired_pod_breaks_no_rule() -> None:
+    obj = pod(gpu("0.3", "5Gi"), gpu("200", None), container(), init=[container({names.HAMI_GPUMEM: "3000"})])
+    assert validate(mutated(obj)).problems == ()

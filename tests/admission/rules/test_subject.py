@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from admission.policy import AdmissionPolicy
+from admission.rules.subject import ReviewContext, ReviewStage, Subject, subject
+from halfcard.cluster_view import NOTHING_KNOWN
+from halfcard.pod.spec import Pod
+
+from ..judging import AGENT, TRUSTING, Json, container, gpu, pod
+
+
+def seen(obj: Json, *, user: str = "alice", policy: AdmissionPolicy = TRUSTING) -> Subject:
+    around = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, ReviewStage.FINAL)
+    return subject(msgspec.convert(obj, Pod), around)
+
+
+def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
+    obj = pod(gpu(), container(), init=[gpu("100", None)], ephemeralContainers=[{"name": "e"}])
+    found = [(place.where, claim is not None) for place, claim in seen(obj).containers]
+    assert found == [
+        ("spec.containers[0]", True),
+        ("spec.containers[1]", False),
+        ("spec.initContainers[0]", True),
+        ("spec.ephemeralContainers[0]", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("obj", "shared"),
+    [
+        (pod(gpu()), True),
+        (pod(gpu("100", None)), False),
+        (pod(gpu("100", None), gpu()), True),
+        (pod(gpu("100", None), init=[gpu()]), True),
+        (pod(container()), False),
+    ],
+)
+def test_one_share_makes_a_pod_a_sharing_one(obj: Json, shared: bool) -> None:  # noqa: FBT001
+    assert seen(obj).has_share is shared
+
+
+@pytest.mark.parametrize(("user", "trusted"), [(AGENT, True), ("alice", False), ("", False)])
+def test_only_configured_users_are_trusted(user: str, trusted: bool) -> None:  # noqa: FBT001
+    assert seen(pod(), user=user).around.is_trusted is trusted
+    assert not seen(pod(), user=user, policy=AdmissionPolicy()).around.is_trusted

@@ -1,0 +1,39 @@
+"""What the static guard is made of; what it refuses is seen on a real API server, in tests/cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admission.policy import AdmissionPolicy
+from admission.static_guard import GUARDED, guard
+from halfcard.dialects import Dialects
+from halfcard.problems import CORES, Severity
+
+
+def messages(policy: AdmissionPolicy) -> str:
+    return "\n".join(each["messageExpression"] for each in spec(policy)["validations"])
+
+
+def spec(policy: AdmissionPolicy) -> dict[str, Any]:
+    found: dict[str, Any] = guard(policy)[0]["spec"]
+    return found
+
+
+def test_a_rule_that_is_only_warned_of_is_not_held() -> None:
+    for severity, is_held in ((Severity.DENY, True), (Severity.WARN, False), (Severity.OFF, False)):
+        assert (f"[{CORES.code}]" in messages(AdmissionPolicy(severities={CORES.code: severity}))) is is_held
+
+
+def test_each_rule_is_told_once_with_the_words_of_the_table() -> None:
+    told = messages(AdmissionPolicy())
+    assert len({each.rule.code for each in GUARDED}) == len(GUARDED)
+    for each in GUARDED:
+        assert told.count(f"; {each.rule.text}; {each.fix} [{each.rule.code}]") == 1
+
+
+def test_words_of_a_system_that_is_not_spoken_mean_nothing() -> None:
+    variables = {
+        each["name"]: each["expression"] for each in spec(AdmissionPolicy(Dialects.named(["volcano"])))["variables"]
+    }
+    assert variables["words"] == "['volcano.sh/gpu-memory', 'volcano.sh/gpu-number']"
+    assert (variables["systems"], variables["alone"]) == (f"[{variables['words']}]", "[]")

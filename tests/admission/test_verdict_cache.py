@@ -1,0 +1,117 @@
+"""Decisions that are remembered are those that would be made anew."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission.policy import AdmissionPolicy
+from admission.review import Verdict, mutate_pod, validate_pod
+from admission.rules.subject import ReviewContext, ReviewStage
+from admission.verdict_cache import VerdictCache
+from halfcard import names
+from halfcard.cluster_view import NOTHING_KNOWN
+from halfcard.pod.spec import Pod
+
+from . import wild
+from .judging import POLICY, TENANT, Json, cards, changed, container, gpu, pod
+from .test_laws import LAW
+
+AROUND: Final = ReviewContext(POLICY, NOTHING_KNOWN, "team-a", TENANT, ReviewStage.FINAL)
+SHARE: Final = pod(gpu(), labels={"app": "train"})
+
+
+class Counted(VerdictCache):
+    """Knows how often something was decided."""
+
+    def __init__(self) -> None:
+        super().__init__(self._anew)
+        self.times = 0
+
+    def _anew(self, read: Pod, around: ReviewContext) -> Verdict:
+        self.times += 1
+        return validate_pod(read, around)
+
+
+def read(obj: Json) -> Pod:
+    return msgspec.convert(obj, Pod)
+
+
+def named(obj: Json, name: str) -> Json:
+    """As a controller and the service account's token make one of many."""
+    volume = {"name": f"token-{name}", "projected": {"sources": []}}
+    result = changed(changed(obj, "metadata", "name", to=name), "spec", "volumes", to=[volume])
+    return changed(result, "metadata", "ownerReferences", to=[{"kind": "Job", "name": "train", "uid": name}])
+
+
+def test_pods_of_one_template_are_judged_once() -> None:
+    decided = Counted()
+    verdicts = {decided(read(named(SHARE, f"train-{number}")), AROUND) for number in range(20)}
+    assert verdicts == {validate_pod(read(SHARE), AROUND)}
+    assert decided.times == 1
+
+
+@pytest.mark.parametrize(
+    ("obj", "around"),
+    [
+        (changed(SHARE, "metadata", "labels", "app", to="other"), AROUND),
+        (changed(SHARE, "metadata", "annotations", to={names.ASK_POLICY: "x"}), AROUND),
+        (changed(SHARE, "spec", "hostPID", to=True), AROUND),
+        (changed(SHARE, "spec", "containers", 0, "resources", "limits", names.VCUDA_CORE, to=30), AROUND),
+        (SHARE, AROUND._replace(namespace="team-b")),
+        (SHARE, AROUND._replace(user="bob")),
+        (SHARE, AROUND._replace(policy=AdmissionPolicy(default_core_limit=False))),
+        (SHARE, AROUND._replace(cluster=cards(4096))),
+    ],
+)
+def test_whatever_a_rule_may_look_at_makes_another_case(obj: Json, around: ReviewContext) -> None:
+    decided = Counted()
+    decided(read(SHARE), AROUND)
+    assert decided(read(obj), around) == validate_pod(read(obj), around)
+    assert decided.times == 2
+
+
+def test_a_changed_cluster_is_looked_at() -> None:
+    decided = VerdictCache(validate_pod)
+    assert decided(read(SHARE), AROUND).allowed
+    assert not decided(read(SHARE), AROUND._replace(cluster=cards(4096))).allowed
+    assert decided(read(SHARE), AROUND).allowed
+
+
+@pytest.mark.parametrize(
+    ("obj", "around"),
+    [
+        (pod(container(env=[{"name": "A", "value": "x" * 10_000}])), AROUND),
+        (SHARE, AROUND._replace(user="x" * 10_000)),
+        (SHARE, AROUND._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
+    ],
+)
+def test_what_is_long_is_not_kept(obj: Json, around: ReviewContext) -> None:
+    decided = Counted()
+    assert decided(read(obj), around) == decided(read(obj), around) == validate_pod(read(obj), around)
+    assert decided.times == 2
+    assert decided.known == {}
+
+
+def test_only_so_many_are_kept() -> None:
+    decided = Counted()
+    for number in range(5000):
+        assert decided(read(pod(container(), labels={"n": str(number)})), AROUND).allowed
+    assert 0 < len(decided.known) <= 1000
+
+
+users = st.sampled_from([TENANT, "system:node:n1"])
+
+
+@LAW
+@given(st.lists(wild.pods(), min_size=1, max_size=4), st.sampled_from(wild.POLICIES), users)
+def test_it_answers_as_if_it_had_decided_anew(objects: list[Any], policy: AdmissionPolicy, user: str) -> None:
+    for decide, stage in ((mutate_pod, ReviewStage.PROPOSED), (validate_pod, ReviewStage.FINAL)):
+        remembered = VerdictCache(decide)
+        around = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, stage)
+        for obj in objects * 2:
+            assert remembered(read(obj), around) == decide(read(obj), around)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission.dispatch import DECISIONS
+from admission.mutation.workloads import TEMPLATES
+from admission.rules.escapes import leads_to_gpu
+from admission.webhook_configurations import concerns_us, configurations, host_path_pattern
+from halfcard import names
+from halfcard.dialects import Dialects
+
+from .judging import Json
+
+DIALECTS = Dialects()
+MUTATING, VALIDATING = configurations(DIALECTS, exempt=["kube-system", "halfcard-system"], ca_bundle="Q0E=")
+WEBHOOKS: list[Json] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
+
+
+def webhook(path: str) -> Json:
+    (found,) = (each for each in WEBHOOKS if each["clientConfig"]["service"]["path"] == path)
+    return found
+
+
+def condition(path: str, name: str) -> str:
+    (found,) = (each["expression"] for each in webhook(path)["matchConditions"] if each["name"] == name)
+    return str(found)
+
+
+def sent(path: str) -> dict[str, list[str]]:
+    """Resources and the operations for which they are sent."""
+    return {resource: rule["operations"] for rule in webhook(path)["rules"] for resource in rule["resources"]}
+
+
+def test_every_path_is_registered_once_and_exists() -> None:
+    paths = [each["clientConfig"]["service"]["path"] for each in WEBHOOKS]
+    assert sorted(paths) == sorted(DECISIONS)
+    assert all(each["clientConfig"]["caBundle"] == "Q0E=" for each in WEBHOOKS)
+
+
+def test_a_bundle_that_something_else_injects_is_left_away() -> None:
+    for each in configurations(DIALECTS, exempt=[]):
+        assert all("caBundle" not in webhook["clientConfig"] for webhook in each["webhooks"])
+
+
+def test_mutating_fails_open_and_what_protects_neighbours_fails_closed() -> None:
+    failing = {each["clientConfig"]["service"]["path"]: each["failurePolicy"] for each in WEBHOOKS}
+    assert failing.pop(names.VALIDATE_PODS_PATH) == failing.pop(names.VALIDATE_RECORDS_PATH) == "Fail"
+    assert set(failing.values()) == {"Ignore"}
+
+
+def test_pods_are_sent_with_everything_that_changes_them() -> None:
+    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH):
+        assert sent(path)["pods"] == ["CREATE", "UPDATE"]
+        assert sent(path)["pods/ephemeralcontainers"] == ["UPDATE"]
+    assert sent(names.VALIDATE_PODS_PATH)["pods/resize"] == ["UPDATE"]
+
+
+def test_every_side_door_to_the_annotations_of_a_pod_is_watched() -> None:
+    assert sent(names.VALIDATE_RECORDS_PATH) == {
+        "pods/binding": ["CREATE"],
+        "bindings": ["CREATE"],
+        "pods/status": ["UPDATE"],
+    }
+
+
+def test_every_kind_with_a_template_is_sent() -> None:
+    plural = sorted(f"{kind.lower()}s" for kind in TEMPLATES)
+    for path in (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH):
+        assert sorted(sent(path)) == plural
+
+
+@pytest.mark.parametrize("each", WEBHOOKS, ids=[each["name"] for each in WEBHOOKS])
+def test_every_webhook_declares_its_side_effects_spares_exempt_namespaces_and_answers_soon(each: Json) -> None:
+    promises = each["name"] == names.webhook_name(names.VALIDATE_PODS_PATH)
+    assert each["sideEffects"] == ("NoneOnDryRun" if promises else "None")
+    assert each["timeoutSeconds"] <= 10
+    assert each["admissionReviewVersions"] == ["v1", "v1beta1"]
+    (selector,) = each["namespaceSelector"]["matchExpressions"]
+    assert selector["operator"] == "NotIn"
+    assert set(selector["values"]) == {"kube-system", "halfcard-system"}
+    assert each["name"].count(".") >= 2
+
+
+def test_a_second_look_is_wanted_where_another_webhook_changes_the_object() -> None:
+    assert all(each["reinvocationPolicy"] == "IfNeeded" for each in MUTATING["webhooks"])
+    assert all("reinvocationPolicy" not in each for each in VALIDATING["webhooks"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *sorted(DIALECTS.resources),
+        names.SLOT,
+        *names.WIDENING_ENV,
+        *names.OWNED_PREFIXES,
+        *names.OWNED_SUFFIXES,
+        names.CDI_PREFIX,
+        "hostPath",
+        "ephemeralContainers",
+        "initContainers",
+        "nvidia-container-devices",
+    ],
+)
+def test_the_condition_lets_every_pod_through_that_a_rule_could_concern(word: str) -> None:
+    assert re.search(rf"\b{re.escape(word)}|'{re.escape(word)}", concerns_us(DIALECTS, pods="[object]"))
+
+
+def test_only_the_dialects_that_are_spoken_are_asked_about() -> None:
+    assert names.TUYA_SGPU not in concerns_us(Dialects.named(["tencent"]), pods="[object]")
+
+
+def test_brackets_of_the_condition_are_closed() -> None:
+    depth: Any = 0
+    for char in concerns_us(DIALECTS, pods="[object]"):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        assert depth >= 0
+    assert depth == 0
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "dev",
+                "var",
+                "run",
+                "lib",
+                "etc",
+                "log",
+                "kubelet",
+                "nvidia0",
+                "cdi",
+                "",
+                ".",
+                "data",
+                "proc",
+                "1",
+                "root",
+            ]
+        )
+    )
+)
+def test_no_host_path_that_leads_to_a_gpu_is_kept_away(parts: list[str]) -> None:
+    path = "/" + "/".join(parts)
+
+    if leads_to_gpu(path):
+        assert re.search(host_path_pattern(), path)
+
+
+@pytest.mark.parametrize("path", ["/data", "/var/log/pods", "/mnt/nfs", "/development", "/opt/dev", "/usr/lib"])
+def test_host_paths_that_lead_nowhere_near_a_gpu_are_kept_away(path: str) -> None:
+    assert not re.search(host_path_pattern(), path)
+
+
+def test_an_update_that_takes_a_record_away_is_sent_too() -> None:
+    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH, names.VALIDATE_RECORDS_PATH):
+        assert "oldObject.metadata.annotations" in condition(path, "reaches-for-a-gpu")
+
+
+@pytest.mark.parametrize("path", sorted(DECISIONS))
+def test_what_halfcard_itself_writes_does_not_come_back_to_it(path: str) -> None:
+    assert all(f"'{user}'" in condition(path, "not-halfcard-itself") for user in names.OWN_USERS)
+
+
+def test_a_slow_webhook_delays_nothing_that_does_not_concern_it() -> None:
+    assert all(hook["matchConditions"] for hook in WEBHOOKS)

@@ -1,0 +1,172 @@
+"""Objects of an API server become what the checks look at, whoever wrote them and however."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from cli.diagnosis.observations import (
+    config_map_of,
+    configuration_file,
+    data_changed,
+    node_seen,
+    own_pod,
+    pods_seen,
+    ready_endpoints,
+    refusal,
+    secret_data,
+    workload,
+)
+from cli.diagnosis.snapshot import NotOfferedEvent
+from extender.state import State
+from halfcard import names
+from halfcard.capacity import CapacityRules
+from halfcard.cards import Card
+from halfcard.dialects import Dialects
+from halfcard.inventory import write_inventory
+from halfcard.pod.stored_pod import StoredPod
+from tests.builders import PodBuilder, pod
+
+NOON: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CARDS: Final = (Card(0, "T4", 15109, "GPU-0"), Card(1, "T4", 15109, "GPU-1", why_not="Xid 79"))
+
+INVENTORIES: Final[dict[str, tuple[dict[str, str], int | None]]] = {
+    "none": ({}, None),
+    "two cards, one of them sick": ({names.INVENTORY: write_inventory(CARDS)}, 1),
+    "garbage": ({names.INVENTORY: "garbage"}, 0),
+}
+
+
+@pytest.mark.parametrize(("annotations", "cards"), INVENTORIES.values(), ids=INVENTORIES.keys())
+def test_the_cards_of_a_node_are_those_in_order(annotations: dict[str, str], cards: int | None) -> None:
+    assert node_seen({"metadata": {"name": "n", "annotations": annotations}}).cards == cards
+
+
+def test_a_node_offers_what_is_no_cpu_and_no_memory() -> None:
+    status = {"allocatable": {"cpu": "8", "memory": "1Gi", names.VCUDA_CORE: "2k", names.VCUDA_MEMORY: "junk"}}
+    assert node_seen({"metadata": {"name": "n"}, "status": status}).offers == {
+        names.VCUDA_CORE: 2000,
+        names.VCUDA_MEMORY: 0,
+    }
+
+
+# --- pods ------------------------------------------------------------------------------------------------------------
+
+SHARE: Final = pod("p").asks(core=30, memory=20)
+RECORD: Final = {names.PLACEMENT: '{"node":"n","cards":{"containers-0":["0"]}}'}
+SEEN: Final[dict[str, tuple[PodBuilder, tuple[Any, ...] | None]]] = {
+    "a bound one with a record": (SHARE.annotated(RECORD).specified(nodeName="n"), (True, True, ())),
+    "a bound one whose record nobody can read": (
+        SHARE.annotated({names.PLACEMENT: "junk"}).specified(nodeName="n"),
+        (True, True, ()),
+    ),
+    "a bound one without a record": (SHARE.specified(nodeName="n"), (True, False, ())),
+    "a waiting one": (SHARE, (True, False, ())),
+    "a waiting one with a record": (SHARE.annotated(RECORD), (True, True, (names.PLACEMENT,))),
+    "a waiting one that asks for nothing and has a record": (
+        pod("p").container().annotated(RECORD),
+        (False, False, (names.PLACEMENT,)),
+    ),
+    "a waiting one with a mark of the extender": (SHARE.annotated({names.FENCE: "1"}), (True, False, ())),
+    "one that asks for nothing": (pod("p").container().specified(nodeName="n"), None),
+}
+
+
+@pytest.mark.parametrize(("built", "expected"), SEEN.values(), ids=SEEN.keys())
+def test_a_pod_is_seen_by_what_it_asks_for_and_what_is_recorded(
+    built: PodBuilder, expected: tuple[Any, ...] | None
+) -> None:
+    manifest = built.manifest
+    manifest["metadata"] |= {"uid": "u", "namespace": "team"}
+    stored = msgspec.convert(manifest, StoredPod)
+    state = State(Dialects(), CapacityRules())
+    state.put_pod(stored)
+    found = [(each.asks, each.is_recorded, each.forged) for each in pods_seen(state, {"u": stored})]
+    assert found == ([] if expected is None else [expected])
+
+
+def test_a_pod_that_never_said_whether_it_is_ready_is_unready_since_it_was_made() -> None:
+    made = {"metadata": {"name": "p", "creationTimestamp": "2026-11-21T12:00:00Z"}, "spec": {}}
+    seen = own_pod(made)
+    assert (seen.is_ready, seen.since, seen.started) == (False, NOON, NOON)
+
+
+# --- other objects ---------------------------------------------------------------------------------------------------
+
+
+def test_endpoints_are_counted_by_service_and_nobody_said_they_are_not_ready() -> None:
+    def slice_of(service: str, ready: list[bool | None]) -> dict[str, Any]:
+        labels = {"kubernetes.io/service-name": service}
+        return {"metadata": {"labels": labels}, "endpoints": [{"conditions": {"ready": each}} for each in ready]}
+
+    slices = [slice_of("a", [True, None, False]), slice_of("a", [True]), slice_of("b", [False]), {"metadata": {}}]
+    assert ready_endpoints(slices) == {"a": 3, "b": 0, "": 0}
+
+
+def test_an_entry_of_a_secret_that_is_no_base64_holds_nothing() -> None:
+    assert secret_data({"data": {"a": "YQ==", "b": "a"}}) == {"a": b"a", "b": b""}
+
+
+def test_settings_changed_when_their_content_did_and_not_their_labels() -> None:
+    managed = [
+        {"time": "2026-11-21T12:00:00Z", "fieldsV1": {"f:data": {}}},
+        {"time": "2026-11-21T13:00:00Z", "fieldsV1": {"f:metadata": {}}},
+    ]
+    assert data_changed({"metadata": {"managedFields": managed}}) == NOON
+    assert data_changed({"metadata": {}}) is None
+
+
+EVENTS: Final[list[dict[str, Any]]] = [
+    {"metadata": {}, "lastTimestamp": "2026-11-21T12:00:00Z"},
+    {"metadata": {}, "lastTimestamp": None, "eventTime": "2026-11-21T12:00:00.000000Z"},
+    {"metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"}},
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_event_has_its_time_in_one_of_three_places(event: dict[str, Any]) -> None:
+    seen = refusal({**event, "involvedObject": {"name": "n"}, "message": "m"})
+    assert seen == NotOfferedEvent("n", "m", NOON)
+
+
+def test_of_a_workload_its_template_is_looked_at() -> None:
+    spec = {
+        "serviceAccountName": "halfcard-agent",
+        "containers": [{"image": "a"}, {"image": "b"}],
+        "volumes": [{"name": "v", "configMap": {"name": "m"}}, {"name": "w", "hostPath": {"path": "/"}}],
+    }
+    item = {"metadata": {"namespace": "s", "name": "n"}, "spec": {"template": {"spec": spec}}}
+    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",), False)
+
+
+# --- kube-scheduler --------------------------------------------------------------------------------------------------
+
+COMMANDS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "joined": ({"command": ["kube-scheduler", "--config=/etc/s.yaml"]}, "/etc/s.yaml"),
+    "apart": ({"command": ["kube-scheduler"], "args": ["--v=2", "--config", "/etc/s.yaml"]}, "/etc/s.yaml"),
+    "none": ({"command": ["kube-scheduler", "--kubeconfig=/etc/k"]}, ""),
+    "image's own": ({}, ""),
+}
+
+
+@pytest.mark.parametrize(("container", "file"), COMMANDS.values(), ids=COMMANDS.keys())
+def test_the_file_of_a_scheduler_stands_in_its_command(container: dict[str, Any], file: str) -> None:
+    assert configuration_file({"spec": {"containers": [container]}}) == file
+
+
+MOUNTS: Final[dict[str, tuple[dict[str, str], tuple[str, str] | None]]] = {
+    "a folder": ({"name": "v", "mountPath": "/etc/scheduler/"}, ("conf", "s.yaml")),
+    "a single entry": ({"name": "v", "mountPath": "/etc/scheduler/s.yaml", "subPath": "x.yaml"}, ("conf", "x.yaml")),
+    "another folder": ({"name": "v", "mountPath": "/etc/sched"}, None),
+    "a folder of the node": ({"name": "w", "mountPath": "/etc/scheduler"}, None),
+}
+
+
+@pytest.mark.parametrize(("mount", "expected"), MOUNTS.values(), ids=MOUNTS.keys())
+def test_a_file_may_come_from_a_config_map(mount: dict[str, str], expected: tuple[str, str] | None) -> None:
+    volumes = [{"name": "v", "configMap": {"name": "conf"}}, {"name": "w", "hostPath": {"path": "/"}}]
+    scheduler = {"spec": {"containers": [{"volumeMounts": [mount]}], "volumes": volumes}}
+    assert config_map_of(scheduler, "/etc/scheduler/s.yaml") == expected

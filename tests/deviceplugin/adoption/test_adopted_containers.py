@@ -1,0 +1,110 @@
+"""What another plugin gave before us, and whose cards are known by it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from deviceplugin.adoption.adopted_containers import inherited
+from deviceplugin.kubelet.checkpoint import CheckpointEntry
+from halfcard import names
+from halfcard.cards import Node
+from tests.builders import PodBuilder, pod
+from tests.halfcard.placing.examples import facts, node
+
+GPU: Final = names.NVIDIA_GPU
+SLICED: Final = node(2, slices=GPU, replicas=4)
+Ids = dict[str, list[str]]
+
+
+def gave(asking: PodBuilder, ids: Ids, where: Node, annotations: dict[str, str] | None = None) -> tuple[Any, list[str]]:
+    """The layout by the ids, and who is unknown; the ids are of each container."""
+    pods = {"u": facts(asking, "u", annotations or {})}
+    resource = next(iter(pods["u"].asks))
+    given = [CheckpointEntry("u", container, resource, frozenset(each)) for container, each in ids.items()]
+    found = inherited(given, pods, where)
+    return next((layout for _, layout in found.named), None), [each.title for each in found.unknown]
+
+
+NAMED: Final[dict[str, tuple[PodBuilder, Ids, Node, Any]]] = {
+    "whole cards": (pod().asks(gpu=2), {"containers-0": ["GPU-3", "GPU-1"]}, node(4), ((1, 3),)),
+    "slices, two of one card": (
+        pod().asks(gpu=3),
+        {"containers-0": ["GPU-1::0", "GPU-0::2", "GPU-1::3"]},
+        SLICED,
+        ((0, 1, 1),),
+    ),
+    "each container": (
+        pod().asks(gpu=1).asks(gpu=1),
+        {"containers-0": ["GPU-2"], "containers-1": ["GPU-0"]},
+        node(4),
+        ((2,), (0,)),
+    ),
+    "slices of a name of their own": (
+        pod().asks(gpu_shared=1),
+        {"containers-0": ["GPU-1::7"]},
+        node(2, slices=names.NVIDIA_GPU_SHARED, replicas=8),
+        ((1,),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("asking", "ids", "where", "layout"), NAMED.values(), ids=NAMED)
+def test_nvidias_ids_name_the_cards(asking: PodBuilder, ids: Ids, where: Node, layout: Any) -> None:
+    assert gave(asking, ids, where) == (layout, [])
+
+
+UNKNOWN: Final[dict[str, tuple[PodBuilder, Ids, dict[str, str]]]] = {
+    "HAMi's ids are counts": (pod().asks(gpu=1, gpumem=3000), {"containers-0": ["GPU-1-7"]}, {}),
+    "a share of memory lies where the scheduler said": (pod().asks(gpu_mem=3), {"containers-0": ["GPU-1-_-0"]}, {}),
+    "a card that is not there": (pod().asks(gpu=1), {"containers-0": ["GPU-9"]}, {}),
+    "an instance of a card": (pod().asks(gpu=1), {"containers-0": ["MIG-1"]}, {}),
+    "one container of two": (pod().asks(gpu=1).asks(gpu=1), {"containers-0": ["GPU-1"]}, {}),
+    "slices of one card for whole cards": (pod().asks(gpu=2), {"containers-0": ["GPU-1::0", "GPU-1::1"]}, {}),
+    "a record that names a card which is not there": (
+        pod().asks(gpu_mem=3),
+        {"containers-0": ["GPU-1-_-0"]},
+        {names.ALIYUN_INDEX: "7"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("asking", "ids", "annotations"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_neither_ids_nor_record_say_nobody_knows(
+    asking: PodBuilder, ids: Ids, annotations: dict[str, str]
+) -> None:
+    assert gave(asking, ids, node(4), annotations) == (None, ["team/p"])
+
+
+def test_a_record_of_theirs_is_enough() -> None:
+    assert gave(pod().asks(gpu_mem=3), {"containers-0": ["GPU-1-_-0"]}, node(4), {names.ALIYUN_INDEX: "2"}) == (
+        None,
+        [],
+    )
+
+
+def test_a_record_is_not_written_over_by_what_ids_say() -> None:
+    record = {names.PLACEMENT: '{"node":"n1","cards":{"containers-0":["GPU-2"]}}'}
+    assert gave(pod().asks(gpu=1), {"containers-0": ["GPU-1"]}, node(4), record) == (None, [])
+
+
+def test_there_is_nothing_to_know_where_there_is_one_card() -> None:
+    assert gave(pod().asks(gpu_mem=3), {"containers-0": ["GPU-0-_-0"]}, node(1)) == (None, [])
+
+
+def test_what_we_gave_and_what_is_no_gpu_is_none_of_this() -> None:
+    pods = {"u": facts(pod().asks(gpu=1), "u")}
+    ours = CheckpointEntry("u", "containers-0", GPU, frozenset({"hc-0"}))
+    nic = CheckpointEntry("u", "containers-0", "example.com/nic", frozenset({"eth1"}))
+    over = CheckpointEntry("gone", "containers-0", GPU, frozenset({"GPU-1"}))
+    assert not any(inherited([ours, nic, over], pods, node(4)))
+
+
+def test_the_problem_names_the_pods_and_what_to_do() -> None:
+    pods = {"u": facts(pod("b").asks(gpu_mem=3), "u"), "v": facts(pod("a").asks(gpu_mem=3), "v")}
+    given = [CheckpointEntry(uid, "containers-0", names.ALIYUN_GPU_MEM, frozenset({"x"})) for uid in pods]
+    assert inherited(given, pods, node(2)).problem == (
+        "another device plugin gave cards to pods of this node (team/a, team/b), and no record says which: nothing more"
+        " is offered until they have ended; drain the node, or delete them"
+    )

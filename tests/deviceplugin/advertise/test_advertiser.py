@@ -1,0 +1,45 @@
+"""A bug where pods, node and cards are first seen ends the offering, so that it begins anew."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deviceplugin.advertise.advertiser import Advertiser
+from deviceplugin.kubelet.plugins import Plugins
+from deviceplugin.kubelet.pod_resources import PodResources
+
+from ..kubelet.desk import Desk
+
+
+async def nobody_holds() -> dict[str, set[str]]:
+    return {}
+
+
+async def failing() -> None:
+    raise ZeroDivisionError
+
+
+def test_a_bug_in_what_is_first_seen_ends_the_offering(tmp_path: Path) -> None:
+    async def run() -> None:
+        not_reached: Any = None
+        plugins = Plugins(Desk(), tmp_path, PodResources(tmp_path / "pod-resources.sock"))
+        offering = Advertiser(
+            not_reached,
+            not_reached,
+            plugins,
+            not_reached,
+            held=nobody_holds,
+            known=failing,
+            stale=asyncio.Event(),
+            is_made_up=True,
+        )
+        async with asyncio.timeout(10):
+            await offering.run()
+
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(run())
+    assert raised.group_contains(ZeroDivisionError)

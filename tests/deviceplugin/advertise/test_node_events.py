@@ -1,0 +1,76 @@
+"""What is told by Events, and how often."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+import pytest
+
+from deviceplugin.advertise.node_events import NodeEvent, RecentEvents, news, node_event
+from halfcard.inventory import write_inventory
+
+from ..nodes import GOOD, SICK, node
+
+WELL: Final = write_inventory([GOOD, replace(SICK, why_not="")])
+ILL: Final = write_inventory([GOOD, SICK])
+WORSE: Final = write_inventory([GOOD, replace(SICK, why_not="Xid 48")])
+FAILED: Final = NodeEvent("CardFailed", "card 1 (GPU-1) gets nothing new: Xid 79: it has fallen off the bus")
+
+NEWS: Final = {
+    "a card fails": (WELL, ILL, [FAILED]),
+    "it comes back": (
+        ILL,
+        WELL,
+        [
+            NodeEvent(
+                "CardRecovered",
+                "card 1 (GPU-1) is in order again; before: Xid 79: it has fallen off the bus",
+                is_warning=False,
+            )
+        ],
+    ),
+    "it fails in another way": (ILL, WORSE, [NodeEvent("CardFailed", "card 1 (GPU-1) gets nothing new: Xid 48")]),
+    "nothing": (ILL, ILL, []),
+    "the agent starts and finds it so": (None, ILL, [FAILED]),
+    "the agent starts, and all are well": (None, WELL, []),
+    "somebody has spoilt the inventory": ("[{", ILL, [FAILED]),
+    "nobody knows the cards": (ILL, None, []),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), NEWS.values(), ids=NEWS)
+def test_cards_that_fail_or_come_back_are_news(
+    before: str | None, after: str | None, expected: list[NodeEvent]
+) -> None:
+    assert news(before, after) == expected
+
+
+def test_the_same_is_told_once_in_half_an_hour() -> None:
+    told = RecentEvents()
+    assert told.fresh([FAILED, FAILED], 0) == [FAILED]
+    assert told.fresh([FAILED], 1799) == []
+    assert told.fresh([FAILED], 1800) == [FAILED]
+    assert told.fresh([FAILED], 1801) == []
+
+
+def test_what_was_told_is_not_remembered_without_end() -> None:
+    told = RecentEvents()
+    for number in range(1000):
+        told.fresh([NodeEvent("NotOffered", str(number))], number)
+    assert told.fresh([NodeEvent("NotOffered", "999")], 1000) == []
+    assert told.fresh([NodeEvent("NotOffered", "0")], 1000) != []
+
+
+def test_an_event_is_about_the_node_and_has_a_name_of_its_own() -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    written = json.loads(node_event(node(), FAILED, now))
+    assert written["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u1"}
+    assert (written["type"], written["reason"], written["message"]) == ("Warning", *FAILED[:2])
+    assert written["firstTimestamp"] == "2026-11-21T12:00:00Z"
+    assert node_event(node(), FAILED, now) == node_event(node(), FAILED, now)
+    other = json.loads(node_event(node(), FAILED._replace(message="x" * 5000), now))
+    assert other["metadata"]["name"] != written["metadata"]["name"]
+    assert len(other["message"]) == 1000

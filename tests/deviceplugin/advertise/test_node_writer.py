@@ -1,0 +1,281 @@
+"""The writer, in front of an API server: what it sends, when it stays quiet, and how it deals with trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+import deviceplugin.advertise.node_writer
+from deviceplugin.advertise.node_events import EVENTS_PATH
+from deviceplugin.advertise.node_writer import STRATEGIC_MERGE_PATCH, NodeWriter
+from halfcard import names
+from kube.api.access import Access
+from kube.api.calls import MERGE_PATCH, ApiCalls
+from serving.log import Log
+from tests.kube.object_server import Fault, ObjectServer, serving_objects
+from tests.serving.on_loop import on_loop, until
+
+from ..nodes import GOOD, MIB, SICK, node, said
+
+NODE: Final = "/api/v1/nodes/n1"
+PATCHES: Final = [("PATCH", NODE), ("PATCH", f"{NODE}/status")]
+
+
+@dataclass
+class Agent:
+    server: ObjectServer
+    announcing: NodeWriter
+    log: io.StringIO
+    rounds: Callable[[], int]
+
+    @property
+    def there(self) -> dict[str, Any]:
+        return self.server.objects[NODE]
+
+    def made(self) -> list[tuple[str, str]]:
+        return [(call.method, call.path) for call in self.server.calls]
+
+    def capacity(self) -> object:
+        return self.there["status"]["capacity"].get(MIB)
+
+    def somebody_writes(self, **status: Any) -> None:
+        """And the watch brings it."""
+        self.server.put(NODE, {**self.there, "status": {**self.there["status"], **status}})
+        self.announcing.saw(self.there)
+
+    def events(self) -> list[tuple[str, str]]:
+        found = [obj for path, obj in self.server.objects.items() if path.startswith(EVENTS_PATH)]
+        return [(each["reason"], each["message"]) for each in found]
+
+    async def rests(self) -> None:
+        """One more round has begun and ended, which sent nothing if nothing was due."""
+        for _ in range(2):
+            begun = self.rounds()
+            self.announcing.saw(self.there)
+            await until(lambda begun=begun: self.rounds() > begun, what="a round")  # type: ignore[misc]
+
+
+@asynccontextmanager
+async def agent(there: dict[str, Any] | None = None) -> AsyncIterator[Agent]:
+    log = io.StringIO()
+    with serving_objects() as server:
+        server.put(NODE, there or node())
+        calls = ApiCalls(Access("127.0.0.1", server.port))
+        looks: list[datetime] = []
+
+        def now() -> datetime:
+            """Each round looks at the clock once, and rounds are a second apart."""
+            looks.append(datetime.now(UTC) + timedelta(seconds=len(looks)))
+            return looks[-1]
+
+        announcing = NodeWriter(calls, "n1", Log(stream=log), now)
+        running = asyncio.create_task(announcing.run())
+        try:
+            yield Agent(server, announcing, log, lambda: len(looks))
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+            calls.close()
+
+
+@pytest.fixture(autouse=True)
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deviceplugin.advertise.node_writer, "_PAUSE_S", 0.005)
+
+
+@on_loop
+async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        for _ in range(3):
+            one.announcing.saw(one.there)
+            one.announcing.say(said(GOOD))
+            await one.rests()
+        assert one.made() == PATCHES
+        kinds = [call.headers["Content-Type"] for call in one.server.calls]
+        assert kinds == [MERGE_PATCH, STRATEGIC_MERGE_PATCH]
+        assert [each["type"] for each in one.there["status"]["conditions"]] == ["Ready", names.CARDS_CONDITION]
+        assert one.announcing.trouble == ""
+
+
+@on_loop
+async def test_only_what_differs_is_sent() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        one.announcing.say(said(GOOD, total=12000))
+        await until(lambda: one.capacity() == "12000", what="the new total stands there")
+        totals = {MIB: "12000"}
+        assert json.loads(one.server.calls[-1].body) == {"status": {"capacity": totals, "allocatable": totals}}
+        assert one.made() == [*PATCHES, PATCHES[1]]
+
+
+@on_loop
+async def test_nothing_is_sent_before_the_node_was_seen() -> None:
+    async with agent() as one:
+        one.announcing.say(said(GOOD))
+        one.announcing.saw(None)
+        await asyncio.sleep(0)
+        assert one.made() == []
+        one.announcing.saw(one.there)
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        assert one.made() == PATCHES
+
+
+@on_loop
+async def test_a_total_that_kubelet_wipes_comes_back() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
+        await until(lambda: one.capacity() == "15109", what="the total stands there again")
+
+
+@on_loop
+async def test_a_node_that_is_created_anew_says_it_again() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        one.announcing.saw(None)
+        one.server.put(NODE, node())
+        one.announcing.saw(one.there)
+        await until(lambda: one.capacity() == "15109", what="the total stands there again")
+        assert names.INVENTORY in one.there["metadata"]["annotations"]
+
+
+@on_loop
+async def test_what_the_watch_brings_late_does_not_undo_what_was_written_since() -> None:
+    async with agent() as one:
+        before = one.there
+        one.announcing.saw(before)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        one.announcing.saw(before)
+        await one.rests()
+        assert one.made() == PATCHES
+
+
+FAULTS: Final[dict[str, list[Fault]]] = {
+    "refused": ["refused", "refused"],
+    "lost on the way there": ["unheard"],
+    "lost on the way back": ["unanswered", "unanswered"],
+    "half an answer": ["unended"],
+}
+
+
+@pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
+@on_loop
+async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: list[Fault]) -> None:
+    async with agent() as one:
+        one.server.faults = list(faults)
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        await until(lambda: one.announcing.trouble == "", what="the trouble is over")
+        assert 1 <= one.log.getvalue().count("node not written") <= len(faults)
+
+
+@on_loop
+async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
+    async with agent() as one:
+        one.server.faults = ["refused"] * 1000
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        await until(lambda: one.announcing.trouble != "", what="the trouble is told")
+        assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
+
+
+@on_loop
+async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD))
+        begun = asyncio.get_running_loop().time()
+        for _ in range(6):
+            await until(lambda: one.capacity() == "15109", what="the total stands there")
+            one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        assert asyncio.get_running_loop().time() - begun > 0.005 * (1 + 2 + 4 + 8 + 16)
+        one.announcing.say(said(GOOD, total=1))
+        await until(lambda: one.capacity() == "1", what="the new total stands there")
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+@on_loop
+async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
+    async with agent() as one:
+        well = replace(SICK, why_not="")
+        one.announcing.saw(one.there)
+        for card, count in ((well, 0), (SICK, 1), (well, 2)):
+            one.announcing.say(said(GOOD, card))
+            await until(lambda count=count: len(one.events()) == count, what=f"{count} events")  # type: ignore[misc]
+            await one.rests()
+        assert [reason for reason, _ in one.events()] == ["CardFailed", "CardRecovered"]
+
+
+@on_loop
+async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_already() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(SICK))
+        await until(lambda: len(one.events()) == 1, what="the failure is told")
+        await one.rests()
+        left_behind = one.there
+    async with agent(left_behind) as another:
+        another.announcing.saw(another.there)
+        another.announcing.say(said(SICK))
+        await another.rests()
+        assert another.events() == []
+
+
+@on_loop
+async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
+    async with agent(node(capacity={MIB: "4"})) as one:
+        one.announcing.saw(one.there)
+        one.announcing.say(said(GOOD), ["node_resources: got too many"])
+        await until(lambda: len(one.events()) == 2, what="both are told")
+        assert one.events()[0] == ("NotOffered", "node_resources: got too many")
+        assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which is not ours')
+        assert len(one.announcing.left) == 1
+        one.announcing.say(said(GOOD), ["node_resources: got too many"])
+        await one.rests()
+        assert len(one.events()) == 2
+
+
+@on_loop
+async def test_what_is_offered_again_is_told_each_time() -> None:
+    async with agent() as one:
+        one.announcing.saw(one.there)
+        told = []
+        for problems in (["theirs"], [], ["theirs"], []):
+            one.announcing.say(said(GOOD), problems)
+            told.append(("NotOffered" if problems else "Offered", "theirs"))
+            await until(lambda: len(one.events()) == len(told), what="it is told")
+        assert sorted(one.events()) == sorted(told)
+
+
+@on_loop
+async def test_an_event_whose_answer_was_lost_is_told_once() -> None:
+    async with agent() as one:
+        one.server.faults = ["unanswered"]
+        one.announcing.saw(one.there)
+        one.announcing.say(said(SICK))
+        await until(lambda: one.capacity() == "15109", what="the total stands there")
+        assert len(one.events()) == 1
+        assert [call.method for call in one.server.calls] == ["POST", "POST", "PATCH", "PATCH"]

@@ -1,0 +1,333 @@
+"""What a node offers: the numbers of the documents people know, and the law that nothing bound is turned away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deviceplugin.advertise.supply import MOST_IDS, SLOTS, OfferRules, Supply, held_alone, supply
+from halfcard import names
+from halfcard.cards import Card, Node
+from halfcard.dialects import Dialects
+from halfcard.dialects.hami import HAMI_WORDS
+from halfcard.placing.layouts import best
+from halfcard.placing.node_totals import servable
+from halfcard.placing.node_usage import Bound, hold
+from halfcard.placing.room import Room, empty_room
+from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS
+from tests.builders import PodBuilder, pod
+from tests.halfcard.placing.examples import HAMI, WRITTEN, bound, demand_of, facts, node, nodes
+
+PREFIXES: Final = (names.TENCENT, names.TUYA)
+TUYA_UNITS: Final = names.TUYA + names.VCUDA_MEMORY_SUFFIX
+EVERYTHING: Final = tuple(sorted(servable(PREFIXES)))
+MIXED: Final = (names.NVIDIA_GPU, names.TUYA_SGPU, TUYA_UNITS)
+T4: Final = node(4, 15109)
+
+
+def serving(*resources: str, aliyun_unit_mib: int = 1024, hami_split: int = 1) -> OfferRules:
+    return OfferRules(resources, PREFIXES, aliyun_unit_mib, hami_split)
+
+
+def offered(found: Supply) -> dict[str, int]:
+    return {**found.ids, **found.status}
+
+
+class Placed(NamedTuple):
+    """A pod where the extender put it."""
+
+    bound: Bound
+    asks: Mapping[str, int]
+
+
+def packed(room: Room) -> float:
+    return sum(1000.0 if str(left.mode) == "free" else -left.cores for left in room.left)
+
+
+def placed(asking: PodBuilder, where: Node, there: list[Placed], uid: str) -> Placed | None:
+    demand = demand_of(asking)
+    laid = best(hold(where, [each.bound for each in there]).room, demand, packed)
+    return laid and Placed(bound(demand, laid.layout, where, uid), facts(asking, uid).asks)
+
+
+class Day:
+    """A node on which pods come and go."""
+
+    def __init__(self, where: Node, said: OfferRules) -> None:
+        self.where = where
+        self.said = said
+        self.pods: dict[str, Placed] = {}
+
+    def comes(self, uid: str, **words: Any) -> None:
+        came = placed(pod().asks(**words), self.where, list(self.pods.values()), uid)
+        assert came is not None, "the example itself does not fit"
+        self.pods[uid] = came
+
+    def offers(self) -> Supply:
+        room = hold(self.where, [each.bound for each in self.pods.values()]).room
+        return supply(room, [each.asks for each in self.pods.values()], self.said)
+
+
+# --- the numbers people know ------------------------------------------------------------------------------------------
+
+
+def test_gpu_managers_listing_of_four_cards_of_15109_mib() -> None:
+    day = Day(T4, serving(names.VCUDA_CORE, names.VCUDA_MEMORY))
+    known = {names.VCUDA_CORE: 400, names.VCUDA_MEMORY: 236}
+    assert day.offers() == (known, {}, ())
+    for number, (core, memory) in enumerate([(10, 4), (20, 12), (45, 40), (99, 59), (100, 59)]):
+        day.comes(str(number), core=core, memory=memory)
+        assert day.offers() == (known, {}, ())
+
+
+def test_a_mixed_nodes_listings_step_by_step() -> None:
+    day = Day(node(4), serving(*MIXED))
+
+    def listing() -> tuple[int, ...]:
+        return tuple(day.offers().ids[resource] for resource in MIXED)
+
+    assert listing() == (4, 8, 344)
+    day.comes("two halves", sgpu=2)
+    assert listing() == (2, 8, 172)
+    day.comes("a share", tuya_memory=10)
+    assert listing() == (1, 6, 172)
+    day.comes("a card", gpu=1)
+    assert listing() == (1, 4, 86)
+    for uid, after in (("a card", (1, 6, 172)), ("a share", (2, 8, 172)), ("two halves", (4, 8, 344))):
+        del day.pods[uid]
+        assert listing() == after
+
+
+def test_volcanos_memory_stands_in_the_status_beside_ids_of_slots_and_cards() -> None:
+    day = Day(node(1, 15109), serving(names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER))
+    assert day.offers() == ({names.VOLCANO_GPU_NUMBER: 1, names.SLOT: SLOTS}, {names.VOLCANO_GPU_MEMORY: 15109}, ())
+    day.comes("share", gpu_memory=2048)
+    assert day.offers() == ({names.VOLCANO_GPU_NUMBER: 0, names.SLOT: SLOTS}, {names.VOLCANO_GPU_MEMORY: 15109}, ())
+
+
+GPUSHARE: Final = {
+    "GiB have ids": (1024, {names.ALIYUN_GPU_MEM: 4 * 14}, {}),
+    "MiB have none": (1, {names.SLOT: SLOTS}, {names.ALIYUN_GPU_MEM: 4 * 15109}),
+}
+
+
+@pytest.mark.parametrize(("unit", "ids", "status"), GPUSHARE.values(), ids=GPUSHARE)
+def test_gpushares_memory_in_the_unit_it_is_counted_in_beside_the_number_of_cards(
+    unit: int, ids: dict[str, int], status: dict[str, int]
+) -> None:
+    found = supply(empty_room(T4), (), serving(names.ALIYUN_GPU_MEM, aliyun_unit_mib=unit))
+    assert found == (ids, {**status, names.ALIYUN_GPU_COUNT: 4}, ())
+
+
+SLICES: Final = {
+    "under the cards' own name": (names.NVIDIA_GPU, {names.NVIDIA_GPU: 8}),
+    "under another, beside whole cards": (
+        names.NVIDIA_GPU_SHARED,
+        {names.NVIDIA_GPU: 2, names.NVIDIA_GPU_SHARED: 8},
+    ),
+}
+
+
+@pytest.mark.parametrize(("slices", "ids"), SLICES.values(), ids=SLICES)
+def test_time_slices_are_offered(slices: str, ids: dict[str, int]) -> None:
+    room = empty_room(node(2, slices=slices, replicas=4))
+    assert supply(room, (), serving(names.NVIDIA_GPU)) == (ids, {}, ())
+    assert supply(room, (), serving(names.TUYA_SGPU)).ids == {names.TUYA_SGPU: 4}
+
+
+def test_a_card_split_for_hami_counts_as_often_while_it_has_room() -> None:
+    day = Day(node(4), serving(names.NVIDIA_GPU, names.TUYA_SGPU, hami_split=10))
+
+    def cards() -> int:
+        return day.offers().ids[names.NVIDIA_GPU]
+
+    assert cards() == 40
+    for uid in "abc":
+        day.comes(uid, gpu=1, gpumem=4096, gpucores=10)
+        assert cards() == 40
+    day.comes("halves", sgpu=2)
+    assert cards() == 20 + 3  # of three that are held somewhere
+    day.comes("the last one", gpu=1)
+    assert cards() == 10 + 4
+
+
+def test_more_containers_than_a_card_is_split_for_keep_their_ids() -> None:
+    day = Day(node(1), serving(names.NVIDIA_GPU, hami_split=2))
+    for uid in "abc":
+        day.comes(uid, gpu=1, gpumem=4096)
+    assert day.offers().ids == {names.NVIDIA_GPU: 3}
+
+
+def test_hamis_split_gives_way_to_time_slices_of_the_same_name_and_says_so() -> None:
+    found = supply(
+        empty_room(node(2, slices=names.NVIDIA_GPU, replicas=4)), (), serving(names.NVIDIA_GPU, hami_split=10)
+    )
+    assert found.ids == {names.NVIDIA_GPU: 8}
+    (told,) = found.problems
+    assert told.startswith("hami_device_split: got 10") and "set renameByDefault" in told
+
+
+def test_a_domain_that_is_not_spoken_here_is_not_offered() -> None:
+    said = OfferRules((names.VCUDA_CORE, names.NVIDIA_GPU), (names.TUYA,), 1024)
+    assert supply(empty_room(T4), (), said).ids == {names.NVIDIA_GPU: 4}
+
+
+# --- cards out of order -----------------------------------------------------------------------------------------------
+
+
+def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
+    healthy, sick = T4.cards[0], replace(T4.cards[1], why_not="Xid 79")
+    day = Day(replace(T4, cards=(healthy, sick)), serving(*EVERYTHING))
+    assert offered(day.offers())[names.VCUDA_CORE] == 100
+    day.where = replace(T4, cards=T4.cards[:2])
+    for uid in "ab":
+        day.comes(uid, sgpu=2)
+    day.where = replace(T4, cards=(healthy, sick))
+    assert offered(day.offers())[names.TUYA_SGPU] == 4
+    del day.pods["b"]
+    assert offered(day.offers())[names.TUYA_SGPU] == 3  # two are held, one is free on the healthy card
+    assert offered(day.offers())[names.VCUDA_CORE] == 0
+
+
+# --- what another plugin gave -----------------------------------------------------------------------------------------
+
+
+def test_while_nobody_knows_which_cards_are_free_what_is_held_is_offered_and_nothing_more() -> None:
+    day = Day(T4, serving(names.VCUDA_CORE, names.ALIYUN_GPU_MEM, names.VOLCANO_GPU_MEMORY))
+    day.comes("theirs", core=30, memory=20)
+    found = held_alone(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
+    assert found.ids == {names.VCUDA_CORE: 30, names.ALIYUN_GPU_MEM: 0, names.SLOT: SLOTS}
+    assert found.status == {names.VOLCANO_GPU_MEMORY: 0, names.ALIYUN_GPU_COUNT: 4}
+    assert found.problems == ("drain the node",)
+
+
+# --- too many ids -----------------------------------------------------------------------------------------------------
+
+
+def eight(memory_mib: int) -> Node:
+    return Node("n1", tuple(Card(at, "H200", memory_mib, f"GPU-{at}") for at in range(8)))
+
+
+def test_what_kubelet_could_not_keep_is_left_out_and_the_reason_told() -> None:
+    found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU))
+    assert found.ids == {names.VCUDA_CORE: 800, names.TUYA_SGPU: 16}
+    (told,) = found.problems
+    assert "tencent.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in told
+    assert "at most 4000" in told and "name fewer resources" in told
+
+
+def test_units_that_nobody_may_ask_for_without_cores_need_no_ids_on_a_node_of_large_cards() -> None:
+    known = replace(serving(names.VCUDA_CORE, names.VCUDA_MEMORY), companions=Dialects().companions)
+    expected = Supply({names.VCUDA_CORE: 800}, {names.VCUDA_MEMORY: 8 * (143771 // 256)}, ())
+    assert supply(empty_room(eight(143771)), (), known) == expected
+    small = supply(empty_room(eight(81920)), (), known)
+    assert small == Supply({names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 8 * (81920 // 256)}, {}, ())
+    alone = replace(known, resources=(names.VCUDA_MEMORY,))
+    assert supply(empty_room(eight(143771)), (), alone).status == {}
+
+
+def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> None:
+    said = serving(names.VCUDA_MEMORY, names.TUYA_SGPU)
+    ill = replace(eight(143771), cards=tuple(replace(card, why_not="ill") for card in eight(143771).cards))
+    assert supply(empty_room(ill), (), said).ids == {names.TUYA_SGPU: 0}
+    day = Day(eight(143771), said)
+    day.comes("halves", sgpu=8)
+    assert day.offers().ids == {names.TUYA_SGPU: 16}
+
+
+def test_what_is_left_out_and_still_held_is_not_withdrawn() -> None:
+    day = Day(eight(143771), serving(names.VCUDA_CORE, names.VCUDA_MEMORY))
+    day.comes("from before", core=30, memory=20)
+    assert day.offers().ids == {names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 20}
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+SIDECAR: Final[dict[str, Any]] = {"restartPolicy": "Always"}
+STAGES: Final[st.SearchStrategy[tuple[str, dict[str, Any]]]] = st.sampled_from(
+    [(CONTAINERS, {}), (CONTAINERS, {}), (INIT_CONTAINERS, {}), (INIT_CONTAINERS, SIDECAR)]
+)
+UNITS: Final = st.sampled_from([1, 1024])
+
+
+@st.composite
+def pods(draw: st.DrawFn, *, hami: bool) -> PodBuilder:
+    """Of one system's words, as admission wants them; its containers often ask for the same."""
+    words = draw(st.sampled_from([WRITTEN, HAMI] if hami else [WRITTEN]))
+    one = draw(words)
+    found = pod()
+    for field, manners in draw(st.lists(STAGES, min_size=1, max_size=3) | st.just([(CONTAINERS, {})])):
+        found = found.container(field, limits=dict(draw(st.just(one) | words).amounts), **manners)
+    return found
+
+
+WHOLESOME: Final = st.builds(
+    lambda cards, slices: node(cards, slices=slices, replicas=3),
+    st.integers(1, 3),
+    st.sampled_from(["", "", names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED]),
+)
+"""Whose cards take several."""
+
+
+class Full(NamedTuple):
+    where: Node
+    said: OfferRules
+    pods: list[Placed]
+
+
+@st.composite
+def full(draw: st.DrawFn) -> Full:
+    """A node and pods that are all there together, as scheduler and extender would place them."""
+    hami = draw(st.booleans())
+    where = draw(st.one_of(WHOLESOME, WHOLESOME, nodes()))
+    assume(not (hami and where.slices == names.NVIDIA_GPU))
+    said = serving(*EVERYTHING)
+    counted = offered(supply(empty_room(where), (), said)).keys() | HAMI_WORDS
+    there: list[Placed] = []
+    kinds = draw(st.lists(pods(hami=hami), min_size=1, max_size=3))
+    for number, asking in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=6))):
+        came = placed(asking, where, there, str(number))
+        there += [came] if came and came.asks.keys() <= counted else []
+    return Full(where, replace(said, hami_split=max(2, most_on_a_card(there)) if hami else 1), there)
+
+
+def most_on_a_card(pods: list[Placed]) -> int:
+    """How many containers."""
+    cards = Counter(card for each in pods for container in each.bound.named or () for card in container)
+    return max(cards.values(), default=0)
+
+
+def summed(pods: list[Placed]) -> dict[str, int]:
+    """Of what kubelet or the scheduler count; HAMi's own words are counted by the extender alone."""
+    total: Counter[str] = Counter()
+    for each in pods:
+        total.update(each.asks)
+    return {resource: amount for resource, amount in total.items() if resource not in HAMI_WORDS}
+
+
+@settings(max_examples=200)
+@given(full(), st.data())
+def test_whoever_is_seen_first_leaves_room_for_all_that_were_placed_with_them(node: Full, data: st.DataObject) -> None:
+    seen = [each for each in node.pods if data.draw(st.booleans())]
+    room = hold(node.where, [each.bound for each in seen]).room
+    found = offered(supply(room, [each.asks for each in seen], node.said))
+    needed = summed(node.pods)
+    assert {resource: found[resource] for resource in needed if found[resource] < needed[resource]} == {}
+
+
+@given(full(), UNITS, st.integers(1, 3), st.data())
+def test_nothing_is_offered_below_what_live_pods_hold(node: Full, unit: int, split: int, data: st.DataObject) -> None:
+    """Also when cards fail under them, or more of them share one than was said."""
+    ill = tuple(replace(card, why_not=data.draw(st.sampled_from(["", "ill"]))) for card in node.where.cards)
+    room = hold(replace(node.where, cards=ill), [each.bound for each in node.pods]).room
+    said = replace(node.said, aliyun_unit_mib=unit, hami_split=split)
+    found = supply(room, [each.asks for each in node.pods], said)
+    assert all(offered(found)[resource] >= held for resource, held in summed(node.pods).items())
+    assert sum(found.ids.values()) <= MOST_IDS
+    assert found.ids.keys().isdisjoint(found.status)

@@ -1,0 +1,195 @@
+"""Time slices as NVIDIA's ConfigMap says them: which configuration a node takes, and what is told of the rest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deviceplugin.advertise.time_slicing import IN_ONE_PIECE, TimeSlices, chosen, read_slicing
+from halfcard import names
+
+T4: Final = """\
+version: v1
+sharing:
+  timeSlicing:
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 4
+"""
+"""As the operator's guide has it."""
+
+A100: Final = T4.replace("replicas: 4", "replicas: 10")
+DATA: Final = {"tesla-t4": T4, "a100": A100, "bad": "version: v2"}
+
+CHOICES: Final = {
+    "the default": ("tesla-t4", "", TimeSlices(names.NVIDIA_GPU, 4)),
+    "the node's label wins": ("tesla-t4", "a100", TimeSlices(names.NVIDIA_GPU, 10)),
+    "neither": ("", "", IN_ONE_PIECE),
+}
+
+
+@pytest.mark.parametrize(("default", "label", "slicing"), CHOICES.values(), ids=CHOICES)
+def test_a_node_takes_the_configuration_of_its_label_else_the_default(
+    default: str, label: str, slicing: TimeSlices
+) -> None:
+    assert chosen(DATA, default, label) == (slicing, ())
+
+
+ASTRAY: Final = {
+    "by label": ("", "h100", 'label nvidia.com/device-plugin.config: got "h100"; '),
+    "by default": ("h100", "", 'time_slicing.default: got "h100"; '),
+}
+
+
+@pytest.mark.parametrize(("default", "label", "begins"), ASTRAY.values(), ids=ASTRAY)
+def test_a_configuration_that_is_not_there_changes_nothing_and_is_told(default: str, label: str, begins: str) -> None:
+    slicing, (told,) = chosen(DATA, default, label)
+    assert slicing is None
+    assert told == begins + "it names a configuration of the ConfigMap; use a100, bad, tesla-t4"
+
+
+def slicing_of(time_slicing: str) -> str:
+    return f"sharing: {{timeSlicing: {{{time_slicing}}}}}"
+
+
+GPU: Final = "{name: nvidia.com/gpu, replicas: 4}"
+
+OBEYED: Final = {
+    "nothing": ("", IN_ONE_PIECE),
+    "nothing but a version": ("version: v1", IN_ONE_PIECE),
+    "no sharing": ("version: v1\nsharing:\n", IN_ONE_PIECE),
+    "JSON": (
+        '{"sharing":{"timeSlicing":{"resources":[{"name":"gpu","replicas":2}]}}}',
+        TimeSlices(names.NVIDIA_GPU, 2),
+    ),
+    "another name by default": (
+        slicing_of(f"renameByDefault: true, resources: [{GPU}]"),
+        TimeSlices(names.NVIDIA_GPU_SHARED, 4),
+    ),
+    "one slice each": (
+        slicing_of(f"failRequestsGreaterThanOne: true, resources: [{GPU}]"),
+        TimeSlices(names.NVIDIA_GPU, 4, fail_above_one=True),
+    ),
+    "what is said twice the same way": (
+        slicing_of(
+            "renameByDefault: true, resources: [{name: gpu, replicas: 3, rename: nvidia.com/gpu.shared, devices: all}]"
+        ),
+        TimeSlices(names.NVIDIA_GPU_SHARED, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "slicing"), OBEYED.values(), ids=OBEYED)
+def test_what_is_written_is_obeyed(text: str, slicing: TimeSlices) -> None:
+    assert read_slicing(text, "c") == (slicing, ())
+
+
+SLICED: Final = TimeSlices(names.NVIDIA_GPU, 4)
+LEFT_ASIDE: Final = {
+    "flags": (f"flags: {{migStrategy: single}}\n{slicing_of(f'resources: [{GPU}]')}", SLICED, "c: flags is left aside"),
+    "names of cards": ("resources: {gpus: []}", IN_ONE_PIECE, "c: resources is left aside: cards keep"),
+    "imex": ("imex: {}", IN_ONE_PIECE, "c: imex is left aside"),
+    "a key of tomorrow": ("colour: red", IN_ONE_PIECE, "c: colour is left aside: nobody knows it here"),
+    "MPS": ("sharing: {mps: {resources: []}}", IN_ONE_PIECE, "c: sharing.mps is left aside: MPS is not started"),
+    "a typing error": (
+        slicing_of(f"renameByDefalt: true, resources: [{GPU}]"),
+        SLICED,
+        "c: sharing.timeSlicing.renameByDefalt is left aside: nobody knows it here",
+    ),
+    "a name of one's own": (
+        slicing_of("resources: [{name: nvidia.com/gpu, replicas: 4, rename: nvidia.com/mine}]"),
+        SLICED,
+        "c: sharing.timeSlicing.resources[0].rename is left aside: renameByDefault alone",
+    ),
+    "some cards only": (
+        slicing_of("resources: [{name: nvidia.com/gpu, replicas: 4, devices: [0]}]"),
+        SLICED,
+        "c: sharing.timeSlicing.resources[0].devices is left aside: all cards are sliced alike",
+    ),
+    "MIG": (
+        slicing_of("resources: [{name: nvidia.com/mig-1g.5gb, replicas: 2}]"),
+        IN_ONE_PIECE,
+        "c: sharing.timeSlicing.resources[0].name: nvidia.com/mig-1g.5gb is left aside: only nvidia.com/gpu is",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "slicing", "begins"), LEFT_ASIDE.values(), ids=LEFT_ASIDE)
+def test_what_is_not_obeyed_is_told(text: str, slicing: TimeSlices, begins: str) -> None:
+    found, (told,) = read_slicing(text, "c")
+    assert found == slicing
+    assert told.startswith(begins)
+
+
+MISTAKES: Final = {
+    "no YAML": ("a: b: c", "c:1: "),
+    "a key twice": ("version: v1\nversion: v1", "c:2: "),
+    "a list": ("[]", 'c: got "[]"; keys and values stand here'),
+    "another version": ("version: v2", 'c: version: got "v2"; it is of the format\'s first version; write version: v1'),
+    "a text for a mapping": ("sharing: yes", 'c: sharing: got "True"; keys and values stand here'),
+    "no resources": (
+        slicing_of("renameByDefault: true"),
+        "c: sharing.timeSlicing.resources: got nothing; it lists at least one resource",
+    ),
+    "resources that are none": (slicing_of("resources: []"), 'resources: got "[]"; it lists at least one'),
+    "a resource that is none": (slicing_of("resources: [4]"), 'resources[0]: got "4"; keys and values'),
+    "no name": (slicing_of("resources: [{replicas: 4}]"), "resources[0].name: got nothing; it names a resource"),
+    "no number": (slicing_of("resources: [{name: gpu}]"), "resources[0].replicas: got nothing; it is a whole"),
+    "a number in quotes": (slicing_of('resources: [{name: gpu, replicas: "4"}]'), 'replicas: got "4"; it is a whole'),
+    "one slice": (slicing_of("resources: [{name: gpu, replicas: 1}]"), "a whole number from 2 to 1024; write"),
+    "too many slices": (slicing_of("resources: [{name: gpu, replicas: 1025}]"), 'got "1025"; it is a whole number'),
+    "yes for a number": (slicing_of("resources: [{name: gpu, replicas: true}]"), 'got "True"; it is a whole'),
+    "a switch in quotes": (
+        slicing_of(f'renameByDefault: "true", resources: [{GPU}]'),
+        'renameByDefault: got "true"; it is a switch; write true or false, without quotes',
+    ),
+    "one resource twice": (
+        slicing_of(f"resources: [{GPU}, {GPU}]"),
+        'resources[1].name: got "nvidia.com/gpu"; every resource stands here once',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), MISTAKES.values(), ids=MISTAKES)
+def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_where_it_is_wrong(
+    text: str, sentence: str
+) -> None:
+    slicing, (told,) = read_slicing(text, "c")
+    assert slicing is None
+    assert sentence in told
+
+
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["v1", "gpu", "all", "yes", "\x1b[0m"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "version",
+                    "sharing",
+                    "timeSlicing",
+                    "resources",
+                    "name",
+                    "replicas",
+                    "renameByDefault",
+                    "rename",
+                    "\x1b",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.text() | JSON.map(str))
+def test_any_text_is_obeyed_or_told_in_plain_words(text: str) -> None:
+    slicing, told = read_slicing(text, "c")
+    assert slicing is not None or told
+    assert all(sentence.isprintable() for sentence in told)

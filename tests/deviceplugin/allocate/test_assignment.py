@@ -1,0 +1,114 @@
+"""Records are obeyed or refused; nobody starts beside containers that leave too little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from deviceplugin.allocate.assignment import RunningPod, check_fits, chosen, recorded, uses_of
+from deviceplugin.allocate.container_identity import UnservedError
+from halfcard import names
+from halfcard.placing.card_usage import CardMode, CardUse
+from halfcard.placing.records import PlacedPod, write
+from tests.builders import pod
+from tests.halfcard.placing.examples import CARD_MIB, PREFIXES, facts, node
+
+SHARE: Final = pod().asks(core=30, memory=20)
+TWO: Final = node(2)
+RECORD: Final = names.PLACEMENT
+
+
+def placed(*cards: int) -> dict[str, str]:
+    needs = facts(SHARE).demand.needs
+    return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, PREFIXES)
+
+
+def test_a_record_is_obeyed() -> None:
+    assert recorded(facts(SHARE, annotations=placed(1)), TWO) == ((1,),)
+
+
+def test_a_peers_record_is_obeyed() -> None:
+    by_gpu_manager = {key: text for key, text in placed(1).items() if key != RECORD}
+    assert by_gpu_manager and recorded(facts(SHARE, annotations=by_gpu_manager), TWO) == ((1,),)
+
+
+def test_no_record_is_none() -> None:
+    assert recorded(facts(SHARE), TWO) is None
+
+
+ODD: Final = {
+    "no JSON": ({RECORD: "GPU-0"}, "cannot be understood"),
+    "another node": ({RECORD: '{"node":"n2","cards":{"containers-0":["GPU-0"]}}'}, "cannot be understood"),
+    "another container": ({RECORD: '{"node":"n1","cards":{"c":["GPU-0"]}}'}, "cannot be understood"),
+    "a card of another node": ({RECORD: '{"node":"n1","cards":{"containers-0":["GPU-9"]}}'}, 'does not have: "GPU-9"'),
+}
+
+
+@pytest.mark.parametrize(("annotations", "words"), ODD.values(), ids=ODD)
+def test_a_record_that_cannot_be_is_refused_and_not_guessed_over(annotations: dict[str, str], words: str) -> None:
+    with pytest.raises(UnservedError, match=words):
+        recorded(facts(SHARE, annotations=annotations), TWO)
+
+
+def test_a_record_that_names_a_card_twice_is_refused() -> None:
+    with pytest.raises(UnservedError, match="names a card twice"):
+        uses_of(facts(pod().asks(gpu=2)), TWO, ((0, 0),))
+
+
+def test_a_pod_without_a_record_lies_where_the_others_leave_room() -> None:
+    others = [facts(pod().asks(core=80, memory=20), "other", placed(0))]
+    assert chosen(facts(SHARE), TWO, others) == ((1,),)
+    assert chosen(facts(SHARE), TWO, []) == ((0,),)
+
+
+def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
+    sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
+    assert chosen(facts(SHARE), sick, []) == ((1,),)
+
+
+def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
+    with pytest.raises(UnservedError, match="without a record of its cards, and they do not have enough left"):
+        chosen(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
+
+
+def test_a_pod_in_trouble_is_refused_in_the_words_of_admission() -> None:
+    with pytest.raises(UnservedError, match="HC002"):
+        chosen(facts(pod().asks(core=150, memory=1)), TWO, [])
+
+
+def test_a_pod_starts_beside_others_that_leave_it_enough() -> None:
+    others = [RunningPod(f"team/{name}", {"GPU-0": CardUse(CardMode.SHARED, 35, 5120, 0)}) for name in "ab"]
+    check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
+
+
+HELD: Final = {
+    "cores": (
+        [CardUse(CardMode.SHARED, 80, 5120, 0)],
+        "is held by containers of team/0, .* 20 % of its cores and 16896 MiB",
+    ),
+    "whole": ([CardUse(CardMode.EXCLUSIVE, 100, CARD_MIB, 0)], "is held by containers of team/0, .* leave too little"),
+    "halves": (
+        [CardUse(CardMode.HALVES, 0, 0, 1)],
+        "is held by containers of team/0, which still run and leave too little",
+    ),
+    "more than there is": (
+        [CardUse(CardMode.SHARED, 60, 1, 0)] * 2,
+        "is held by containers of team/0, team/1, which still run and leave too little",
+    ),
+}
+
+
+@pytest.mark.parametrize(("uses", "words"), HELD.values(), ids=HELD)
+def test_a_pod_does_not_start_beside_others_that_leave_too_little(uses: list[CardUse], words: str) -> None:
+    others = [RunningPod(f"team/{number}", {"GPU-0": use}) for number, use in enumerate(uses)]
+    with pytest.raises(UnservedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; kubelet tries again"):
+        check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
+
+
+def test_a_pod_does_not_start_on_a_sick_card() -> None:
+    sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
+    check_fits("team/p", sick, {"GPU-1": CardUse(CardMode.SHARED, 30, 5120, 0)}, [])
+    with pytest.raises(UnservedError, match=r"card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries again"):
+        check_fits("team/p", sick, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, [])

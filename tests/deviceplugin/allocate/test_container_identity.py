@@ -1,0 +1,109 @@
+"""From device ids back to pod and container."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deviceplugin.allocate.container_identity import (
+    AllocatedIds,
+    StartingContainer,
+    asks_of,
+    candidates,
+    nobody_knows,
+    starting,
+)
+from deviceplugin.kubelet.pod_resources import ListedDevices
+from halfcard import names
+from halfcard.placing.demand import ContainerStage
+from halfcard.placing.indistinguishable import tied_to
+from tests.builders import pod
+from tests.halfcard.placing.examples import HAMI, WRITTEN, Written, facts, stored
+
+from ..device_manager import DeviceManager
+
+GPU: Final = names.NVIDIA_GPU
+INIT, APP, SIDECAR = ContainerStage.INIT, ContainerStage.APP, ContainerStage.SIDECAR
+
+
+def held(name: str, container: str, *ids: str, resource: str = GPU) -> ListedDevices:
+    return ListedDevices("team", name, container, resource, frozenset(ids))
+
+
+def test_the_pod_is_the_one_that_holds_the_ids_and_the_container_the_one_with_exactly_these() -> None:
+    everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "main", "hc-2"), held("b", "side", "hc-3")]
+    ids = frozenset({"hc-3"})
+    assert starting(everybody, GPU, ids) == (StartingContainer("team", "b", GPU, ids, "side"),)
+
+
+def test_an_init_container_may_hold_more_than_the_containers_after_it() -> None:
+    ids = frozenset({"hc-0", "hc-1", "hc-2"})
+    assert starting([held("a", "main", "hc-1")], GPU, ids) == (StartingContainer("team", "a", GPU, ids),)
+
+
+def test_the_same_ids_of_another_resource_are_somebody_elses() -> None:
+    everybody = [held("a", "main", "hc-0", resource=names.VCUDA_CORE), held("b", "main", "hc-0")]
+    assert [each.pod for each in starting(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
+
+
+def test_ids_that_nobody_holds_are_nobodys() -> None:
+    ids = frozenset({"hc-7"})
+    assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
+    assert str(nobody_knows((), GPU, ids)).startswith("kubelet does not say which pod holds 1 of nvidia.com/gpu (hc-7)")
+
+
+def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
+    everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "side", "hc-1"), held("b", "main", "hc-2")]
+    ids = frozenset({"hc-1"})
+    both = starting(everybody, GPU, ids)
+    assert both == (StartingContainer("team", "a", GPU, ids), StartingContainer("team", "b", GPU, ids, "side"))
+    assert str(nobody_knows(both, GPU, ids)) == (
+        "kubelet gave 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
+    )
+
+
+def test_asks_are_in_the_order_in_which_kubelet_gives() -> None:
+    asks = pod().asks(gpu=1).init(gpu="2").sidecar(gpu=1).asks(memory=3).init(gpu=0)
+    assert asks_of(stored(asks), GPU) == (
+        AllocatedIds("initContainers-0", INIT, 2),
+        AllocatedIds("initContainers-1", SIDECAR, 1),
+        AllocatedIds("containers-0", APP, 1),
+    )
+
+
+def test_containers_go_by_name_and_what_kubelet_lists_is_believed() -> None:
+    asks = [AllocatedIds("fetch", INIT, 2), AllocatedIds("web", APP, 2), AllocatedIds("log", APP, 1)]
+    assert candidates(asks, "web", 2) == ("fetch", "web")
+    assert candidates(asks, "log", 1) == ("log",)
+    assert candidates(asks, "unheard of", 2) == ("unheard of",)
+
+
+CONTAINERS: Final = st.tuples(st.sampled_from(["init", "init", "sidecar", "asks"]), st.one_of(WRITTEN, HAMI))
+
+
+@settings(max_examples=200)
+@given(st.lists(CONTAINERS, min_size=1, max_size=6), st.data())
+def test_containers_that_have_their_ties_cards_are_never_refused(
+    containers: list[tuple[str, Written]], data: st.DataObject
+) -> None:
+    """Whatever ids kubelet hands on, all whom they may belong to have the same cards."""
+    again = st.sampled_from([written for _, written in containers])  # containers of a pod often ask for the same
+    asking = pod()
+    for word, _ in containers:
+        asking = getattr(asking, word)(**dict(data.draw(again).amounts))
+    kept, seen = stored(asking), facts(asking)
+    needs = seen.demand.needs
+    cards: list[int] = []
+    for number in range(len(needs)):
+        tied = tied_to(needs, number)
+        cards.append(number if tied is None else cards[tied])
+    cards_of = dict(zip(seen.containers, cards, strict=True))
+    kubelet = DeviceManager(data.draw(st.integers()), frozenset(resource for need in needs for resource, _ in need.ids))
+    given_ids = kubelet.admit(kept)
+    for (container, resource), ids in given_ids.items():
+        listed = "".join(each.listed for each in starting(kubelet.held(), resource, ids))
+        named = candidates(asks_of(kept, resource), listed, len(ids))
+        assert container in named
+        assert len({cards_of[each] for each in named}) == 1

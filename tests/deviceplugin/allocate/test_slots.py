@@ -1,0 +1,321 @@
+"""Slots on disk: whole or not there, read back after every way to die, and gone when their containers are."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from deviceplugin.allocate.assignment import RunningPod
+from deviceplugin.allocate.slots import Slot, Slots, slot_name
+from deviceplugin.kubelet.pod_resources import ListedDevices
+from halfcard import names
+from halfcard.placing.card_usage import CardMode, CardUse
+
+USE: Final = {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}
+IDS: Final = ("hc-0", "hc-1")
+NAME: Final = slot_name(names.VCUDA_CORE, IDS)
+
+
+def slot(pod: str = "a", uid: str = "u1", ids: Iterable[str] = IDS, written_ns: int = 1) -> Slot:
+    return Slot("team", pod, uid, ("c",), names.VCUDA_CORE, tuple(ids), USE, written_ns)
+
+
+def held(pod: str = "a", ids: Iterable[str] = IDS) -> ListedDevices:
+    return ListedDevices("team", pod, "c", names.VCUDA_CORE, frozenset(ids))
+
+
+def loaded(folder: Path) -> Slots:
+    found = Slots(folder / "cdi", folder / "state")
+    assert found.load() == ()
+    return found
+
+
+def put(slots: Slots, *given: Slot) -> None:
+    for each in given:
+        slots.put(each, {"env": ["A=1"]}, "0.6.0", b"{}\n")
+
+
+def shown(folder: Path, name: str = NAME) -> Path:
+    return folder / "cdi" / f"halfcard.dev-slot_{name}.json"
+
+
+def descriptions(folder: Path) -> list[str]:
+    """What a runtime would read."""
+    return sorted(path.name for path in (folder / "cdi").iterdir() if path.suffix in (".json", ".yaml"))
+
+
+def test_a_name_is_the_same_in_any_order_and_another_for_other_ids_or_another_resource() -> None:
+    assert slot_name("a/b", ["hc-1", "hc-0"]) == slot_name("a/b", ["hc-0", "hc-1"])
+    assert len({slot_name("a/b", ["hc-0"]), slot_name("a/b", ["hc-1"]), slot_name("a/c", ["hc-0"])}) == 3
+
+
+def test_what_was_given_is_known_after_a_restart(tmp_path: Path) -> None:
+    put(loaded(tmp_path), slot())
+    again = loaded(tmp_path)
+    assert list(again) == [slot()] and again.get(NAME) == slot()
+    assert again.tenants("another") == [RunningPod("team/a", USE)] and again.tenants("u1") == []
+    assert descriptions(tmp_path) == [f"halfcard.dev-slot_{NAME}.json"]
+    assert again.limits_file(NAME).read_bytes() == b"{}\n"
+    assert again.limits_file(NAME).stat().st_mode & 0o777 == 0o644
+
+
+def test_ids_that_go_to_another_pod_leave_no_description_but_their_cards_stay_used(tmp_path: Path) -> None:
+    """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
+    slots = loaded(tmp_path)
+    put(slots, slot())
+    slots.leave(names.VCUDA_CORE, IDS)
+    assert descriptions(tmp_path) == [] and slots.get(NAME) is None
+    for each in (slots, loaded(tmp_path)):
+        assert each.tenants("u2") == [RunningPod("team/a", USE)]
+        assert each.free(9, [held("b")], {"u1"}) == () and each.tenants("u2")
+    assert slots.free(9, [held("b")], ()) == (slot(),)
+    assert slots.tenants("u2") == [] and loaded(tmp_path).tenants("u2") == []
+
+
+def test_a_description_that_we_know_nothing_of_is_removed(tmp_path: Path) -> None:
+    loaded(tmp_path)
+    shown(tmp_path).write_text("{}")
+    loaded(tmp_path)
+    assert descriptions(tmp_path) == []
+
+
+def test_a_record_is_shown_while_its_container_is_created_and_kept_after_that(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    put(slots, slot(written_ns=5))
+    content = shown(tmp_path).read_bytes()
+    for each in (slots, loaded(tmp_path)):
+        each.hide(5)
+        assert descriptions(tmp_path) == [shown(tmp_path).name]
+    slots.hide(6)
+    assert descriptions(tmp_path) == []
+    again = loaded(tmp_path)
+    assert again.get(NAME) == slot(written_ns=5)
+    for _ in range(2):
+        again.show(NAME, 7)
+        assert shown(tmp_path).read_bytes() == content
+    assert len(list((tmp_path / "cdi" / ".halfcard.dev").iterdir())) == 1
+
+
+def test_all_records_are_shown_when_we_go(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    put(slots, slot(written_ns=5))
+    slots.hide(6)
+    slots.show_all(7)
+    assert descriptions(tmp_path) == [shown(tmp_path).name]
+    loaded(tmp_path).hide(7)
+    assert descriptions(tmp_path) == []
+
+
+MOVED_AWAY, MOVED_HERE = 0x40, 0x80  # of inotify(7)
+
+
+@contextmanager
+def moves_within(folder: Path) -> Iterator[list[int]]:
+    """What the kernel tells somebody who watches the folder, as a runtime does."""
+    library = ctypes.CDLL(None, use_errno=True)
+    watch = library.inotify_init1(os.O_NONBLOCK)
+    library.inotify_add_watch(watch, str(folder).encode(), MOVED_AWAY | MOVED_HERE)
+    seen: list[int] = []
+    try:
+        yield seen
+        told = os.read(watch, 4096)
+        while told:
+            _, mask, _, length = struct.unpack_from("iIII", told)
+            seen.append(mask)
+            told = told[16 + length :]
+    finally:
+        os.close(watch)
+
+
+def test_a_runtime_that_watches_sees_a_description_begin(tmp_path: Path) -> None:
+    """Of what comes out of another folder, containerd 2.0 to 2.3 take no notice."""
+    slots = loaded(tmp_path)
+    with moves_within(tmp_path / "cdi") as seen:
+        put(slots, slot())
+    assert seen == [MOVED_AWAY, MOVED_HERE]
+
+
+SPOILED: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "empty": lambda _: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "of another slot": lambda content: content.replace(NAME.encode(), b"0" * len(NAME)),
+    "no record": lambda content: content.replace(b"holder", b"nobody"),
+    "bytes": lambda _: b"\xff\x00",
+    "deep": lambda _: b"[" * 200_000,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_spoiled_record_is_removed_and_told(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    put(loaded(tmp_path), slot(), slot("b", "u2", ["hc-7"]))
+    record = tmp_path / "cdi" / ".halfcard.dev" / f"{NAME}.u1"
+    record.write_bytes(spoil(record.read_bytes()))
+    slots = Slots(tmp_path / "cdi", tmp_path / "state")
+    (told,) = slots.load()
+    assert str(record) in told and not record.exists()
+    assert descriptions(tmp_path) == [shown(tmp_path, slot_name(names.VCUDA_CORE, ["hc-7"])).name]
+    assert [each.pod for each in slots] == ["b"]
+    assert not slots.folder(NAME).exists()
+
+
+def test_what_was_being_written_when_we_died_is_as_if_it_never_was(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    put(slots, slot())
+    content = shown(tmp_path).read_bytes()
+    (tmp_path / "cdi" / ".halfcard.dev" / "draft.new").write_bytes(content)
+    shown(tmp_path).with_suffix(".new").write_bytes(content)
+    (slots.folder(NAME) / "limits.json.new").write_bytes(b"{")
+    unfinished = slots.folder(slot_name(names.VCUDA_CORE, ["hc-9"]))
+    unfinished.mkdir()
+    again = loaded(tmp_path)
+    assert list(again) == [slot()] and len(again.uids()) == 1
+    assert not unfinished.exists()
+    assert descriptions(tmp_path) == [shown(tmp_path).name]
+    assert [path.name for path in (tmp_path / "cdi" / ".halfcard.dev").iterdir()] == [f"{NAME}.u1"]
+
+
+def test_other_descriptions_are_not_touched(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    (tmp_path / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
+    slots.free(9, (), ())
+    assert loaded(tmp_path).get(NAME) is None and descriptions(tmp_path) == ["nvidia.yaml"]
+
+
+ENDED: Final[dict[str, tuple[list[ListedDevices], Collection[str], int, bool]]] = {
+    "kubelet lists it": ([held()], (), 9, False),
+    "a process lives": ([], {"u1"}, 9, False),
+    "neither": ([], (), 9, True),
+    "the ids are another pod's": ([held("b")], (), 9, True),
+    "others of its ids are left": ([held("a", ["hc-1"])], (), 9, False),
+    "kubelet was asked before": ([], (), 1, False),
+}
+
+
+@pytest.mark.parametrize(("listed", "living", "before_ns", "is_ended"), ENDED.values(), ids=ENDED)
+def test_a_slot_ends_when_kubelet_lists_it_no_more_and_no_process_lives(
+    tmp_path: Path,
+    listed: list[ListedDevices],
+    living: Collection[str],
+    before_ns: int,
+    is_ended: bool,  # noqa: FBT001
+) -> None:
+    slots = loaded(tmp_path)
+    put(slots, slot())
+    assert bool(slots.free(before_ns, listed, living)) is is_ended
+    assert bool(descriptions(tmp_path)) is not is_ended
+    assert slots.folder(NAME).exists() is not is_ended
+
+
+def test_of_two_pods_of_one_name_kubelet_means_the_later(tmp_path: Path) -> None:
+    slots = loaded(tmp_path)
+    earlier, later = slot(uid="u1", written_ns=1), slot(uid="u2", ids=["hc-1", "hc-2"], written_ns=2)
+    put(slots, earlier, later)
+    assert slots.free(9, [held(ids=["hc-1", "hc-2"])], ()) == (earlier,)
+    assert list(slots) == [later]
+
+
+def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot(tmp_path: Path) -> None:
+    """Deleted by force, and its ids are free again at once: the new one of the same name may hold some of them."""
+    slots = loaded(tmp_path)
+    put(slots, slot(ids=["hc-1", "hc-2"]))
+    slots.leave(names.VCUDA_CORE, ["hc-2", "hc-3"])
+    waiting = held(ids=["hc-2", "hc-3"])
+    assert slots.unlisted([waiting]) == {"u1"}
+    assert slots.free(9, [waiting], {"u1"}) == () and slots.tenants("u2") == [RunningPod("team/a", USE)]
+    assert slots.free(9, [waiting], ()) and slots.tenants("u2") == []
+
+
+class Node(RuleBasedStateMachine):
+    """Pods come, restart, end, and are deleted by force; the agent dies and comes back; now and then it sweeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scratch = TemporaryDirectory()
+        self.folder = Path(self._scratch.name)
+        self.slots = loaded(self.folder)
+        self.clock = 0
+        self.pods: dict[str, Pod] = {}
+
+    def teardown(self) -> None:
+        self._scratch.cleanup()
+
+    @rule(
+        name=st.sampled_from("ab"),
+        ids=st.frozensets(st.sampled_from(["hc-0", "hc-1", "hc-2"]), min_size=1),
+        starts=st.booleans(),
+    )
+    def come(self, name: str, ids: frozenset[str], starts: bool) -> None:  # noqa: FBT001
+        """Where it does not start, the agent has refused it: who has its card still runs."""
+        if any(pod.is_listed and (pod.name == name or pod.ids & ids) for pod in self.pods.values()):
+            return  # kubelet gives ids to one pod at a time
+        self.clock += 1
+        uid = f"u{self.clock}"
+        self.slots.leave(names.VCUDA_CORE, ids)
+        if starts:
+            put(self.slots, slot(name, uid, sorted(ids), self.clock))
+            assert shown(self.folder, slot_name(names.VCUDA_CORE, ids)).exists()
+        self.pods[uid] = Pod(name, ids, has_slot=starts, lives=starts)
+
+    @rule()
+    def containers_have_been_created(self) -> None:
+        self.slots.hide(self.clock)
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data(), what=st.sampled_from(["deleted by force", "ended"]))
+    def end(self, data: st.DataObject, what: str) -> None:
+        pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        pod.is_listed, pod.lives = False, pod.lives and what != "ended"
+
+    @rule()
+    def die_and_come_back(self) -> None:
+        self.slots = loaded(self.folder)
+
+    @rule()
+    def sweep(self) -> None:
+        self.clock += 1
+        listed = [held(pod.name, pod.ids) for pod in self.pods.values() if pod.is_listed]
+        self.slots.free(self.clock, listed, {uid for uid, pod in self.pods.items() if pod.lives})
+        self.pods = {uid: pod for uid, pod in self.pods.items() if pod.lives or pod.is_listed}
+        with_slots = {uid: pod for uid, pod in self.pods.items() if pod.has_slot}
+        assert self.slots.uids() == set(with_slots)
+        assert len(list((self.folder / "state" / "slots").iterdir())) == len({pod.ids for pod in with_slots.values()})
+
+    @invariant()
+    def nobody_who_may_run_is_forgotten(self) -> None:
+        running = {uid for uid, pod in self.pods.items() if pod.has_slot and (pod.lives or pod.is_listed)}
+        assert running <= self.slots.uids()
+
+    @invariant()
+    def a_runtime_finds_nothing_but_what_was_given_last(self) -> None:
+        known = {f"halfcard.dev-slot_{each.name}.json" for each in self.slots}
+        assert set(descriptions(self.folder)) <= known
+
+
+@dataclass
+class Pod:
+    name: str
+    ids: frozenset[str]
+    has_slot: bool
+    lives: bool
+    is_listed: bool = True
+
+
+TestNode = Node.TestCase
+TestNode.settings = settings(max_examples=60, stateful_step_count=25)
+
+
+def test_a_record_is_read_back_as_it_was_written() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(slot()), type=Slot) == slot()

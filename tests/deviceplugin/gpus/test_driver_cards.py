@@ -1,0 +1,51 @@
+"""The driver's cards as the rest of Halfcard knows cards."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deviceplugin.gpus.driver_cards import cards
+from deviceplugin.gpus.interface import Gpu
+from halfcard.cards import Card
+from halfcard.inventory import read_inventory, write_inventory
+
+
+def test_a_card_is_taken_as_the_driver_has_it() -> None:
+    gpu = Gpu(3, "GPU-a", "Tesla T4", 15109, "00000000:3B:00.0", 1, ((0, 50),))
+    assert cards([gpu], {}) == (Card(3, "Tesla T4", 15109, "GPU-a", 1, ((0, 50),)),)
+
+
+def test_a_sick_card_stays_with_its_reason() -> None:
+    gpus = [Gpu(0, "GPU-a", "T4", 1), Gpu(1, "GPU-b", "T4", 1)]
+    assert [card.why_not for card in cards(gpus, {"GPU-b": "Xid 79"})] == ["", "Xid 79"]
+
+
+def test_instances_are_not_ours_to_share_and_illness_is_said_first() -> None:
+    gpus = [Gpu(0, "GPU-a", "A100", 1, is_mig=True), Gpu(1, "GPU-b", "A100", 1, is_mig=True)]
+    said = [card.why_not for card in cards(gpus, {"GPU-b": "Xid 79"})]
+    assert said == ["it is cut into MIG instances, which are not shared", "Xid 79"]
+
+
+def test_slices_are_of_all_cards_or_each_cards_own() -> None:
+    gpus = [Gpu(0, "GPU-a", "T4", 1), Gpu(1, "GPU-b", "T4", 1)]
+    assert [card.replicas for card in cards(gpus, {}, 4)] == [4, 4]
+    assert [card.replicas for card in cards(gpus, {}, {"GPU-b": 10})] == [1, 10]
+
+
+def test_a_card_whose_memory_nobody_tells_has_none() -> None:
+    assert cards([Gpu(0, "GPU-a", "T4", 0)], {})[0].memory_mib is None
+
+
+def test_who_is_gone_gives_way_to_who_bears_its_number_now() -> None:
+    gpus = [Gpu(0, "GPU-b", "T4", 1), Gpu(1, "GPU-c", "T4", 1), Gpu(0, "GPU-a", "T4", 1)]
+    assert [(card.uuid, card.index) for card in cards(gpus, {})] == [("GPU-b", 0), ("GPU-c", 1), ("GPU-a", 2)]
+
+
+@given(st.lists(st.integers(0, 8), max_size=8))
+def test_every_card_has_a_number_of_its_own_and_the_inventory_takes_them(minors: list[int]) -> None:
+    gpus = [Gpu(minor, f"GPU-{place}", "T4", 15109) for place, minor in enumerate(minors)]
+    found = cards(gpus, {})
+    assert read_inventory(write_inventory(found)).cards == found
+    firsts = {minor: gpu.uuid for gpu, minor in reversed(list(zip(gpus, minors, strict=True)))}
+    assert {card.index: card.uuid for card in found}.items() >= firsts.items()

@@ -1,0 +1,97 @@
+"""NVIDIA's own descriptions: found by uuid or by the card's file, read again when they change."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from deviceplugin.allocate.container_identity import UnservedError
+from deviceplugin.inject.card_files import CardFiles
+from deviceplugin.inject.nvidia_cdi import Description, NvidiaDescriptions, edits_of
+from halfcard.cards import Card
+
+CARDS: Final = [Card(index, "A10", 22016, f"GPU-{index}") for index in range(3)]
+COMMON: Final[dict[str, Any]] = {
+    "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+    "deviceNodes": [{"path": "/dev/nvidiactl"}],
+    "hooks": [{"hookName": "createContainer", "path": "/usr/bin/nvidia-cdi-hook"}],
+}
+
+
+def device(name: str, minor: int) -> dict[str, Any]:
+    return {"name": name, "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{minor}"}]}}
+
+
+def described(*devices: dict[str, Any], version: str = "0.5.0", kind: str = "nvidia.com/gpu") -> Description:
+    found = {"cdiVersion": version, "kind": kind, "devices": list(devices), "containerEdits": COMMON}
+    return msgspec.convert(found, Description)
+
+
+ALL: Final = {
+    "name": "all",
+    "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{minor}"} for minor in range(3)]},
+}
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        described(device("GPU-0", 0), device("GPU-1", 1), device("GPU-2", 2), ALL),
+        described(device("2", 0), device("0", 1), device("1", 2), ALL),
+    ],
+    ids=["by uuid", "by index, which is another number than the driver's"],
+)
+def test_a_card_has_the_edits_of_its_own_device_and_those_of_all(description: Description) -> None:
+    found = edits_of([description], [CARDS[0], CARDS[2]])
+    assert found is not None
+    assert [node["path"] for node in found.edits["deviceNodes"]] == ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia2"]
+    assert found.edits["hooks"] == COMMON["hooks"]
+
+
+def test_a_card_that_is_not_described_leaves_all_to_us() -> None:
+    assert edits_of([described(device("GPU-0", 0), ALL)], [CARDS[0], CARDS[1]]) is None
+    assert edits_of([described(device("GPU-0", 0), kind="nvidia.com/mig")], [CARDS[0]]) is None
+    assert edits_of([], [CARDS[0]]) is None
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("0.3.0", "0.6.0"), ("0.7.0", "0.7.0"), ("0.10.0", "0.10.0")])
+def test_the_version_is_high_enough_for_their_edits_and_for_our_annotations(theirs: str, ours: str) -> None:
+    found = edits_of([described(device("GPU-0", 0), version=theirs)], [CARDS[0]])
+    assert found is not None and found.version == ours
+
+
+def test_descriptions_are_read_in_both_forms_and_read_again_when_they_change(tmp_path: Path) -> None:
+    read = NvidiaDescriptions([tmp_path, tmp_path / "missing"])
+    (tmp_path / "nvidia.yaml").write_text("cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: GPU-0\n")
+    (tmp_path / "other.json").write_text(json.dumps({"kind": "example.com/x", "devices": []}))
+    (tmp_path / "halfcard.dev-slot_a.json").write_text("{}")
+    (tmp_path / "spoiled.yaml").write_text("kind: [")
+    (tmp_path / "draft.tmp").write_text("kind: nvidia.com/gpu")
+    assert sorted(found.kind for found in read()) == ["example.com/x", "nvidia.com/gpu"]
+    first = read()
+    (tmp_path / "nvidia.yaml").write_text("kind: nvidia.com/gpu\ndevices:\n- name: GPU-0\n- name: GPU-1\n")
+    os.utime(tmp_path / "nvidia.yaml", ns=(1, 1))
+    assert len(read()[0].devices) == 2
+    assert read()[1] is first[1]
+
+
+def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
+    (tmp_path / "nvidia0").touch()
+    found = CardFiles(tmp_path, list)([CARDS[0]])
+    assert found.edits["deviceNodes"] == [{"path": "/dev/nvidia0", "hostPath": str(tmp_path / "nvidia0")}]
+
+
+def test_a_card_whose_file_is_missing_starts_nobody(tmp_path: Path) -> None:
+    with pytest.raises(
+        UnservedError, match="nvidia1 of card 1 is not there; load the driver, or run nvidia-modprobe -c 1"
+    ):
+        CardFiles(tmp_path, list)([CARDS[1]])
+
+
+def test_a_card_that_is_made_up_has_no_files(tmp_path: Path) -> None:
+    assert CardFiles(tmp_path, list, are_made_up=True)([CARDS[1]]).edits == {"deviceNodes": []}

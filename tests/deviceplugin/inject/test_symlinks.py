@@ -1,0 +1,50 @@
+"""The way without CDI: links that lead nowhere until it is known whose they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from deviceplugin.inject.symlinks import SymlinkInjector
+
+MINORS: Final = (0, 1, 2)
+
+
+def way(folder: Path) -> SymlinkInjector:
+    (folder / "dev").mkdir(exist_ok=True)
+    (folder / "dev" / "nvidiactl").touch()
+    return SymlinkInjector(folder / "dev", lambda slot: folder / "slots" / slot, lambda: MINORS)
+
+
+def links(folder: Path) -> dict[str, str]:
+    return {link.name: str(link.readlink()) for link in (folder / "slots" / "s").iterdir()}
+
+
+def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None:
+    granted = way(tmp_path).granted("s")
+    slot = tmp_path / "slots" / "s"
+    assert granted.devices == (
+        *((str(slot / f"nvidia{minor}"), f"/dev/nvidia{minor}") for minor in MINORS),
+        (str(tmp_path / "dev" / "nvidiactl"), "/dev/nvidiactl"),
+    )
+    assert granted.mounts == ((str(slot / "limits.json"), "/etc/halfcard/limits.json"),)
+    assert granted.env == {"HALFCARD_LIMITS": "/etc/halfcard/limits.json"} and granted.cdi == ()
+    assert set(links(tmp_path).values()) == {"/dev/null"}
+
+
+def test_its_own_cards_are_behind_their_links_and_nothing_is_behind_the_others(tmp_path: Path) -> None:
+    by_links = way(tmp_path)
+    by_links.granted("s")
+    for mine in ((1,), (0, 2)):
+        by_links.point("s", mine)
+        found = links(tmp_path)
+        assert {name for name, target in found.items() if target != "/dev/null"} == {f"nvidia{each}" for each in mine}
+        assert all(found[f"nvidia{each}"] == str(tmp_path / "dev" / f"nvidia{each}") for each in mine)
+
+
+def test_a_pod_that_is_given_the_ids_next_finds_nothing_behind_them(tmp_path: Path) -> None:
+    by_links = way(tmp_path)
+    by_links.granted("s")
+    by_links.point("s", (1,))
+    by_links.granted("s")
+    assert set(links(tmp_path).values()) == {"/dev/null"}

@@ -1,0 +1,50 @@
+"""kubelet's checkpoint, as its versions have written it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from deviceplugin.kubelet.checkpoint import Checkpoint, CheckpointEntry, read
+from halfcard import names
+
+GPU: Final = names.NVIDIA_GPU
+BOTH: Final = CheckpointEntry("a", "c", GPU, frozenset({"hc-0", "hc-1"}))
+
+
+def written(ids: Any) -> bytes:
+    entry = {"PodUID": "a", "ContainerName": "c", "ResourceName": GPU, "DeviceIDs": ids, "AllocResp": "Cg=="}
+    return json.dumps({"Data": {"PodDeviceEntries": [entry], "RegisteredDevices": {}}, "Checksum": 7}).encode()
+
+
+READ: Final = {
+    "by NUMA node": (written({"0": ["hc-0"], "1": ["hc-1"]}), (BOTH,)),
+    "without NUMA nodes": (written({"-1": ["hc-0", "hc-1"]}), (BOTH,)),
+    "as a list": (written(["hc-1", "hc-0"]), (BOTH,)),
+    "nothing": (b'{"Data":{"PodDeviceEntries":null}}', ()),
+    "another form": (b'{"PodDeviceEntries":[]}', None),
+    "half a file": (written(["hc-0", "hc-1"])[:-20], None),
+    "no text": (b"\xff\xfe", None),
+}
+
+
+@pytest.mark.parametrize(("content", "given"), READ.values(), ids=READ)
+def test_only_what_is_understood_is_believed(content: bytes, given: tuple[CheckpointEntry, ...] | None) -> None:
+    assert read(content) == given
+
+
+def test_it_may_be_missing_and_is_read_again_when_it_is_another(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    assert checkpoint.given() is None
+    file = tmp_path / "kubelet_internal_checkpoint"
+    file.write_bytes(written(["hc-0", "hc-1"]))
+    assert checkpoint.given() == checkpoint.given() == (BOTH,)
+    draft = tmp_path / "draft"
+    draft.write_bytes(written(["hc-0", "hc-7"]))
+    draft.rename(file)
+    assert checkpoint.given() == (BOTH._replace(ids=frozenset({"hc-0", "hc-7"})),)
+    file.unlink()
+    assert checkpoint.given() is None

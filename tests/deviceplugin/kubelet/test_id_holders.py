@@ -1,0 +1,86 @@
+"""Who holds what, by kubelet's checkpoint; its socket is asked only where that says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from deviceplugin.kubelet.checkpoint import CheckpointEntry
+from deviceplugin.kubelet.id_holders import IdHolders
+from deviceplugin.kubelet.pod_resources import ListedDevices
+from halfcard import names
+from halfcard.placing.pod_facts import PodFacts
+from tests.builders import pod
+from tests.halfcard.placing.examples import facts
+
+CORE: Final = names.VCUDA_CORE
+PODS: Final = {"a": facts(pod("a").init(core=10, memory=1).asks(core=10, memory=1)), "b": facts(pod("b").asks(core=10))}
+GIVEN: Final = (
+    CheckpointEntry("a", "initContainers-0", CORE, frozenset({"hc-0", "hc-1"})),
+    CheckpointEntry("a", "containers-0", CORE, frozenset({"hc-0"})),
+    CheckpointEntry("b", "containers-0", CORE, frozenset({"hc-2"})),
+    CheckpointEntry("b", "containers-0", "example.com/nic", frozenset({"eth1"})),
+    CheckpointEntry("gone", "containers-0", CORE, frozenset({"hc-7"})),
+)
+LISTED: Final = (ListedDevices("team", "c", "containers-0", CORE, frozenset({"hc-9", "GPU-1::0"})),)
+
+
+class Kubelet:
+    def __init__(self, given: tuple[CheckpointEntry, ...] | None, pods: Mapping[str, PodFacts] | None) -> None:
+        self.asked = 0
+        self.holders = IdHolders(lambda: given, self.listed, lambda: pods)
+
+    async def listed(self) -> tuple[ListedDevices, ...]:
+        self.asked += 1
+        return LISTED
+
+
+def test_what_pods_that_are_over_hold_is_free_and_what_is_not_ours_is_left_alone() -> None:
+    kubelet = Kubelet(GIVEN, PODS)
+    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-0", "hc-1", "hc-2"}}
+    assert kubelet.asked == 0
+
+
+def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
+    kubelet = Kubelet(GIVEN, PODS)
+    held = asyncio.run(kubelet.holders.held())
+    assert [(each.pod, each.container, each.ids) for each in held if each.resource == CORE] == [
+        (PODS["a"].name, "containers-0", frozenset({"hc-0"})),
+        (PODS["b"].name, "containers-0", frozenset({"hc-2"})),
+    ]
+    assert kubelet.asked == 0
+
+
+def test_before_the_pods_were_seen_nothing_of_what_was_given_is_free() -> None:
+    kubelet = Kubelet(GIVEN, None)
+    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
+    assert asyncio.run(kubelet.holders.held()) == LISTED
+
+
+def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
+    kubelet = Kubelet(None, PODS)
+    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-9"}}
+    assert asyncio.run(kubelet.holders.held()) == LISTED
+    assert kubelet.asked == 2
+    assert kubelet.holders.exactly(CORE, frozenset({"hc-9"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("ids", "pods"),
+    [
+        ({"hc-0"}, {"a": PODS["a"]}),
+        ({"hc-0", "hc-1"}, {"a": PODS["a"]}),
+        ({"hc-1"}, {}),
+        ({"hc-7"}, {"gone": None}),
+    ],
+)
+def test_who_holds_exactly_these_ids_is_named(ids: set[str], pods: Mapping[str, PodFacts | None]) -> None:
+    assert Kubelet(GIVEN, PODS).holders.exactly(CORE, frozenset(ids)) == pods
+
+
+def test_of_those_to_whom_kubelet_gave_the_same_twice_all_are_named() -> None:
+    twice = (*GIVEN, CheckpointEntry("a", "containers-1", CORE, frozenset({"hc-2"})))
+    assert Kubelet(twice, PODS).holders.exactly(CORE, frozenset({"hc-2"})).keys() == {"a", "b"}

@@ -1,0 +1,199 @@
+"""On folders as the kernel shows them; the files that it makes are written here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from deviceplugin.usage.cgroup_paths import Owner
+from deviceplugin.usage.cgroups import Cgroups
+
+UID: Final = "0f1a9f52-5c3e-4a0a-9d0e-6b1f8f0c7a11"
+OTHER: Final = "77777777-5c3e-4a0a-9d0e-6b1f8f0c7a11"
+ID: Final = "5f" * 32
+SECOND: Final = "a7" * 32
+
+
+def cgroupfs(uid: str, container: str = "") -> str:
+    return f"kubepods/burstable/pod{uid}/{container}"
+
+
+def systemd(uid: str, container: str = "") -> str:
+    name = uid.replace("-", "_")
+    folder = f"kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{name}.slice"
+    return f"{folder}/cri-containerd-{container}.scope" if container else folder
+
+
+SHAPES: Final = {
+    "cgroupfs": cgroupfs,
+    "systemd": systemd,
+    "guaranteed": lambda uid, container="": f"kubepods/pod{uid}/{container}",
+    "nested": lambda uid, container="": f"some/where-else/{cgroupfs(uid, container)}",
+}
+
+
+class Machine:
+    """The two file systems of a machine."""
+
+    def __init__(self, folder: Path, *, unified: bool) -> None:
+        self.root, self.proc = folder / "cgroup", folder / "proc"
+        self.unified = unified
+        self.tops = [self.root] if unified else [self.root / name for name in ("cpu", "memory", "systemd")]
+        for top in (*self.tops, self.proc):
+            top.mkdir(parents=True)
+        if unified:
+            (self.root / "cgroup.controllers").write_text("cpu memory\n")
+        else:
+            (self.root / "cpuacct").symlink_to("cpu")
+        self.cgroups = Cgroups(self.root, self.proc)
+
+    def group(self, path: str, *pids: int) -> None:
+        for top in self.tops:
+            folder = top / path
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
+
+    def process(self, pid: int, path: str) -> None:
+        file = self.proc / str(pid) / "cgroup"
+        file.parent.mkdir()
+        lines = ["0::/"] if self.unified else ["9:cpu:/", "0::/"]
+        file.write_text("\n".join([f"4:memory:/{path}" if not self.unified else f"0::/{path}", *lines]) + "\n")
+
+    def run(self, pid: int, path: str) -> None:
+        self.group(path, pid)
+        self.process(pid, path)
+
+    def end(self, pid: int, path: str) -> None:
+        self.group(path)
+        (self.proc / str(pid) / "cgroup").unlink()
+        (self.proc / str(pid)).rmdir()
+
+    def remove(self, path: str) -> None:
+        for top in self.tops:
+            for folder, _, files in os.walk(top / path, topdown=False):
+                for file in files:
+                    Path(folder, file).unlink()
+                Path(folder).rmdir()
+
+
+@pytest.fixture(params=["v1", "v2"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    return Machine(tmp_path, unified=request.param == "v2")
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_the_processes_of_a_pod_and_of_each_container_are_found(machine: Machine, shape: object) -> None:
+    assert callable(shape)
+    machine.group("system.slice/kubelet.service", 1)
+    machine.group(shape(UID, ID), 10, 11)
+    machine.group(shape(UID, ID) + "/made-by-itself", 12)
+    machine.group(shape(UID, SECOND), 20)
+    machine.group(shape(OTHER, ID), 30)
+    assert machine.cgroups.pids(UID) == (10, 11, 12, 20)
+    assert machine.cgroups.pids(UID, ID) == (10, 11, 12)
+    assert machine.cgroups.pids(UID, SECOND) == (20,)
+    assert machine.cgroups.pids(UID, "00" * 32) == ()
+
+
+def test_a_pod_that_came_later_is_found(machine: Machine) -> None:
+    machine.group(cgroupfs(UID, ID), 10)
+    assert machine.cgroups.pids(OTHER) == ()
+    machine.group(f"kubepods/besteffort/pod{OTHER}/{ID}", 30)
+    assert machine.cgroups.pids(OTHER) == (30,)
+
+
+def test_pods_are_found_again_when_kubelet_has_put_them_elsewhere(machine: Machine) -> None:
+    machine.group(cgroupfs(UID, ID), 10)
+    assert machine.cgroups.pids(UID) == (10,)
+    machine.remove("kubepods")
+    machine.group(systemd(UID, ID), 11)
+    assert machine.cgroups.pids(UID) == (11,)
+
+
+def test_nothing_is_looked_for_within_containers(machine: Machine) -> None:
+    machine.group(f"{cgroupfs(UID, ID)}/{cgroupfs(OTHER, SECOND)}", 66)
+    assert machine.cgroups.pids(OTHER) == ()
+    assert machine.cgroups.pids(UID, ID) == (66,)
+
+
+def test_what_was_found_is_not_looked_for_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.group(cgroupfs(UID, ID), 10)
+    machine.cgroups.pids(UID)
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def listing(path: Any) -> Any:
+        listed.append(str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", listing)
+    machine.cgroups.pids(UID)
+    assert all(UID in path for path in listed)
+    machine.cgroups.pids(OTHER)
+    assert [path for path in listed if "kubepods" not in path] == []
+
+
+def test_a_process_has_an_owner_until_it_ends(machine: Machine) -> None:
+    machine.run(10, cgroupfs(UID, ID))
+    assert machine.cgroups.owner(10) == Owner(UID, ID)
+    machine.end(10, cgroupfs(UID, ID))
+    assert machine.cgroups.owner(10) is None
+
+
+# --- whether a pod lives
+
+
+def test_a_pod_lives_as_long_as_one_of_its_processes(machine: Machine) -> None:
+    machine.run(10, cgroupfs(UID, ID))
+    machine.run(11, cgroupfs(UID, SECOND))
+    assert machine.cgroups.alive(UID)
+    machine.end(10, cgroupfs(UID, ID))
+    assert machine.cgroups.alive(UID)
+    machine.end(11, cgroupfs(UID, SECOND))
+    assert not machine.cgroups.alive(UID)
+
+
+def test_a_pod_whose_folder_is_gone_is_dead_also_where_it_was_the_only_one(machine: Machine) -> None:
+    machine.run(10, cgroupfs(UID, ID))
+    assert machine.cgroups.alive(UID)
+    machine.end(10, cgroupfs(UID, ID))
+    machine.remove(f"kubepods/burstable/pod{UID}")
+    assert not machine.cgroups.alive(UID)
+
+
+def test_a_process_lives_also_where_the_runtime_put_it_elsewhere_than_kubelet(machine: Machine) -> None:
+    machine.group(systemd(UID))
+    name = UID.replace("-", "_")
+    machine.run(10, f"system.slice/containerd.service/kubepods-besteffort-pod{name}.slice:cri-containerd:{ID}")
+    assert machine.cgroups.alive(UID)
+
+
+def test_a_process_that_only_its_folder_shows_lives(machine: Machine) -> None:
+    """As 0: it is in a namespace that we do not see into."""
+    machine.group(cgroupfs(UID, ID), 0)
+    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.pids(UID) == ()
+
+
+def test_without_kubelets_folder_other_pods_tell_that_we_look_at_the_right_processes(machine: Machine) -> None:
+    machine.process(10, cgroupfs(OTHER, ID))
+    assert machine.cgroups.living({UID, OTHER}) == {OTHER}
+
+
+def test_who_sees_no_pod_at_all_calls_nobody_dead(machine: Machine) -> None:
+    machine.process(1, "system.slice/init")
+    assert machine.cgroups.living({UID, OTHER}) == {UID, OTHER}
+
+
+def test_without_the_file_systems_nobody_is_called_dead(tmp_path: Path) -> None:
+    cgroups = Cgroups(tmp_path / "none", tmp_path / "neither")
+    assert cgroups.alive(UID) and cgroups.pids(UID) == () and cgroups.owner(1) is None
+
+
+def test_this_machines_own_files_can_be_read() -> None:
+    cgroups = Cgroups()
+    cgroups.owner(os.getpid())
+    assert cgroups.pids(UID) == ()

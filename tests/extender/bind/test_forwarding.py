@@ -1,0 +1,170 @@
+"""A replica that does not lead hands binds on to the one that does; and who may ask for a bind at all."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from extender.app import extender_app
+from extender.bind.forwarding import Forwarding
+from extender.metrics import ExtenderMetrics
+from extender.scheduler_api.endpoint import DeclinedCall
+from extender.scheduler_api.handlers import FORWARDED, VerbHandlers
+from serving.address import Address
+from serving.lifecycle import Lifecycle
+from serving.listener import Listener, StopTimings, serve
+from serving.log import Log
+
+from ..pod_server import PodServer, serving_pods
+from ..scheduler import Extender, small_cluster
+from .test_binder import Replica, manifest
+
+BESIDE_US = {"client": ("127.0.0.1", 1)}
+BIND = json.dumps({"PodName": "p", "PodNamespace": "team", "PodUID": "uid-p", "Node": "n1"}).encode()
+ELSEWHERE = BIND.replace(b"n1", b"n9")
+
+
+def no_tls() -> Any:
+    raise AssertionError("it is plain HTTP")
+
+
+def follower(leader: str | None, mine: str = "http://127.0.0.1:2") -> VerbHandlers:
+    return replace(Extender(small_cluster()).scheduling, forwarding=Forwarding(lambda: leader, mine, no_tls))
+
+
+async def error(scheduling: VerbHandlers, body: bytes = BIND, **scope: Any) -> str:
+    """What kube-scheduler would read; empty where the pod is bound."""
+    try:
+        answer = await scheduling.bind(body, {**BESIDE_US, **scope})
+    except DeclinedCall as why:
+        return str(why)
+    return str(json.loads(answer)["Error"])
+
+
+@asynccontextmanager
+async def leading(replica: Replica) -> AsyncIterator[str]:
+    """The address of a replica that leads."""
+    scheduling = replace(
+        Extender(replica.state).scheduling, state=replica.state, binder=replica.binder, may_decide=lambda: True
+    )
+    log = Log(stream=io.StringIO())
+    app = extender_app(
+        scheduling, table={}, aliyun_unit_mib=1024, metrics=ExtenderMetrics(CollectorRegistry()), log=log
+    )
+    found: asyncio.Future[Mapping[str, Address]] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(
+        serve(
+            [Listener("extender", "127.0.0.1", 0, app)],
+            lifecycle=Lifecycle(),
+            log=log,
+            stopping=StopTimings(0, 0, 0),
+            on_ready=found.set_result,
+        )
+    )
+    try:
+        yield f"http://{(await found)['extender']}"
+    finally:
+        serving.cancel()
+
+
+def tell(story: Callable[[PodServer, str], Awaitable[None]]) -> None:
+    """Of pod p, and the address of the leader."""
+
+    async def run() -> None:
+        with serving_pods() as server:
+            server.put(manifest("p"))
+            replica = Replica(server)
+            replica.see_all()
+            async with leading(replica) as address:
+                await story(server, address)
+            replica.calls.close()
+
+    uvloop.run(run())
+
+
+def test_the_leader_binds_what_another_replica_was_asked_to() -> None:
+    async def story(server: PodServer, address: str) -> None:
+        assert await error(follower(address)) == ""
+        assert server.node("p") == "n1"
+
+    tell(story)
+
+
+def test_why_the_leader_does_not_bind_is_passed_on_as_it_is() -> None:
+    async def story(server: PodServer, address: str) -> None:
+        assert (await error(follower(address), ELSEWHERE)).startswith("node n9: Halfcard does not know this node")
+        assert server.node("p") == ""
+
+    tell(story)
+
+
+def test_what_was_handed_on_is_not_handed_on_again() -> None:
+    async def story(server: PodServer, address: str) -> None:
+        said = await error(follower(address), query_string=FORWARDED)
+        assert said.startswith("no replica of Halfcard's extender leads")
+        assert server.node("p") == ""
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("leader", "why"),
+    [
+        (None, "it is being decided which one"),
+        ("", "it is being decided which one"),
+        ("http://127.0.0.1:2", "it is being decided which one"),
+        ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer"),
+        ("nowhere", 'the Lease names no address of its holder: "nowhere"'),
+    ],
+)
+def test_where_there_is_no_leader_to_be_reached_the_scheduler_is_told_why(leader: str | None, why: str) -> None:
+    said = asyncio.run(error(follower(leader)))
+    assert said.startswith("no replica of Halfcard's extender leads")
+    assert why in said
+
+
+# --- who may ask ------------------------------------------------------------------------------------------------------
+
+NOBODY: tuple[str, int] | None = None
+STRANGERS = [("10.0.0.7", 1), ("::ffff:10.0.0.7", 1), ("fd00::7", 1), ("scheduler", 1), ("", 1), NOBODY]
+NEIGHBOURS = [("127.0.0.1", 1), ("127.9.9.9", 1), ("::1", 1), ("::ffff:127.0.0.1", 1)]
+
+
+def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[str]:
+    """Of the verbs that lend our rights to whoever calls."""
+
+    async def ask(verb: Callable[[bytes, Any], Awaitable[bytes]], body: bytes) -> str:
+        try:
+            await verb(body, {"client": client})
+        except DeclinedCall as why:
+            return str(why)
+        return ""
+
+    async def run() -> list[str]:
+        return [await ask(scheduling.bind, BIND), await ask(scheduling.preempt, b'{"Pod":{}}')]
+
+    return [said for said in asyncio.run(run()) if "it is accepted from this machine" in said]
+
+
+@pytest.mark.parametrize("client", STRANGERS)
+def test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims_named(
+    client: tuple[str, int] | None,
+) -> None:
+    said = refusals(follower(None), client)
+    assert [each.split(":", 1)[0] for each in said] == ["bind", "preempt"]
+    assert all("start the extender with --client-ca" in each for each in said)
+    assert refusals(replace(follower(None), is_mutual=True), client) == []
+
+
+@pytest.mark.parametrize("client", NEIGHBOURS)
+def test_who_calls_from_this_machine_needs_none(client: tuple[str, int]) -> None:
+    assert refusals(follower(None), client) == []

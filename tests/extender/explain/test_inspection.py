@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import pytest
+
+from extender.app import _for_people
+from extender.explain.inspection import Amount, NodeInspection, gpushare, inspect_node, see_node
+from extender.state import State
+from halfcard import names
+from halfcard.placing.node_totals import offers
+from halfcard.pod.stored_pod import StoredPod
+from tests.admission.asgi import ask
+from tests.builders import pod
+
+from ..populated import CARD_MIB, SEED_RESOURCES, node, state_of, stored
+
+GIB: Final = 1024
+TABLE: Final = offers((names.TENCENT, names.TUYA), GIB)
+A10_MIB: Final = 86 * 256
+
+
+def seen(state: State, name: str = "gpu1") -> NodeInspection:
+    return see_node(state, state.nodes()[name], TABLE)
+
+
+# --- resources: the numbers of the mixed node
+
+HALVES = stored(pod("halves").asks(sgpu=2), on="a10", cards=["a10-0", "a10-1"])
+MEMORY = stored(pod("memory").asks(tuya_memory=10), on="a10", cards=["a10-2"])
+WHOLE = stored(pod("whole").asks(gpu=1), on="a10", cards=["a10-3"])
+STEPS = {
+    "nobody": ([], (4, 0), (8, 0), (344, 0)),
+    "two halves lock two cards": ([HALVES], (2, 0), (8, 2), (172, 0)),
+    "memory locks another": ([HALVES, MEMORY], (1, 0), (6, 2), (172, 10)),
+    "a whole card takes the last": ([HALVES, MEMORY, WHOLE], (1, 1), (4, 2), (86, 10)),
+    "the halves leave": ([MEMORY, WHOLE], (3, 1), (4, 0), (258, 10)),
+    "all but the whole card leave": ([WHOLE], (4, 1), (6, 0), (258, 0)),
+}
+
+
+@pytest.mark.parametrize(("pods", "gpu", "sgpu", "memory"), STEPS.values(), ids=STEPS.keys())
+def test_the_mixed_node_offers_what_its_pods_hold_and_what_it_could_take(
+    pods: list[StoredPod], gpu: tuple[int, int], sgpu: tuple[int, int], memory: tuple[int, int]
+) -> None:
+    published = dict(zip(SEED_RESOURCES, ("4", "8", "344"), strict=True))
+    state = state_of([node("a10", 4, A10_MIB, capacity=published)], pods)
+    expected = {name: Amount(*each) for name, each in zip(SEED_RESOURCES, (gpu, sgpu, memory), strict=True)}
+    assert seen(state, "a10").resources == expected
+
+
+def test_the_numbers_come_and_go_with_the_pods() -> None:
+    published = dict(zip(SEED_RESOURCES, ("4", "8", "344"), strict=True))
+    state = state_of([node("a10", 4, A10_MIB, capacity=published)])
+    told = []
+    for each in (HALVES, MEMORY, WHOLE):
+        told.append(totals_of(state))
+        state.put_pod(each)
+    told.append(totals_of(state))
+    assert told == [(4, 8, 344), (2, 8, 172), (1, 6, 172), (1, 4, 86)]
+    for each in (WHOLE, MEMORY, HALVES):
+        assert totals_of(state) == told.pop()
+        state.end_pod(each.meta.uid)
+    assert totals_of(state) == told.pop()
+
+
+def totals_of(state: State) -> tuple[int | None, ...]:
+    found = seen(state, "a10").resources
+    return tuple(found[name].total for name in SEED_RESOURCES)
+
+
+def test_a_resource_that_the_node_does_not_publish_is_told_while_a_pod_asks_for_it() -> None:
+    asking = stored(pod("p").asks(gpu_mem=2), on="gpu1", cards=["gpu1-0"])
+    published = {"cpu": "8", "aliyun.com/gpu-count": "1", "tencent.com/vcuda-core": "100"}
+    assert set(seen(state_of([node(capacity=published)])).resources) == {"tencent.com/vcuda-core"}
+    assert set(seen(state_of([node(capacity=published)], [asking])).resources) == {
+        "aliyun.com/gpu-mem",
+        "tencent.com/vcuda-core",
+    }
+
+
+def test_a_node_that_begins_to_publish_is_seen_to() -> None:
+    state = state_of([node()])
+    state.put_node(node(capacity={"nvidia.com/gpu": "1"}))
+    assert seen(state).resources == {"nvidia.com/gpu": Amount(1, 0)}
+
+
+# --- cards and who is on them
+
+
+def test_what_is_used_adds_up_in_every_mode() -> None:
+    pods = [
+        stored(pod("share").asks(core=30, memory=8), on="gpu1", cards=["gpu1-0"]),
+        stored(pod("memory").asks(tuya_memory=4), on="gpu1", cards=["gpu1-0"]),
+        stored(pod("half").asks(sgpu=1), on="gpu1", cards=["gpu1-1"]),
+        stored(pod("whole").asks(gpu=1), on="gpu1", cards=["gpu1-2"]),
+    ]
+    cards = seen(state_of([node(cards=4)], pods)).cards
+    told = [(str(card.mode), card.cores.used, card.memory_mib.used) for card in cards]
+    assert told == [
+        ("shared", 30, 3072),
+        ("halves", 50, CARD_MIB // 2),
+        ("exclusive", 100, CARD_MIB),
+        ("free", 0, 0),
+    ]
+    for card in cards:
+        assert card.cores.used == sum(each.cores for each in card.pods)
+        assert card.memory_mib.used == sum(each.memory_mib for each in card.pods)
+
+
+def test_who_has_no_record_is_marked_and_who_has_no_card_is_named() -> None:
+    pods = [
+        stored(pod("written").asks(core=10, memory=4), on="gpu1", cards=["gpu1-0"]),
+        stored(pod("guessed").asks(core=10, memory=4), on="gpu1"),
+        stored(pod("cardless").asks(core=10, memory=4), on="cpu1"),
+    ]
+    state = state_of([node(), node("cpu1", cards=0)], pods)
+    assert {each.title: each.recorded for each in seen(state).cards[0].pods} == {
+        "ns/guessed": False,
+        "ns/written": True,
+    }
+    assert seen(state, "cpu1").without_card == ("ns/cardless",)
+    assert (seen(state).pods, seen(state, "cpu1").pods) == (2, 1)
+
+
+def test_a_card_out_of_order_says_why_and_what_cannot_be_is_a_doubt() -> None:
+    pods = [stored(pod(name).asks(core=70, memory=4), on="gpu1", cards=["gpu1-1"]) for name in ("a", "b")]
+    found = seen(state_of([node(cards=2, annotations={names.CORDONED_CARDS: "0"})], pods))
+    assert [card.out_of_order for card in found.cards] == ["cordoned", ""]
+    assert any("ns/b" in doubt for doubt in found.doubts)
+
+
+def test_json_says_the_same() -> None:
+    state = state_of([node(address="10.0.0.1")], [stored(pod("p").asks(sgpu=1), on="gpu1", cards=["gpu1-0"])])
+    told = json.loads(json.dumps(inspect_node(state, state.nodes()["gpu1"], TABLE)))
+    assert told["address"] == "10.0.0.1"
+    (card,) = told["cards"]
+    assert (card["mode"], card["parts"]) == ("halves", {"total": 2, "used": 1})
+    assert [(each["name"], each["recorded"]) for each in card["pods"]] == [("p", True)]
+
+
+# --- gpushare's shape
+
+
+def test_gpushares_tools_read_nodes_devices_and_pods_in_their_unit() -> None:
+    pods = [stored(pod(f"binpack-{at}").asks(gpu_mem=at), on="gpu1", cards=["gpu1-0"]) for at in (1, 2)]
+    state = state_of([node(cards=2, mib=14 * GIB)], pods)
+    assert gpushare(state, state.nodes().values(), GIB) == {
+        "nodes": [
+            {
+                "name": "gpu1",
+                "totalGPU": 28,
+                "usedGPU": 3,
+                "devs": [
+                    {
+                        "id": 0,
+                        "totalGPU": 14,
+                        "usedGPU": 3,
+                        "pods": [
+                            {"name": "binpack-1", "namespace": "ns", "usedGPU": 1},
+                            {"name": "binpack-2", "namespace": "ns", "usedGPU": 2},
+                        ],
+                    },
+                    {"id": 1, "totalGPU": 14, "usedGPU": 0, "pods": []},
+                ],
+            }
+        ]
+    }
+
+
+# --- by HTTP
+
+
+def asked(state: State, path: str) -> tuple[int, dict[str, Any]]:
+    """What people ask needs nothing of the scheduling but its state."""
+    answer = ask(_for_people(cast(Any, SimpleNamespace(state=state)), TABLE, GIB), path, method="GET")
+    return answer.status, json.loads(answer.body)
+
+
+def test_a_node_is_inspected_by_name_in_both_shapes() -> None:
+    state = state_of([node(), node("gpu2")])
+    one = inspect_node(state, state.nodes()["gpu2"], TABLE)
+    assert asked(state, "/inspect/gpu2") == (200, json.loads(json.dumps(one)))
+    assert asked(state, "/gpushare-scheduler/inspect/gpu2") == (200, gpushare(state, [state.nodes()["gpu2"]], GIB))
+    assert [each["name"] for each in asked(state, "/inspect")[1]["nodes"]] == ["gpu1", "gpu2"]
+    assert [each["name"] for each in asked(state, "/gpushare-scheduler/inspect")[1]["nodes"]] == ["gpu1", "gpu2"]
+
+
+@pytest.mark.parametrize("path", ["/inspect/none", "/gpushare-scheduler/inspect/none"])
+def test_an_unknown_node_is_an_error_in_the_same_shape(path: str) -> None:
+    status, told = asked(state_of([node()]), path)
+    assert (status, told["nodes"]) == (404, [])
+    assert "node none" in told["error"]

@@ -1,0 +1,186 @@
+"""Who would have to go for a pod that finds no card: named in an event and, where it is wished for, sent away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+import extender.refused.preemption_advice
+from extender.quota_limits import CountedPods, LimitsOf, QuotaLimits, unlimited
+from extender.refused.preemption_advice import PreemptionAdvice
+from extender.state import State
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.quota.budgets import Budget, read_budget
+from halfcard.quota.ledger import Ledger
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from serving.log import Log
+from tests.builders import pod
+from tests.kube.listening import JsonHandler, listening
+from tests.kube.manifests.test_folder_source import until
+from tests.kube.object_server import refusal
+
+from ..populated import node, state_of, stored
+
+HELD: Final = stored(pod("low").asks(core=70, memory=20), on="gpu1", cards=["gpu1-0"], priority=1)
+QUOTA: Final = {"metadata": {"name": "gpu", "namespace": "ns", "uid": "u"}, "spec": {"byModel": {"T4": {"cores": 10}}}}
+
+
+@pytest.fixture(autouse=True)
+def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender.refused.preemption_advice, "_EVERY_S", 0.0)
+
+
+@dataclass
+class Heard:
+    """What the API server was asked; evictions are answered with `evicted`."""
+
+    asked: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    evicted: int = 201
+    port: int = 0
+
+
+@contextmanager
+def api_server() -> Iterator[Heard]:
+    heard = Heard()
+
+    class Handler(JsonHandler):
+        def do_POST(self) -> None:  # noqa: N802  (http.server's name)
+            body = self.asked()
+            is_eviction = self.path.endswith("/eviction")
+            told = f"evict {body['metadata']['name']}" if is_eviction else f"tell {body['involvedObject']['name']}"
+            heard.asked.append(told)
+            heard.said.append(body.get("message", ""))
+            status = heard.evicted if is_eviction else 201
+            self.answer(status, body if status == 201 else refusal(status, "a disruption budget")[1])
+
+    with listening(Handler) as heard.port:
+        yield heard
+
+
+class Scene:
+    def __init__(self, heard: Heard, limits_of: LimitsOf) -> None:
+        self.heard = heard
+        self.leads: list[bool] = []
+        """When it is asked; True from then on."""
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.state: State = state_of([node("gpu1")], [HELD])
+        self.calls = ApiCalls(Access("127.0.0.1", heard.port))
+        self.counsel = PreemptionAdvice(
+            self.state,
+            self.calls,
+            Log(),
+            lambda: not self.leads or self.leads.pop(0),
+            lambda: self.now,
+            evicts=True,
+            limits_of=limits_of,
+        )
+
+    def urgent(self, name: str, core: int = 50, **spec: Any) -> None:
+        """A pod that finds no card, as filter has heard of it."""
+        waiting = stored(pod(name).asks(core=core, memory=20), priority=9)
+        assert waiting.spec is not None
+        self.state.put_pod(replace(waiting, spec=replace(waiting.spec, **spec)))
+        facts = self.state.pod(name)
+        assert facts is not None
+        self.counsel.hear(facts, ["gpu1"])
+
+    async def has_asked(self, count: int) -> None:
+        await until(lambda: len(self.heard.asked) == count)
+
+
+Story = Callable[[Scene], Awaitable[None]]
+
+
+def tell(story: Story, evicted: int = 201, limits_of: LimitsOf = unlimited) -> Sequence[str]:
+    """What was asked of the API server."""
+
+    async def run() -> Sequence[str]:
+        with api_server() as heard:
+            heard.evicted = evicted
+            scene = Scene(heard, limits_of)
+            running = asyncio.create_task(scene.counsel.run())
+            try:
+                await story(scene)
+            finally:
+                running.cancel()
+                await asyncio.wait((running,))
+                scene.calls.close()
+            return heard.asked
+
+    return asyncio.run(run())
+
+
+def test_who_would_have_to_go_is_named_and_sent_away() -> None:
+    async def story(scene: Scene) -> None:
+        scene.urgent("urgent")
+        await scene.has_asked(2)
+        assert scene.heard.said[0] == "node gpu1 could take the pod without ns/low (priority 1); they are evicted"
+
+    assert tell(story) == ["tell urgent", "evict low"]
+
+
+def test_where_a_disruption_budget_keeps_one_nobody_goes_in_vain_and_the_next_pod_is_advised_all_the_same() -> None:
+    async def story(scene: Scene) -> None:
+        other = pod("lower").asks(core=20, memory=10)
+        scene.state.put_pod(stored(other, on="gpu1", cards=["gpu1-0"]))
+        scene.urgent("urgent", core=90)
+        scene.urgent("another", core=90)
+        await scene.has_asked(4)
+
+    assert tell(story, evicted=429) == ["tell urgent", "evict lower", "tell another", "evict lower"]
+
+
+def test_who_does_not_lead_says_nothing() -> None:
+    async def story(scene: Scene) -> None:
+        scene.leads = [False, True]
+        scene.urgent("urgent")
+        scene.urgent("another")
+        await scene.has_asked(2)
+
+    assert tell(story) == ["tell another", "evict low"]
+
+
+def test_it_is_said_again_after_two_minutes_and_not_before() -> None:
+    async def story(scene: Scene) -> None:
+        for later, also in ((0, "a"), (119, "b"), (2, "c")):
+            scene.now += timedelta(seconds=later)
+            scene.urgent("urgent")
+            scene.urgent(also)
+            await until(lambda also=also: f"tell {also}" in scene.heard.asked)  # type: ignore[misc]
+
+    told = [each for each in tell(story) if each.startswith("tell")]
+    assert told == ["tell urgent", "tell a", "tell b", "tell urgent", "tell c"]
+
+
+def test_nobody_has_to_go_for_a_pod_that_preempts_nobody() -> None:
+    async def story(scene: Scene) -> None:
+        scene.urgent("patient", preemption_policy="Never")
+        scene.urgent("urgent", preemption_policy="PreemptLowerPriority")
+        await scene.has_asked(2)
+
+    assert tell(story) == ["tell urgent", "evict low"]
+
+
+def test_nobody_has_to_go_where_a_quota_keeps_the_pod_out_all_the_same() -> None:
+    budget = read_budget(QUOTA)
+    assert isinstance(budget, Budget)
+
+    def limits_of(facts: PodFacts) -> QuotaLimits:
+        hard = budget.hard if facts.name == "urgent" else dict.fromkeys(budget.hard, 1000)
+        return QuotaLimits(facts.demand.needs, [CountedPods(budget, Ledger(hard, is_ready=True))])
+
+    async def story(scene: Scene) -> None:
+        scene.urgent("urgent")
+        scene.urgent("allowed")
+        await scene.has_asked(2)
+
+    assert tell(story, limits_of=limits_of) == ["tell allowed", "evict low"]

@@ -1,0 +1,72 @@
+"""The bytes that are put together here and not by a library say what a library would."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.scheduler_api import wire
+from halfcard.pod.stored_pod import StoredPod
+
+NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), unique=True, max_size=12)
+
+
+def question(names: list[str]) -> wire.NodesCall:
+    return wire.NodesCall(StoredPod(), names, None)
+
+
+@given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
+def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str], reasons: list[str]) -> None:
+    refused: dict[str, list[str]] = {}
+    for number, name in enumerate(names):
+        refused.setdefault(reasons[number % len(reasons)], []).append(name)
+    answer = json.loads(wire.filtered(question(names), [], refused))
+    assert answer == {
+        "Nodes": None,
+        "NodeNames": [],
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": {name: reason for reason, names in refused.items() for name in names},
+        "Error": "",
+    }
+
+
+@given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
+def test_names_that_are_kept_together_are_told_like_any_others(names: list[str], reasons: list[str]) -> None:
+    kept = wire.SharedText(names)
+    for reason in (*reasons, *reasons):
+        assert wire.filtered(question(names), kept, {reason: kept}) == wire.filtered(
+            question(names), names, {reason: names}
+        )
+
+
+@pytest.mark.parametrize("why", ["no", 'a "quoted" \\ and 50 % free', "ж💥"])
+def test_an_error_stands_alone(why: str) -> None:
+    answer = json.loads(wire.filter_failed(why))
+    assert answer.pop("Error") == why.replace(" %", " per cent")
+    assert answer == {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
+
+
+def scored(scores: list[int]) -> dict[str, int]:
+    answer: list[dict[str, Any]] = json.loads(wire.prioritized([f"n{at}" for at in range(len(scores))], bytes(scores)))
+    return {each["Host"]: each["Score"] for each in answer}
+
+
+def test_every_node_of_a_short_list_has_its_score() -> None:
+    assert scored([0, 10, 3]) == {"n0": 0, "n1": 10, "n2": 3}
+
+
+def test_thousands_of_nodes_that_have_none_are_left_out() -> None:
+    """kube-scheduler adds what it is told to what it has; a node that is not named has 0."""
+    assert scored([0] * 2000 + [10, 3] + [0] * 2000) == {"n2000": 10, "n2001": 3}
+
+
+@pytest.mark.parametrize(("crowd", "told"), [(1, {"n2000": 9, "n2001": 2}), (3, {"n2000": 7}), (4, None)])
+def test_thousands_with_the_same_low_score_are_left_out_and_the_better_ones_as_far_ahead_as_they_are(
+    crowd: int, told: dict[str, int] | None
+) -> None:
+    found = scored([crowd] * 2000 + [10, 3, 0])
+    assert found == told if told else len(found) == 2003

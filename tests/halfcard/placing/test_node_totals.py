@@ -1,0 +1,169 @@
+"""What a node offers, followed through a day: Tuya's and gpu-manager's own numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halfcard import names
+from halfcard.cards import Node
+from halfcard.placing.layouts import best
+from halfcard.placing.node_totals import counted_in_mib, offers, servable, slots, totals
+from halfcard.placing.node_usage import hold
+from halfcard.placing.room import Room, empty_room
+from tests.builders import PodBuilder, pod
+
+from .examples import WRITTEN, Written, bound, demand_of, facts, node, room
+
+TABLE: Final = offers((names.TENCENT, names.TUYA), 1024)
+HALVES: Final = names.TUYA_SGPU
+TUYA_UNITS: Final = names.TUYA + names.VCUDA_MEMORY_SUFFIX
+
+
+def packed(room: Room) -> float:
+    return sum(1000.0 if str(left.mode) == "free" else -left.cores for left in room.left)
+
+
+class Day:
+    """A node where pods come and go."""
+
+    def __init__(self, where: Node) -> None:
+        self.where = where
+        self.pods: dict[str, PodBuilder] = {}
+        self.records: dict[str, Any] = {}
+
+    def comes(self, uid: str, **words: Any) -> None:
+        asked = demand_of(pod().asks(**words))
+        laid = best(self.room, asked, packed)
+        assert laid is not None
+        self.pods[uid] = pod().asks(**words)
+        self.records[uid] = bound(asked, laid.layout, self.where, uid)
+
+    def goes(self, uid: str) -> None:
+        del self.pods[uid], self.records[uid]
+
+    @property
+    def room(self) -> Room:
+        return hold(self.where, self.records.values()).room
+
+    def offers(self, *resources: str) -> tuple[int, ...]:
+        held = [facts(asking).asks for asking in self.pods.values()]
+        found = totals(self.room, held, TABLE)
+        return tuple(found[resource] for resource in resources)
+
+
+def test_tuyas_mixed_node_through_a_day() -> None:
+    """The listings of the document that the half cards come from: four cards of 86 units."""
+    day = Day(node(4))
+    three = (names.NVIDIA_GPU, HALVES, TUYA_UNITS)
+    assert day.offers(*three) == (4, 8, 344)
+    day.comes("two halves", sgpu=2)
+    assert day.offers(*three) == (2, 8, 172)
+    day.comes("a share", tuya_memory=20)
+    assert day.offers(*three) == (1, 6, 172)
+    day.comes("a card", gpu=1)
+    assert day.offers(*three) == (1, 4, 86)
+    day.comes("two halves more", sgpu=2)
+    day.comes("a share more", tuya_memory=66)
+    assert day.offers(*three) == (1, 4, 86)
+    day.goes("two halves")
+    day.goes("a share more")
+    assert day.offers(*three) == (1, 4, 86)
+    day.goes("a card")
+    assert day.offers(*three) == (1, 6, 172)
+    day.goes("a share")
+    assert day.offers(*three) == (2, 8, 172)
+    day.goes("two halves more")
+    assert day.offers(*three) == (4, 8, 344)
+
+
+def test_gpu_managers_node_offers_the_same_whatever_is_shared() -> None:
+    day = Day(node(4, 59 * 256))
+    both = (names.VCUDA_CORE, names.VCUDA_MEMORY)
+    assert day.offers(*both) == (400, 236)
+    for number in range(6):
+        day.comes(str(number), core=45, memory=7 * number + 1)
+        assert day.offers(*both) == (400, 236)
+    for number in (3, 0, 5, 1, 4, 2):
+        day.goes(str(number))
+        assert day.offers(*both) == (400, 236)
+
+
+def test_time_slices_are_offered_where_they_are_sold() -> None:
+    day = Day(node(2, slices=names.NVIDIA_GPU, replicas=4))
+    assert day.offers(names.NVIDIA_GPU, names.VCUDA_CORE) == (8, 200)
+    day.comes("three slices", gpu=3)
+    assert day.offers(names.NVIDIA_GPU, names.VCUDA_CORE) == (8, 100)
+    day.comes("a share", core=30, memory=20)
+    assert day.offers(names.NVIDIA_GPU, names.VCUDA_CORE) == (4, 100)
+
+
+def test_a_card_that_is_out_of_order_is_not_offered() -> None:
+    assert totals(Room((), ()), [], TABLE) == dict.fromkeys(TABLE, 0)
+    ill = empty_room(Node("n", (node(1).cards[0].__class__(0, "", 256 * 86, why_not="ill"),)))
+    assert totals(ill, [], TABLE) == dict.fromkeys(TABLE, 0)
+
+
+def test_a_node_can_be_told_to_offer_what_can_be_totalled() -> None:
+    assert servable((names.TENCENT,)) == {
+        "tencent.com/vcuda-core",
+        "tencent.com/vcuda-memory",
+        "tuya.com/sgpu",
+        "aliyun.com/gpu-mem",
+        "volcano.sh/gpu-memory",
+        "volcano.sh/gpu-number",
+        "nvidia.com/gpu",
+    }
+    assert servable((names.TENCENT, names.TUYA)) == TABLE.keys()
+
+
+def test_what_is_counted_in_mib_is_known_by_its_unit() -> None:
+    assert {resource for resource in TABLE if counted_in_mib(resource, 1024)} == {names.VOLCANO_GPU_MEMORY}
+    assert {resource for resource in TABLE if counted_in_mib(resource, 1)} == {
+        names.VOLCANO_GPU_MEMORY,
+        names.ALIYUN_GPU_MEM,
+    }
+
+
+SLOTS: Final = {
+    "all free": ([], 0, 8),
+    "shared, with room": ([(0, {"gpu": 1, "gpumem": 5000}), (1, {"gpu": 1, "gpumem": 5000})], 2, 8),
+    "one given whole": ([(0, {"gpu": 1})], 1, 7),
+    "one full": ([(0, {"gpu": 1, "gpumem": 22016})], 1, 7),
+    "one locked to halves by others": ([(0, {"sgpu": 1})], 0, 6),
+    "halves, and three slots on the other cards": ([(0, {"sgpu": 1}), (1, {"gpu": 1, "gpumem": 1})], 3, 8),
+    "more on a card than it is split for": ([(at, {"gpu": 1, "gpumem": 22016}) for at in range(4)], 11, 11),
+}
+
+
+@pytest.mark.parametrize(("uses", "held", "total"), SLOTS.values(), ids=SLOTS)
+def test_slots_are_offered_for_each_card_that_takes_more_and_never_below_what_is_held(
+    uses: list[tuple[int, dict[str, Any]]], held: int, total: int
+) -> None:
+    assert slots(room(4, 22016, *uses), held, 2) == total
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(WRITTEN, st.booleans()), max_size=8))
+def test_when_everybody_has_gone_everything_is_offered_again(arrivals: list[tuple[Written, bool]]) -> None:
+    """And never more than that."""
+    where = node(3)
+    full = totals(empty_room(where), [], TABLE)
+    pods: list[Any] = []
+    held: list[dict[str, int]] = []
+    for number, (written, _) in enumerate(arrivals):
+        asked = demand_of(PodBuilder({}, {"containers": [_container(written)]}))
+        laid = best(hold(where, pods).room, asked, packed)
+        if laid is not None:
+            pods.append(bound(asked, laid.layout, where, str(number)))
+            held.append(dict(written.amounts))
+        offered = totals(hold(where, pods).room, held, TABLE)
+        assert all(0 <= offered[resource] <= full[resource] for resource in TABLE)
+    assert totals(hold(where, ()).room, [], TABLE) == full
+
+
+def _container(written: Written) -> dict[str, Any]:
+    return {"name": "c", "resources": {"limits": dict(written.amounts)}}

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halfcard import names
+from halfcard.cards import Node
+from halfcard.placing.card_usage import CardMode, CardRoom, untouched
+from halfcard.placing.demand import Demand
+from halfcard.placing.layouts import best
+from halfcard.placing.node_usage import Bound, NodeUsage, hold, joined, parted
+from halfcard.placing.records import NOT_UNDERSTOOD
+from halfcard.placing.room import Room, empty_room
+from tests.builders import pod
+
+from .examples import CARD_MIB, askings, bound, demand, demand_of, demands, facts, node, nodes, unrecorded
+
+SHARE: Final[dict[str, Any]] = {"core": 30, "memory": 20}
+TWO: Final = node(2)
+
+
+def modes(holding: NodeUsage) -> list[str]:
+    return [str(left.mode) for left in holding.room.left]
+
+
+def test_a_node_without_pods_is_empty() -> None:
+    assert hold(TWO, ()).room == empty_room(TWO)
+
+
+def test_a_pod_is_where_its_record_says() -> None:
+    holding = hold(TWO, [bound(demand(**SHARE), ((1,),), TWO)])
+    assert holding.room.left == (untouched(TWO.cards[0]), CardRoom(CardMode.SHARED, 70, CARD_MIB - 5120, 0))
+    assert holding.shares["u"].layout == ((1,),) and holding.shares["u"].recorded
+    assert holding.doubts == ()
+
+
+def test_a_pod_without_a_record_counts_by_its_claim_where_it_most_likely_is() -> None:
+    pods = [bound(demand(**SHARE), ((1,),), TWO, "a"), unrecorded(demand(**SHARE), "b")]
+    holding = hold(TWO, pods)
+    assert holding.shares["b"].layout == ((1,),) and not holding.shares["b"].recorded
+    assert holding.doubts == ()
+
+
+def test_records_are_obeyed_before_anything_is_guessed() -> None:
+    """The guess came first, and would have taken the only card that the record names."""
+    pods = [unrecorded(demand(gpu=1), "a"), bound(demand(**SHARE), ((0,),), TWO, "b")]
+    assert modes(hold(TWO, pods)) == ["shared", "exclusive"]
+
+
+def test_a_cordoned_card_holds_the_pods_that_it_held_before() -> None:
+    pods = [unrecorded(demand(sgpu=1), "a"), unrecorded(demand(gpu=1), "b")]
+    cordoned = replace(TWO, cards=(replace(TWO.cards[0], why_not="cordoned"), TWO.cards[1]))
+    before, after = hold(TWO, pods), hold(cordoned, pods)
+    assert after.room.left == before.room.left and after.shares == before.shares
+    assert after.room.cards == cordoned.cards and after.room.usable == (1,)
+
+
+def test_pods_use_the_machine_too() -> None:
+    asked = [Demand((), cpu_milli=1500, memory_mib=100), demand(**SHARE)._replace(cpu_milli=500, memory_mib=28)]
+    room = hold(TWO, [unrecorded(each, str(number)) for number, each in enumerate(asked)]).room
+    assert (room.cpu_milli, room.memory_mib) == (TWO.cpu_milli - 2000, TWO.memory_mib - 128)
+
+
+def test_more_than_there_is_leaves_nothing_and_is_named() -> None:
+    pods = [bound(demand(core=60, memory=1), ((0,),), TWO, uid) for uid in "ab"]
+    holding = hold(TWO, pods)
+    assert holding.room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(TWO.cards[1]))
+    assert holding.doubts == ("pod team/b on node n1: card 0 has less left than it holds there",)
+
+
+def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left() -> None:
+    pods = [
+        bound(demand(core=80, memory=1), ((0,),), TWO, "a"),
+        bound(demand(core=70, memory=1), ((1,),), TWO, "b"),
+        unrecorded(demand(core=40, memory=1), "c"),
+    ]
+    holding = hold(TWO, pods)
+    assert [left.cores for left in holding.room.left] == [20, 0]
+    assert holding.doubts[0].startswith(
+        "pod team/c on node n1: it has no record of its cards that can be believed, and"
+    )
+
+
+@pytest.mark.parametrize("words", [{"core": 30, "memory": 87}, {"gpu": 3}, {"sgpu": 3}, {"core": 200_000_000}])
+def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str, Any]) -> None:
+    holding = hold(TWO, [unrecorded(demand(**words))])
+    assert holding.room.left == empty_room(TWO).left and holding.shares == {}
+    assert holding.doubts == (
+        "pod team/u on node n1: it has no record of its cards that can be believed, and asks for more than cards have",
+    )
+
+
+def test_a_share_on_a_card_of_unknown_size_keeps_the_card_from_everybody() -> None:
+    unknown = node(2, None)
+    for pods in ([unrecorded(demand(**SHARE))], [bound(demand(**SHARE), ((0,),), unknown)]):
+        room = hold(unknown, pods).room
+        assert room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(unknown.cards[1]))
+
+
+def test_a_node_whose_cards_are_not_known_holds_no_pod_and_doubts_none() -> None:
+    holding = hold(Node("n1"), [unrecorded(demand(gpu=1))])
+    assert holding.room.left == () and holding.doubts == ()
+
+
+# --- records that nobody would write ----------------------------------------------------------------------------------
+
+OURS: Final = names.PLACEMENT
+C0: Final = "containers-0"
+ODD: Final[dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
+    "an index below 0": (SHARE, {OURS: f'{{"node":"n1","cards":{{"{C0}":["-1"]}}}}'}, 'does not have: "-1"'),
+    "an index beyond the cards": (SHARE, {OURS: f'{{"node":"n1","cards":{{"{C0}":["99"]}}}}'}, 'does not have: "99"'),
+    "another node": (SHARE, {OURS: f'{{"node":"n2","cards":{{"{C0}":["0"]}}}}'}, "cannot be understood"),
+    "another container": (SHARE, {OURS: '{"node":"n1","cards":{"c":["0"]}}'}, "cannot be understood"),
+    "10 MB": (SHARE, {OURS: "x" * 10_000_000}, "cannot be understood"),
+    "10 MB of JSON": (SHARE, {OURS: '{"node":"n1","cards":{"c":["%s"]}}' % ("0" * 10_000_000)}, "cannot be understood"),
+    "no JSON": (SHARE, {OURS: "GPU-0"}, "cannot be understood"),
+    "other JSON": (SHARE, {OURS: '{"node":1}'}, "cannot be understood"),
+    "JSON without end": (SHARE, {OURS: '{"node":"n1","x":' + "[" * 200_000}, "cannot be understood"),
+    "nothing": (SHARE, {OURS: ""}, "cannot be understood"),
+    "one half of two": ({"sgpu": 2}, {OURS: f'{{"node":"n1","cards":{{"{C0}":["0"]}}}}'}, "cannot be understood"),
+    "two halves of one card": ({"sgpu": 2}, {OURS: f'{{"node":"n1","cards":{{"{C0}":["0","0"]}}}}'}, "twice"),
+    "a card by two names": ({"gpu": 2}, {OURS: f'{{"node":"n1","cards":{{"{C0}":["1","GPU-1"]}}}}'}, "twice"),
+    "a shared card twice": (
+        {"gpu": 2, "gpumem": 10},
+        {OURS: f'{{"node":"n1","cards":{{"{C0}":["1","1"]}}}}'},
+        "twice",
+    ),
+    "a list without end": (
+        SHARE,
+        {OURS: f'{{"node":"n1","cards":{{"{C0}":[{",".join(["0"] * 5000)}]}}}}'},
+        "cannot be understood",
+    ),
+    "text that steers a terminal": (
+        SHARE,
+        {OURS: f'{{"node":"n1","cards":{{"{C0}":["\\u001b[2J\\n"]}}}}'},
+        'does not have: "\\x1b[2J\\n"',
+    ),
+    "gpu-manager: an index below 0": (
+        SHARE,
+        {"tencent.com/predicate-node": "n1", "tencent.com/predicate-gpu-idx-0": "-1"},
+        'does not have: "-1"',
+    ),
+    "gpu-manager: another node": (
+        SHARE,
+        {"tencent.com/predicate-node": "n2", "tencent.com/predicate-gpu-idx-0": "1"},
+        "cannot be understood",
+    ),
+    "gpu-manager: no index": (SHARE, {"tencent.com/predicate-node": "n1"}, "cannot be understood"),
+    "gpushare: an index below 0": ({"gpu_mem": 3}, {"ALIYUN_COM_GPU_MEM_IDX": "-1"}, 'does not have: "-1"'),
+    "gpushare: 10 MB": ({"gpu_mem": 3}, {"ALIYUN_COM_GPU_MEM_IDX": "0," * 5_000_000}, "cannot be understood"),
+    "volcano: too many": ({"gpu_number": 1}, {"volcano.sh/gpu-index": "0,1"}, "cannot be understood"),
+}
+
+
+@pytest.mark.parametrize(("words", "annotations", "why"), ODD.values(), ids=ODD)
+def test_an_odd_record_is_named_and_spoils_only_its_own_pod(
+    words: dict[str, Any], annotations: dict[str, str], why: str
+) -> None:
+    odd = facts(pod("u").asks(**words), "u", annotations).bound()
+    neighbour = bound(demand(**SHARE), ((1,),), TWO, "a")
+    holding = hold(TWO, [odd, neighbour])
+    assert holding.shares["a"] == hold(TWO, [neighbour]).shares["a"]
+    assert holding.room == hold(TWO, [odd._replace(named=None), neighbour]).room
+    doubts = [doubt for doubt in holding.doubts if "its record" in doubt]
+    assert len(doubts) == 1 and doubts[0].startswith("pod team/u on node n1: its record") and why in doubts[0]
+    assert all(doubt.isprintable() and len(doubt) < 300 for doubt in holding.doubts)
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+FORGED_CARDS: Final = st.sampled_from(["0", "0", "2", "4", "GPU-1", "-1", "x"])
+
+
+@st.composite
+def crowds(draw: st.DrawFn, most: int = 5) -> tuple[Node, list[Bound]]:
+    """A node and pods that came there as they were laid, by others without a record, or with a forged one."""
+    where = draw(nodes())
+    pods: list[Bound] = []
+    for number, asked in enumerate(draw(st.lists(demands, max_size=most))):
+        found = best(hold(where, pods).room, asked, crowded)
+        uid = str(number)
+        if found is not None and draw(st.integers(0, 3)):
+            pods.append(bound(asked, found.layout, where, uid))
+            continue
+        forged = st.tuples(*[st.tuples(*[FORGED_CARDS] * min(need.claim.cards, 3)) for need in asked.needs])
+        pods.append(unrecorded(asked, uid)._replace(named=draw(st.none() | st.just(NOT_UNDERSTOOD) | forged)))
+    return where, pods
+
+
+def crowded(room: Room) -> float:
+    return -float(sum(left.cores + left.mib for left in room.left))
+
+
+@settings(max_examples=150)
+@given(crowds(), st.randoms(use_true_random=False))
+def test_a_room_does_not_depend_on_the_order_of_its_pods(crowd: tuple[Node, list[Bound]], dice: random.Random) -> None:
+    where, pods = crowd
+    before = hold(where, pods)
+    dice.shuffle(pods)
+    assert hold(where, pods) == before
+
+
+@settings(max_examples=150)
+@given(crowds())
+def test_nothing_is_ever_left_that_is_not_there(crowd: tuple[Node, list[Bound]]) -> None:
+    where, pods = crowd
+    holding = hold(where, pods)
+    for at, (card, left) in enumerate(zip(where.cards, holding.room.left, strict=True)):
+        tenants = [share.uses[at] for share in holding.shares.values() if at in share.uses]
+        assert (left.mode is CardMode.FREE) is (not tenants)
+        assert 0 <= left.cores <= 100 and 0 <= left.mib <= (card.memory_mib or 0) and left.parts >= 0
+        if left.mode is not CardMode.FREE and left != CardRoom(left.mode, 0, 0, 0):
+            assert left.cores == 100 - sum(use.cores for use in tenants)
+            assert left.mib == (card.memory_mib or 0) - sum(use.mib for use in tenants)
+            assert {use.mode for use in tenants} == {left.mode}
+
+
+@settings(max_examples=200)
+@given(crowds(most=4), askings(most=3))
+def test_a_pod_that_goes_leaves_the_room_as_it_was_before_it_came(crowd: tuple[Node, list[Bound]], asking: Any) -> None:
+    where, pods = crowd
+    before = hold(where, pods)
+    found = best(before.room, asking.demand, crowded)
+    if found is None:
+        return
+    newcomer = bound(asking.demand, found.layout, where, "z")
+    assert hold(where, [*pods, newcomer]).shares["z"].layout == found.layout
+    assert hold(where, pods) == before
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_what_was_laid_is_held_as_it_was_promised(data: st.DataObject) -> None:
+    """The record is written, read back by somebody else, and gives the very same room."""
+    where = data.draw(nodes())
+    pods: list[Bound] = []
+    room = empty_room(where)
+    for number, needed in enumerate(data.draw(st.lists(demands, max_size=5))):
+        asked = needed._replace(cpu_milli=100, memory_mib=7)
+        found = best(room, asked, crowded)
+        if found is not None:
+            pods.append(bound(asked, found.layout, where, str(number)))
+            room = found.room
+            holding = hold(where, pods)
+            assert holding.room == room and holding.doubts == ()
+            assert holding.shares[str(number)].uses == found.uses
+
+
+def test_containers_of_one_pod_are_held_together() -> None:
+    asked = demand_of(pod().asks(**SHARE).asks(core=40, memory=20).init(core=90, memory=10))
+    holding = hold(TWO, [bound(asked, ((0,), (0,), (0,)), TWO)])
+    assert holding.room.left[0] == CardRoom(CardMode.SHARED, 10, CARD_MIB - 40 * 256, 0)
+
+
+@settings(max_examples=200)
+@given(crowds())
+def test_what_one_pod_changes_is_what_all_of_them_would_have_come_to(crowd: tuple[Node, list[Bound]]) -> None:
+    node, pods = crowd
+    for number, each in enumerate(pods):
+        others = [*pods[:number], *pods[number + 1 :]]
+        assert joined(hold(node, others), node, each) in (None, hold(node, pods))
+        assert parted(hold(node, pods), node, each) in (None, hold(node, others))
+
+
+def test_where_all_is_recorded_the_others_are_not_looked_at_again() -> None:
+    pods = [bound(demand(**SHARE), ((at,),), TWO, uid) for at, uid in ((0, "a"), (0, "b"), (1, "c"))]
+    assert joined(hold(TWO, pods[:2]), TWO, pods[2]) == hold(TWO, pods)
+    assert parted(hold(TWO, pods), TWO, pods[0]) == hold(TWO, pods[1:])
+
+
+def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
+    tiny = replace(TWO, cards=tuple([replace(card, memory_mib=50) for card in TWO.cards]))
+    pods = [bound(demand(gpu=1, gpumem_percentage=1), ((0,),), tiny, uid) for uid in "ab"]
+    assert hold(tiny, pods).room.left[0] == CardRoom(CardMode.SHARED, 100, 50, 0)
+    assert parted(hold(tiny, pods), tiny, pods[0]) == hold(tiny, pods[1:])
+    assert parted(hold(tiny, pods[1:]), tiny, pods[1]) == hold(tiny, [])
+
+
+def test_where_nobody_knows_how_large_a_card_is_the_others_are_looked_at_again() -> None:
+    unknown = replace(TWO, cards=tuple([replace(card, memory_mib=None) for card in TWO.cards]))
+    pods = [bound(demand(**SHARE), ((0,),), unknown, uid) for uid in "ab"]
+    assert hold(unknown, pods).is_certain
+    assert parted(hold(unknown, pods), unknown, pods[0]) is None

@@ -1,0 +1,100 @@
+"""What is lent to whom, from which of those that have something to lend."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from halfcard.quota.ledger import Amounts, Crowd, Entry, Full, Ledger, Shortage, allowed
+from halfcard.quota.lending import Lenders, Loan, Terms, borrow, give_back, lend, netted, reach, together, unused
+
+TERMS: Final = Terms("team", {}, {})
+
+
+def ledger(cores: int, used: int = 0) -> Ledger:
+    return Ledger({"cores": cores}, is_ready=True, committed={"cores": used} if used else {})
+
+
+def lenders(ledgers: dict[str, Ledger], terms: dict[str, Terms], *wanting: str) -> Lenders:
+    crowds = {name: Crowd(each) for name, each in ledgers.items()}
+    return Lenders(crowds, ledgers, terms, wanting)
+
+
+def short(missing: int, key: str = "cores") -> Shortage:
+    return Shortage(key, missing, 10, 10)
+
+
+THREE: Final = {"a": ledger(10, 10), "b": ledger(10, 4), "c": ledger(10, 8)}
+
+
+@pytest.mark.parametrize(
+    ("missing", "terms", "expected"),
+    [
+        (5, {}, {"b": 5}),  # who has most, alone
+        (7, {}, {"b": 6, "c": 1}),  # and then the next
+        (9, {}, {}),  # half of it helps nobody
+        (5, {"b": Terms("team", {}, {"cores": 4})}, {"b": 4, "c": 1}),
+        (5, {"b": Terms("others", {}, {})}, {}),
+        (5, {"a": Terms("team", {"cores": 4}, {})}, {}),
+        (5, {"a": Terms("team", {"memory": 4}, {})}, {"b": 5}),  # what a limit does not name has none
+    ],
+)
+def test_who_lends_how_much(missing: int, terms: dict[str, Terms], expected: Amounts) -> None:
+    offered = lenders(THREE, {**dict.fromkeys("abc", TERMS), **terms}).offer("a", [short(missing)])
+    assert {loan.lender: loan.amounts["cores"] for loan in offered} == expected
+
+
+def test_who_has_too_little_himself_lends_nothing() -> None:
+    assert lenders(THREE, dict.fromkeys("abc", TERMS), "b").offer("a", [short(5)]) == []
+
+
+def test_what_one_person_or_one_model_may_have_is_not_lent() -> None:
+    parts = {name: Ledger({"cores of model T4": 10, "cores per user": 10}, is_ready=True) for name in "ab"}
+    able = lenders(parts, dict.fromkeys("ab", TERMS))
+    assert able.offer("a", [short(1, "cores of model T4")]) == able.offer("a", [short(1, "cores per user=ann")]) == []
+
+
+def test_what_is_counted_as_lent_is_lent_to_nobody_else() -> None:
+    able = lenders(THREE, dict.fromkeys("abc", TERMS))
+    able.count(able.offer("a", [short(6)]))
+    assert able.offer("a", [short(3)]) == []
+
+
+def test_a_loan_moves_what_is_allowed_and_comes_back_whole() -> None:
+    loan = Loan("b", "a", {"cores": 6})
+    lent, borrowed = lend(THREE["b"], loan), borrow(THREE["a"], loan)
+    assert (allowed(lent), allowed(borrowed)) == ({"cores": 4}, {"cores": 16})
+    with pytest.raises(Full):
+        lend(lent, Loan("b", "c", {"cores": 1}))
+    assert give_back(borrowed, loan) == THREE["a"]
+    busy = borrowed._replace(open={"uid": Entry("a", "p", {"cores": 1})})
+    with pytest.raises(Full):
+        give_back(busy, loan)
+    assert [*unused({"a": busy, "b": lent})] == [Loan("b", "a", {"cores": 5})]
+
+
+def test_what_is_no_longer_limited_needs_no_loan() -> None:
+    borrowed = borrow(ledger(0), Loan("b", "a", {"cores": 6}))
+    assert [*unused({"a": borrowed._replace(hard={}, committed={"cores": 6})})] == [Loan("b", "a", {"cores": 6})]
+
+
+def test_what_comes_back_and_goes_again_does_not_move() -> None:
+    back = [Loan("b", "a", {"cores": 5}), Loan("c", "a", {"cores": 2})]
+    loans = [Loan("b", "a", {"cores": 3}), Loan("b", "a", {"cores": 4}), Loan("c", "d", {"cores": 1})]
+    assert netted(loans, back) == (
+        [Loan("b", "a", {"cores": 2}), Loan("c", "d", {"cores": 1})],
+        [Loan("c", "a", {"cores": 2})],
+    )
+    assert netted(back, together(back)) == ([], [])
+
+
+def test_nobody_waits_for_more_than_all_of_his_cohort_may_lend() -> None:
+    others = [
+        ({"cores": 50, "cores per user": 9}, Terms("team", {}, {"cores": 20})),
+        ({"cores": 30}, TERMS),
+        ({"cores": 900}, Terms("others", {}, {})),
+    ]
+    hard = {"cores": 10, "memory": 1, "cores per user": 1}
+    assert reach(hard, TERMS, others) == {"cores": 60, "memory": 1, "cores per user": 1}
+    assert reach(hard, Terms("team", {"cores": 15}, {}), others)["cores"] == 25

@@ -1,0 +1,46 @@
+"""When a promise may be taken back: in time that counts, and after two reads that find no pod."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from halfcard.quota.reservation_expiry import APART_S, OLD_S, STEP_S, OpenReservations
+
+
+def reads(promises: OpenReservations, *times: float, stored: Sequence[str] = ()) -> OpenReservations:
+    for each in times:
+        promises = promises.read(each, {"u"}, stored)
+    return promises
+
+
+def every(step: float, until: float) -> list[float]:
+    return [at * step for at in range(int(until / step) + 1)]
+
+
+OLD = every(5.0, OLD_S)
+
+
+def test_an_old_promise_is_void_after_two_reads_that_find_no_pod() -> None:
+    old = reads(OpenReservations(), *OLD)
+    assert old.void() == frozenset()
+    assert reads(old, OLD_S + APART_S / 2).void() == frozenset()
+    assert reads(old, OLD_S + APART_S / 2, OLD_S + APART_S).void() == {"u"}
+
+
+def test_one_whose_pod_is_found_between_is_kept() -> None:
+    found = reads(reads(OpenReservations(), *OLD), OLD_S + 5.0, stored=["u"])
+    assert reads(found, OLD_S + 10.0, OLD_S + 15.0).void() == frozenset()
+
+
+@pytest.mark.parametrize("gap", [60.0, 3600.0, 10**9])
+def test_time_in_which_nobody_answered_does_not_count(gap: float) -> None:
+    assert reads(OpenReservations(), 0.0, gap, 2 * gap, 3 * gap).now == 3 * STEP_S
+    after_failure = reads(reads(OpenReservations(), 0.0).failed(), gap)
+    assert after_failure.now == 0.0
+    assert reads(after_failure, gap + 2.0).now == 2.0
+
+
+def test_what_is_open_no_longer_is_forgotten() -> None:
+    assert reads(OpenReservations(), *OLD).read(OLD_S + 5.0, (), ()).since == {}

@@ -1,0 +1,48 @@
+"""Signs of life are no news; everything that somebody may have changed is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from halfcard.node_changes import news
+
+
+def node(**status: Any) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    return {
+        "metadata": {"name": "n", "resourceVersion": "1", "labels": {"a": "1"}},
+        "status": {"capacity": {"cpu": "2"}, "conditions": [condition], "images": [], **status},
+    }
+
+
+def test_a_heartbeat_is_no_news() -> None:
+    beat = node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}])
+    beat["metadata"]["resourceVersion"] = "2"
+    assert news(beat) == news(node())
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"capacity": {"cpu": "4"}},
+        {"allocatable": {"cpu": "1"}},
+        {"nodeInfo": {"containerRuntimeVersion": "containerd://2.0"}},
+        {"conditions": [{"type": "Ready", "status": "False"}]},
+        {"conditions": None},
+    ],
+)
+def test_what_a_status_says_besides_is_news(status: dict[str, Any]) -> None:
+    assert news(node(**status)) != news(node())
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_what_people_write_is_news(field: str) -> None:
+    changed = node()
+    changed["metadata"][field] = {"a": "2"}
+    assert news(changed) != news(node())
+
+
+def test_a_node_that_goes_or_comes_is_news() -> None:
+    assert news(None) != news(node()) and news(None) == news(None)

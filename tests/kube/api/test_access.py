@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from tests.cluster.pki import Authority
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "pki")
+
+
+def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
+    path = folder / "config"
+    content = {
+        "current-context": "here",
+        "contexts": [
+            {"name": "there", "context": {"cluster": "nowhere", "user": "me"}},
+            {"name": "here", "context": {"cluster": "c", "user": "me"}},
+        ],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "me", "user": user}],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def test_a_certificate_in_the_kubeconfig_or_beside_it_is_taken(tmp_path: Path, authority: Authority) -> None:
+    pair = authority.client("me", name="me", groups=[])
+    inline = kubeconfig(
+        tmp_path,
+        {"server": "https://10.0.0.1:6443", "certificate-authority-data": encoded(authority.certificate)},
+        {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)},
+    )
+    access = from_kubeconfig(inline)
+    assert (access.host, access.port, access.prefix) == ("10.0.0.1", 6443, "")
+    assert access.tls is not None
+    assert len(access.tls().get_ca_certs()) == 1
+    beside = kubeconfig(
+        tmp_path,
+        {"server": "https://10.0.0.1/k8s/c1/", "certificate-authority": "pki/ca.crt"},
+        {"client-certificate": "pki/me.crt", "client-key": str(pair.key)},
+    )
+    access = from_kubeconfig(beside)
+    assert (access.port, access.prefix) == (443, "/k8s/c1")
+    assert access.tls is not None
+    assert access.tls().verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_token_is_read_anew_for_every_call(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("one\n")
+    access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {"tokenFile": "token"}))
+    assert access.tls is None
+    assert access.headers()["Authorization"] == "Bearer one"
+    (tmp_path / "token").write_text("two\n")
+    assert access.headers()["Authorization"] == "Bearer two"
+
+
+def test_nobody_in_particular_sends_no_token(tmp_path: Path) -> None:
+    access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {}))
+    assert "Authorization" not in access.headers()
+
+
+def test_a_server_may_go_unverified_only_when_the_kubeconfig_says_so(tmp_path: Path) -> None:
+    cluster = {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True}
+    access = from_kubeconfig(kubeconfig(tmp_path, cluster, {"token": "t"}))
+    assert access.tls is not None
+    assert access.tls().verify_mode is ssl.CERT_NONE
+
+
+SERVER = {"server": "https://10.0.0.1:6443"}
+NO_BASE64 = SERVER | {"certificate-authority-data": "@@"}
+NO_PEM = SERVER | {"certificate-authority-data": base64.b64encode(b"x").decode()}
+UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a program": (SERVER, {"exec": {"command": "login"}}, "running a program; use a token or a certificate"),
+    "no server": ({}, {}, 'got server "None"; it is a URL'),
+    "a server that is no URL": ({"server": "10.0.0.1:6443"}, {}, "it is a URL"),
+    "an authority that is no base64": (NO_BASE64, {}, "certificate-authority-data is no base64"),
+    "an authority that is no certificate": (NO_PEM, {}, "no PEM certificate"),
+    "an authority that is not there": (SERVER | {"certificate-authority": "gone"}, {}, "gone: cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("cluster", "user", "sentence"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_a_kubeconfig_that_cannot_be_used_says_why(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(AccessError, match=sentence):  # noqa: PT012  (some is read at the first connection)
+        access = from_kubeconfig(kubeconfig(tmp_path, cluster, user))
+        assert access.tls is not None
+        access.tls()
+
+
+def test_a_certificate_and_a_key_that_are_no_pair_are_named(tmp_path: Path, authority: Authority) -> None:
+    one, other = (authority.client(name, name=name, groups=[]) for name in ("one", "other"))
+    user = {"client-certificate": str(one.certificate), "client-key": str(other.key)}
+    access = from_kubeconfig(kubeconfig(tmp_path, SERVER, user))
+    assert access.tls is not None
+    with pytest.raises(AccessError, match="are no pair"):
+        access.tls()
+
+
+def test_a_context_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, SERVER, {})
+    with pytest.raises(AccessError, match='clusters has no "nowhere"'):
+        from_kubeconfig(path, "there")
+    with pytest.raises(AccessError, match='contexts has no "else"'):
+        from_kubeconfig(path, "else")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("a: [", "config:[12]: "), ("- a", "no kubeconfig"), ("", "no kubeconfig")]
+)
+def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(AccessError, match=sentence):
+        from_kubeconfig(tmp_path / "config")
+
+
+ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+def test_a_pod_uses_its_service_account(tmp_path: Path, authority: Authority) -> None:
+    (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    (tmp_path / "token").write_text("one")
+    access = from_service_account(tmp_path, ENVIRON)
+    assert (access.host, access.port) == ("10.96.0.1", 443)
+    assert access.headers()["Authorization"] == "Bearer one"
+    assert access.tls is not None
+    assert len(access.tls().get_ca_certs()) == 1
+
+
+def test_outside_a_pod_the_way_out_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AccessError, match="name a kubeconfig instead"):
+        from_service_account(tmp_path, {})
+    with pytest.raises(AccessError, match="automountServiceAccountToken"):
+        from_service_account(tmp_path, ENVIRON)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from halfcard.capacity import CapacityRules
+from halfcard.cards import Card, Node
+from kube.cluster_source import ClusterSource
+from kube.manifests.documents import ManifestError
+from kube.manifests.folder_source import FolderSource
+
+NODE = """\
+kind: Node
+metadata: {name: n1}
+status: {capacity: {tencent.com/vcuda-core: 400, tencent.com/vcuda-memory: 236}}
+"""
+OTHERS = """\
+kind: Namespace
+metadata: {name: team-a}
+---
+kind: ResourceQuota
+metadata: {name: gpu, namespace: team-a}
+spec: {hard: {requests.tencent.com/vcuda-core: 100}}
+---
+kind: ResourceQuota
+metadata: {name: cpu, namespace: team-a}
+---
+kind: ResourceQuota
+metadata: {name: gpu}
+---
+kind: ConfigMap
+metadata: {name: env, namespace: team-a}
+data: {LD_PRELOAD: /x.so}
+binaryData: {blob: AA==}
+---
+kind: Pod
+metadata: {name: a}
+---
+kind: Unheard
+"""
+
+
+def folder(path: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (path / f"{name}.yaml").write_text(text)
+    return path
+
+
+@contextlib.asynccontextmanager
+async def watching(source: ClusterSource) -> AsyncIterator[None]:
+    watch = asyncio.create_task(source.watch())
+    try:
+        yield
+        assert not watch.done()
+    finally:
+        watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watch
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  (what is waited for is seen from outside only)
+            await asyncio.sleep(0.005)
+
+
+def quick(path: Path) -> FolderSource:
+    return FolderSource(path, poll_seconds=0.005)
+
+
+def test_a_folder_gives_everything_the_view_has_a_place_for(tmp_path: Path) -> None:
+    source: ClusterSource = FolderSource(folder(tmp_path, node=NODE, others=OTHERS))
+    view = source.view()
+    assert source.ready()
+    assert source.problems() == ()
+    assert view.nodes == (Node("n1", tuple(Card(index, "", 15104) for index in range(4))),)
+    assert view.largest_card_mib == 15104
+    assert view.namespaces == {"team-a"}
+    assert view.configmap_keys == {("team-a", "env"): {"LD_PRELOAD", "blob"}}
+    assert {ns: [quota["metadata"]["name"] for quota in found] for ns, found in view.quotas.items()} == {
+        "team-a": ["gpu", "cpu"],
+        "default": ["gpu"],
+    }
+
+
+def test_an_empty_folder_is_a_cluster_of_which_nothing_is_known(tmp_path: Path) -> None:
+    view = FolderSource(tmp_path).view()
+    assert view.nodes == ()
+    assert view.largest_card_mib is None
+
+
+def test_how_systems_publish_is_a_setting(tmp_path: Path) -> None:
+    capacity = "{aliyun.com/gpu-mem: 900, aliyun.com/gpu-count: 2}"
+    text = f"kind: Node\nmetadata: {{name: a}}\nstatus: {{capacity: {capacity}}}\n"
+    source = FolderSource(folder(tmp_path, node=text), CapacityRules(aliyun_unit_mib=1))
+    assert source.view().largest_card_mib == 450
+
+
+def test_an_odd_node_spoils_only_itself_and_is_reported(tmp_path: Path) -> None:
+    odd = "kind: Node\nmetadata: {name: odd}\nstatus: {capacity: {tencent.com/vcuda-core: 50}}\n"
+    source = FolderSource(folder(tmp_path, node=NODE, odd=odd))
+    assert [node.name for node in source.view().nodes] == ["n1"]
+    assert len(source.problems()) == 1
+    assert source.problems()[0].startswith('node odd is left out: status.capacity["tencent.com/vcuda-core"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kind: Node\nspec: [\n", r"bad\.yaml:3: "),
+        ("\nkind: Node\nmetadata: {}\n", r"bad\.yaml:2: the Node has no name"),
+        ("kind: Node\nmetadata: {name: 7}\n", r"bad\.yaml:1: the Node has no name"),
+        ("kind: Node\nmetadata: x\n", r"bad\.yaml:1: the Node has no name"),
+        ("---\n" + NODE, r"node\.yaml:1: Node n1 stands in .*bad\.yaml:2 already"),
+    ],
+)
+def test_a_bad_manifest_at_the_start_ends_the_start(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ManifestError, match=complaint):
+        FolderSource(folder(tmp_path, node=NODE, bad=text))
+
+
+def test_a_folder_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="state:1: cannot be read: No such file or directory"):
+        FolderSource(tmp_path / "state")
+
+
+def test_changes_are_seen_whatever_they_are(tmp_path: Path) -> None:
+    async def story() -> None:
+        source = quick(folder(tmp_path, node=NODE))
+        async with watching(source):
+            (tmp_path / "sub").mkdir()
+            folder(tmp_path / "sub", more=NODE.replace("n1", "n2"))
+            await until(lambda: len(source.view().nodes) == 2)
+            (tmp_path / "sub" / "new").write_text(NODE.replace("n1", "n3"))
+            (tmp_path / "sub" / "new").replace(tmp_path / "sub" / "more.yaml")
+            await until(lambda: [node.name for node in source.view().nodes] == ["n1", "n3"])
+            (tmp_path / "node.yaml").unlink()
+            await until(lambda: [node.name for node in source.view().nodes] == ["n3"])
+
+    asyncio.run(story())
+
+
+def test_a_mistake_while_running_keeps_the_last_good_view_until_it_is_mended(tmp_path: Path) -> None:
+    async def story() -> None:
+        source = quick(folder(tmp_path, node=NODE))
+        good = source.view()
+        async with watching(source):
+            folder(tmp_path, node="kind: Node\n\tx: 1\n")
+            await until(lambda: bool(source.problems()))
+            assert source.problems()[0].startswith(f"{tmp_path}/node.yaml:2: a tab in the indentation")
+            assert source.view() is good
+            assert source.ready()
+            folder(tmp_path, node=NODE.replace("236", "472"))
+            await until(lambda: not source.problems())
+            assert source.view().largest_card_mib == 2 * 15104
+
+    asyncio.run(story())
+
+
+def test_a_folder_that_goes_and_comes_back_is_reported_and_read_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        state = tmp_path / "state"
+        state.mkdir()
+        source = quick(folder(state, node=NODE))
+        async with watching(source):
+            state.rename(tmp_path / "away")
+            await until(lambda: bool(source.problems()))
+            assert "No such file" in source.problems()[0]
+            assert len(source.view().nodes) == 1
+            (tmp_path / "away").rename(state)
+            await until(lambda: not source.problems())
+
+    asyncio.run(story())
+
+
+def test_files_that_did_not_change_are_not_read_again(tmp_path: Path) -> None:
+    source = FolderSource(folder(tmp_path, node=NODE))
+    view = source.view()
+    source._refresh()
+    assert source.view() is view
+    folder(tmp_path, more=NODE.replace("n1", "n2"))
+    source._refresh()
+    assert source.view() is not view

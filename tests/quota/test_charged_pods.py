@@ -1,0 +1,47 @@
+"""What is known of the stored pods that hold something, or wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+from halfcard import names
+from halfcard.dialects import Dialects
+from halfcard.quota.budgets import gone
+from halfcard.quota.ledger import Entry
+from kube.api.access import Access
+from quota.charged_pods import ChargedPods
+from quota.usage_index import CountedPod
+from tests.kube.manifests.test_folder_source import until
+from tests.kube.node_server import Object, serving
+
+BUDGET = gone("gpuquota.team.gpu")._replace(uid="q", hard={"cores": 100})
+
+
+def pod(name: str, *gates: str) -> Object:
+    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
+    spec |= {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
+    return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": spec}
+
+
+def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when_it_is_gone() -> None:
+    async def run() -> None:
+        with serving() as server:
+            pods = ChargedPods(Access("127.0.0.1", server.port), Dialects(), lambda _: None, lambda _: None)
+            server.put(pod("waits", names.QUOTA_GATE))
+            server.put(pod("runs"))
+            following = asyncio.create_task(pods.following.run())
+            await until(lambda: len(pods.known()) == 2)
+            entry = Entry("team", "runs", {"cores": 30, "memory": 5120, "shares": 1})
+            assert pods.held("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)
+            assert pods.held("uid-runs", BUDGET, lambda _: False) is None
+            assert pods.held("uid-waits", BUDGET, lambda _: True) is None
+            seen = pods.waiting()
+            assert seen.keys() == {"uid-waits"}
+            server.delete("waits")
+            await until(lambda: not pods.waiting())
+            assert seen.keys() == {"uid-waits"}
+            following.cancel()
+            await asyncio.wait([following])
+
+    asyncio.run(run())

@@ -1,0 +1,67 @@
+"""Pods that are counted otherwise than they are stored are found by two lists, and counted anew."""
+
+from __future__ import annotations
+
+import asyncio
+
+from halfcard import names
+from halfcard.dialects import Dialects
+from kube.api.access import Access
+from quota.charged_pods import ChargedPod, ChargedPods
+from quota.consistency_check import ConsistencyCheck, Difference, Differences, differences, lasting, told
+from tests.kube.manifests.test_folder_source import until
+from tests.kube.node_server import Object, serving
+
+ONE = ChargedPod("team", "one", {}, {"cores": 30})
+TWO = ChargedPod("team", "two", {}, {"cores": 30})
+
+
+def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
+    moved = TWO._replace(node="n")
+    found = differences({"a": ONE, "b": TWO, "c": ONE}, {"b": moved, "c": ONE, "d": TWO})
+    assert found == {"a": Difference(ONE, None), "b": Difference(TWO, moved), "d": Difference(None, TWO)}
+    assert told(found) == (
+        "1 pod was counted that held nothing any more (team/one), 1 pod was not counted (team/two), "
+        "1 pod was counted for something else (team/two); all have been counted anew"
+    )
+
+
+def test_only_what_two_looks_have_found_alike_is_believed() -> None:
+    first = {"a": Difference(ONE, None), "b": Difference(ONE, None), "c": Difference(ONE, None)}
+    second = {"a": Difference(ONE, None), "b": Difference(None, ONE), "d": Difference(ONE, None)}
+    assert lasting(first, second) == {"a": Difference(ONE, None)}
+
+
+def pod(name: str, phase: str = "Running") -> Object:
+    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
+    metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}"}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_changes_are_none_of_it() -> None:
+    async def run() -> None:
+        with serving() as server:
+            access, repaired = Access("127.0.0.1", server.port), list[Differences]()
+            pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
+            comparing = ConsistencyCheck(
+                access, pods, Dialects(), lambda: True, repaired.append, rest_s=0.01, apart_s=0.01
+            )
+            for name in ("kept", "gone", "over"):
+                server.put(pod(name))
+            jobs = [asyncio.create_task(pods.following.run())]
+            await until(lambda: pods.known().keys() == {"uid-kept", "uid-gone", "uid-over"})
+            jobs.append(asyncio.create_task(comparing.run()))
+            with server.changed:  # and no event of it
+                del server.nodes["gone"]
+                server.nodes |= {"missed": pod("missed"), "over": pod("over", "Succeeded")}
+            await until(lambda: bool(repaired))
+            assert pods.known().keys() == {"uid-kept", "uid-missed"}
+            assert repaired[0].keys() == {"uid-gone", "uid-over", "uid-missed"}
+            server.refusal = (403, "no")
+            await until(lambda: "403" in comparing.trouble and not comparing.found)
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+
+    asyncio.run(run())

@@ -1,0 +1,141 @@
+"""All ledgers under one leader: quotas change while pods are counted, and a bug in between loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import uvloop
+
+from halfcard import names
+from halfcard.dialects import Dialects
+from halfcard.quota.ledger import used
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import LedgerStore
+from kube.quota.budget_source import BudgetSource
+from quota.charged_pods import ChargedPods, Touched
+from quota.ledgers_controller import LedgersController
+from serving.log import Log
+from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
+from tests.kube.manifests.test_folder_source import until
+from tests.kube.node_server import NodeServer, Object, serving
+
+LEDGER, OTHER = "gpuquota.team.gpu", "gpuquota.team.other"
+
+
+def quota(name: str, cores: int) -> Object:
+    metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}"}
+    return {"kind": "GpuQuota", "metadata": metadata, "spec": {"hard": {"cores": cores}}}
+
+
+def pod(name: str) -> Object:
+    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
+    return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": spec}
+
+
+class Scene:
+    """Three collections of one cluster, each on a server of its own."""
+
+    def __init__(self, quotas: NodeServer, pods: NodeServer, ledgers: LedgerServer) -> None:
+        self.quotas, self.stored, self.ledgers = quotas, pods, ledgers
+        self.keeps: list[asyncio.Task[None]] = []
+        self.calls = ApiCalls(Access("127.0.0.1", ledgers.port))
+        self.source = BudgetSource(Access("127.0.0.1", quotas.port), self._quotas_changed)
+        stored = Access("127.0.0.1", pods.port)
+        self.pods = ChargedPods(stored, Dialects(), lambda _: None, self._pods_changed)
+        self.keeping = LedgersController(
+            self.source,
+            self.pods,
+            LedgerStore(self.calls, NAMESPACE),
+            lambda: True,
+            Log(),
+            freed=lambda _: None,
+            repaired=lambda *_: None,
+        )
+
+    def _quotas_changed(self) -> None:
+        self.keeping.quotas_changed()
+
+    def _pods_changed(self, touched: Touched) -> None:
+        self.keeping.pods_changed(touched)
+
+    def used(self) -> int:
+        """Nothing before it is there."""
+        return used(self.ledgers.ledger(LEDGER)).get("cores", 0) if LEDGER in self.ledgers.there() else 0
+
+    async def run(self, story: Callable[[Scene], Awaitable[None]]) -> None:
+        jobs = [asyncio.ensure_future(each()) for each in (*self.source.jobs(), self.pods.following.run)]
+        try:
+            await asyncio.gather(self.source.wait_until_ready(), self.pods.following.wait_until_ready())
+            await story(self)
+        finally:
+            self.ledgers.release.set()
+            for job in (*jobs, *self.keeps):
+                job.cancel()
+            await asyncio.wait((*jobs, *self.keeps))
+            self.calls.close()
+
+    def keep(self) -> asyncio.Task[None]:
+        self.keeps.append(asyncio.create_task(self.keeping.run()))
+        return self.keeps[-1]
+
+
+@contextmanager
+def cluster() -> Iterator[tuple[NodeServer, NodeServer, LedgerServer]]:
+    with (
+        serving(f"{names.QUOTA_API}/{names.GPU_QUOTAS}") as quotas,
+        serving("/api/v1/pods") as pods,
+        serving_ledgers() as ledgers,
+    ):
+        yield quotas, pods, ledgers
+
+
+def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def run() -> None:
+        with cluster() as (quotas, pods, ledgers):
+            quotas.put(quota("gpu", 100))
+            pods.put(pod("one"))
+            await Scene(quotas, pods, ledgers).run(story)
+
+    uvloop.run(run())
+
+
+def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along() -> None:
+    async def story(scene: Scene) -> None:
+        scene.keep()
+        await until(lambda: scene.used() == 30)
+        scene.ledgers.faults.append("held")
+        scene.quotas.put(quota("other", 50))
+        await until(scene.ledgers.held.is_set)  # its ledger is being made, and then ours is counted as it was before
+        scene.stored.put(pod("two"))
+        scene.quotas.put(quota("gpu", 90))
+        await until(lambda: len(scene.pods.known()) == 2 and scene.source.budgets()[0].hard == {"cores": 90})
+        scene.ledgers.release.set()
+        await until(lambda: scene.ledgers.ledger(LEDGER).hard == {"cores": 90})
+        counted = [used(each).get("cores", 0) for each in scene.ledgers.history(LEDGER)]
+        assert counted == sorted(counted)
+        assert counted[-1] == 60
+
+    tell(story)
+
+
+def test_what_was_not_counted_because_of_a_bug_is_counted_when_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async def story(scene: Scene) -> None:
+        with monkeypatch.context() as broken:
+            running = scene.keep()
+            await until(lambda: scene.used() == 30)
+            broken.setattr(ChargedPods, "held", bug)
+            scene.stored.put(pod("two"))
+            await asyncio.wait((running,), timeout=10)
+        assert isinstance(running.exception(), ZeroDivisionError)
+        scene.keep()
+        await until(lambda: scene.used() == 60)
+
+    tell(story)

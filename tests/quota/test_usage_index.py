@@ -1,0 +1,72 @@
+"""What a budget counts, kept while pods come, change and go, is what it would count of those that are there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halfcard.quota.ledger import Entry, sum_of
+from quota.usage_index import TOP, CountedPod, UsageIndex, rank
+
+UIDS: Final = [f"u{number}" for number in range(30)]
+COSTS: Final = st.dictionaries(
+    st.sampled_from(["cores", "memory", "cards", "cores per user=a"]), st.integers(0, 3), max_size=3
+)
+ENTRIES: Final = st.builds(Entry, st.sampled_from(["team", "other"]), st.sampled_from(["p", "q", "r"]), COSTS)
+CHANGES: Final = st.lists(
+    st.tuples(st.sampled_from(UIDS), st.none() | st.builds(CountedPod, ENTRIES, st.booleans())), max_size=80
+)
+
+
+@given(CHANGES)
+def test_however_they_come_and_go_it_is_what_a_count_of_those_that_are_left_would_find(
+    changes: list[tuple[str, CountedPod | None]],
+) -> None:
+    holding, left = UsageIndex(), dict[str, CountedPod]()
+    for uid, held in changes:
+        holding.put(uid, held)
+        if held is None:
+            left.pop(uid, None)
+        else:
+            left[uid] = held
+    entries = {uid: held.entry for uid, held in left.items()}
+    assert holding.entries == entries
+    assert holding.bound == {uid for uid, held in left.items() if held.is_bound}
+    assert holding.total == +sum_of(entry.cost for entry in entries.values()) and all(holding.total.values())
+    assert holding.holders().pods == len(left)
+    assert [*map(rank, holding.holders().first)] == sorted(map(rank, entries.values()))[:TOP]
+
+
+@given(CHANGES, CHANGES)
+def test_who_came_since_it_was_counted_is_known_and_has_not_gone_again(
+    before: list[tuple[str, CountedPod | None]], after: list[tuple[str, CountedPod | None]]
+) -> None:
+    holding = UsageIndex()
+    for uid, held in before:
+        holding.put(uid, held)
+    holding.counted(holding.came)
+    assert not holding.came
+    known = set(holding.entries)
+    for uid, held in after:
+        holding.put(uid, held)
+    gone = {uid for uid, held in after if held is None}
+    assert holding.entries.keys() - known <= holding.came <= holding.entries.keys() - (known - gone)
+
+
+def test_only_those_that_changed_are_looked_at_and_once() -> None:
+    holding = UsageIndex()
+    assert set(holding.touched(["u", "v"])) == {"u", "v"}
+    holding.put("u", CountedPod(Entry("team", "p", {"cores": 1})))
+    holding.touch(["w"])
+    assert [*holding.touched()] == ["w"]
+    assert [*holding.touched()] == []
+
+
+def test_where_all_are_looked_at_so_are_those_that_are_no_longer_there() -> None:
+    holding = UsageIndex()
+    holding.touched()
+    holding.put("gone", CountedPod(Entry("team", "p", {"cores": 1})))
+    holding.touch_all()
+    assert set(holding.touched(["there"])) == {"gone", "there"}
