@@ -50,7 +50,7 @@ container limits  the file in which a container and its isolation library read w
 
 Quota
 
-budget        what one GpuQuota, ClusterGpuQuota or quota ConfigMap entry allows, and whom it covers (`quota/budgets.py`)
+budget        what one GpuQuota, ClusterGpuQuota or quota ConfigMap entry allows, and for whom (`quota/budgets.py`)
 charge        what one pod uses of a budget (`quota/charge.py`)
 ledger        the object that holds the state of one budget: committed and reserved amounts (`quota/ledger.py`)
 commit        count the charge of a stored pod

@@ -1,7 +1,7 @@
 """Loans between ledgers, made and given back by whoever leads, one step after the other.
 
-The rules are in halfcard/quota/lending.py. When the answer to a write is lost, the leader takes the borrower's ledger over
-again before it relies on its content, so that the uncertain write can no longer land.
+The rules are in halfcard/quota/lending.py. When the answer to a write is lost, the leader takes over the borrower's
+ledger again before it relies on its content, so that the uncertain write can no longer land.
 """
 
 from __future__ import annotations
