@@ -23,6 +23,7 @@ from docs.drawing import (
     svg,
     text,
 )
+from docs.package_picture import packages
 from halfcard import names
 from halfcard.placing.card_usage import HALVES, CardMode
 from halfcard.quota import reservation_expiry
@@ -35,6 +36,7 @@ _MEMORY: Final = names.VCUDA_MEMORY.partition("/")[2]
 def drawn() -> Mapping[Path, Callable[[], str]]:
     return {
         _FOLDER / "flow.svg": lambda: svg(flow()),
+        _FOLDER / "packages.svg": lambda: svg(packages()),
         _FOLDER / "reservation.svg": lambda: svg(reservation()),
         _FOLDER / "modes.svg": lambda: svg(modes()),
     }

@@ -22,6 +22,7 @@ from certs.reconcile import ChainState, ReconcileResult, places
 from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
+from docs import glossary, package_map
 from docs.container import container
 from docs.kinds import kinds
 from docs.programs import commands, processes
@@ -395,4 +396,6 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "values": values,
     "commands": commands,
     "processes": processes,
+    "packages": package_map.tables,
+    "glossary": glossary.tables,
 }

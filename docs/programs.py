@@ -19,6 +19,12 @@ _HEAD: Final = ("option", "value", "meaning")
 _THIS_MACHINE: Final = "the machine's name"
 
 
+def command_names() -> list[str]:
+    """The commands of `halfcard`, in the order of its help."""
+    (subcommands,) = (action.choices for action in cli_parser()._actions if isinstance(action.choices, dict))  # noqa: SLF001 - argparse has no public way
+    return [*subcommands]
+
+
 def commands() -> str:
     return "\n\n".join(_described(parser) for parser in _leaves(cli_parser()))
 

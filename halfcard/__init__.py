@@ -34,7 +34,7 @@ place         choose a node and a layout for a pod
 policy        how layouts are rated: binpack, spread, fgd or default
 record        the annotation that names the cards of a pod; written once, at bind
 bind          write a pod's node and record in one request to the API server
-unschedulable of a pod: no node fits it now
+unschedulable  of a pod: no node fits it now
 requeue       make kube-scheduler try a pod again
 preempt       evict pods of lower priority so that a pod fits
 

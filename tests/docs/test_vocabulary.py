@@ -1,0 +1,50 @@
+"""One word for one thing: names of classes and modules, and the glossary."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from docs import glossary, package_map
+
+ROOT: Final = Path(__file__).parents[2]
+TWICE: Final[Mapping[str, str]] = {}
+"""Public class names that may stand in two modules, each with the reason."""
+
+
+def test_no_public_class_name_stands_in_two_modules() -> None:
+    where: dict[str, list[str]] = defaultdict(list)
+    for path in _product_modules():
+        for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where[node.name].append(str(path))
+    assert {name: paths for name, paths in where.items() if len(paths) > 1 and name not in TWICE} == {}
+    assert [name for name in TWICE if len(where[name]) < 2] == []
+
+
+def test_no_module_name_stands_twice_in_a_package() -> None:
+    where: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in _product_modules():
+        if path.stem not in ("__init__", "__main__"):
+            where[path.parts[0], path.stem].append(str(path))
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+
+
+def test_no_folder_has_more_than_twenty_modules() -> None:
+    sizes: dict[Path, int] = defaultdict(int)
+    for path in _product_modules():
+        sizes[path.parent] += 1
+    assert {folder: size for folder, size in sizes.items() if size > 20} == {}
+
+
+def test_every_term_of_the_glossary_is_explained_once() -> None:
+    terms = [term for section in glossary.sections() for term, _ in section.terms]
+    assert len(terms) > 40
+    assert sorted(terms) == sorted(set(terms))
+
+
+def _product_modules() -> list[Path]:
+    return [module.path for package in package_map.packages() for module in package_map.modules(package)]
