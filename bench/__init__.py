@@ -1,4 +1,4 @@
-"""What Halfcard costs, as ratios to a floor measured in the same run; and what malformed bodies do to it.
+"""What Halfcard costs, as ratios to a floor that the same run measures; and how it handles malformed bodies.
 
 - `python -m bench` prints a table and writes JSON; targets are printed as met or missed, timing never fails
 - `python -m bench.fuzz` sends malformed bodies and exits 1 on a violation

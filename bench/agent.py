@@ -1,6 +1,6 @@
-"""`python -m bench.agent`: what the node agent costs, beside floors of the same run, as a table and as JSON.
+"""`python -m bench.agent`: the cost of the node agent next to floors of the same run, as a table and as JSON.
 
-What a real kubelet's pods wait for is `python -m bench.agent_starts`, which takes minutes and needs root.
+`python -m bench.agent_starts` measures what the pods of a real kubelet wait for; it takes minutes and needs root.
 """
 
 from __future__ import annotations

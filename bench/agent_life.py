@@ -1,6 +1,6 @@
-"""The whole agent as a process on a full node: how soon kubelet knows it, what it answers, what it holds and idles.
+"""The whole agent as a process on a full node: how soon kubelet knows it, how fast it answers, its memory and idle CPU.
 
-kubelet, API server and driver are stand-ins (see `agent_node`), and the agent is what is deployed.
+kubelet, API server and driver are stand-ins (see `agent_node`); the agent is the one that is deployed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def _starts(node: Node, starts: int) -> Part:
 
 
 async def _answers(node: Node) -> Part:
-    """Of every container what kubelet asks when it is admitted, then what it asks when it starts."""
+    """Sends for each container the calls of its pod's admission, then those of its start."""
     allocate = sorted([await _ms(node, "allocate", pod, each) for pod in range(PODS) for each in ASKS])
     prestart = sorted([await _ms(node, "prestart", pod, each) for pod in range(PODS) for each in ASKS])
     figures = [

@@ -58,7 +58,7 @@ def _node() -> Object:
 
 
 def _pod(number: int) -> Object:
-    """Its card is recorded, and its container runs; as large as pods are with all that others write into them."""
+    """A running pod with a recorded card, as large as pods are after other programs have annotated them."""
     asks = {resource: str(amount) for resource, amount in ASKS.items()}
     record = json.dumps({"node": NODE, "cards": {"main": [str(number % CARDS)]}})
     metadata: Object = {
@@ -79,7 +79,7 @@ def _pod(number: int) -> Object:
 
 
 def ids_of(resource: str, number: int) -> list[str]:
-    """Of one pod."""
+    """The ids of one pod."""
     first = number * ASKS[resource]
     return [f"hc-{each}" for each in range(first, first + ASKS[resource])]
 
@@ -100,7 +100,7 @@ def _driver(folder: Path, pods: int) -> StandIn:
 
 @dataclass
 class ApiServer:
-    """Answers what one agent asks; a watch is silent for as long as it is open."""
+    """Answers the requests of one agent; a watch stays silent while it is open."""
 
     objects: dict[str, Object]
     version: int = 1
@@ -149,7 +149,7 @@ class ApiServer:
 
 @contextlib.asynccontextmanager
 async def _api_server(folder: Path, pods: int) -> AsyncIterator[Path]:
-    """The kubeconfig that leads to it."""
+    """Writes the kubeconfig of the stand-in API server."""
     objects = {f"/api/v1/nodes/{NODE}": _node()}
     objects |= {f"/api/v1/namespaces/{NAMESPACE}/pods/pod-{number}": _pod(number) for number in range(pods)}
     authority = Authority()
@@ -180,7 +180,7 @@ def _kubeconfig(folder: Path, port: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """May start its agent again and again, one at a time."""
+    """Starts its agent several times, one process at a time."""
 
     folder: Path
     kubelet: Kubelet
@@ -190,7 +190,7 @@ class Node:
 
     @contextlib.asynccontextmanager
     async def agent(self, *arguments: str) -> AsyncIterator[Server]:
-        """Known to kubelet with all that it offers."""
+        """Waits until kubelet knows the agent and all its resources."""
         port = free_port(_LOCAL)
         await until(lambda: not self.kubelet.clients)  # kubelet has seen the last one end
         began = time.perf_counter()

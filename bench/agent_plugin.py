@@ -57,7 +57,7 @@ class Caller:
         return answers
 
     def prestart(self, *ids: str) -> Call:
-        """The call; one that nobody keeps is called off."""
+        """The call; cancelled when nothing refers to it any more."""
         return self._prestart.future(wire.PreStartContainerRequest(devices_ids=ids).SerializeToString())
 
 
@@ -67,7 +67,7 @@ def _request(ids: Sequence[str]) -> bytes:
 
 
 def _allocate(callers: Mapping[str, Caller], rounds: int) -> Part:
-    """Each takes away what the slot's last container was given."""
+    """Calls PreStartContainer for each slot, so that each call replaces what the slot's last container was granted."""
     held = [held_ids(names.VCUDA_CORE, pod) for pod in range(PODS)]
     requests = [_request(ids) for ids in held]
     taken: dict[str, list[float]] = {FLOOR: [], names.VCUDA_CORE: []}
@@ -95,7 +95,7 @@ def _p99(ordered: Sequence[float]) -> float:
 
 
 def _listing(callers: Mapping[str, Caller], rounds: int) -> Part:
-    """From the call that changes the devices to the last byte of both lists."""
+    """Measures from the call that changes the devices to the last byte of both lists."""
     streams = {resource: callers[resource].listen() for resource in COUNTS}
 
     def told(change: str) -> tuple[float, int]:
@@ -132,7 +132,7 @@ async def _holders(socket: Path, rounds: int) -> Part:
 
 @contextmanager
 def _agent(folder: Path) -> Iterator[tuple[Server, dict[str, str]]]:
-    """The child, and the sockets of its plugins."""
+    """The child process, and the sockets of its plugins."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "bench.agent_plugin_server", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:

@@ -42,7 +42,7 @@ def held_ids(resource: str, pod: int) -> list[str]:
 
 
 class Constant:
-    """A desk: the floor."""
+    """Answers constants: the floor."""
 
     def allocate(self, _resource: str, _ids: Sequence[str]) -> Granted:
         return Granted(cdi=("halfcard.dev/slot=0",))

@@ -29,7 +29,7 @@ MOST_MB: Final = 80.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Milliseconds; `cpu` is what the server used, which a busy machine does not spoil."""
+    """Times in milliseconds; `cpu` is what the server used, which a busy machine does not distort."""
 
     taken: float
     cpu: float
@@ -74,7 +74,7 @@ def _compared(mine: Sequence[Sample], floor: Sequence[Sample]) -> list[Figure]:
 
 
 def _beside(server: Server, containers: int) -> list[Figure]:
-    """The server's processes are files; what this machine's own /proc takes instead is told."""
+    """The server's processes are files; the note says how long this machine's own /proc takes."""
     cgroups, me = Cgroups(), os.getpid()
     return [
         Figure(

@@ -109,7 +109,7 @@ def _loads(node: Node, positions: list[int]) -> dict[str, Load]:
 
 
 def _write_cgroup(folder: Path, number: int) -> None:
-    """As cgroup v1 with systemd has it, which is the longest."""
+    """A cgroup path as cgroup v1 with the systemd driver writes it, which is the longest form."""
     slice_name = f"kubepods-burstable-pod{_uid(number).replace('-', '_')}.slice"
     path = f"/kubepods.slice/kubepods-burstable.slice/{slice_name}/cri-containerd-{_id(number)}.scope"
     controllers = (

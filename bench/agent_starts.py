@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _turns(agent: Agent, pairs: int, pods: int) -> Iterator[Turn]:
-    """The first is not counted; who begins changes from turn to turn."""
+    """Runs the turns; the first is not counted, and the two sides take turns in starting."""
     cluster, order = agent.node.cluster, [WITH, WITHOUT]
     for name in order:
         cluster.create_namespace(name)
@@ -144,7 +144,7 @@ def _starts(turns: Sequence[Turn], pods: int) -> Part:
 
 
 def _answers(agent: Agent) -> Part:
-    """What kubelet waited for, on the average, and what the runtime had to be asked twice for."""
+    """Reports how long kubelet waited on average, and how often the runtime had to be asked again."""
     _, text = agent.get(names.METRICS_PATH)
     found = {(call, what): float(value) for what, call, value in _SECONDS.findall(text)}
     figures = []
@@ -157,7 +157,7 @@ def _answers(agent: Agent) -> Part:
 
 
 def _beside(agent: Agent, arguments: argparse.Namespace) -> Part:
-    """With pods that run, and nobody who starts or ends."""
+    """Measures idle CPU with running pods and none that starts or ends."""
     cluster, path, pods = agent.node.cluster, f"/api/v1/namespaces/{WITH}/pods", arguments.pods
     requests = [Request("POST", path, _pod(number, agent.node.name, shares=True)) for number in range(pods)]
     Load(cluster).send(requests, what="pods", total=pods)

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def end(self) -> None:
-        """Returns when both sides have said goodbye."""
+        """Returns when both sides have closed the connection."""
         self.close()
         await self._lost
 
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
 
 
 def post(path: str, body: bytes) -> bytes:
-    """A request as an API server writes it."""
+    """A request in the form in which an API server writes it."""
     head = (
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"

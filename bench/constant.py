@@ -1,6 +1,6 @@
 """`python -m bench.constant TLS_DIR HOST:PORT`: a webhook that allows everything, on the webhook's own serving stack.
 
-What the API server pays for asking anybody at all is measured with it.
+It measures what the API server pays for calling any webhook at all.
 """
 
 from __future__ import annotations

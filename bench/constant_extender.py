@@ -36,7 +36,7 @@ _ASKED = msgspec.json.Decoder(_Asked)
 
 
 class Constant:
-    """By the last word of the path."""
+    """Answers by the last word of the path."""
 
     def __init__(self, calls: ApiCalls) -> None:
         self._calls = calls

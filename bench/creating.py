@@ -20,7 +20,7 @@ _CORE_LIMIT: Final = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}
 
 
 class Creating:
-    """Every pod has a name of its own, and where they are `unlike` a template, too; a context."""
+    """Makes the pods: each has its own name, and with `unlike` its own template too."""
 
     def __init__(self, cluster: Cluster, connections: int, *, unlike: bool = False) -> None:
         self._cluster = cluster
@@ -40,7 +40,7 @@ class Creating:
         self._open.close()
 
     def seconds(self, namespace: str, pods: int) -> float:
-        """How long so many take; each connection takes the next as soon as it is free."""
+        """Measures how long so many creates take; each connection takes the next pod as soon as it is free."""
         bodies = iter([_body(next(self._numbers), unlike=self._unlike) for _ in range(pods)])
         path = f"/api/v1/namespaces/{namespace}/pods"
         began = time.perf_counter()
@@ -62,7 +62,7 @@ class Creating:
 
 
 def _body(number: int, *, unlike: bool) -> bytes:
-    """Needs no repair, so that who repairs nothing can create it too."""
+    """A pod that needs no repair, so that webhooks that repair nothing can create it too."""
     of = {"pod-template-hash": str(number if unlike else 0)}
     built = pod(f"p{number}").labelled(of).asks(core="30", memory="20").annotated(_CORE_LIMIT)
     return json.dumps(complete(built)).encode()

@@ -49,7 +49,7 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How long to measure; turns are short, so that what else the machine does falls on both alike."""
+    """How long to measure; turns are short, so that other load on the machine affects both sides alike."""
 
     turns: int = 160
     calls: int = 10
@@ -58,7 +58,7 @@ class Rounds:
 
 
 class Call(NamedTuple):
-    """In milliseconds; `cpu` is what the server used."""
+    """Times in milliseconds; `cpu` is what the server used."""
 
     taken: float
     cpu: float
@@ -74,7 +74,7 @@ class Sample:
 
 
 class Caller:
-    """One connection that is opened again when the server has had enough of it."""
+    """One connection that is opened again when the server has closed it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -116,19 +116,19 @@ class Bench:
     rounds: Rounds
 
     def questions(self, pod: Json) -> list[bytes]:
-        """The same one with the nodes in other orders."""
+        """The same call with the nodes in other orders."""
         named = [cluster.node_name(number) for number in range(self.size.nodes)]
         Random(7).shuffle(named)
         random = Random(8)
         return [cluster.by_name(pod, _as_threads_come(named, random)) for _ in range(_ORDERS)]
 
     async def sequel(self, pod: Json, question: bytes) -> bytes:
-        """What the scheduler asks prioritize next: about the nodes that filter told it, as it told them."""
+        """What the scheduler asks prioritize next: the nodes that filter returned, in that order."""
         answer = await self.caller.ask(names.FILTER_PATH, question)
         return cluster.by_name(pod, json.loads(answer.body)["NodeNames"])
 
     async def against_floor(self, path: str, floor: str, bodies: Sequence[bytes]) -> tuple[Sample, Sample]:
-        """Mine and the floor's, of all turns together."""
+        """Calls of Halfcard and of the floor, of all turns together."""
         mine: list[Call] = []
         theirs: list[Call] = []
         for turn in range(self.rounds.turns + 1):
@@ -139,7 +139,7 @@ class Bench:
         return _sample(mine), _sample(theirs)
 
     async def calls(self, path: str, bodies: Sequence[bytes], count: int, before: Before = _nothing) -> list[Call]:
-        """`before` happens before each call and is not measured."""
+        """Measures one call; `before` runs ahead of each call and is not measured."""
         made = []
         for call in range(count):
             await before()
@@ -149,11 +149,11 @@ class Bench:
         return made
 
     async def first(self, path: str, bodies: Sequence[bytes]) -> Sample:
-        """When nobody has asked for it before."""
+        """The first call about a claim."""
         return _sample(await self.calls(path, bodies, self.rounds.firsts, lambda: self.caller.control(FORGET)))
 
     async def after(self, path: str, bodies: Sequence[bytes], changes: int) -> Sample:
-        """When a pod came to so many nodes, or went, since the last call."""
+        """A call after a pod was added to so many nodes, or removed, since the last call."""
         return _sample(
             await self.calls(path, bodies, self.rounds.changes, lambda: self.caller.control(CHANGE, changes))
         )
@@ -163,7 +163,7 @@ class Bench:
 
 
 def _as_threads_come(nodes: Sequence[str], random: Random) -> list[str]:
-    """The stock scheduler was seen to go through its list in pieces of its root, one for each thread at a time."""
+    """Orders the nodes as the threads of the stock scheduler read them: in chunks of the list's square root."""
     size = max(1, isqrt(len(nodes)))
     pieces = iter([iter(nodes[at : at + size]) for at in range(0, len(nodes), size)])
     threads, found = [*islice(pieces, _THREADS)], []
@@ -252,7 +252,7 @@ async def _changes(bench: Bench) -> Part:
 
 
 class Costs(NamedTuple):
-    """Of one turn, each in its own unit: only the same ones are compared."""
+    """Figures of one turn, each in its own unit; only figures of one kind are compared."""
 
     warm: float
     changed: float
@@ -271,7 +271,7 @@ async def _costs(bench: Bench, bodies: Sequence[bytes]) -> Costs:
 
 
 async def _growth(few: Bench, many: Bench) -> Part:
-    """They take turns, so that what else the machine does falls on both alike."""
+    """Runs both servers in turns, so that other load on the machine affects both alike."""
     pods = await many.caller.control(GROW)
     bodies = few.questions(_KINDS["a share"])
     turns = [(await _costs(few, bodies), await _costs(many, bodies)) for _ in range(few.rounds.turns // 4 + 1)]
@@ -301,7 +301,7 @@ _GROWTH: Final = "growth"
 
 
 async def measure(servers: Sequence[Server], size: Size, rounds: Rounds, cases: Sequence[str]) -> list[Part]:
-    """The second server, where there is one, is for what grows."""
+    """Runs all kinds of calls; the second server, if there is one, measures growth."""
     bench, *others = [Bench(Caller(server), server, size, rounds) for server in servers]
     title = f"The extender: {size.nodes:,} nodes with {cluster.CARDS} cards, {size.pods:,} placed pods"
     parts = [Part(title, [Figure("from the command to ready", bench.server.start_s, "s")])]

@@ -1,4 +1,4 @@
-"""A cluster that nobody runs: thousands of nodes, the pods on their cards, and what a scheduler asks about it."""
+"""A synthetic cluster: thousands of nodes, pods on their cards, and the calls of a scheduler about them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def node(number: int) -> Json:
 
 
 def full_node(number: int, kilobytes: int = 10) -> Json:
-    """As kube-scheduler sends it: conditions, images and all."""
+    """A node object with conditions, images and everything else that kube-scheduler sends."""
     found = node(number)
     found["spec"] = {"podCIDR": "10.0.0.0/24", "providerID": f"kind://{node_name(number)}"}
     kinds = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -93,7 +93,7 @@ def placed(size: Size) -> Iterator[StoredPod]:
 
 
 def later(size: Size) -> Iterator[StoredPod]:
-    """Small ones, all of a node's on one card, which is not full before there are ten times as many pods."""
+    """Small pods, all of one node on one card, which stays below full until there are ten times as many pods."""
     for number in range(size.pods, size.pods_later):
         yield bound(number, number % size.nodes, _SMALL, [_CROWDED])
 
@@ -121,7 +121,7 @@ def kinds() -> dict[str, Json]:
 
 
 def waiting() -> Iterator[StoredPod]:
-    """The same: the watch shows a pod before anybody asks about it."""
+    """The same pods as the watch shows them before the scheduler asks."""
     return (_POD.decode(json.dumps(pod)) for pod in kinds().values())
 
 

@@ -147,11 +147,11 @@ class Extender:
     # --- what happens to the cluster --------------------------------------------------------------------------------
 
     def _forget(self, _count: int) -> None:
-        """A new application would leave so much to clear away that the next call would not be what it is."""
+        """Reuses the application: garbage of an old one would slow down the next call."""
         object.__setattr__(self._scheduling, "answers", AnswerCache(self._state, self._expectations.policy))
 
     def _change(self, count: int) -> float:
-        """Microseconds that each of so many pods cost, of which one comes or goes on each node in turn."""
+        """Microseconds for each of so many pods, when one is added to or removed from each node in turn."""
         events = [next(self._coming_and_going) for _ in range(count)]
         began = time.perf_counter()
         for kind, pod in events:
@@ -162,7 +162,7 @@ class Extender:
         return (time.perf_counter() - began) / max(count, 1) * 1e6
 
     def _grow(self, _count: int) -> int:
-        """All that come later; how many pods there are then."""
+        """Adds the later pods; returns how many pods there are then."""
         for pod in self._later:
             self._state.put_pod(pod)
         gc.freeze()

@@ -1,4 +1,4 @@
-"""What was measured, beside what was wanted: a table for people, JSON for programs."""
+"""Measured figures next to their targets: a table for people, JSON for programs."""
 
 from __future__ import annotations
 

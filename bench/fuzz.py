@@ -35,7 +35,7 @@ _BUG: Final = b'"bug"'
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is fuzzed: how it is started, where its log is, and what is good for it; nothing says reviews."""
+    """A target of the fuzzer: how it is started, where its log is, and its valid bodies; by default reviews."""
 
     start: Callable[[Path], AbstractContextManager[Server]]
     log: str
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Tally:
-    """What came back so far."""
+    """The results so far."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ async def _fuzz(server: Server, plan: Plan, tally: Tally) -> None:
 
 
 async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Tally) -> None:
-    """Until the numbers run out or something is wrong."""
+    """Sends requests until the numbers run out or a violation is found."""
     connection = await Connection.open(server.port, server.tls())
     for number in numbers:
         if tally.violations:

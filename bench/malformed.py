@@ -52,7 +52,7 @@ Valid = Sequence[tuple[str, bytes]]
 
 
 def case(seed: int, number: int, valid: Valid = ()) -> Case:
-    """Made from one of those that are valid: a review, where none are given."""
+    """Makes a request from one of the valid bodies, by default reviews."""
     random = Random(f"{seed}:{number}")
     kind = _TOO_LARGE if number % _TOO_LARGE_EVERY == 0 else random.choice(_KINDS)
     path, body = random.choice(valid or _VALID)
@@ -77,14 +77,14 @@ def _flipped(random: Random, valid: bytes) -> bytes:
 
 
 def _spliced(random: Random, valid: bytes) -> bytes:
-    """A piece of the body stands somewhere else, once more, or is gone."""
+    """Moves, repeats or removes a piece of the body."""
     first, second = sorted(random.randrange(len(valid)) for _ in range(2))
     where = random.randrange(len(valid))
     return random.choice((valid[:where] + valid[first:second] + valid[where:], valid[:first] + valid[second:]))
 
 
 def _duplicated_key(random: Random, valid: bytes) -> bytes:
-    """`{"a":1` becomes `{"a":…,"a":1` somewhere."""
+    """Changes `{"a":1` to `{"a":…,"a":1` somewhere."""
     braces = [at for at in range(len(valid) - 1) if valid[at : at + 2] == b'{"']
     at = random.choice(braces) + 1
     key = valid[at : valid.index(b'"', at + 1) + 1]
@@ -100,7 +100,7 @@ def _other_value(random: Random, valid: bytes) -> bytes:
 
 
 def _other_text(random: Random, valid: bytes) -> bytes:
-    """A value that Python's encoder would not write."""
+    """Writes a value that Python's encoder would not write."""
     review = json.loads(valid)
     parent, key = _somewhere(random, review)
     parent[key] = "PUT-IT-HERE"
@@ -117,7 +117,7 @@ def _gone_or_renamed(random: Random, valid: bytes) -> bytes:
 
 
 def _somewhere(random: Random, review: Any) -> tuple[Any, Any]:
-    """What holds a value and under which key: mostly one that decisions look at, or one around it."""
+    """Chooses the parent and the key of a value, mostly one that decisions read, or one around it."""
     everywhere = list(_places(review, within=False))
     judged = [(parent, key) for parent, key, is_judged in everywhere if is_judged]
     if judged and random.random() < 0.6:
@@ -142,7 +142,7 @@ def _deep(random: Random, valid: bytes) -> bytes:
 
 
 def _marked(random: Random, valid: bytes) -> bytes:
-    """A byte order mark, another encoding, rubbish before or after."""
+    """Adds a byte order mark, another encoding, or random bytes before or after."""
     choices = (
         b"\xef\xbb\xbf" + valid, valid.decode().encode("utf-16"), valid.decode().encode("utf-32"), valid + valid,
         valid + b"\x00", b"\x1f\x8b\x08" + valid, b"\n" * 1000 + valid, valid.replace(b'"', b"'"), b"", b" ", b"null",

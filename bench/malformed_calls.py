@@ -1,4 +1,4 @@
-"""Calls that kube-scheduler makes of the extender, for a fuzzer to spoil."""
+"""Calls that kube-scheduler sends to the extender, for a fuzzer to corrupt."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _TEMPLATES: Final = [post(path, reviews.body(reviews.pod_review(reviews.pod())))
 
 
 def _unlike(number: int) -> bytes:
-    """Another name, another share, another amount of memory; as many bytes as every other request."""
+    """Changes name, share and memory of the pod; every request keeps its length."""
     cores, memory = 10 + number % 90, 10 + number // 90 % 90
     request = _TEMPLATES[number % len(_TEMPLATES)].replace(reviews.SERIAL, b"%08d" % number)
     request = request.replace(_CORES, _CORES.replace(b"30", b"%d" % cores))

@@ -61,7 +61,7 @@ class Plan:
     loads: tuple[float, ...] = (0.95, 1.05)
 
     def jobs(self) -> Iterator[Job]:
-        """Long ones first."""
+        """All runs, the long ones first."""
         for policy in (OURS, THEIRS):
             for workload in self.churned:
                 yield from (Job(workload, policy, FIRST_SEED, load) for load in self.loads)
@@ -86,7 +86,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """In per cent: what a fill-up allocated; what churn turned away of all demand, and by size."""
+    """Per cent: what a fill-up allocated; what churn rejected of all demand, and by size."""
 
     allocated: float = 0.0
     turned_away: float = 0.0
@@ -128,7 +128,7 @@ def measure(data: Path, jobs: Sequence[Job], processes: int, on_done: Callable[[
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Of one workload: what both policies allocate on average, in per cent."""
+    """The average allocation of both policies for one workload, in per cent."""
 
     workload: str
     theirs: float
@@ -137,7 +137,7 @@ class Filled:
 
     @property
     def left(self) -> float:
-        """What we leave, in relation to what they leave."""
+        """The ratio of what our policy leaves unallocated to what the other leaves."""
         return (100 - self.ours) / (100 - self.theirs) if self.theirs < 100 else 1.0
 
 

@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(module: str, description: str | None, *, pairs: int, pods: int, out: Path) -> argparse.ArgumentParser:
-    """Of a benchmark that creates pods in several namespaces in turn, with these defaults."""
+    """Adds the arguments of a benchmark that creates pods in several namespaces in turn."""
     found = argparse.ArgumentParser(prog=f"python -m bench.{module}", description=description)
     found.add_argument("--pairs", type=int, default=pairs, metavar="N", help="default %(default)s")
     found.add_argument("--pods", type=int, default=pods, metavar="N", help="per namespace and turn, %(default)s")
@@ -117,7 +117,7 @@ def _for_constant(configuration: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turns(creating: Creating, pairs: int, pods: int) -> Iterator[Turn]:
-    """The first is not counted; who begins changes from slice to slice."""
+    """Runs the slices; the first is not counted, and the namespaces take turns in starting."""
     order = [OURS, CONSTANT, NOBODY]
     for turn in range(pairs + 1):
         seconds = dict.fromkeys(order, 0.0)

@@ -83,7 +83,7 @@ def _prepare(cluster: Cluster) -> QuotaService:
 
 
 def _pairs(creating: Creating, count: int, pods: int) -> Iterator[Pair]:
-    """The first is not counted; who begins changes from pair to pair."""
+    """Runs the pairs; the first is not counted, and the two sides take turns in starting."""
     order = [OURS, CONSTANT]
     for turn in range(count + 1):
         created = pods if turn else pods // 3
@@ -115,7 +115,7 @@ def _rates(pairs: Sequence[Pair], pods: int) -> Part:
 
 
 def _decisions() -> Part:
-    """One promise more, and the object to be written, by how many hold something and how many are promised it."""
+    """Measures one more reservation with the encoding of the object, by the number of holders and reservations."""
     figures = [
         Figure(f"{held:,} pods are stored, {coming} are promised", _decision_us(held, coming), "us", digits=0)
         for held, coming in ((1, 1), (1_000, 1), (10_000, 1), (10_000, 100), (10_000, 900))
@@ -133,7 +133,7 @@ def _decision_us(held: int, coming: int) -> float:
 
 
 def _many(service: QuotaService) -> Part:
-    """How long new replicas take to know, and to lead, where every namespace has a quota."""
+    """Measures how long new replicas take to be ready, and to lead, where every namespace has a quota."""
     print(f"{_MANY} namespaces with a quota each", file=sys.stderr)
     with ThreadPoolExecutor(_CONNECTIONS) as threads:
         list(threads.map(lambda number: _namespace(service.cluster, number), range(_MANY)))

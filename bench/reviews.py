@@ -36,7 +36,7 @@ def numbered(request: bytes, number: int) -> bytes:
 
 
 def unlike(request: bytes, number: int) -> bytes:
-    """Another pod, from a template of its own: nothing is known of one like it."""
+    """Another pod from its own template, so that no remembered verdict applies."""
     return numbered(request, number).replace(TEMPLATE, b"%010d" % number)
 
 
@@ -71,7 +71,7 @@ def pod_review(pod: Json) -> Json:
 
 
 def pod(*, containers: int = 1, annotations: dict[str, str] | None = None) -> Json:
-    """A trainer that asks for 30 % of a card and 5 GiB of it, beside a sidecar that asks for none."""
+    """A trainer that requests 30 % of a card and 5 GiB of its memory, with a sidecar that requests none."""
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -100,7 +100,7 @@ def pod(*, containers: int = 1, annotations: dict[str, str] | None = None) -> Js
 
 
 def accepted_pod() -> Json:
-    """The same pod as it reaches the validating call: mutated, and nothing left to complain about."""
+    """The same pod at the validating call: mutated, with nothing left to refuse."""
     limit = names.TENCENT + names.CORE_LIMIT_SUFFIX
     changed = pod(annotations={limit: "30", names.CORE_LIMIT_DEFAULTED: f"{limit}=30"})
     changed["spec"]["containers"][-1]["env"].append({"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING})
@@ -117,7 +117,7 @@ def pod_of_size(size: int) -> Json:
 
 
 def _fields(size: int) -> Json:
-    """Nested as managedFields are: many small objects, none of thousands of keys."""
+    """Nested like managedFields: many small objects, none with thousands of keys."""
     leaves: Json = {f"f:field-{number:02}": {"f:inner": {}, "f:value": {}} for number in range(50)}
     return {f"f:group-{number:06}": leaves for number in range(max(size, 0) // len(body(leaves)))}
 

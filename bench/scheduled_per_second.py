@@ -91,7 +91,7 @@ def _start_constant(extension: Extension) -> tuple[str, int]:
 
 
 def _turns(extension: Extension, addresses: dict[str, tuple[str, int]], pairs: int, pods: int) -> Iterator[Turn]:
-    """The first is not counted; who begins changes from turn to turn."""
+    """Runs the turns; the first is not counted, and the two sides take turns in starting."""
     order = [OURS, CONSTANT]
     for turn in range(pairs + 1):
         rates = {name: _rate(extension, f"{name}-{turn}", addresses[name], pods) for name in order}
@@ -102,7 +102,7 @@ def _turns(extension: Extension, addresses: dict[str, tuple[str, int]], pairs: i
 
 
 def _rate(extension: Extension, namespace: str, address: tuple[str, int], pods: int) -> float:
-    """From the moment when the scheduler may begin to the moment when the last pod has its node."""
+    """Measures from the moment the scheduler may start to the moment the last pod has a node."""
     cluster = extension.cluster
     cluster.create_namespace(namespace)
     configuration = extension.recommended(address)
@@ -129,7 +129,7 @@ def _place_one(cluster: Cluster, path: str) -> None:
 
 
 def _waiting(cluster: Cluster, path: str) -> bool:
-    """One of those without a node is enough: the question must cost next to nothing."""
+    """Asks for one pod without a node only: the question must cost next to nothing."""
     return bool(_items(cluster, f"{path}?fieldSelector=spec.nodeName%3D&limit=1"))
 
 
@@ -184,7 +184,7 @@ def _start(extension: Extension, *, nodes: int, pods: int) -> Part:
 
 
 def _bound(name: str, node: str, number: int) -> dict[str, Any]:
-    """As it lies there since long ago."""
+    """A pod that was bound long ago."""
     card = str(number // _PER_CARD % 8)
     pod = _pod(name, nodeName=node)
     record = f'{{"node":"{node}","cards":{{"main":["{card}"]}}}}'

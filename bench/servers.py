@@ -26,7 +26,7 @@ _LOG_TAIL: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A child that has said that it is ready."""
+    """A child process that has reported ready."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -44,7 +44,7 @@ class Server:
 
 
 def cpu_s(pid: int) -> float:
-    """What all its threads have used, in user mode and in the kernel."""
+    """CPU time of all threads, in user mode and in the kernel."""
     return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
 
 
@@ -56,7 +56,7 @@ def resident_mb(pid: int) -> float:
 
 @contextmanager
 def webhook(folder: Path) -> Iterator[Server]:
-    """`halfcard serve` beside an empty cluster, its certificates in `folder`."""
+    """Starts `halfcard serve` with an empty cluster, its certificates in `folder`."""
     state = folder / "state"
     state.mkdir(exist_ok=True)
     where = ["--admission", "127.0.0.1:0", "--status", "127.0.0.1:0", "--tls-dir", str(folder / "tls")]
@@ -81,7 +81,7 @@ def extender(folder: Path, size: Size) -> Iterator[Server]:
 
 @contextmanager
 def agent(folder: Path, containers: int) -> Iterator[Server]:
-    """The node agent's HTTP side over a made-up node."""
+    """Starts the node agent's HTTP side on a synthetic node."""
     with _child(["-m", "bench.agent_server", str(containers), str(folder / "proc")], log=folder / "agent.log") as child:
         yield child
 
@@ -124,7 +124,7 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def apart(*servers: Server) -> Iterator[bool]:
-    """The servers on one core and this process on another; says whether the machine allows it."""
+    """Pins the servers to one core and this process to another; returns whether the machine allows it."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     if len(before) < 2:
         yield False

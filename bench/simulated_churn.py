@@ -1,6 +1,6 @@
-"""Pods that come and go: who is turned away when the cluster is about full.
+"""Simulates pods that come and go: which are rejected when the cluster is nearly full.
 
-Arrivals are a Poisson process, lifetimes are exponential with mean 1, and whoever finds no room is gone.
+Arrivals are a Poisson process, lifetimes are exponential with mean 1, and a pod that finds no room is dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COUNTED: Final = 3.0
 
 @dataclass(slots=True)
 class Turned:
-    """Thousandths of cards that were asked for, and those of them that were turned away, by size."""
+    """Demand and rejected demand in thousandths of cards, by size."""
 
     asked: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
     away: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
@@ -39,7 +39,7 @@ class Turned:
         self.away[size] += pod.milli if is_away else 0
 
     def percent(self, *sizes: Size) -> float:
-        """Of the demand of these sizes, or of all."""
+        """The rejected part of the demand of these sizes, or of all."""
         asked, away = (sum(each[size] for size in sizes or Size) for each in (self.asked, self.away))
         return 100 * away / asked if asked else 0.0
 
@@ -48,7 +48,7 @@ class Turned:
 
 
 class _Coming:
-    """When the next pod comes, which it is and how long it stays."""
+    """Draws when the next pod comes, which pod it is, and how long it stays."""
 
     def __init__(self, workload: ReplayWorkload, load: float, random: GoRandom) -> None:
         self._pods = workload.pods
@@ -68,7 +68,7 @@ class _Coming:
 def churn(
     workload: ReplayWorkload, policy: str, *, seed: int, load: float, on_progress: OnProgress = say_nothing
 ) -> Turned:
-    """`load` is the demand of those that would be there at any time, in relation to the cards there."""
+    """Simulates; `load` is the demand of the pods that would run at any time, relative to the cards."""
     random = GoRandom(seed)
     nodes = [workload.nodes[at] for at in random.perm(len(workload.nodes))]
     cluster = SimulatedCluster(nodes, POLICIES[policy](workload.mix, workload.fleet))

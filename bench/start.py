@@ -1,4 +1,4 @@
-"""How long the service takes from nothing to its ready line: with its certificates at hand, and the very first time."""
+"""How long the service takes to its ready line: with existing certificates, and the very first time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""More workloads of the family of a trace: other proportions of the same pods, drawn by a fixed seed.
+"""More workloads derived from a trace: other proportions of the same pods, drawn with a fixed seed.
 
-Policies are judged on them so that nobody tunes one to the few lists that were published.
+Policies are compared on them, so that none is tuned to the few published lists.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _LARGE_MODELS: Final = (("g2",), ("g3",), ("v100m32",), ("v100m16", "v100m32"))
 
 
 def gpushare(pods: Sequence[TracePod], share: float) -> list[TracePod]:
-    """Of the cards that are asked for, this part is asked for by pods that use less than one."""
+    """Pods that use less than one card request this part of all requested cards."""
     return _balanced(pods, share, lambda pod: 0 < pod.milli < MILLI)
 
 
 def multigpu(pods: Sequence[TracePod], share: float) -> list[TracePod]:
-    """This part is asked for by pods that use several."""
+    """Pods that use several cards request this part of all requested cards."""
     return _balanced(pods, share, lambda pod: pod.milli > MILLI)
 
 
 def gpuspec(pods: Sequence[TracePod], share: float) -> list[TracePod]:
-    """So many of the pods that use cards want a model, as often as the cluster has it."""
+    """So many of the pods that use cards require a model, with the probability of that model in the cluster."""
     random = GoRandom(_SEED)
     return [_choosy(pod, random) if pod.milli and random.float64() < share else pod for pod in pods]
 
 
 def cpu(pods: Sequence[TracePod], times: float) -> list[TracePod]:
-    """Each asks for so many times the CPU, in whole cores."""
+    """Multiplies the CPU of each pod, in whole cores."""
     return [
         pod._replace(demand=pod.demand._replace(cpu_milli=int(pod.demand.cpu_milli * times) // 1000 * 1000))
         for pod in pods
@@ -45,7 +45,7 @@ def cpu(pods: Sequence[TracePod], times: float) -> list[TracePod]:
 
 
 def _balanced(pods: Sequence[TracePod], share: float, is_one: Callable[[TracePod], bool]) -> list[TracePod]:
-    """The pods without cards as they are; of the others so many that the cards asked for stay the same."""
+    """Keeps the pods without cards, and draws as many others as keep the requested cards the same."""
     random = GoRandom(_SEED)
     with_cards = [pod for pod in pods if pod.milli]
     asked = milli_of(with_cards)
