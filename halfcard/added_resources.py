@@ -26,7 +26,10 @@ class AddedResources(NamedTuple):
 def added(
     pod: Pod, asked: tuple[RequestingContainer, ...], slotted: frozenset[str], derived: DerivedSettings | None
 ) -> Iterator[AddedResources]:
-    """Of every container its slots, and what quotas count by; also what it has no reason to name."""
+    """Returns the resources that each container must request: its slots, and the resources that quotas count.
+
+    A resource with amount 0 must not be requested by that container.
+    """
     for each, slots, counts in zip(asked, slots_due(asked, slotted), derived_due(pod, asked, derived), strict=True):
         due = {names.SLOT: slots, **counts} if slots else counts
         for resource in sorted(named_by(each).union(due)):
@@ -34,7 +37,7 @@ def added(
 
 
 def named_by(asked: RequestingContainer) -> set[str]:
-    """Those that stand there, on either side."""
+    """Names the added resources that the container lists, in requests or in limits."""
     resources = (*asked.amounts(LIMITS), *asked.amounts(REQUESTS))
     return {resource for resource in resources if resource == names.SLOT or resource.startswith(_GROUP)}
 

@@ -1,6 +1,6 @@
-"""How many cards a node has and how large they are, by what each system publishes in `status.capacity`.
+"""Reads how many cards a node has and how large they are from what each system publishes in `status.capacity`.
 
-The law: capacity is somebody else's word. A number that cannot be is refused with a sentence, never guessed.
+Invariant: capacity is written by other programs. An impossible number is refused with a sentence and never guessed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _GOT_CHARS: Final = 40
 
 
 class ImplausibleError(ValueError):
-    """What a node publishes cannot be true; the text says where, got, rule."""
+    """A node publishes an impossible value; the text says where, got, rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityRules:
-    """What capacity alone does not tell.
+    """Settings that are needed to read capacity.
 
     Attributes:
-        vcuda_prefixes: domains under which gpu-manager's resources are known here.
-        aliyun_unit_mib: what one aliyun.com/gpu-mem is.
+        vcuda_prefixes: domains under which gpu-manager's resources are published.
+        aliyun_unit_mib: the MiB of one aliyun.com/gpu-mem.
     """
 
     vcuda_prefixes: tuple[str, ...] = (names.TENCENT, names.TUYA)
@@ -45,10 +45,10 @@ class CapacityRules:
 
 @dataclass(frozen=True, slots=True)
 class CardStock:
-    """Cards that are all alike; memory is that of one card, None where nobody says.
+    """Cards that are all alike; memory is that of one card, None where it is unknown.
 
     Attributes:
-        replicas: into how many time slices each is sold.
+        replicas: the number of time slices of each card.
     """
 
     cards: int
@@ -91,7 +91,7 @@ def stock(published: PublishedCapacity, dealings: CapacityRules) -> CardStock:
 
 
 def _readers(dealings: CapacityRules) -> list[Callable[[PublishedCapacity], CardStock]]:
-    """From the finest books to the coarsest: NVIDIA's names stand beside most of the others."""
+    """Returns the readers, the most exact first: NVIDIA's resource names appear together with most of the others."""
     by_prefix = [lambda node, prefix=prefix: _vcuda(node, prefix) for prefix in dealings.vcuda_prefixes]
     return [*by_prefix, lambda node: _aliyun(node, dealings.aliyun_unit_mib), _volcano, _nvidia]
 
@@ -108,10 +108,10 @@ def _vcuda(node: PublishedCapacity, prefix: str) -> CardStock:
 
 
 def _mixed(node: PublishedCapacity, prefix: str, units: int) -> CardStock:
-    """Memory without cores, beside whole and half cards: a card is offered under all names it is free for.
+    """Reads nodes that publish memory without cores, together with whole and half cards.
 
-    As soon as a card is locked to one of the names it is missing from the others, and the size of a card can
-    no longer be divided out of the total.
+    Each card is offered under all these names while it is free. Once a card is locked to one of them it is missing from
+    the others, so the size of a card cannot be computed from the totals.
     """
     whole, halves = node.amount(names.NVIDIA_GPU), node.amount(names.TUYA_SGPU)
     cards = node.label(names.NVIDIA_LABEL_COUNT) or max(whole, -(-halves // 2))
@@ -131,7 +131,7 @@ def _volcano(node: PublishedCapacity) -> CardStock:
 
 
 def _counted(node: PublishedCapacity, memory: str, count: str, unit_mib: int) -> CardStock:
-    """A total of memory beside a number of cards."""
+    """Divides a total of memory by a number of cards."""
     total, cards = node.amount(memory), node.amount(count)
     if total and not cards:
         raise refused(_path(memory), total, f"it stands beside {count}, which is missing")

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One physical card; `memory_mib` is None where the node does not say, `model` is then empty likewise.
+    """One physical card; `memory_mib` is None and `model` is empty where the node does not publish them.
 
     Attributes:
         uuid: empty where only the node's capacity is known.
-        numa: the NUMA node it hangs on, None where nobody says.
-        links: by the index of another card, how well the two are connected: the more the better.
-        replicas: into how many time slices it is sold.
-        why_not: why nothing new may be placed on it; empty for a card in order.
+        numa: the NUMA node of the card, None where it is unknown.
+        links: by the index of another card, how well the two are connected; higher is better.
+        replicas: the number of time slices of the card.
+        why_not: why nothing new may be placed on it; empty for a healthy card.
     """
 
     index: int

@@ -14,7 +14,7 @@ UNIT_MIB: Final = 256
 
 
 class Part(StrEnum):
-    """What a claim takes of a card where it does not take the whole."""
+    """The part of a card that a claim takes when it does not take the whole card."""
 
     AMOUNT = "amount"
     HALF = "half"
@@ -23,17 +23,17 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one container needs.
+    """The cards that one container needs.
 
     Attributes:
-        cards: on how many cards.
+        cards: the number of cards.
         cores_pct: share of each card's cores, None for no limit.
         memory_mib: memory on each card, None for no limit or for a part given by `memory_pct`.
         memory_pct: part of each card's memory, for systems that halve cards instead of counting MiB.
-        part: amounts of a card, or one of the equal parts that it is sold in.
-        exclusive: nobody else may use the cards.
+        part: amounts of a card, or one of the equal parts of it.
+        exclusive: no other pod may use the cards.
         distinct: the cards are different ones.
-        dialect: in whose words it was asked for.
+        dialect: the dialect of the request.
     """
 
     cards: int
@@ -51,7 +51,7 @@ class Claim:
 
 
 def whole_cards(cards: int, dialect: str, *, memory_mib: int | None = None) -> Claim:
-    """Cards with all they have; memory is only what was written beside them."""
+    """Claims whole cards; `memory_mib` is only set where the request names an amount."""
     return Claim(cards, None, memory_mib, exclusive=True, distinct=True, dialect=dialect)
 
 

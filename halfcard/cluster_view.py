@@ -1,6 +1,6 @@
-"""What is known of the cluster, as plain data: its cards, its namespaces, their quotas and ConfigMaps.
+"""The known state of the cluster as plain data: cards, namespaces, quotas and ConfigMaps.
 
-The law: one odd object spoils only itself.
+Invariant: one implausible object affects only itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ClusterView:
 
     @cached_property
     def largest_card_mib(self) -> int | None:
-        """None where no card's memory is known."""
+        """Returns the memory of the largest card; None where no card's memory is known."""
         sizes = (card.memory_mib for node in self.nodes for card in node.cards)
         return max((size for size in sizes if size is not None), default=None)
 

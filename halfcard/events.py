@@ -16,7 +16,7 @@ NOWHERE: Final = "default"
 
 
 def moment(now: datetime) -> str:
-    """As the API server writes times."""
+    """Formats a time like the API server."""
     return f"{now:%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -28,7 +28,9 @@ def event(
     *,
     is_warning: bool = True,
 ) -> bytes:
-    """`about` refers to the object, `metadata` names the Event, `told` is its reason, message, times and count."""
+    """Builds an Event; `about` refers to the object, `metadata` names the Event, `told` has reason, message, times and
+    count.
+    """
     return msgspec.json.encode(
         {
             "apiVersion": "v1",
@@ -43,7 +45,7 @@ def event(
 
 
 def once(reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """What an Event tells that is written a single time."""
+    """Fields of an Event that is written once."""
     when = moment(now)
     said = {"reason": reason, "message": message[:MOST_CHARS]}
     return {**said, "firstTimestamp": when, "lastTimestamp": when, "count": 1}

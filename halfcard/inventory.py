@@ -1,6 +1,6 @@
-"""The cards of a node as our agent writes them into the annotation `halfcard.dev/inventory`, and back.
+"""Writes and reads a node's cards in the annotation `halfcard.dev/inventory`.
 
-The law: it is a node's word about itself. What cannot be is refused with a sentence, as capacity is.
+Invariant: a node writes it about itself. An impossible value is refused with a sentence, like capacity.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _written(card: Card, slices: str) -> _Card:
 
 
 def read_inventory(text: str) -> Inventory:
-    """What the text says.
+    """Parses the annotation.
 
     Raises:
-        ImplausibleError: the text is none, or says what cannot be.
+        ImplausibleError: the text is no inventory, or holds an impossible value.
     """
     if len(text) > MOST_ANNOTATED:
         raise _refused(text, f"it has at most {MOST_ANNOTATED} characters")

@@ -1,6 +1,6 @@
-"""Every name Halfcard shares with the outside world: resources, annotations, labels, variables, ports and paths.
+"""Every name that Halfcard shares with other programs: resources, annotations, labels, variables, ports and paths.
 
-The law: a name that somebody else also spells is spelled here and nowhere else; a test looks for strays.
+Invariant: a name that another program also spells is spelled here and nowhere else; a test looks for strays.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ VERSION_PATH: Final = "/version"
 
 
 def webhook_name(path: str) -> str:
-    """What the API server calls the webhook behind a path, and kubectl shows: mutate-pods.halfcard.dev."""
+    """Returns the webhook's name for a path, as kubectl shows it: mutate-pods.halfcard.dev."""
     return f"{path.strip('/').replace('/', '-')}.{OWN_DOMAIN}"
 
 

@@ -78,7 +78,7 @@ def _in_list(node: list[Any], pointer: Pointer, change: PatchOperation) -> list[
 
 
 def value_at(obj: Any, pointer: Pointer) -> Any:
-    """What stands there; None where nothing does."""
+    """Returns the value at the pointer; None where there is none."""
     for part in pointer:
         if isinstance(obj, Mapping):
             obj = obj.get(part)

@@ -1,4 +1,4 @@
-"""What can be wrong with a request, in one vocabulary: where, got, rule, fix, and a code that never changes.
+"""Problems of a request in one vocabulary: where, got, rule, fix, and a stable code.
 
 The table at the end is the only list of rules; docs/problems.md is generated from it.
 """
@@ -98,7 +98,7 @@ def _fitting(texts: list[str], budget: int) -> list[str]:
 
 
 def clipped(text: str, limit: int) -> str:
-    """At most `limit` bytes of UTF-8, cut between characters."""
+    """Cuts the text to `limit` bytes of UTF-8, between characters."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= limit else raw[: limit - 3].decode("utf-8", "ignore") + "…"
 

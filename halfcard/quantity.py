@@ -1,7 +1,7 @@
-"""Kubernetes quantities, exact: the number is a whole count of nanos, never a float.
+"""Kubernetes quantities, exact: the number is an integer count of nanos, never a float.
 
-The grammar and the canonical spelling are those of `resource.Quantity` in the API server. It reads a few things more,
-which nobody means: texts without any digit (as 0), exponents beyond eight bits, and hundreds of digits.
+The grammar and the canonical spelling are those of `resource.Quantity` in the API server. The API server accepts a few
+more texts that are always mistakes: texts without a digit (as 0), exponents beyond eight bits, and hundreds of digits.
 """
 
 from __future__ import annotations

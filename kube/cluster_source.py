@@ -1,4 +1,4 @@
-"""What everybody asks of the cluster's state, whether it comes from a folder or from an API server."""
+"""The interface of the cluster's state, whether it comes from a folder or from an API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ClusterSource(Protocol):
         """Has everything been seen once? Stays true when the state can later not be refreshed."""
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong right now, a sentence each: the view may be older or smaller than the cluster."""
+        """Describes what is wrong now, a sentence each: the view may be older or smaller than the cluster."""
 
     async def watch(self) -> None:
         """Keeps the view fresh until cancelled."""

@@ -1,6 +1,6 @@
 """The cluster's state from a real API server: its nodes.
 
-The law: what was known stays known; the view changes when all pages of a list are there.
+Invariant: known state is kept; the view changes when all pages of a list have arrived.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NodeSource:
         return (self._follower.trouble, *odd) if self._follower.trouble else odd
 
     async def watch(self) -> None:
-        """As the protocol says, once in the life of a source; a bug in the thread is raised here."""
+        """Follows the nodes, once in the life of a source; raises bugs of the thread."""
         await self._follower.run()
 
     def _replace(self, pages: Pages[dict[str, Any]]) -> None:

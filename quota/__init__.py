@@ -1,11 +1,13 @@
-"""`python -m quota`: keeps the ledgers of GpuQuotas true; the webhook promises, and this process settles.
+"""`python -m quota`: the quota service. The webhook reserves in ledgers, and this process commits and expires
+reservations.
 
 One replica leads:
 
-- `pods`: the pods that hold something, as they are stored.
-- `keeper`: one ledger: taken over, folded, and rid of promises whose pods never came.
-- `keeping`: all ledgers, as quotas and pods come and go.
-- `status`: what a quota's status says (pure); `reporting` writes it.
-- `native`: Kubernetes' own quotas: which of them count nothing, and which count wrong.
-- `process`: what runs beside what; `__main__` wires it.
+- `charged_pods`, `node_locations`, `usage_index`: what stored pods hold, kept from watches
+- `ledgers_controller`, `ledger_controller`: take ledgers over, commit what pods hold, expire reservations
+- `loans`, `exemptions`, `consistency_check`: loans between budgets, suspended quotas, and a comparison with stored pods
+- `gates`: removes scheduling gates in order, and makes controllers retry refused pods
+- `reporting`: statuses and Events
+- `native`: Kubernetes' own quotas: which of them count nothing, and which count wrong
+- `uninstall`: what happens to gated pods when Halfcard is removed
 """

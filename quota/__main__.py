@@ -1,4 +1,4 @@
-"""`python -m quota`: the quota service beside a real API server.
+"""`python -m quota`: runs the quota service for a real API server.
 
 Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
 """

@@ -73,7 +73,9 @@ class ChargedPods:
         self.following = Informer(collection(access), listed=self._list, changed=self._change, name="pods")
 
     def held(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
-        """What it counts of this pod; None where the pod is gone, waits, or is in a namespace that is not concerned."""
+        """Returns what the budget counts of this pod; None where the pod is gone, gated, or in a namespace that is not
+        covered.
+        """
         pod = self._pods.get(uid)
         if pod is None or pod.gates or not concerned(pod.namespace):
             return None
@@ -86,11 +88,11 @@ class ChargedPods:
             yield from self._by_namespace.get(namespace, ())
 
     def waiting(self) -> Mapping[str, ChargedPod]:
-        """Those behind our gate, by uid, as they are at this moment."""
+        """Returns the pods behind our gate, by uid, at this moment."""
         return dict(self._waiting)
 
     def _cost_at(self, budget: Budget, pod: ChargedPod) -> Amounts | None:
-        """On a node that is not known yet, the promise to bind it there stays open."""
+        """Returns the charge by location; None for an unknown node: the reservation of the bind then stays open."""
         node = self._nodes(pod.node) if pod.node and budget.asks_where else None
         return None if node is None else budget.cost_at(pod.place(node))
 
@@ -99,7 +101,7 @@ class ChargedPods:
         return dict(self._pods)
 
     def namespaces(self) -> Iterable[str]:
-        """Those with pods that are charged."""
+        """Returns the namespaces of charged pods."""
         return self._by_namespace.keys()
 
     def has_ended(self, uid: str) -> bool:
@@ -167,7 +169,7 @@ def collection(access: Access) -> list_watch.Collection[StoredPod]:
 
 
 def charged(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
-    """None where it asks for nothing."""
+    """Reads a pod; None where it requests nothing."""
     containers, needs = needs_of(read_pod(pod, dialects))
     asked, meta = charge(needs), pod.meta
     if not asked:

@@ -1,7 +1,7 @@
-"""What is counted, compared with a list of all pods as they are stored: by whoever leads, once in a while.
+"""Compares now and then what is counted with a list of all stored pods; run by the leader.
 
-A watch brings every change, so nothing should differ. The law: what two lists have found is counted anew from a third;
-no pod is let go of that a list still has.
+A watch delivers every change, so nothing should differ. Invariant: what two lists agree on is counted again from a
+third; no pod is dropped that a list still has.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _APART_S: Final = 10.0
 
 
 class Difference(NamedTuple):
-    """Of one pod.
+    """The difference of one pod.
 
     Attributes:
-        counted: as it is counted; None where it is not.
-        stored: as it is stored; None where it is not, or holds nothing any more.
+        counted: what is counted of it; None for nothing.
+        stored: what the stored pod holds; None where it is gone or holds nothing.
     """
 
     counted: ChargedPod | None
@@ -49,7 +49,7 @@ def differences(counted: Mapping[str, ChargedPod], stored: Mapping[str, ChargedP
 
 
 def lasting(first: Differences, second: Differences) -> Differences:
-    """What both looks have found."""
+    """Returns the differences that both comparisons found."""
     return {uid: each for uid, each in second.items() if first.get(uid) == each}
 
 
@@ -71,11 +71,11 @@ def _several(pods: list[ChargedPod], what: str) -> str:
 
 
 class ConsistencyCheck:
-    """Calls `repaired` with what differed, once it is counted anew.
+    """Calls `repaired` with the differences once they are counted again.
 
     Attributes:
-        found: at the last comparison.
-        trouble: what went wrong last, in one sentence.
+        found: the differences of the last comparison.
+        trouble: the last failure, in one sentence.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ConsistencyCheck:
             return {}
 
     async def _look(self) -> Differences:
-        """Of pods that are counted the same before and after the list."""
+        """Compares pods whose count is the same before and after the list."""
         before = self._pods.known()
         stored = await asyncio.to_thread(self._stored)
         after = self._pods.known()
@@ -128,7 +128,7 @@ class ConsistencyCheck:
         return {uid: each for uid, each in differences(after, stored).items() if uid in steady}
 
     def _stored(self) -> dict[str, ChargedPod]:
-        """By a quorum. What we cannot read holds on to what it held."""
+        """Lists the pods by a quorum. A pod that cannot be decoded keeps what it held."""
         known, found = self._pods.known(), dict[str, ChargedPod]()
         for page, _ in collection(self._access).pages():
             for pod in page:

@@ -1,4 +1,4 @@
-"""Quotas that nobody is held to for a while: begun and ended by whoever leads, and told where people look."""
+"""Suspends quotas for a while: the leader begins and ends exemptions, and reports both in Events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Exemptions:
                 await self._tell(self._exempt())
 
     def _exempt(self) -> Mapping[str, tuple[Budget, Exemption]]:
-        """By the uid of the object: a default is one, however many namespaces it is for."""
+        """Returns the exempted quotas by the uid of the object: a default is one object for all its namespaces."""
         exempt = [keeper.budget for keeper in self._keeping.keepers.values() if keeper.is_exempt]
         return {each.reference["uid"]: (each, each.exemption) for each in exempt if each.exemption is not None}
 

@@ -1,6 +1,6 @@
-"""One ledger, kept by whoever leads.
+"""Controls one ledger while this replica leads.
 
-The law: nothing is written in an epoch that is not ours, and nothing is taken back from whoever may still be stored.
+Invariant: no write in an epoch of another leader, and no release of a reservation whose pod may still be stored.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ IsStored = Callable[[Entry, str], Awaitable[bool]]
 
 
 class LedgerController:
-    """`budget` may change; `kept` is the ledger as it was seen last.
+    """Controls the ledger of `budget`, which may change; `kept` is the last known ledger.
 
     Attributes:
-        holding: the stored pods that hold something, as whoever folds counts them.
+        holding: the index of stored pods that are counted.
     """
 
     def __init__(self, ledgers: LedgerStore, budget: Budget, now: Callable[[], datetime] = utc_now) -> None:
@@ -77,7 +77,7 @@ class LedgerController:
 
     @property
     def altered(self) -> str:
-        """What somebody else has written for what pods hold, and what they hold; empty where it is what we wrote."""
+        """Describes a difference between the committed amounts and our last write; empty where there is none."""
         if self.kept is None or self._committed is None or self.kept.ledger.epoch != self._epoch:
             return ""
         said, real = self.kept.ledger.committed, self._committed
@@ -98,8 +98,8 @@ class LedgerController:
         return self.kept is not None and bool(self.kept.ledger.open)
 
     def is_due(self, has_ended: Callable[[str], bool]) -> bool:
-        """Whether it promises something to pods that are stored, and so counts them twice, or that have ended; or
-        somebody else wrote there what pods hold.
+        """Returns whether a write is needed: reservations of stored or ended pods, or committed amounts changed by
+        another writer.
         """
         if self.kept is None:
             return False
@@ -111,7 +111,7 @@ class LedgerController:
         return StoredPods(held.entries, held.bound, came, _ended(ledger, has_ended), held.total)
 
     def saw(self, seen: WatchedLedger) -> None:
-        """What is watched may be older than what we wrote ourselves."""
+        """Records a watched ledger, which may be older than our own last write."""
         if self.kept is None or is_newer(seen.version, self.kept.version):
             self.kept = seen.read()
 
@@ -135,9 +135,9 @@ class LedgerController:
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
     async def fold(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
-        """What is held is committed. Raises Deposed, LedgerError and NoAnswerError.
+        """Commits what pods hold. Raises LostLeadership, LedgerError and NoAnswerError.
 
-        `lent` is what others have borrowed from it, which a ledger that is made anew does not know.
+        `lent` is what others have borrowed from it, which a newly created ledger does not know.
         """
         came: frozenset[str] = frozenset()
         committed: Amounts = {}
@@ -156,7 +156,7 @@ class LedgerController:
         self._committed = committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
-        """One look at the promises that are open. Raises as `fold`."""
+        """Advances the age of open reservations once. Raises like `fold`."""
         began = now()
         try:
             await self._read()
@@ -174,7 +174,7 @@ class LedgerController:
             await self.change(lambda ledger: without(ledger, void))
 
     async def clear_away(self) -> None:
-        """The ledger of a quota that is gone, once it holds nothing of anybody's."""
+        """Deletes the ledger of a deleted quota once it holds nothing."""
         if self.kept is not None and not self.kept.ledger.open and not self.kept.ledger.borrowed:
             await self._ledgers.delete(self.budget.ledger, self.kept)
 

@@ -1,6 +1,6 @@
-"""All ledgers, kept by whoever leads as quotas, pods and promises come and go.
+"""Controls all ledgers while this replica leads, as quotas, pods and reservations change.
 
-The law: a ledger is taken over before the pods are listed that it is first counted from.
+Invariant: a ledger is taken over before the list of pods that it is first counted from.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LedgersController:
     # --- what is seen -------------------------------------------------------------------------------------------------
 
     def quotas_changed(self) -> None:
-        """Or the labels of a namespace, by which one that is shared may concern others now."""
+        """Handles changed quotas, or changed namespace labels, by which a shared quota may cover other namespaces."""
         self._count_anew(lambda budget: not budget.namespace)
 
     def time_passed(self) -> None:
@@ -79,7 +79,7 @@ class LedgersController:
             self._stirred.set()
 
     def nodes_changed(self) -> None:
-        """Where a pod is may count more now, or less."""
+        """Handles changed nodes: the location of a pod may now count more, or less."""
         self._count_anew(lambda budget: budget.asks_where)
 
     def _count_anew(self, concerned: Callable[[Budget], bool]) -> None:
@@ -160,7 +160,7 @@ class LedgersController:
                 self._due.add(name)
 
     def _missing(self) -> list[Budget]:
-        """Without a keeper yet: quotas, and ledgers that have outlived theirs."""
+        """Returns quotas without a controller, and ledgers that have outlived their quota."""
         budgets = {name: gone(name) for name in self._there} | {each.ledger: each for each in self._source.budgets()}
         return [budget for name, budget in budgets.items() if name not in self.keepers]
 
@@ -182,17 +182,19 @@ class LedgersController:
         self._tell_of_room(keeper)
 
     def _count(self, holding: UsageIndex, budget: Budget) -> None:
-        """Where a namespace has left a budget, so have its pods, and all are looked at."""
+        """Marks pods to be counted; when a namespace leaves a budget, all of them."""
         everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
         for uid in holding.touched(self._pods.there(everywhere)):
             holding.put(uid, self._pods.held(uid, budget, partial(self._concerns, budget)))
 
     def _concerns(self, budget: Budget, namespace: str) -> bool:
-        """Also while it has just been changed, and we fold what it was before: or nothing would be held meanwhile."""
+        """Returns whether the budget covers a namespace, also by its definition before a change that is not folded
+        yet.
+        """
         return any(map(budget.is_same, self._source.of(namespace)))
 
     def _lent(self, keeper: LedgerController) -> Mapping[str, Amounts]:
-        """What a ledger that is made anew cannot know; one that is ready knows it."""
+        """Returns what others have borrowed, for a newly created ledger; a ready ledger knows it."""
         kept = keeper.kept
         if kept is not None and kept.ledger.is_ready:
             return {}
@@ -200,11 +202,11 @@ class LedgersController:
         return owed(keeper.budget.ledger, self.ledgers(), written, self.unseen() if written else ())
 
     def ledgers(self) -> dict[str, Ledger]:
-        """As far as they are known."""
+        """Returns the known ledgers."""
         return {name: keeper.kept.ledger for name, keeper in self.keepers.items() if keeper.kept is not None}
 
     def take_over_anew(self, name: str) -> None:
-        """What was written last there is not known."""
+        """Takes a ledger over again whose last write is uncertain."""
         self.keepers.pop(name, None)
         self._stirred.set()
 
@@ -221,14 +223,14 @@ class LedgersController:
         self._tell_of_room(keeper)
 
     async def _clear_away(self) -> None:
-        """Ledgers of quotas that are gone, once nobody can come any more to whom they promise something."""
+        """Deletes the ledgers of deleted quotas once none of their reservations can be used any more."""
         idle = [keeper for keeper in self.keepers.values() if not keeper.budget.uid and not keeper.has_open]
         await self._each(idle, lambda keeper: keeper.clear_away())
 
     async def _each(
         self, keepers: Sequence[LedgerController], do: Callable[[LedgerController], Awaitable[None]]
     ) -> list[LedgerController]:
-        """Those with whom it went well; the others are due again."""
+        """Runs a step for each ledger; returns the successful ones, and the others stay due."""
 
         async def one(keeper: LedgerController) -> bool:
             async with self._turns:

@@ -1,4 +1,4 @@
-"""Loans between ledgers, made and given back by whoever leads, one step after the other.
+"""Makes and returns loans between ledgers while this replica leads, one step after the other.
 
 The rules are in halfcard/quota/lending.py. When the answer to a write is lost, the leader takes over the borrower's
 ledger again before it relies on its content, so that the uncertain write can no longer land.
@@ -29,7 +29,7 @@ class Loans:
         return any(each.lent or each.borrowed for each in self.keeping.ledgers().values())
 
     async def settle(self) -> None:
-        """Lenders are told what they are owed: less where something was given back, or never taken."""
+        """Corrects what lenders have lent: less where something was returned, or never borrowed."""
         ledgers = self.keeping.ledgers()
         lenders = lenders_of(ledgers) & ledgers.keys()
         unseen = self.keeping.unseen() if lenders else set()

@@ -1,4 +1,4 @@
-"""What the quota service counts. Labels have few values: quotas are told of by their status."""
+"""Metrics of the quota service. Labels have few values; the status of each quota has its own figures."""
 
 from __future__ import annotations
 

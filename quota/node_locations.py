@@ -1,6 +1,6 @@
-"""The nodes that pods are on, by which budgets tell models and pools apart.
+"""Keeps the model and pool of the nodes on which pods run, for budgets by model and pool.
 
-The law: what was known of a node stays known for as long as its pods are there, which is longer than the node may be.
+Invariant: the facts of a node are kept as long as its pods exist, which may be longer than the node exists.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class NodeLocations:
 
 
 def _of_interest(node: Node) -> Node:
-    """Where cards are, and of which model: whether they are in order concerns no budget."""
+    """Keeps only the models of the cards: their health concerns no budget."""
     cards = tuple([replace(card, links=(), numa=None, why_not="") for card in node.cards])
     return Node(node.name, cards, pool=node.pool)
 

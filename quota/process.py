@@ -52,7 +52,7 @@ _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 
 
 class QuotaOptions(NamedTuple):
-    """What the installation's settings say."""
+    """The settings of the installation that concern quotas."""
 
     dialects: Dialects
     dealings: CapacityRules

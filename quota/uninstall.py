@@ -1,6 +1,6 @@
 """`python -m quota.uninstall open|delete`: opens or deletes the pods behind a quota's gate when Halfcard is removed.
 
-Nobody else would ever open it. Exit codes: 0 no pod waits any more, 1 some still do, 2 bad arguments.
+No other program would remove the gate. Exit codes: 0 no pod waits any more, 1 some still do, 2 bad arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one budget counts of the pods that are stored, kept while they come and go: the work is that of the changes."""
+"""Keeps what one budget counts of stored pods, updated as they change: the work is proportional to the changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Rank = tuple[tuple[int, ...], str, str, str]
 
 
 class CountedPod(NamedTuple):
-    """By one pod; `is_bound` where it is counted with its node."""
+    """The count of one pod; `is_bound` where it is counted with its node."""
 
     entry: Entry
     is_bound: bool = False
@@ -54,11 +54,11 @@ class UsageIndex:
         self._touched.update(uids)
 
     def touch_all(self) -> None:
-        """What is counted of whom has."""
+        """Marks all pods, after the rules of counting have changed."""
         self._is_stale = True
 
     def touched(self, there: Iterable[str] = ()) -> Collection[str]:
-        """Those to be looked at, once; where all are, they are those that are held and those that are `there`."""
+        """Returns the marked pods, once; when all are marked, the counted ones and those that are `there`."""
         found = {*self._touched, *((*there, *self.entries) if self._is_stale else ())}
         self._touched, self._is_stale = set(), False
         return found
@@ -66,7 +66,7 @@ class UsageIndex:
     # --- what is held -------------------------------------------------------------------------------------------------
 
     def put(self, uid: str, held: CountedPod | None) -> None:
-        """None: nothing any more."""
+        """Sets the count of a pod; None removes it."""
         before = self.entries.get(uid)
         if held is None:
             self.came.discard(uid)
@@ -105,5 +105,5 @@ class UsageIndex:
 
 
 def rank(entry: Entry) -> tuple[tuple[int, ...], str, str]:
-    """Those with most cores first, and of as many those with most memory."""
+    """Sorts by cores, then by memory, the largest first."""
     return tuple([-entry.cost.get(key, 0) for key in COUNTED]), entry.namespace, entry.pod

@@ -1,6 +1,6 @@
-"""The settings of an installation, as people write them in one file for all of its processes.
+"""The settings of an installation: one file for all of its processes.
 
-Every mistake in the file is told at once, with its place.
+All mistakes in the file are reported at once, each with its place.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Settings(_Model):
     @field_validator("derived_resources")
     @classmethod
     def _ignored_by_schedulers(cls, wanted: DerivedResources | None, info: ValidationInfo) -> DerivedResources | None:
-        """We cannot see a scheduler's configuration: whoever can has to say so of each."""
+        """Requires a declaration for each scheduler, since Halfcard cannot read a scheduler's configuration."""
         if wanted is None:
             return wanted
         served = {*info.data.get("schedulers", ()), info.data.get("set_scheduler_name")} - {None}
@@ -205,20 +205,20 @@ class Settings(_Model):
         return wanted
 
     def words(self) -> Dialects:
-        """What resources mean here."""
+        """Returns the enabled dialects."""
         return Dialects((*self._chosen(), *_prefixed(self.vcuda_prefixes)))
 
     def offered(self) -> tuple[str, ...]:
-        """What node agents offer: of the defaults only what is spoken."""
+        """Returns the resources that node agents offer: of the defaults, those of enabled dialects."""
         spoken = self.words().resources
         return tuple(resource for resource in self.node_resources if resource in spoken)
 
     def slotted(self) -> frozenset[str]:
-        """Those of them of which kubelet hands out no ids."""
+        """Returns the offered resources for which kubelet allocates no device ids."""
         return frozenset(each for each in self.offered() if counted_in_mib(each, self._aliyun_unit_mib))
 
     def derived(self) -> DerivedSettings | None:
-        """What is added for native quota to count by."""
+        """Returns the resources that are added for native quota."""
         return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
 
     def prefixes(self) -> dict[str, str]:
@@ -250,7 +250,7 @@ def _known(what: str, wanted: list[str], known: list[str]) -> list[str]:
 
 
 def _words(message: str) -> str:
-    """Without what pydantic puts before the sentences that are ours."""
+    """Removes what pydantic writes before our own sentences."""
     return message.removeprefix("Value error, ")
 
 

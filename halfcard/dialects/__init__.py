@@ -1,6 +1,6 @@
-"""Every system's words for GPUs, one module each, in one table. Adding a system adds a module and a row here.
+"""The dialects: one module for each system, in one table. To add a system, add a module and a row here.
 
-After this package nobody knows resource names: everything is a `Claim`.
+Code outside this package works with `Claim` and does not read resource names.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ class Dialects:
 
     @cached_property
     def by_resource(self) -> Mapping[str, Dialect]:
-        """Who reads a resource's amounts; where two know a name they read it the same way."""
+        """Maps each resource to the dialect that reads its amounts; where two dialects share a name they read it the
+        same way.
+        """
         return {resource: dialect for dialect in reversed(self.table) for resource in dialect.resources}
 
     @cached_property
     def companions(self) -> Mapping[str, str]:
-        """Resources that nobody may ask for alone, each with the one that has to come with it."""
+        """Maps each resource that cannot be requested alone to the resource that must come with it."""
         return {each.memory: each.core for each in self.table if isinstance(each, Vcuda) and not each.memory_alone}
 
     def speakers(self, asked: Collection[str]) -> tuple[Dialect, ...]:
-        """Whose words these resources are; more than one means that they were mixed."""
+        """Returns the dialects of these resources; more than one means that the request mixes systems."""
         return tuple(dialect for dialect in self.table if dialect.speaks(asked))

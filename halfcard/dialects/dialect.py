@@ -1,4 +1,4 @@
-"""What a dialect is: how it reads amounts, what it refuses, and which claim it makes of them."""
+"""The interface of a dialect: how it reads amounts, what it refuses, and which claim it makes of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Dialect(Protocol):
 
     @property
     def without_ids(self) -> frozenset[str]:
-        """Those of them of which kubelet hands out no device ids: nodes offer at most a total."""
+        """Resources for which kubelet allocates no device ids: nodes publish at most a total."""
 
     @property
     def core_limit(self) -> str | None:
@@ -59,25 +59,25 @@ class Dialect(Protocol):
         """Are these resources said in its words?"""
 
     def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
-        """What a written amount means. Reading the result again must give the same."""
+        """Reads a written amount. Reading the result again must give the same result."""
 
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """The same for the budget of a namespace, which may be any number of cards."""
 
     def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
-        """Resources that these amounts cannot do without and nobody wrote."""
+        """Returns resources that these amounts require and that the container does not list."""
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         """The rules of the system; `where` is the resources field of the container."""
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
-        """What is asked for; None for nothing. Amounts that break a rule may give any claim."""
+        """Makes the claim; None for no request. Amounts that break a rule may give any claim."""
 
 
 def read_text(
     read: Callable[[str, Quantity], ParsedAmount | AmountRefusal], resource: str, text: str
 ) -> ParsedAmount | AmountRefusal:
-    """What a written amount means to a dialect's `read` or `read_total`, whether or not it is a quantity at all."""
+    """Reads a text with a dialect's `read` or `read_total`, also where the text is no quantity."""
     try:
         return read(resource, Quantity.parse(text))
     except InvalidQuantity:

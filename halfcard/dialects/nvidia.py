@@ -17,7 +17,7 @@ class Nvidia(Plain):
     resources: Final = frozenset({names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED})
 
     def speaks(self, asked: Collection[str]) -> bool:
-        """nvidia.com/gpu beside HAMi's own words is HAMi's count of slots."""
+        """Returns False when HAMi's resources are present: nvidia.com/gpu is then HAMi's count of slots."""
         if names.NVIDIA_GPU_SHARED in asked:
             return True
         return names.NVIDIA_GPU in asked and HAMI_WORDS.isdisjoint(asked)

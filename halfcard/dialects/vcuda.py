@@ -110,9 +110,9 @@ def _nearest_cards(cores: int) -> str:
 
 
 def _read_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """Bytes where it can be nothing else, told by the spelling of the API server, which every manifest gets in time.
+    """Reads bytes where the amount can only be bytes, judged by the API server's own spelling.
 
-    A decimal suffix says nothing: the API server itself writes 1000 as 1k.
+    A decimal suffix proves nothing: the API server itself writes 1000 as 1k.
     """
     if quantity.nanos >= _MIB * NANOS or (quantity.nanos > 0 and str(quantity).endswith("i")):
         return _read_bytes(quantity)

@@ -1,7 +1,7 @@
-"""What one pod takes of one card, and what is left of the card.
+"""Computes what one pod uses of one card, and what remains of the card.
 
-The law: a card is used in one way at a time. It is locked by the first that takes a part of it and free again
-when the last one goes; nobody is ever given more than is left.
+Invariant: a card has one mode at a time. The first pod that takes a part of it locks the mode, and the last one that
+ends frees it; no pod gets more than what remains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CardMode(StrEnum):
 
 
 class CardUse(NamedTuple):
-    """Of one card, by one pod; `parts` are halves or time slices."""
+    """What one pod uses of one card; `parts` are halves or time slices."""
 
     mode: CardMode
     cores: int
@@ -34,7 +34,7 @@ class CardUse(NamedTuple):
 
 
 class CardRoom(NamedTuple):
-    """Of one card."""
+    """What remains of one card."""
 
     mode: CardMode
     cores: int
@@ -61,7 +61,7 @@ def worth(card: Card, use: CardUse) -> tuple[int, int]:
 
 
 def given(card: Card, left: CardRoom) -> CardUse:
-    """What all pods together have of a card."""
+    """Returns what all pods together use of a card."""
     parts = parts_of(card, left.mode)
     return CardUse(
         left.mode, WHOLE_CARD - left.cores, (card.memory_mib or 0) - left.mib, parts - left.parts if parts else 0
@@ -86,7 +86,9 @@ def is_sold(claim: Claim, slices: str) -> bool:
 
 
 def use_of(claim: Claim, card: Card, slices: str, times: int = 1) -> CardUse:
-    """What one card's worth of a claim takes of this card, or several slices; `slices` is how its node sells them."""
+    """Returns what a claim uses of this card; `slices` is the resource of the node's time slices, `times` their
+    number.
+    """
     mode = mode_of(claim, slices)
     if mode is CardMode.SHARED:
         return CardUse(mode, claim.cores_pct or 0, _memory(claim, card.memory_mib or 0), 0)
@@ -103,7 +105,7 @@ def _memory(claim: Claim, card_mib: int) -> int:
 
 
 def take(card: Card, left: CardRoom, use: CardUse) -> CardRoom | None:
-    """What is left after a use; None where it does not fit."""
+    """Subtracts a use from what remains; None where it does not fit."""
     mode = use.mode
     if left.mode is CardMode.FREE:
         if mode is CardMode.SHARED and card.memory_mib is None:
@@ -118,7 +120,7 @@ def take(card: Card, left: CardRoom, use: CardUse) -> CardRoom | None:
 
 
 def give_back(left: CardRoom, use: CardUse) -> CardRoom:
-    """As it was before a use that was taken, whatever else was taken meanwhile; the card stays locked."""
+    """Adds a use back that was subtracted, whatever was subtracted in between; the card stays locked."""
     return CardRoom(left.mode, left.cores + use.cores, left.mib + use.mib, left.parts + use.parts)
 
 

@@ -1,4 +1,4 @@
-"""What one pod needs of cards, container by container, without names: pods that need the same are equal."""
+"""The demand of one pod on cards, container by container and without names: pods with equal needs are equal."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Need(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Of one pod.
+    """The demand of one pod.
 
     Attributes:
         needs: app containers, then sidecars, then init containers, each in the order of the manifest.
-        wanted: which cards its owner would have, and how chosen.
-        cpu_milli: what it asks of the node besides, as is `memory_mib`.
+        wanted: the card preferences of its owner.
+        cpu_milli: what the pod requests of the node's CPU; `memory_mib` likewise of its memory.
     """
 
     needs: tuple[Need, ...]

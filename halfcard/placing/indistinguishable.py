@@ -1,8 +1,8 @@
-"""Which containers of a pod the node's agent could take for one another, and so have to have the same cards.
+"""Finds the containers of a pod that the node agent cannot tell apart, and that must therefore have the same cards.
 
-Kubelet tells an agent device ids and no container. What plain init containers held it pools: each container takes from
-the pool first, whichever ids come, and those that go on running keep what they took. Of plain init containers it does
-not list the ids. The law: the container that starts is among the `candidates`, and each of them might be it.
+kubelet passes device ids to an agent, and no container. It pools the ids of plain init containers: each container takes
+from the pool first, whichever ids come, and containers that keep running keep what they took. It does not list the ids
+of plain init containers. Invariant: the container that starts is among the `candidates`, and each of them may be it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def may_go_unlisted(given: Sequence[ResourceIds], first: int) -> bool:
 
 
 def _others_in_pool(given: Sequence[ResourceIds], first: int) -> int:
-    """Ids beside its own, when a plain init container has been given them."""
+    """Counts the ids besides its own that a plain init container can leave in the pool."""
     pool = 0
     for stage, amount in given[: first + 1]:
         pool = max(pool, amount) if stage is ContainerStage.INIT else pool - min(pool, amount)

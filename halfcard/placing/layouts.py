@@ -1,7 +1,7 @@
-"""How a demand lies on the cards of a node: whether there is a way, and the one that leaves the most.
+"""Finds layouts of a demand on the cards of a node: whether one exists, and the one that leaves the most.
 
-The law: there is a way exactly when one is found. Containers whose device ids the node cannot tell apart get the same
-cards; the cards of one container are different ones, but for time slices.
+Invariant: a layout exists exactly when one is found. Containers whose device ids the node cannot tell apart get the
+same cards; the cards of one container are different ones, except for time slices.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def best(room: Room, demand: Demand, rate: Rate) -> RatedLayout | None:
 
 
 def peaks(room: Room, demand: Demand, layout: Layout) -> dict[int, CardUse] | None:
-    """What a pod holds of each card when it lies so, whether or not there is as much; None where it cannot lie so."""
+    """Returns what a pod uses of each card in this layout, whether or not the room suffices; None for an invalid
+    layout.
+    """
     held: dict[int, PodUsage] = {}
     for need, positions in zip(demand.needs, layout, strict=True):
         for at, times in Counter(positions).items():

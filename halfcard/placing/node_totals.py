@@ -1,6 +1,6 @@
-"""What a node offers of each resource: what its live pods hold of it, and what it could take now, card by card.
+"""Computes a node's total of each resource: what its live pods hold, plus what it could take now, card by card.
 
-A card that is locked to one way of sharing is missing from the others' totals until it is free again.
+A card that is locked to one mode is missing from the totals of other modes until it is free again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHARABLE: Final = (CardMode.FREE, CardMode.SHARED)
 
 
 def offers(prefixes: Iterable[str], aliyun_unit_mib: int) -> dict[str, Offer]:
-    """By resource, what a card could take of it; `prefixes` are the domains of gpu-manager's resources."""
+    """Maps each resource to what a card could take of it; `prefixes` are the domains of gpu-manager's resources."""
     vcuda: dict[str, Offer] = {}
     for prefix in prefixes:
         vcuda[prefix + names.VCUDA_CORE_SUFFIX] = _cores
@@ -36,12 +36,14 @@ def offers(prefixes: Iterable[str], aliyun_unit_mib: int) -> dict[str, Offer]:
 
 
 def servable(prefixes: Iterable[str]) -> frozenset[str]:
-    """What a node's agent may be told to offer; cards' count and renamed time slices come with what they belong to."""
+    """Names the resources that an agent can be configured to offer; card counts and renamed time slices come with
+    them.
+    """
     return frozenset(offers(prefixes, 1))
 
 
 def counted_in_mib(resource: str, aliyun_unit_mib: int) -> bool:
-    """Such totals only stand in the node's status: kubelet cannot keep a device id for each."""
+    """Returns whether the total exists only in the node's status, because kubelet cannot keep one device id per MiB."""
     return resource == names.VOLCANO_GPU_MEMORY or (resource == names.ALIYUN_GPU_MEM and aliyun_unit_mib == 1)
 
 
@@ -57,10 +59,10 @@ def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Of
 
 
 def slots(room: Room, held: int, split: int) -> int:
-    """Of nvidia.com/gpu where a card is offered to `split` containers, whose memory and cores are counted elsewhere.
+    """Counts nvidia.com/gpu where a card is offered to `split` containers and memory and cores are counted elsewhere.
 
-    Nobody knows which cards the `held` ones lie on. Those that may be on cards which take nothing more are added: too
-    many mislead nobody, since cards are counted where pods are placed; too few would have kubelet turn away a pod.
+    It is unknown on which cards the `held` ones are. Those that may be on full cards are added: too many do no harm,
+    since placement counts cards; with too few, kubelet would reject a pod.
     """
     taking = sum(_takes_more(room.left[at]) for at in room.usable)
     closed = len(room.cards) - taking

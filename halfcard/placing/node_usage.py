@@ -1,7 +1,7 @@
-"""A node's room from the pods that are bound to it.
+"""Computes a node's room from the pods that are bound to it.
 
-The law: it depends on the node and its pods alone, not on the order in which they came: whoever sees the same pods
-sees the same room. Records are obeyed first; pods without one are then laid in the order of their creation.
+Invariant: the room depends on the node and its pods alone, not on the order of events: two observers of the same pods
+compute the same room. Recorded pods are laid first; pods without a record follow in the order of their creation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Where a pod lies; `recorded` is False where nobody wrote it down and this is our best guess."""
+    """The layout of one pod; `recorded` is False where there is no record and this is the best guess."""
 
     layout: Layout
     uses: Mapping[int, CardUse]
@@ -44,11 +44,10 @@ class Share(NamedTuple):
 
 
 class NodeUsage(NamedTuple):
-    """
-    Attributes:
-        shares: by uid, of pods with claims.
-        doubts: what cannot be as it should, a sentence each.
-        is_certain: every pod lies where its record says, and nothing was promised twice: their order means nothing.
+    """Attributes:
+    shares: layouts of pods with claims, by uid.
+    doubts: inconsistencies, a sentence each.
+    is_certain: every pod lies where its record says and no card is over-committed, so that order does not matter.
     """
 
     room: Room
@@ -70,7 +69,7 @@ def hold(node: Node, pods: Iterable[Bound]) -> NodeUsage:
 
 
 def joined(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
-    """With one pod more, as `hold` would have it; None where that depends on the pods that are there."""
+    """Adds one pod; equal to `hold` with that pod. None where the result depends on the other pods."""
     if not pod.demand.needs:
         return holding._replace(room=_machine_less(holding.room, pod.demand))
     layout = positions(pod.named, node) if pod.named is not None else None
@@ -87,7 +86,7 @@ def joined(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
 
 
 def parted(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
-    """With one pod less, likewise."""
+    """Removes one pod; equal to `hold` without it. None where the result depends on the other pods."""
     back = pod.demand._replace(cpu_milli=-pod.demand.cpu_milli, memory_mib=-pod.demand.memory_mib)
     share = holding.shares.get(pod.uid)
     if share is None and not pod.demand.needs:
@@ -148,9 +147,10 @@ class _Taking:
             self._lay(pod, Share(layout, uses, recorded=False))
 
     def _in_spite(self, pod: Bound, demand: Demand) -> Layout | None:
-        """Where a pod may be that found no room: where most is left, so that the guess hurts its neighbours least.
+        """Guesses a layout for a bound pod that does not fit: where most remains, so that the guess affects neighbours
+        least.
 
-        It is nowhere if it asks for more than a whole card has; but who knows how large an unknown card is.
+        A pod that asks for more than a whole card has no layout, unless the size of a card is unknown.
         """
         cards = self._empty.cards
         order = sorted(
@@ -165,7 +165,7 @@ class _Taking:
         return found and tuple([tuple([order[at] for at in positions]) for positions in found.layout])
 
     def _sold(self, demand: Demand) -> str:
-        """Whoever is here was sold his time slices, whatever the node sells now."""
+        """Returns the time-slice resource of a bound pod, which counts even if the node offers another one now."""
         is_sliced = any(need.claim.part is Part.SLICE for need in demand.needs)
         return names.NVIDIA_GPU_SHARED if is_sliced else self._node.slices
 
@@ -189,7 +189,7 @@ class _Taking:
 
 
 def _exhausted(left: CardRoom, use: CardUse) -> CardRoom:
-    """More was promised than there is: nothing is left for anybody."""
+    """Returns the rest of an over-committed card: nothing remains."""
     return CardRoom(use.mode if left.mode is CardMode.FREE else left.mode, 0, 0, 0)
 
 

@@ -49,9 +49,9 @@ def read_predicate(
 def read_assigned(
     annotations: Mapping[str, str], node: str, _containers: Sequence[str], needs: Sequence[Need]
 ) -> Named | None:
-    """What gpu-manager's agent says that it gave.
+    """Reads which cards gpu-manager's agent has assigned.
 
-    It chooses whole cards itself, whatever a scheduler recorded, and writes this also where none recorded anything.
+    It chooses whole cards itself, whatever a scheduler recorded, and writes this annotation also without a record.
     """
     for domain in _domains(annotations, names.GPU_ASSIGNED_SUFFIX):
         is_given = annotations[domain + names.GPU_ASSIGNED_SUFFIX] == _GIVEN
@@ -76,7 +76,7 @@ def _predicted(annotations: Mapping[str, str], domain: str, needs: Sequence[Need
 
 
 def write_aliyun(placed: PlacedPod, now_ns: int) -> dict[str, str]:
-    """Its agent knows one card a pod: containers on several cards are left to our own record."""
+    """Writes gpushare's record. Its agent knows one card for each pod: several cards are in our own record only."""
     wanted = placed.apps("aliyun")
     cards = {at for number in wanted for at in placed.layout[number]}
     if len(cards) != 1:

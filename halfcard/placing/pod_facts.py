@@ -1,4 +1,4 @@
-"""What the extender keeps of a pod: who it is, what it needs, where it is and what its record says."""
+"""The facts that the extender keeps about a pod: identity, demand, node, and record."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _MIB: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """Of one pod.
+    """Facts about one pod.
 
     Attributes:
         version: its resourceVersion.
         node: empty before it is bound.
-        created: as the API server writes times, which sort as text.
+        created: in the API server's format, which sorts as text.
         containers: the names of those with claims, in the order of the demand's needs.
         asks: GPU resources and amounts, as quota counts them.
         owned: the annotations that only Halfcard and its peers may write.
-        preempts: whether others may have to go for it.
-        trouble: what is wrong with its claims; empty for a pod in order. Nobody places a pod in trouble, but one that
-            is bound all the same counts by what can be understood of it.
+        preempts: whether other pods may be evicted for it.
+        trouble: what is wrong with its claims; empty for a valid pod. A pod in trouble is never placed, but one that
+            is bound already counts by what can be understood of it.
     """
 
     uid: str

@@ -1,6 +1,6 @@
-"""What the containers of one pod hold of one card, one added after the other in the order of its needs.
+"""Adds up what the containers of one pod use of one card, in the order of its needs.
 
-The law: containers that run at the same time share what is left of a card; an init container may use what the
+Invariant: containers that run at the same time share what remains of a card; an init container may use what the
 containers after it will have.
 """
 
@@ -14,13 +14,13 @@ from .demand import ContainerStage, Need
 
 
 class PodUsage(NamedTuple):
-    """Of one card, by one pod.
+    """What one pod uses of one card.
 
     Attributes:
-        part: the most at any time at which it is not the whole card.
-        whole: the whole card, if it ever is.
-        running: by app containers and sidecars together.
-        sidecars: by each, and its place among the init containers.
+        part: the peak while it does not use the whole card.
+        whole: the whole card, if the pod ever uses it.
+        running: the sum of app containers and sidecars.
+        sidecars: the use of each sidecar, with its position among the init containers.
     """
 
     part: CardUse | None
@@ -29,7 +29,7 @@ class PodUsage(NamedTuple):
     sidecars: tuple[tuple[int, CardUse], ...]
 
     def out_of(self, card: Card, left: CardRoom) -> CardRoom | None:
-        """What a pod leaves of a card; None where it does not fit."""
+        """Returns what remains of a card; None where the pod does not fit."""
         after = None if self.part is None else take(card, left, self.part)
         if self.whole is None or (after is None and self.part is not None):
             return after
@@ -40,7 +40,7 @@ NOTHING_HELD: Final = PodUsage(None, None, None, ())
 
 
 def added(held: PodUsage, need: Need, use: CardUse) -> PodUsage | None:
-    """With one container more; None where the containers exclude each other."""
+    """Adds one container; None where the containers exclude each other."""
     beside = _beside(held, need)
     now = use if beside is None else together(beside, use)
     if now is None:
@@ -59,7 +59,7 @@ def added(held: PodUsage, need: Need, use: CardUse) -> PodUsage | None:
 
 
 def _beside(held: PodUsage, need: Need) -> CardUse | None:
-    """What else runs on the card while this container does."""
+    """Returns what runs on the card at the same time as this container."""
     if need.stage is not ContainerStage.INIT:
         return held.running
     total: CardUse | None = None

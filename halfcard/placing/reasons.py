@@ -79,7 +79,7 @@ def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Reason:
 
 
 def _of_any_room(need: Need, slices: str) -> Reason | None:
-    """None where the cards have to be looked at."""
+    """Returns a reason that follows from the totals of the room; None where the cards have to be checked one by one."""
     mode = mode_of(need.claim, slices)
     if not is_sold(need.claim, slices):
         return Reason.NOT_WANTED
@@ -97,7 +97,7 @@ def _summed_up(reasons: Iterable[Reason]) -> Reason:
 
 
 def _short_of(use: CardUse, left: CardRoom, card_mib: int | None) -> Reason | None:
-    """As `uses.take` decides, in words."""
+    """Names what `card_usage.take` found too small."""
     if use.mode is CardMode.EXCLUSIVE:
         return None if left.mode is CardMode.FREE else Reason.TOO_FEW
     if left.mode not in (CardMode.FREE, use.mode):

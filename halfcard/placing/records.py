@@ -1,7 +1,7 @@
-"""The record of a choice of cards: our own annotation, and beside it those of other systems.
+"""Writes and reads the record of chosen cards: our own annotation, and those of other systems.
 
-The law: a record says which cards, never how much: amounts come from the pod's spec, which nobody can change. It
-counts only on a pod that is bound to the node it names.
+Invariant: a record names cards and never amounts, which come from the pod's immutable spec. It counts only on a pod
+that is bound to the node that the record names.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read(annotations: Mapping[str, str], node: str, containers: Sequence[str], n
 
 
 def positions(named: Named, node: Node) -> Layout | None:
-    """Where the named cards are; None where the node does not have one of them."""
+    """Returns the positions of the named cards; None where the node lacks one of them."""
     where = {str(card.index): at for at, card in enumerate(node.cards)}
     where |= {card.uuid: at for at, card in enumerate(node.cards) if card.uuid}
     found = tuple(tuple(where.get(name, -1) for name in cards) for cards in named)

@@ -11,14 +11,14 @@ from .card_usage import CardMode, CardRoom, untouched
 
 
 class FreeTotals(NamedTuple):
-    """What a room has of each kind, on cards that may be given away.
+    """Totals of a room by kind, over cards that may be given away.
 
     Attributes:
-        idle: cards that nobody uses.
-        halves: cards of which somebody can have a half.
-        slices: time slices.
-        shares: what each card has that is free or shared, as cores and MiB.
-        largest: of those the ones that no other exceeds on both sides: whatever fits, fits within one of them.
+        idle: cards that no pod uses.
+        halves: cards with a free half.
+        slices: free time slices.
+        shares: free cores and MiB of each card that is free or shared.
+        largest: the shares that no other share exceeds in both amounts: what fits anywhere fits into one of them.
     """
 
     idle: int

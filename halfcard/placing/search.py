@@ -52,7 +52,7 @@ class Search:
         self._allowed = [at for at in room.usable if not wanted.narrows or wanted.allows(room.cards[at])]
 
     def first(self) -> PartialLayout | None:
-        """None where there is no way, or none was found in time."""
+        """Returns the first complete layout; None where there is none, or none was found within the limit of steps."""
         open_ends: list[Iterator[PartialLayout]] = [iter((PartialLayout((), self._room.left, {}),))]
         for _ in range(_MOST_STEPS):
             step = next(open_ends[-1], None)
@@ -99,7 +99,7 @@ class Search:
         return PartialLayout(step.layout, (*step.left[:at], left, *step.left[at + 1 :]), {**step.held, at: held})
 
     def _rated(self, step: PartialLayout, need: Need) -> list[PartialLayout]:
-        """Of each kind of card one, the best first."""
+        """Returns one candidate for each class of equal cards, the best first."""
         firsts = {self._kind(step, at): at for at in reversed(self._allowed)}
         tries = [(self._put(step, need, at), at) for at in reversed(firsts.values())]
         found = [
@@ -110,7 +110,7 @@ class Search:
         return found
 
     def _kind(self, step: PartialLayout, at: int) -> Hashable:
-        """Of cards that are alike any will do."""
+        """Returns the class of a card: equal cards are interchangeable."""
         card = self._room.cards[at]
         return step.left[at], step.held.get(at), card.memory_mib, card.model, card.replicas, card.links
 
@@ -140,7 +140,7 @@ class Search:
                 yield positions
 
     def _one_by_one(self, step: PartialLayout, need: Need) -> tuple[int, ...]:
-        """Time slices, each where it is best beside those before it."""
+        """Chooses time slices one by one, each where it is rated best next to those chosen before."""
         positions: tuple[int, ...] = ()
         while len(positions) < need.claim.cards and (rated := self._rated(step, need)):
             positions += rated[0].layout[-1]
@@ -171,9 +171,9 @@ class Search:
 
 @lru_cache(maxsize=256)
 def _connected(cards: tuple[tuple[int, tuple[tuple[int, int], ...]], ...], wanted: int, sure: int) -> tuple[int, ...]:
-    """Which of these cards, each with its index and links, are connected best; machines of a kind are alike.
+    """Chooses the best connected of these cards, given with index and links; nodes of one kind give the same result.
 
-    So many of the first ones are `sure` to be among them.
+    The first `sure` cards are always chosen.
     """
     strength = {(index, other): how for index, links in cards for other, how in links}
 

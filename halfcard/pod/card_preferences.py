@@ -1,4 +1,4 @@
-"""What a pod's owner may say about its cards by annotation: which model, which card, how they are chosen."""
+"""Reads a pod owner's preferences from annotations: the model, the card, and the policy."""
 
 from __future__ import annotations
 

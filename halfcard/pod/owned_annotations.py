@@ -1,4 +1,4 @@
-"""Which annotations record what Halfcard or a peer's scheduler decided, and so belong to them alone."""
+"""Names the annotations that record decisions of Halfcard or of a peer's scheduler, which only these may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod is charged for, by the formula of the API server's own quota plugin.
+"""Computes a pod's total requests by the formula of the API server's own quota plugin.
 
 max(sum of app containers + sum of sidecars, max over init stages of (stage + sidecars started before it)) + overhead,
 from requests alone: extended resources have no overcommit.
@@ -30,7 +30,7 @@ def _sidecars(stages: Iterable[Container]) -> Iterable[Container]:
 
 
 def _init_stages(stages: Iterable[Container], resources: frozenset[str]) -> Iterable[Nanos]:
-    """What is needed while each stage runs: a sidecar stays from its start on."""
+    """Yields the total while each init stage runs: a sidecar counts from its start on."""
     started: Nanos = {}
     for stage in stages:
         needed = _sum((started, _requests(stage, resources)))

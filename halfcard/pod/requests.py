@@ -1,4 +1,6 @@
-"""What a pod asks for: every GPU resource of every container, as written and as meant, and the claims they make."""
+"""Reads a pod's GPU requests: each resource of each container as written and as understood, and the claims they
+make.
+"""
 
 from __future__ import annotations
 
@@ -52,19 +54,19 @@ class ResourceRequest:
 
     @property
     def is_settled(self) -> bool:
-        """It stands on both sides in its own unit."""
+        """Returns whether the amount is on both sides and in the resource's own unit."""
         missing = self.limits is None or self.requests is None
         return not (missing or self.needs_respelling(LIMITS) or self.needs_respelling(REQUESTS))
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequest:
-    """All that one container asks for, wherever it stands; fields of problems begin at `resources`.
+    """All GPU requests of one container, independent of its place; fields of problems begin at `resources`.
 
     Attributes:
-        implied: what nobody wrote and the rest cannot do without.
-        claim: None where nothing is asked for, or nothing that can be understood.
-        is_settled: whether there is nothing to repair; worked out here, where it is remembered.
+        implied: resources that the container does not list and that the others require.
+        claim: None where nothing is requested, or nothing that can be understood.
+        is_settled: whether there is nothing to repair; computed here, so that it is remembered.
     """
 
     asks: tuple[ResourceRequest, ...] = ()
@@ -80,7 +82,7 @@ class ContainerRequest:
 
     @property
     def is_read(self) -> bool:
-        """False where an amount could not be read: then nobody knows whether the rest is a share."""
+        """Returns False where an amount could not be read: then it is unknown whether the rest is a share."""
         return _all_read(self.problems)
 
 
@@ -192,7 +194,7 @@ def _read_resource(
 
 
 def _told_once(problems: list[Problem], spellings: Mapping[str, str]) -> list[Problem]:
-    """The API server copies limits into requests; the same mistake need not be told twice."""
+    """Drops repeated problems: the API server copies limits into requests, so one mistake appears twice."""
     same = len(problems) == 2 and len(set(spellings.values())) == 1
     return problems[:1] if same else problems
 

@@ -1,8 +1,8 @@
-"""Slots: a few device ids for containers whose resource has too many units to give each an id of its own.
+"""Slots: a few device ids for containers whose resource has too many units to give each unit an id.
 
-Of such a resource the node publishes a total only, and kubelet hands out nothing that would tell which container is
-starting. The ids of `halfcard.dev/slot` do. The law: no two containers of a pod ask for as many slots. Kubelet hands
-the ids of an init container on to a later one, and then only their number tells the two apart.
+The node publishes only a total of such a resource, and kubelet passes no ids that identify the container that starts.
+The ids of `halfcard.dev/slot` do. Invariant: no two containers of a pod request the same number of slots. kubelet
+passes the ids of an init container on to a later container, and then only their number tells the two apart.
 """
 
 from __future__ import annotations

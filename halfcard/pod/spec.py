@@ -67,7 +67,7 @@ class Container(_Record, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """An init container that keeps running beside the others."""
+        """Returns whether this init container keeps running next to the app containers."""
         return self.restart_policy == "Always"
 
 
@@ -128,7 +128,7 @@ class PodMetadata(TemplateMetadata, frozen=True):
 
     @property
     def title(self) -> str:
-        """What people call the object before and after it has its final name."""
+        """The name of the object for messages, also before its final name is generated."""
         return self.name or (self.generate_name or "") + "*"
 
     @property

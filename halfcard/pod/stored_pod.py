@@ -55,5 +55,5 @@ class StoredPod(Pod, frozen=True, rename="camel"):
 
     @property
     def is_over(self) -> bool:
-        """Its containers will never run again, so its cards are free."""
+        """Returns whether its containers will never run again, so that its cards are free."""
         return self.status is not None and self.status.phase in _TERMINAL

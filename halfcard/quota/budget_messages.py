@@ -1,4 +1,4 @@
-"""What people are told of budgets, in the shape that they know from native quota."""
+"""Words the messages about budgets, in the form that people know from native quota."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _needed(shortage: Shortage) -> str:
 
 
 def amount(key: str, number: int) -> str:
-    """As it is written in a quota."""
+    """Formats an amount like a quota object."""
     if _plain(key) != MEMORY or number == 0:
         return str(number)
     return f"{number // _MIB_OF_GIB}Gi" if number % _MIB_OF_GIB == 0 else f"{number}Mi"

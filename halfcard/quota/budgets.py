@@ -1,6 +1,6 @@
-"""What quota objects come to: whom they concern, what they allow, and what they count of a pod.
+"""Turns quota objects into budgets: whom they cover, what they allow, and what they count of a pod.
 
-The law: one odd object spoils only itself.
+Invariant: one invalid object affects only itself.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ AT_PLACE: Final = " of "
 
 
 class Budget(NamedTuple):
-    """What one object says.
+    """The content of one quota object.
 
     Attributes:
-        namespace: the only one that it concerns; empty for a ClusterGpuQuota, but as the default of a namespace.
-        hard: what is allowed, in the keys of a ledger.
-        label: of pods, by whose values amounts are allowed to each; empty for none.
-        models: parts of their names; what is allowed on the cards of each is in `hard`.
-        pools: of nodes, likewise.
-        gates: pods wait until there is room, in order, and are not refused.
-        terms: on which it lends to others and borrows from them, where it does.
-        is_default: it is for namespaces without a quota of their own, and for each of them alone.
-        exemption: for a while nobody is held to it.
-        is_mapped: it stands in the ConfigMap of TKE's quota admission, and not in an object of its own.
+        namespace: the only namespace it covers; empty for a ClusterGpuQuota, except for a default in one namespace.
+        hard: what is allowed, by the keys of a ledger.
+        label: a pod label; each of its values has its own amounts. Empty for none.
+        models: substrings of model names; what is allowed on the cards of each is in `hard`.
+        pools: node pools, likewise.
+        gates: pods wait in order until there is room, and are not refused.
+        terms: the conditions of lending and borrowing, if it does.
+        is_default: it covers namespaces without a quota of their own, each of them separately.
+        exemption: a period in which the budget limits nothing.
+        is_mapped: it is an entry of TKE's quota ConfigMap, not an object.
     """
 
     namespace: str
@@ -71,7 +71,7 @@ class Budget(NamedTuple):
         return self.exemption is not None and self.exemption.holds(now)
 
     def enforced(self, now: datetime) -> Amounts:
-        """What is allowed at this moment; what it does not name is not limited."""
+        """Returns what is allowed at this moment; a key that is missing is not limited."""
         return {} if self.is_exempt(now) else self.hard
 
     def of_each(self, namespace: str) -> Budget:
@@ -80,7 +80,7 @@ class Budget(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As people write it."""
+        """The name of the quota for messages."""
         if self.is_mapped:
             return f"{names.KUBE_SYSTEM}/{self.name} for {self.namespace}"
         if self.is_default:
@@ -121,9 +121,9 @@ class Budget(NamedTuple):
         return namespace == self.namespace if self.namespace else self.namespaces.have(namespace, labels)
 
     def cost(self, charge: Amounts, labels: Labels) -> Amounts:
-        """What it counts of a pod with these labels, in the keys of a ledger: also what it does not limit.
+        """Returns what the budget counts of a pod with these labels, by ledger key, including what it does not limit.
 
-        Those without the label share what one of its values is allowed.
+        Pods without the label share the amount of one value.
         """
         if not self.label:
             return charge
@@ -136,7 +136,7 @@ class Budget(NamedTuple):
         return bool(self.models or self.pools)
 
     def cost_at(self, place: PodLocation) -> Amounts:
-        """What it counts besides, once a pod has a node."""
+        """Returns what the budget counts in addition once the pod has a node."""
         found: Counter[str] = Counter()
         for model, charge in place.by_model.items():
             for named in _naming(self.models, partial(_is_part, of=model)):
@@ -170,7 +170,7 @@ def of_pool(key: str, pool: str) -> str:
 
 
 def gone(ledger: str) -> Budget:
-    """What stands for the quota of a ledger where there is none any more: it allows nothing and concerns nobody."""
+    """Stands in for a deleted quota whose ledger still exists: it allows nothing and covers no namespace."""
     if ledger.startswith(_MAPPED):
         return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", Namespaces(), is_mapped=True)
     if ledger.startswith(_DEFAULT):
@@ -230,7 +230,7 @@ def _of_each(key: str, label: str) -> str:
 
 
 def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
-    """In the order in which their ledgers are written: two pods never wait for each other."""
+    """Returns the budgets of a namespace in the order in which ledgers are written, so that two pods never deadlock."""
     found = [each for each in budgets if each.concerns(namespace, labels)]
     has_own = any(each.namespace for each in found)
     chosen = [
@@ -240,7 +240,7 @@ def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tup
 
 
 def each_of(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:
-    """With each default as it is for every namespace that has no quota of its own."""
+    """Replaces each default by one budget for every namespace that has no quota of its own."""
     own = {each.namespace for each in budgets}
     others = {name: labels for name, labels in namespaces.items() if name not in own}
     defaults = [each for each in budgets if each.is_default]

@@ -1,4 +1,4 @@
-"""What a pod is charged for in the budgets of a GpuQuota: the same amounts, whatever system's words it was said in."""
+"""Computes a pod's charge in the budgets of a GpuQuota: the same amounts in every dialect."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ _HALF: Final = WHOLE_CARD // 2
 
 
 def charge(needs: Iterable[Need]) -> Amounts:
-    """By the formula of native quota: what runs at once, at most. Init containers run one after the other."""
+    """Returns the peak of what runs at once, by the formula of native quota: init containers run one after the
+    other.
+    """
     needs = tuple(needs)
     staying = _sum(of_claim(need.claim) for need in needs if need.stage is not ContainerStage.INIT)
     return _most([staying, *_stages(needs)])
 
 
 def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
-    """What is needed while each init container runs: a sidecar stays from its start on."""
+    """Yields the charge while each init container runs: a sidecar counts from its start on."""
     started: Counter[str] = Counter()
     for need in sorted([each for each in needs if each.stage is not ContainerStage.APP], key=lambda each: each.order):
         needed = started + of_claim(need.claim)
@@ -35,7 +37,7 @@ def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
 
 
 def of_claim(claim: Claim) -> Counter[str]:
-    """Of one container, while it runs."""
+    """The charge of one container while it runs."""
     if claim.exclusive:
         return +Counter({CORES: claim.cards * WHOLE_CARD, CARDS: claim.cards})
     cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0

@@ -1,7 +1,7 @@
-"""Cards and shares written into pods as resources, so that a plain ResourceQuota counts them by its own rules.
+"""Writes cards and shares into pods as resources, so that a plain ResourceQuota counts them.
 
-By a setting the mutating call adds them to every container that asks for a GPU. No node offers them, and schedulers are
-told to ignore them. The law: what Kubernetes counts of them is what a GpuQuota counts of the same pod.
+With the setting, the mutating call adds them to every container that requests a GPU. No node publishes them, and
+schedulers are configured to ignore them. Invariant: Kubernetes counts of them what a GpuQuota counts of the same pod.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _RESOURCES: Final = {CARDS: names.DERIVED_CARDS, SHARES: names.DERIVED_SHARES}
 
 
 class DerivedSettings(NamedTuple):
-    """What is added.
+    """Which resources are added.
 
     Attributes:
-        models: parts of names of models; pods that pin one are counted for it, too.
+        models: substrings of model names; pods that require such a model are counted for it too.
     """
 
     models: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ def _means(word: str, model: str) -> bool:
 def derived_due(
     pod: Pod, asked: tuple[RequestingContainer, ...], derived: DerivedSettings | None
 ) -> list[Mapping[str, int]]:
-    """What each container has to ask for besides."""
+    """Returns what each container has to request in addition."""
     if derived is None:
         return [_NOTHING] * len(asked)
     model = derived.model_of(read_wanted(pod.annotations))

@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 
 class Hard(msgspec.Struct, frozen=True):
-    """What it does not name is not limited."""
+    """Limits; an amount that is missing is not limited."""
 
     cores: int | None = None
     memory: str | int | None = None
@@ -60,7 +60,7 @@ class Selector(msgspec.Struct, frozen=True, rename="camel"):
     match_expressions: tuple[LabelRequirement, ...] | None = None
 
     def selects(self, labels: Labels) -> bool:
-        """As everywhere in Kubernetes, an empty one selects everything."""
+        """Returns whether the selector matches; an empty one matches everything, as in all of Kubernetes."""
         equal = all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
         return equal and all(each.holds(labels) for each in self.match_expressions or ())
 
@@ -74,7 +74,7 @@ class Namespaces(msgspec.Struct, frozen=True):
 
 
 class Borrowing(msgspec.Struct, frozen=True, rename="camel"):
-    """What a limit does not name is not limited."""
+    """Limits of lending and borrowing; an amount that is missing is not limited."""
 
     cohort: str
     borrowing_limit: Hard = Hard()
@@ -82,7 +82,7 @@ class Borrowing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Exemption(msgspec.Struct, frozen=True):
-    """Until then nobody is held to a quota; all is counted."""
+    """A period in which a quota limits nothing; everything is still counted."""
 
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     reason: str
@@ -118,7 +118,7 @@ class GpuQuota(msgspec.Struct, frozen=True):
 
 
 def read_amounts(written: Mapping[str, str]) -> Amounts:
-    """As people write them. Raises ValueError for what is no amount, and for what nobody counts."""
+    """Reads amounts as people write them. Raises ValueError for an invalid amount, or an unknown name."""
     found = {key: _mib(text) if key == MEMORY else int(text) for key, text in written.items()}
     if strange := found.keys() - {CORES, MEMORY, CARDS, SHARES}:
         raise ValueError(f"unknown {', '.join(sorted(strange))}")

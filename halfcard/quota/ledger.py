@@ -1,8 +1,8 @@
-"""Budgets over pods: who may still come, however many ask at once and whatever fails meanwhile.
+"""The ledger of a budget: which pods may still be admitted, whatever fails in between and however many ask at once.
 
-The law: what is committed and what is open never exceed what is allowed, and `reserve` alone raises them. A ledger is
-one object of the API server that is written whole, and only over the version that was read: each function here takes a
-ledger and returns the one to write, which is right for that version and no other.
+Invariant: committed plus open never exceed what is allowed, and only `reserve` raises them. A ledger is one object of
+the API server that is replaced as a whole, in the version that was read: each function takes a ledger and returns the
+one to write, which is valid for that version only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_VALUE: Final = "="
 
 
 class Entry(NamedTuple):
-    """What one pod is charged for; its name is for people."""
+    """The charge of one pod; its name is for messages."""
 
     namespace: str
     pod: str
@@ -37,17 +37,16 @@ class Entry(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """
-    Attributes:
-        hard: what is allowed; what it does not name is counted and not limited.
-        is_ready: whether somebody has led it, before which it grants nothing.
-        epoch: raised by whoever comes to lead; nobody folds in another's.
-        committed: what stored pods hold.
-        open: what was promised to pods that may still be stored, by uid, or bound, by `binding_of`.
-        late: stored pods that came past the ledger, by uid, while there is too little for them.
-        of: whose it is: the uid of a quota. Another quota of the same name begins anew.
-        lent: of what is allowed, to other ledgers by their names.
-        borrowed: besides what is allowed, from other ledgers by their names.
+    """Attributes:
+    hard: what is allowed; a key that is missing is counted and not limited.
+    is_ready: whether a leader has counted once; before that the ledger grants nothing.
+    epoch: raised by each new leader; a leader writes only in its own epoch.
+    committed: what stored pods hold.
+    open: reservations of pods that may still be stored, by uid, or bound, by `binding_of`.
+    late: stored pods that bypassed the ledger, by uid, while it is exceeded.
+    of: the uid of the quota. Another quota of the same name starts with an empty ledger.
+    lent: parts of the allowed amounts, by the name of the borrowing ledger.
+    borrowed: additions to the allowed amounts, by the name of the lending ledger.
     """
 
     hard: Amounts
@@ -62,7 +61,7 @@ class Ledger(NamedTuple):
 
 
 class Shortage(NamedTuple):
-    """Of one thing that is counted."""
+    """A shortage of one counted amount."""
 
     key: str
     wanted: int
@@ -83,20 +82,20 @@ class Full(Exception):
 
 
 class Busy(Exception):
-    """Nobody can say yet, and the same may be asked again; the text is a reason for people."""
+    """The answer is not known yet, and the same call may be repeated; the text is a reason for people."""
 
 
 class LostLeadership(Exception):
-    """Somebody else leads by now."""
+    """Another replica is the leader now."""
 
 
 def used(ledger: Ledger) -> Counter[str]:
-    """By stored pods and by those that may come, however old the promise."""
+    """Adds what stored pods hold to all reservations, however old."""
     return sum_of([ledger.committed, *[entry.cost for entry in ledger.open.values()]])
 
 
 def allowed(ledger: Ledger) -> Amounts:
-    """Of what is limited: without what is lent, and with what is borrowed."""
+    """Returns the limits, less what is lent, plus what is borrowed."""
     if not ledger.lent and not ledger.borrowed:
         return ledger.hard
     less, more = sum_of(ledger.lent.values()), sum_of(ledger.borrowed.values())
@@ -104,13 +103,13 @@ def allowed(ledger: Ledger) -> Amounts:
 
 
 def free(ledger: Ledger) -> Amounts:
-    """Of what is limited for all together; less than nothing where more is used than allowed."""
+    """Returns what is free of the limits for all pods together; negative where more is used than allowed."""
     found = used(ledger)
     return {key: hard - found[key] for key, hard in allowed(ledger).items()}
 
 
 def over(ledger: Ledger) -> dict[str, int]:
-    """By how much more is used than allowed, as after somebody has lowered what is allowed."""
+    """Returns by how much use exceeds the limits, for instance after a limit was lowered."""
     return {each.key: each.missing for each in _asked(allowed(ledger), used(ledger), {}) if each.missing > 0}
 
 
@@ -123,7 +122,7 @@ def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
 
 
 def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
-    """Of what is limited."""
+    """Returns the shortages of limited amounts."""
     hard = {key: limits.get(key.partition(_OF_VALUE)[0]) for key in cost}
     return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
 
@@ -132,9 +131,9 @@ def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
 
 
 class Crowd:
-    """Many who come one after the other; what is promised is not added up anew for each of them.
+    """A batch of calls on one ledger; the sum of the reservations is computed once for all of them.
 
-    `most_of_one` is how many of one namespace may be about to be stored.
+    `most_of_one` is how many pods of one namespace may have open reservations.
     """
 
     def __init__(self, ledger: Ledger, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
@@ -148,16 +147,18 @@ class Crowd:
 
     @property
     def ledger(self) -> Ledger:
-        """The very same that it began with where nobody was promised anything: there is nothing to write."""
+        """The ledger to write; the same object as before where nothing was reserved, so that nothing need be
+        written.
+        """
         is_same = len(self._open) == len(self._before.open)
         return self._before if is_same else self._before._replace(open=dict(self._open))
 
     def reserve(self, uid: str, entry: Entry) -> bool:
-        """Whether the promise is a new one.
+        """Reserves a charge; returns whether the reservation is new.
 
         Raises:
-            Full: and it is certain, where the ledger was read after the pod came.
-            Busy: later perhaps.
+            Full: the charge does not fit; certain where the ledger was read after the call began.
+            Busy: the call may succeed later.
         """
         if uid in self._open:
             return False
@@ -169,7 +170,7 @@ class Crowd:
         return True
 
     def check(self, uid: str, entry: Entry) -> None:
-        """Raises as `reserve`, and promises nothing."""
+        """Raises like `reserve`, and reserves nothing."""
         if uid in self._open:
             return
         if not self._before.is_ready:
@@ -180,11 +181,11 @@ class Crowd:
         self._check_values(entry.cost)
 
     def free(self) -> Amounts:
-        """Of what is limited for all together."""
+        """Returns what is free of the limits for all pods together."""
         return {key: hard - self._used[key] for key, hard in self._allowed.items()}
 
     def allow(self, more: Amounts) -> None:
-        """As if so much were borrowed, or lent where it is below nothing."""
+        """Treats an amount as borrowed; a negative amount as lent."""
         self._allowed = {key: hard + more.get(key, 0) for key, hard in self._allowed.items()}
 
     def _check_caps(self, namespace: str) -> None:
@@ -203,7 +204,7 @@ def _values(cost: Amounts) -> set[str]:
 
 
 def _value(key: str) -> str:
-    """Of the label, and not empty even where its value is."""
+    """Extracts the label value of a key; an empty value gets a stand-in."""
     return _OF_VALUE.join(key.partition(_OF_VALUE)[1:])
 
 
@@ -215,12 +216,14 @@ def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN
 
 
 def cancel(ledger: Ledger, uid: str) -> Ledger:
-    """Only for who has made this promise in the same call, knows that it was written, and has not allowed the pod."""
+    """Drops a reservation. Only for a caller that made it in the same call, knows that it was written, and refused the
+    pod.
+    """
     return without(ledger, (uid,))
 
 
 def binding_of(uid: str, attempt: str) -> str:
-    """By what a promise is known that is made to a pod for one attempt to bind it, and for no other."""
+    """Names the reservation of one attempt to bind a pod."""
     return f"{uid}{_AT}{attempt}"
 
 
@@ -241,14 +244,14 @@ def take_over(ledger: Ledger, of: str = "") -> Ledger:
 
 
 class StoredPods(NamedTuple):
-    """What whoever leads knows of those that are charged.
+    """What the leader knows of charged pods.
 
     Attributes:
         live: all stored pods that hold something, by uid.
-        bound: those of them that are counted with their nodes.
-        strangers: those of them that came without a promise.
-        ended: others, that were stored and hold nothing any more: nobody comes with their promises again.
-        total: what all live hold together, where that is kept as they come and go.
+        bound: those that are counted with their nodes.
+        strangers: those that were stored without a reservation.
+        ended: stored pods that hold nothing any more: their reservations can be dropped.
+        total: the sum of all live pods, where it is kept incrementally.
     """
 
     live: Mapping[str, Entry]
@@ -258,15 +261,15 @@ class StoredPods(NamedTuple):
     total: Amounts | None = None
 
     def together(self) -> Amounts:
-        """Of this moment: what is kept changes later."""
+        """Returns the sum at this moment, as a copy: the kept sum changes later."""
         return sum_of(each.cost for each in self.live.values()) if self.total is None else dict(self.total)
 
 
 def fold(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    """As many as live are committed, absolutely, so that the same may be folded again.
+    """Commits the live pods as an absolute sum, so that it may be repeated.
 
     Raises:
-        Deposed: this is another one's epoch.
+        LostLeadership: the epoch is another leader's.
     """
     if ledger.epoch != epoch:
         raise LostLeadership
@@ -277,7 +280,7 @@ def fold(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
 
 
 def settled(ledger: Ledger, pods: StoredPods) -> frozenset[str]:
-    """The promises that are kept, or to pods that have come and gone."""
+    """Returns the reservations of pods that are stored, or have been stored and ended."""
     return frozenset(
         promise
         for promise in ledger.open

@@ -1,8 +1,8 @@
-"""Quotas of one cohort lend each other what they do not use, and get it back as it is no longer used.
+"""Budgets of one cohort lend each other what they do not use, and get it back when it is no longer used.
 
-The law: what a ledger has borrowed is lent by another at every instant. So a loan is written in the lender's ledger
-first, and given back in the borrower's first. What fails between the two is missing to the lender alone, until he is
-told what he is owed.
+Invariant: at every instant, what one ledger has borrowed is lent by another. A loan is therefore written to the
+lender's ledger first, and returned in the borrower's first. If a write between the two fails, only the lender has less,
+until it is corrected with what it has really lent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .ledger import Amounts, Crowd, Full, Ledger, Shortage, free, shortages, sum
 
 
 class Terms(NamedTuple):
-    """On which a quota lends and borrows what all its pods together may have; what a limit does not name has none."""
+    """The conditions on which a budget lends and borrows its total; an amount that is missing has no limit."""
 
     cohort: str
     most_borrowed: Amounts
@@ -57,13 +57,13 @@ def give_back(ledger: Ledger, loan: Loan) -> Ledger:
 def owed(
     lender: str, ledgers: Mapping[str, Ledger], lent: Mapping[str, Amounts], unseen: Collection[str]
 ) -> Mapping[str, Amounts]:
-    """What a lender has lent in truth; to those whose ledgers are there and `unseen`, what is written."""
+    """Returns what a lender has really lent; for borrowers that are `unseen`, what its ledger says."""
     written = {name: amounts for name, amounts in lent.items() if name in unseen}
     return written | {name: each.borrowed[lender] for name, each in ledgers.items() if lender in each.borrowed}
 
 
 def lenders_of(ledgers: Mapping[str, Ledger]) -> frozenset[str]:
-    """Those that have lent something, as they say or as a borrower says."""
+    """Returns the ledgers that have lent something, by their own content or by a borrower's."""
     told = {name for name, ledger in ledgers.items() if ledger.lent}
     return frozenset(told.union(*[ledger.borrowed.keys() for ledger in ledgers.values() if ledger.borrowed]))
 
@@ -116,7 +116,7 @@ class Lenders:
         return [Loan(lender, borrower, amounts) for lender, amounts in found.items()]
 
     def _parts(self, borrower: str, key: str, wanted: int) -> dict[str, int]:
-        """Of what all pods may have together: parts for a label, a model or a pool are nobody else's."""
+        """Splits a wanted total among lenders: amounts for a label, a model or a pool are never lent."""
         terms = self._terms.get(borrower)
         if (
             terms is None
@@ -130,7 +130,7 @@ class Lenders:
         return {lender: part for lender, part in parts.items() if part > 0}
 
     def _able(self, borrower: str, cohort: str, key: str) -> list[tuple[str, int]]:
-        """And how much; who has most first, so that few lend to one."""
+        """Returns the lenders and their amounts, the largest first, so that few lend to one."""
         able = [
             (name, self._lendable(name, key))
             for name, terms in self._terms.items()
@@ -143,7 +143,7 @@ class Lenders:
         return max(0, int(min(self._crowds[lender].free().get(key, 0), allowed)))
 
     def count(self, loans: Iterable[Loan]) -> None:
-        """As if they were made already."""
+        """Counts the loans as if they were made already."""
         for loan in loans:
             self._crowds[loan.lender].allow(_less(loan.amounts))
             self._crowds[loan.borrower].allow(loan.amounts)
@@ -152,7 +152,7 @@ class Lenders:
 
 
 def unused(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
-    """What is borrowed and not used, to be given back."""
+    """Yields what is borrowed and not used, to be returned."""
     for name, ledger in ledgers.items():
         left = dict(free(ledger)) if ledger.borrowed else {}
         for lender, amounts in ledger.borrowed.items():
@@ -163,7 +163,7 @@ def unused(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
 
 
 def returned(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, Ledger]:
-    """As they are once these are given back."""
+    """Returns the ledgers after these loans are returned."""
     found = {**ledgers}
     for loan in loans:
         found[loan.borrower] = give_back(found[loan.borrower], loan)
@@ -173,7 +173,7 @@ def returned(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, 
 
 
 def netted(loans: Iterable[Loan], back: Iterable[Loan]) -> tuple[list[Loan], list[Loan]]:
-    """What is lent again to who has just given it back need not move."""
+    """Cancels loans against returns: what is lent again to the budget that just returned it need not move."""
     less = [Loan(loan.lender, loan.borrower, _less(loan.amounts)) for loan in back]
     both = together((*loans, *less))
     more = [loan._replace(amounts=_positive(loan.amounts)) for loan in both]

@@ -1,4 +1,4 @@
-"""What people are told of ResourceQuotas: the API server's own sentence, and what is missing in cards and GiB."""
+"""Words the messages about ResourceQuotas: the API server's own sentence, and what is missing in cards and GiB."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MIB_OF_GIB: Final = 1024
 
 
 class Unit(NamedTuple):
-    """What one of a resource is: so many per cent of a card, MiB, whole cards, or parts that nobody measures.
+    """The unit of a resource: per cent of a card, MiB, whole cards, or parts without a size.
 
-    `one` is what people call it, where that is not what others of the sort are called.
+    `one` is the usual name of a single unit, where it differs from others of its sort.
     """
 
     sort: str
@@ -55,7 +55,7 @@ _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
 
 
 def units(dialects: Dialects, derived: DerivedSettings | None = None) -> dict[str, Unit]:
-    """By resource; of those that are missing only the number is told."""
+    """Maps each resource to its unit; for a resource that is missing, messages state the plain number."""
     added = {names.DERIVED_CARDS: Unit(CARDS), names.DERIVED_SHARES: Unit(SHARES, one="share")}
     own = {
         names.TUYA_SGPU: Unit(CORES, _HALF),
@@ -102,7 +102,7 @@ def _needed(short: Shortfall, table: Mapping[str, Unit]) -> str:
 
 
 def never_counted(quota: ResourceQuota, resources: Iterable[str]) -> str:
-    """For whoever has written it; empty where all of it counts."""
+    """Explains to the author of a quota what is never counted; empty where all of it counts."""
     written = ", ".join(f"{key}={quota.hard[key]}" for key in quota.uncounted(resources))
     return written and (
         f"Kubernetes accepts {written} and never counts it, so nobody is held to it: "
@@ -116,6 +116,6 @@ def drifted(found: Iterable[Drift]) -> str:
 
 
 def in_words_of(charge: Amounts, table: Mapping[str, Unit]) -> Cost:
-    """What a pod with this charge would ask for, in each system's words: nobody knows yet in which it will be said."""
+    """Converts a charge into the resources of each dialect, since the dialect of a future pod is unknown."""
     asked = {resource: unit.of(charge) for resource, unit in table.items()}
     return {resource: Quantity.of(amount) for resource, amount in asked.items() if amount}

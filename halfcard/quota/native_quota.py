@@ -1,7 +1,7 @@
-"""Kubernetes' own ResourceQuotas, as far as they count GPUs: which have too little left for a pod, by their own rules.
+"""Judges which of Kubernetes' own ResourceQuotas leave too little for a pod, by their own rules.
 
-The API server's plugin enforces them; here is only what it would say. The law: where something is not known, such as
-an amount that nobody has counted yet, nothing is short.
+The API server's plugin enforces them; this module predicts its answer. Invariant: where something is unknown, such as
+an amount that is not counted yet, no quota is reported as exceeded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNCOUNTED: Final = ("limits.", "")
 
 
 def resource_of(key: str) -> str:
-    """What a key of a quota counts, or would."""
+    """Returns the resource that a key of a quota counts, or would count."""
     for side in (COUNTED, *UNCOUNTED):
         key = key.removeprefix(side)
     return key
@@ -65,7 +65,7 @@ class ResourceQuota(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """As people write it."""
+        """The name of the quota for messages."""
         return f"{self.meta.namespace}/{self.meta.name}"
 
     @property
@@ -84,12 +84,12 @@ class ResourceQuota(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> Mapping[str, str]:
-        """As it is counted, by the keys that are counted at all."""
+        """The used amounts, for the keys that are counted at all."""
         return _texts(self.status.used)
 
     @property
     def enforced(self) -> Mapping[str, str]:
-        """What it is held to: after a change that is the old amount until everything has been counted anew."""
+        """The enforced limits: after a change, the old ones until everything has been counted again."""
         wanted, in_force, used = self.hard, _texts(self.status.hard), self.used
         return {
             key: text
@@ -124,7 +124,7 @@ def _texts(amounts: Amounts | None) -> Mapping[str, str]:
 
 
 def _nanos(text: str | None) -> int | None:
-    """None where nothing stands there, or nothing that we can read."""
+    """Parses an amount; None where it is missing or unreadable."""
     try:
         return None if text is None else Quantity.parse(text).nanos
     except InvalidQuantity:
@@ -152,7 +152,7 @@ class ExceededQuota(NamedTuple):
 
 
 def exceeded_by(quotas: Iterable[ResourceQuota], cost: Cost) -> list[ExceededQuota]:
-    """Which of them a charge would exceed, by name; each is judged for itself."""
+    """Returns the quotas that a charge would exceed, by name; each is judged separately."""
     found = [ExceededQuota(each.title, _shortfalls(each, cost)) for each in quotas]
     return sorted([each for each in found if each.shortfalls])
 

@@ -1,4 +1,4 @@
-"""Which pods a ResourceQuota counts: its scopes, by the rules of the API server."""
+"""Decides which pods a ResourceQuota counts: its scopes, by the rules of the API server."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class QuotaPod(StoredPod, frozen=True, rename="camel"):
 
     @property
     def qos(self) -> str:
-        """The API server works it out before it asks a validating webhook; empty where nobody did."""
+        """The QoS class, which the API server sets before it calls a validating webhook; empty where it is missing."""
         return self.status.qos_class if self.status is not None else ""
 
     @property

@@ -1,4 +1,4 @@
-"""What the pods of a namespace come to, beside what its ResourceQuotas say is used."""
+"""Compares the sum of a namespace's pods with the `used` of its ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Drift(NamedTuple):
 def in_use(
     quota: ResourceQuota, pods: Iterable[QuotaPod], resources: frozenset[str], now_s: float
 ) -> dict[str, Quantity]:
-    """What the pods of its namespace come to, of those that it counts. Raises InvalidQuantity."""
+    """Sums the pods of a namespace that a quota counts. Raises InvalidQuantity."""
     total = dict.fromkeys(resources, 0)
     for pod in pods:
         if not pod.is_released(now_s) and quota.counts(pod):
@@ -32,7 +32,7 @@ def in_use(
 
 
 def drifts(quota: ResourceQuota, pods: Iterable[QuotaPod], resources: frozenset[str], now_s: float) -> list[Drift]:
-    """Of the resources that it counts. Raises InvalidQuantity."""
+    """Finds the counted resources whose `used` differs from the sum of the pods. Raises InvalidQuantity."""
     enforced = quota.enforced
     counted = frozenset(each for each in resources if COUNTED + each in enforced)
     real = in_use(quota, pods, counted, now_s) if counted else {}

@@ -1,4 +1,4 @@
-"""Where a pod is, as budgets of models and of pools see it: on whose cards, for how much, and in which pool."""
+"""The location of a pod for budgets by model and pool: on which cards, with which amounts, and in which pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PodLocation(NamedTuple):
 
 
 class NodeKind(NamedTuple):
-    """What budgets can tell nodes apart by."""
+    """The properties by which budgets tell nodes apart."""
 
     pool: str
     models: tuple[str, ...]
@@ -44,7 +44,7 @@ def kind_of(node: Node) -> NodeKind:
 
 
 def whole_place(kind: NodeKind, needs: tuple[Need, ...]) -> PodLocation:
-    """Of a pod that may lie on any card of a node: what it could be charged for on each model."""
+    """The location of a pod that may be on any card of a node: what it could be charged for on each model."""
     asked = charge(needs)
     return PodLocation(kind.pool, asked, dict.fromkeys(kind.models, asked))
 
@@ -56,13 +56,13 @@ def place_of(node: Node, needs: tuple[Need, ...], layout: Layout) -> PodLocation
 
 
 def recorded_place(node: Node, needs: tuple[Need, ...], named: Named | None) -> PodLocation:
-    """Without a record that can be believed it may be on any card."""
+    """The location by the record; without a valid record, any card of the node."""
     layout = positions(named, node) if named is not None else None
     return place_of(node, needs, layout) if layout else whole_place(kind_of(node), needs)
 
 
 def _on(model: str, node: Node, needs: tuple[Need, ...], layout: Layout) -> Iterator[Need]:
-    """What is needed of its cards alone."""
+    """Yields the needs that lie on cards of this model."""
     for need, cards in zip(needs, layout, strict=True):
         here = Counter(node.cards[at].model for at in cards)[model]
         if here:

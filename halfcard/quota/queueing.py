@@ -1,7 +1,7 @@
-"""Pods that wait for room in their quotas, and who of them comes next.
+"""Orders the pods that wait for room in their budgets, and decides which of them is next.
 
-The law: nobody passes one that waits for the same quota: who is first blocks those behind him, however small they are.
-Priority goes before age.
+Invariant: no pod passes another that waits for the same budget: the first one blocks those behind it, however small
+they are. Priority goes before age.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WaitingPod(NamedTuple):
 
 
 class BlockedPod(NamedTuple):
-    """Who is first of those that wait for a ledger, and what it has too little of; nothing where nobody can say yet."""
+    """The first pod that waits for a ledger, and its shortages; no shortages where they are not known yet."""
 
     waiting: WaitingPod
     ledger: str
@@ -57,9 +57,10 @@ class Queue(NamedTuple):
 def queue(
     waiting: Iterable[WaitingPod], ledgers: Mapping[str, Ledger], terms: Mapping[str, Terms] = _NO_TERMS
 ) -> Queue:
-    """`terms` are those of the quotas that lend and borrow, by the names of their ledgers.
+    """Decides the queue; `terms` are those of the budgets that lend and borrow, by ledger name.
 
-    What is borrowed and not used goes back first, and what is a quota's own to its own pods, whoever came before them.
+    What is borrowed and not used is returned first, and a budget's own amount goes to its own pods first, whatever
+    their age.
     """
     ordered = in_order(waiting)
     names = {name for each in ordered for name in each.entries} | terms.keys()
@@ -76,7 +77,7 @@ def queue(
 
 
 class _Row:
-    """Those who wait step forward one after the other, and take what room there is."""
+    """Waiting pods in order; each takes the room that the ones before it leave."""
 
     def __init__(self, crowds: Mapping[str, Crowd], lenders: Lenders) -> None:
         self.blocked: set[str] = set()
@@ -87,7 +88,7 @@ class _Row:
         self._lenders = lenders
 
     def admit(self, ordered: Iterable[WaitingPod]) -> list[WaitingPod]:
-        """Those who are left."""
+        """Admits pods in order; returns those that must wait."""
         return [each for each in ordered if self._must_stay(each)]
 
     def _must_stay(self, waiting: WaitingPod) -> bool:

@@ -1,7 +1,7 @@
-"""ResourceQuota objects: what people write is made to count.
+"""Makes ResourceQuota objects count what people write.
 
-The API server accepts `limits.X` and a bare `X` for an extended resource and never counts either; only `requests.X`
-holds. So each gets that twin. A twin of ours follows its source; the annotation says which are ours.
+The API server accepts `limits.X` and a bare `X` for an extended resource and never counts either; only `requests.X` is
+enforced. So each of them gets that twin. Our twins follow their source; an annotation lists the ones that are ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HARD: Final = ("spec", "hard")
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """What one resource's budget comes to: the keys that people wrote, and the one that counts."""
+    """The budget of one resource: the keys that people wrote, and the key that counts."""
 
     key: str
     present: str | None
@@ -31,7 +31,7 @@ class Twin:
 
     @property
     def wanted(self) -> int | None:
-        """The smallest of what people wrote; None where nobody wrote anything any more."""
+        """The smallest of the written amounts; None where none is left."""
         written = [*self.sources.values()]
         if self.present is not None and not self.ours:
             written.append(_amount(self.present))
@@ -39,12 +39,12 @@ class Twin:
 
 
 class TwinnedQuota(NamedTuple):
-    """What makes a quota count.
+    """The changes that make a quota count.
 
     Attributes:
-        changes: of what stands in `spec.hard`.
-        marks: the annotation that says which twins are ours; None for none.
-        notes: what is changed, in words.
+        changes: operations on `spec.hard`.
+        marks: the annotation that lists our twins; None for none.
+        notes: the changes in words.
     """
 
     changes: tuple[PatchOperation, ...]
@@ -70,7 +70,7 @@ def settle(quota: ResourceQuota, dialects: Dialects) -> TwinnedQuota:
 
 
 def reverted(quota: ResourceQuota) -> TwinnedQuota:
-    """Without our twins: those that somebody changed since are his."""
+    """Removes our twins; a twin that someone else changed since is kept."""
     marks, hard = read_marks(quota.annotations.get(names.QUOTA_TWINS, "")), quota.hard
     ours = [key for key, amount in marks.items() if key in hard and amount == str(_amount(hard[key]))]
     changes = tuple(PatchOperation("remove", (*_HARD, key)) for key in ours)
@@ -143,7 +143,7 @@ def _notes(twin: Twin) -> Iterator[str]:
 
 
 def read_marks(text: str) -> dict[str, str]:
-    """Which twins are ours, and the value we gave them."""
+    """Reads our twins and the values that we gave them."""
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {key: value for key, _, value in pairs}
 

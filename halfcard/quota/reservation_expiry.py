@@ -1,7 +1,7 @@
-"""When a promise of the ledger may be taken back: its pod was not stored, and by now cannot be any more.
+"""Decides when a reservation may be dropped: its pod was not stored, and can no longer be stored.
 
-The law: a create that was allowed ends within 34 seconds in which the API server could work, however long these take on
-a clock. So age counts only while our reads succeed, and two reads that find no pod come after it.
+Invariant: a create that was admitted ends within 34 seconds of time in which the API server could work, however long
+these take on a clock. Age therefore advances only while our reads succeed, and two reads without the pod must follow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OpenReservations(NamedTuple):
     missed: Mapping[str, float] = {}
 
     def nearly_old(self) -> frozenset[str]:
-        """Those that may be old by the next read, which then has to look for their pods."""
+        """Reservations that may be old at the next read, which must therefore look for their pods."""
         return frozenset(uid for uid, first in self.since.items() if self.now + STEP_S - first >= OLD_S)
 
     def failed(self) -> OpenReservations:
@@ -46,5 +46,5 @@ class OpenReservations(NamedTuple):
         return OpenReservations(now, began, since, {uid: self.missed.get(uid, now) for uid in old})
 
     def void(self) -> frozenset[str]:
-        """Those that may be taken back."""
+        """Reservations that may be dropped."""
         return frozenset(uid for uid, first in self.missed.items() if self.now - first >= APART_S)

@@ -1,7 +1,7 @@
-"""The ConfigMap by which TKE's quota admission allows cards by model and pool, read as quotas of ours.
+"""Reads the ConfigMap in which TKE's quota admission allows cards by model and pool, as quotas of ours.
 
-Its text is JSON: {"<namespace>": {"quota": {"M40": 8, "P100": 2}, "pool": ["public"]}, …}. A model that is not
-named has no cards; without pools every pool will do. The law: one odd namespace spoils only itself.
+Its text is JSON: {"<namespace>": {"quota": {"M40": 8, "P100": 2}, "pool": ["public"]}, …}. A model that is missing has
+no cards; without pools every pool is allowed. Invariant: one invalid namespace affects only itself.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class _Allowed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GpuQuotaMap(NamedTuple):
-    """What was read, and what could not be, a sentence each."""
+    """The readable entries, and a sentence for each unreadable one."""
 
     specs: Mapping[str, Spec]
     odd: tuple[str, ...]
 
 
 def read_map(text: str) -> GpuQuotaMap | None:
-    """By namespace the spec of a GpuQuota that allows the same; None for what is no JSON object at all."""
+    """Returns the equivalent GpuQuota spec of each namespace; None for text that is no JSON object."""
     try:
         written = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.MsgspecError:

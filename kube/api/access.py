@@ -1,6 +1,6 @@
-"""How to reach an API server and as whom: from a pod's service account, or from a kubeconfig.
+"""Finds the address of an API server and the credentials: a pod's service account, or a kubeconfig.
 
-The law: whatever can be renewed on disk (the token, the authorities) is read anew for every connection.
+Invariant: everything that can be renewed on disk (the token, the CA) is read again for every connection.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def from_service_account(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, s
 
 
 def from_kubeconfig(path: Path, context: str | None = None) -> Access:
-    """As kubectl would reach the cluster of a context, or of the current one.
+    """Reads the access that kubectl would use for a context, or for the current one.
 
     Raises:
-        AccessError: the file does not say how, or says it in a way that is not spoken here.
+        AccessError: the file has no such access, or a kind that is not supported.
     """
     config = _Kubeconfig(path, _document(path))
     chosen = config.entry("contexts", context or str(config.content.get("current-context") or ""))
@@ -123,7 +123,7 @@ class _Kubeconfig:
         return context
 
     def _pem(self, entry: Mapping[str, Any], name: str) -> str | None:
-        """Every certificate stands in the file itself or in one beside it."""
+        """Returns a certificate, which is in the file itself or in a file next to it."""
         if data := entry.get(f"{name}-data"):
             try:
                 return base64.b64decode(data, validate=True).decode()
@@ -160,7 +160,7 @@ def _context(authorities: str | None) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """OpenSSL takes a client's pair from a file only; ours is readable to nobody else and gone at once."""
+    """Loads a client certificate; OpenSSL reads it from files only, so they are private and deleted at once."""
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
         pair.write(f"{certificate}\n{key}\n")
         pair.flush()

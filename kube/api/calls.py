@@ -1,6 +1,6 @@
-"""Single calls to the API server, reads and writes, over a few connections that are kept.
+"""Single calls to the API server, reads and writes, over a few kept connections.
 
-The law: what may change something is sent once. Where no answer came the caller is told so, and decides.
+Invariant: a call that may change something is sent once. If no answer arrives the caller is notified, and decides.
 """
 
 from __future__ import annotations

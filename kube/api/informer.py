@@ -65,13 +65,13 @@ class Informer(Generic[T]):
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong right now, in one sentence."""
+        """Describes what is wrong now, in one sentence."""
         return self._follower.trouble
 
     async def run(self) -> None:
-        """Until cancelled; a bug in the thread or in what is called back is raised here.
+        """Runs until it is cancelled, and raises bugs of the thread and of the callbacks.
 
-        Where it runs again, everything is listed again.
+        When it is run again, it lists everything again.
         """
         self._announced = False
         self._loop = asyncio.get_running_loop()

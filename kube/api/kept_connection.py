@@ -28,12 +28,12 @@ class Answer(NamedTuple):
 
 
 class KeptConnection(asyncio.Protocol):
-    """Made by the loop; httptools calls the methods that begin with `on_`.
+    """A connection created by the event loop; httptools calls the methods that begin with `on_`.
 
     Attributes:
-        usable: may another request be sent?
-        heard: has a byte of the answer come?
-        opened_at: loop time, as is `used_at`.
+        usable: whether another request may be sent.
+        heard: whether a byte of the answer has arrived.
+        opened_at: loop time, like `used_at`.
     """
 
     def __init__(self, now: float) -> None:
@@ -61,7 +61,7 @@ class KeptConnection(asyncio.Protocol):
             self._answer = None
 
     def close(self) -> None:
-        """Also in the middle of an answer: nobody may take what is still to come for the next one's."""
+        """Closes also in the middle of an answer, so that its rest is never taken for the next answer."""
         self.usable = False
         if self._transport is not None:
             self._transport.abort()

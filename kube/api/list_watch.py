@@ -1,7 +1,7 @@
-"""One collection of an API server: all of it in pages, then every change as it happens.
+"""Lists one collection of an API server in pages, then watches its changes.
 
-The law: a change is seen once and in order from the version of the list on; where the server has forgotten that
-version it says so, and the collection is listed again. One odd object spoils only itself.
+Invariant: each change after the list's version is delivered once and in order; if the server has forgotten that version
+it answers so, and the collection is listed again. One undecodable object affects only itself.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Undecodable(NamedTuple):
 
 
 class WatchEvent(NamedTuple, Generic[T]):
-    """What happened to one object: ADDED, MODIFIED or DELETED."""
+    """A change of one object: ADDED, MODIFIED or DELETED."""
 
     type: str
     object: T | Undecodable
@@ -133,9 +133,10 @@ class Collection(Generic[T]):
 
     @contextmanager
     def watch(self, version: str) -> Iterator[Iterator[tuple[str, WatchEvent[T] | None]]]:
-        """What happens after a version, until the server or silence ends it; entered when the server agreed.
+        """Yields the changes after a version until the server or a time-out ends the watch; entered when the server
+        agreed.
 
-        Each line is a version to go on from, empty where it does not say, and a change, None for a bookmark.
+        Each line is a version to resume from, empty where it is missing, and a change, or None for a bookmark.
         """
         query = {
             "watch": "1",
@@ -158,7 +159,7 @@ class Collection(Generic[T]):
         return None if line.type == "BOOKMARK" else WatchEvent(line.type, self._item(line.object))
 
     def abandon(self) -> None:
-        """From another thread: ends the call that waits, and every later one."""
+        """Ends the waiting call and every later one; called from another thread."""
         self._abandoned = True
         self.interrupt()
 
@@ -167,7 +168,7 @@ class Collection(Generic[T]):
         self._abandoned = False
 
     def interrupt(self) -> None:
-        """From another thread: ends the call that waits."""
+        """Ends the waiting call; called from another thread."""
         connection = self._open
         if connection is not None and connection.sock is not None:
             with suppress(OSError):

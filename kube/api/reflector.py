@@ -1,6 +1,7 @@
-"""One collection, followed by a thread of its own: everything once, then every change, for as long as we live.
+"""Follows one collection in a thread of its own: lists it once, then watches it for the life of the process.
 
-The law: what was known stays known. A lost connection is reported and retried, it never empties what was seen.
+Each watch has a thread because decoding thousands of objects would block the event loop for seconds.
+Invariant: known state is kept. A lost connection is reported and retried; it never empties the state.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class Reflector(Generic[T]):
         self._outdated = Event()
 
     def list_anew(self) -> None:
-        """From any thread: what is known is listed again, by a list that begins after this call."""
+        """Requests a new list that begins after this call; callable from any thread."""
         self._outdated.set()
         self._collection.interrupt()
 
     async def run(self) -> None:
-        """Until cancelled; a bug in the thread is raised here. Where it runs again it lists again."""
+        """Runs until it is cancelled, and raises bugs of the thread. When it is run again, it lists again."""
         await self._begin()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -92,7 +93,7 @@ class Reflector(Generic[T]):
             self._collection.abandon()
 
     async def _begin(self) -> None:
-        """A change that somebody failed at is not known; everything that there is will be."""
+        """Starts with a list: a change that a callback failed at would be missing otherwise."""
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
         self.version = None

@@ -1,7 +1,7 @@
-"""Who leads: what one candidate may conclude from what it saw of a Lease, and from when it saw that. Pure.
+"""Leader election: what one candidate concludes from the Leases that it saw, and when it saw them. Pure.
 
-The law: at no moment may two decide, whatever is delayed, lost or repeated on the way. Nothing is asked of clocks but
-that they run equally fast: times are each candidate's own monotonic ones.
+Invariant: no two candidates decide at the same moment, whatever is delayed, lost or repeated. Clocks only need to run
+at the same rate: all times are each candidate's own monotonic times.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class LeaseAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one candidate knows; every method that learns something gives the next one.
+    """The knowledge of one candidate; every method that learns something returns the next value.
 
     Attributes:
-        me: a name that nobody else has, also nobody who comes later.
-        lease: as last seen; None where there is none.
+        me: a name that no other candidate has, now or later.
+        lease: the last Lease seen; None where there is none.
         since: when that version was first seen.
-        known: False as long as the Lease may have changed by a write of our own.
-        renewed: when the last renewal that succeeded was sent.
+        known: False while the Lease may have changed by an unanswered write of ours.
+        renewed: when the last successful renewal was sent.
     """
 
     me: str
@@ -76,7 +76,7 @@ class Candidate:
         return not (self.known and self.holds)
 
     def decide(self, now: float) -> LeaseAction:
-        """What to do with a Lease that was just looked at, or is ours."""
+        """Decides what to do with a Lease that was just read, or is ours."""
         if self.lease is None:
             return LeaseAction.CREATE
         if self.holds:
@@ -89,16 +89,16 @@ class Candidate:
         return self.holds and now - self.renewed < self.rules.decides_s
 
     def saw(self, lease: Lease | None, now: float) -> Candidate:
-        """Another version, or none at all, is a sign of life of somebody."""
+        """Records a Lease; a new version, or a missing Lease, proves that another candidate is alive."""
         return replace(self, lease=lease, since=self.since if lease == self.lease else now, known=True)
 
     def writing(self) -> Candidate:
-        """Until the answer is there, the Lease may be the old one or the new one."""
+        """Records that a write was sent: until it is answered, the Lease may be the old one or the new one."""
         return replace(self, known=False)
 
     def wrote(self, lease: Lease, sent: float, now: float) -> Candidate:
         return replace(self.saw(lease, now), renewed=sent if lease.holder == self.me else -math.inf)
 
     def outrun(self) -> Candidate:
-        """Somebody else changed the Lease: we decide nothing until we have seen and renewed it."""
+        """Records that another candidate changed the Lease: we decide nothing until we have read and renewed it."""
         return replace(self, known=False, renewed=-math.inf)

@@ -1,7 +1,7 @@
-"""Leadership by a Lease: one of several replicas decides, the others know where it is.
+"""Leadership by a Lease: one of several replicas decides, and the others know its address.
 
-The law: `candidacy` says what may be concluded; this module only looks, writes and waits. Whoever is elected takes over
-first, and decides only after that.
+Invariant: `candidate` says what may be concluded; this module only reads, writes and waits. An elected replica takes
+over first, and decides only after that.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class _LeaseError(Exception):
 
 
 class Leadership:
-    """One candidate: `instance` is its name for people, made unique here; `address` is where others reach it.
+    """One candidate: `instance` is its name for people, made unique here; `address` is where other replicas reach it.
 
-    The Lease carries `notes` as annotations beside the address; they are asked for at each renewal once we decide.
+    The Lease carries `notes` as annotations next to the address; the leader collects them at each renewal.
 
     Attributes:
-        trouble: why the Lease cannot be read or written, or the takeover failed, in one sentence.
+        trouble: why the Lease cannot be read or written, or why the takeover failed, in one sentence.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Leadership:
         self._takeover: asyncio.Future[None] | None = None
 
     def may_decide(self) -> bool:
-        """Asked anew before each decision that is written: the answer grows old by itself."""
+        """Returns whether this replica leads now; asked before each decision, since the answer expires by itself."""
         return self._took_over() and self._candidacy.may_decide(time.monotonic())
 
     @property
     def leader_address(self) -> str | None:
-        """As last seen; may be our own."""
+        """Returns the address of the last known leader; may be our own."""
         return self.notes.get(names.LEADER_ADDRESS)
 
     @property
@@ -80,10 +80,10 @@ class Leadership:
         return self._object["metadata"].get("annotations") or {}
 
     async def run(self, elected: Callable[[], Awaitable[None]]) -> None:
-        """Until cancelled; gives the Lease back at the end.
+        """Runs until it is cancelled, and releases the Lease at the end.
 
         Args:
-            elected: takes over what the one before left; cancelled when the Lease is lost meanwhile.
+            elected: takes over the state of the previous leader; cancelled when the Lease is lost meanwhile.
         """
         try:
             while True:
@@ -159,7 +159,7 @@ class Leadership:
             await asyncio.sleep(self._rules.rests_s)
 
     async def _resign(self) -> None:
-        """As well as it can be done: a Lease that is not given back ends by itself."""
+        """Tries to release the Lease; a Lease that is not released expires by itself."""
         self._forget_takeover()
         with suppress(TimeoutError, NoAnswerError, _LeaseError, msgspec.MsgspecError):
             async with asyncio.timeout(_GOODBYE_S):

@@ -21,7 +21,7 @@ def read(lease: Object) -> Lease:
 
 
 def created(lease: Object) -> Object:
-    """In place of one that was deleted, if we saw it: what it carried goes on."""
+    """Creates a Lease in place of a deleted one; if we saw that, its annotations are kept."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -52,5 +52,5 @@ def given_back(lease: Object) -> Object:
 
 
 def _now() -> str:
-    """For people: nobody concludes anything from another one's clock."""
+    """Formats the time for people: no replica relies on another replica's clock."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,6 +1,6 @@
-"""Ledgers as the API server keeps them: each a ConfigMap of Halfcard's namespace, written whole by compare-and-set.
+"""Stores ledgers in the API server: each is a ConfigMap in Halfcard's namespace, replaced by compare-and-set.
 
-The law: a write lands on the very version that was read, or not at all.
+Invariant: a write replaces exactly the version that was read, or nothing.
 """
 
 from __future__ import annotations
@@ -77,25 +77,25 @@ class LedgerStore:
         self._collection = _collection(namespace)
 
     async def read(self, name: str, timeout_s: float = TIMEOUT_S) -> StoredLedger | None:
-        """As it is now, by a quorum; None where there is none."""
+        """Reads the present ledger by a quorum; None where there is none."""
         answer = await self._calls.get(f"{self._collection}/{name}", timeout_s=timeout_s)
         return None if answer.status == HTTPStatus.NOT_FOUND else _kept(name, answer)
 
     async def create(self, name: str, ledger: Ledger) -> StoredLedger | None:
-        """None where there is one already."""
+        """Creates a ledger; None where one exists already."""
         answer = await self._calls.post(self._collection, _body(name, ledger))
         return None if answer.status == HTTPStatus.CONFLICT else _kept(name, answer)
 
     async def write(
         self, name: str, ledger: Ledger, over: StoredLedger, timeout_s: float = TIMEOUT_S, *, by: str = ""
     ) -> StoredLedger | None:
-        """None where somebody else has written it meanwhile, or deleted it; `by` is for others to see."""
+        """Replaces a ledger; None where another writer changed or deleted it. `by` names the writer for others."""
         body = _body(name, ledger, over.version, by)
         answer = await self._calls.put(f"{self._collection}/{name}", body, timeout_s=timeout_s)
         return None if answer.status in _OUTRUN else _kept(name, answer, ledger)
 
     async def delete(self, name: str, over: StoredLedger) -> None:
-        """Or leaves it to whoever has written it meanwhile."""
+        """Deletes a ledger, unless another writer has changed it meanwhile."""
         body = msgspec.json.encode({"preconditions": {"resourceVersion": over.version}})
         answer = await self._calls.delete(f"{self._collection}/{name}", body)
         if answer.status not in (HTTPStatus.OK, *_OUTRUN):
@@ -103,7 +103,7 @@ class LedgerStore:
 
 
 class WatchedLedger(NamedTuple):
-    """A ledger as it came by a watch; it is read when somebody wants it."""
+    """A ledger from a watch event; decoded when it is needed."""
 
     name: str
     content: ConfigMap
@@ -118,7 +118,7 @@ class WatchedLedger(NamedTuple):
         return self.content.data.get(_WRITER, "")
 
     def read(self) -> StoredLedger | None:
-        """None for what is no ledger: whoever asks the server is told why."""
+        """Decodes the ledger; None for invalid content: a caller that reads it from the server gets the reason."""
         with suppress(LedgerError):
             return _read(self.name, self.content)
         return None

@@ -1,6 +1,7 @@
-"""One ledger, to whoever asks it for promises: all who come while a write is under way share the next.
+"""Reserves in one ledger for many callers: all calls that arrive during a write share the next write.
 
-The law: nobody is told yes before the write that promises it has landed, and nobody no on what was read before he came.
+Invariant: no call is admitted before the write with its reservation is stored, and none is refused on the basis of a
+read that began before the call.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ Clock = Callable[[], float]
 
 @dataclass(slots=True, eq=False)
 class ReservationAttempt:
-    """One pod's.
+    """The attempt of one pod.
 
     Attributes:
-        of: the quota whose ledger it has to be.
-        came: when, by our own clock.
-        outcome: whether the promise is this call's own, so that this call may take it back.
+        of: the uid of the quota that the ledger must belong to.
+        came: when the call began, by our own clock.
+        outcome: whether this call made the reservation, so that it may release it.
     """
 
     uid: str
@@ -60,7 +61,7 @@ class ReservationAttempt:
 
 @dataclass(slots=True)
 class _Settled:
-    """What becomes of those who ask, once `ledger` is written."""
+    """The results of the attempts, valid once `ledger` is written."""
 
     ledger: Ledger
     promised: list[ReservationAttempt] = field(default_factory=list)
@@ -87,11 +88,11 @@ class LedgerWriter:
         self._working: asyncio.Task[None] | None = None
 
     async def promise(self, uid: str, entry: Entry, of: str) -> bool:
-        """Whether this very call made the promise, which may have been there before.
+        """Reserves the charge of a pod; returns whether this call made the reservation, which may have existed before.
 
         Raises:
-            Full: there is too little.
-            Busy: nobody could say in time.
+            Full: there is too little left.
+            Busy: no certain answer was possible in time.
         """
         ask = ReservationAttempt(uid, entry, of, self._clock(), asyncio.get_running_loop().create_future())
         self._waiting.append(ask)
@@ -99,7 +100,7 @@ class LedgerWriter:
         return await ask.outcome
 
     def saw(self, seen: WatchedLedger | None) -> None:
-        """As the ledger changes, by whomever."""
+        """Records a change of the ledger, by any writer."""
         self._seen = seen
         if seen is not None and seen.writer != self._turns.me:
             if seen.writer:
@@ -107,34 +108,34 @@ class LedgerWriter:
             self._stirred.set()
 
     def take_back(self, uid: str) -> None:
-        """With the next write; where that fails, it expires."""
+        """Releases a reservation with the next write; if that fails, the reservation expires."""
         self._cancelled.add(uid)
         self._work()
 
     async def would_promise(self, entry: Entry, of: str) -> None:
-        """Raises as `promise` does, and writes nothing."""
+        """Raises like `reserve`, and writes nothing."""
         ledger = await self.now()
         _check_whose(ledger, of)
         reserve(ledger, "", entry, self._most_of_one)
 
     def known(self) -> Ledger | None:
-        """What was seen last, by whatever way; also while a write is tried again."""
+        """Returns the last known ledger from any source, also while a write is retried."""
         kept = self._newest()
         return kept.ledger if kept is not None else None
 
     async def now(self) -> Ledger:
-        """By a read that begins now. Raises Busy where there is no answer."""
+        """Reads the ledger by a call that begins now. Raises Busy where there is no answer."""
         try:
             return (await self._read()).ledger
         except (NoAnswerError, LedgerError) as error:
             raise Busy(str(error)) from error
 
     async def look(self, cost: Amounts) -> list[Shortage]:
-        """What there is too little of, by what is known now. Raises Busy where nothing is."""
+        """Returns the shortages by the known ledger. Raises Busy where none is known."""
         return shortages(self.known() or await self.now(), cost)
 
     def shortages(self, entry: Entry) -> list[Shortage]:
-        """By what was read last, for people who are refused by another ledger anyway."""
+        """Returns the shortages by the last read, for callers that another ledger refuses anyway."""
         return [] if self._kept is None else shortages(self._kept.ledger, entry.cost)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class LedgerWriter:
             await self._news(left)
 
     async def _news(self, within_s: float) -> None:
-        """Of what others have written, or none within so long."""
+        """Waits for a change by another writer, at most so long."""
         self._stirred.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -180,7 +181,9 @@ class LedgerWriter:
         return late
 
     def _after_silence(self, asks: list[ReservationAttempt], error: Exception) -> list[ReservationAttempt]:
-        """A write may have landed: who is found with a promise then did not make it in a way that is known."""
+        """Handles a write without an answer: it may be stored, so a reservation that is found then is not known to be
+        this call's.
+        """
         self._cancelled.clear()
         for ask in asks:
             ask.is_unsure = True
@@ -189,7 +192,7 @@ class LedgerWriter:
         return [ask for ask in asks if not ask.outcome.done()]
 
     async def _round(self, asks: list[ReservationAttempt]) -> list[ReservationAttempt]:
-        """Those who have to ask once more."""
+        """Makes one write for these attempts; returns those that must be tried again."""
         kept = self._to_write_over() or await self._read()
         self._cancelled &= kept.ledger.open.keys()
         settled = self._settle(kept.ledger, asks)
@@ -219,7 +222,7 @@ class LedgerWriter:
         return found
 
     def _to_write_over(self) -> StoredLedger | None:
-        """What is watched serves for this, and to refuse nobody: that takes a read of its own."""
+        """Returns the version to replace. A watched version is enough for that, but a refusal needs its own read."""
         newest = self._newest()
         return None if newest is self._outdated else newest
 

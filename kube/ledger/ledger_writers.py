@@ -1,4 +1,4 @@
-"""A desk for each ledger, made when somebody first asks for a promise there."""
+"""One LedgerWriter for each ledger, created at the first reservation there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whose turn it is to write a ledger: the replicas that write to it go round, so that few outrun each other.
+"""Decides which replica writes a ledger next: replicas take turns, so that fewer writes conflict.
 
-The law: these are manners and no lock. Whoever writes out of turn is refused by compare-and-set, as ever.
+Turns are an optimisation and no lock: a write out of turn is still subject to compare-and-set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GONE_S: Final = 1.0
 
 
 class WriteRotation:
-    """Of one ledger, as the writer `me` sees them. Times are those of one clock."""
+    """The turns of one ledger from the view of the writer `me`. All times are of one clock."""
 
     def __init__(self, me: str) -> None:
         self.me = me
@@ -28,17 +28,17 @@ class WriteRotation:
         self._turn_s = _SHORTEST_S
 
     def wrote(self, who: str, now: float) -> None:
-        """As it is seen now."""
+        """Records a write by any replica."""
         self._last = who
         self._at[who] = now
 
     def took(self, seconds: float) -> None:
-        """A write of ours."""
+        """Records the duration of one of our writes."""
         smoothed = (1 - _WEIGHT) * self._turn_s + _WEIGHT * _WRITES * seconds
         self._turn_s = min(max(smoothed, _SHORTEST_S), _LONGEST_S)
 
     def wait_s(self, now: float) -> float:
-        """Until it is ours; nothing where it has come."""
+        """Returns how long to wait for our turn; 0 when it has come."""
         self._at = {who: at for who, at in self._at.items() if now - at < _GONE_S}
         if self._last not in self._at:
             return 0.0

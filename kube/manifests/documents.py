@@ -1,6 +1,6 @@
-"""Manifests as people keep them: YAML or JSON, many documents in a file, files in folders, Lists of objects.
+"""Reads manifests: YAML or JSON, several documents in a file, files in folders, Lists of objects.
 
-The law: a document means what it means to kubectl, and whatever cannot be read is named by file and line.
+Invariant: a document means what it means to kubectl, and an unreadable one is reported with file and line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse(text: str | bytes, source_file: str) -> Iterator[Document]:
 
 
 def read_file(path: Path) -> Iterator[Document]:
-    """As `parse`; a file that cannot be opened is a ManifestError too."""
+    """Parses a file; a file that cannot be opened is a ManifestError too."""
     yield from parse(_bytes(path), str(path))
 
 
@@ -152,7 +152,7 @@ def _objects(value: Any, parsed: Parsed, line: int, source: str) -> Iterator[Doc
 
 
 def _with_type(item: Any, document: Document) -> Any:
-    """In a PodList the items may leave out that they are Pods."""
+    """Adds the kind to an item of a typed list: items of a PodList may omit it."""
     kind = document.kind.removesuffix(_LIST)
     if not kind or not isinstance(item, dict) or "kind" in item:
         return item

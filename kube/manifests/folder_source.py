@@ -1,6 +1,6 @@
 """A folder of manifests in place of an API server: the same state, from files that people edit.
 
-The law: a mistake at the start ends the start; a mistake later keeps the last good view and is reported.
+Invariant: a mistake at the start ends the process; a later mistake keeps the last valid view and is reported.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FolderSource:
             self._mistake = str(error)
 
     def _signature(self) -> _Signature | None:
-        """None where the folder cannot be listed; loading it says why."""
+        """Returns a signature of the files; None where the folder cannot be listed, and loading then says why."""
         try:
             return tuple(_sign(path) for path in files_below(self._folder))
         except ManifestError:

@@ -20,10 +20,10 @@ _Key = tuple[str, str]
 
 
 def gather(documents: Iterable[Document], dealings: CapacityRules) -> ClusterView:
-    """What the documents say together; kinds that the view has no place for are passed over.
+    """Combines documents into one view; kinds that the view has no place for are skipped.
 
     Raises:
-        ManifestError: an object has no name, or stands there twice.
+        ManifestError: an object has no name, or appears twice.
     """
     found: dict[str, dict[_Key, Document]] = defaultdict(dict)
     for document in documents:

@@ -27,11 +27,11 @@ class NotJsonError(ManifestError):
 
 
 def parse_json(text: str, source: str) -> Iterator[Parsed]:
-    """The documents of a text.
+    """Parses the documents of a text.
 
     Raises:
-        NotJsonError: the text is no JSON.
-        ManifestError: it is, but says something that nobody can rely on.
+        NotJsonError: the text is not JSON.
+        ManifestError: it is JSON with a content that programs read differently.
     """
     start = _skip_blank(text, 0)
     line = 1 + text.count("\n", 0, start)
@@ -65,7 +65,7 @@ def _document(text: str, start: int, source: str) -> tuple[Any, int]:
 
 
 def _check(document: str, line: int, source: str) -> None:
-    """What Python's own reader lets pass: keys written twice, half characters, great depth."""
+    """Refuses what Python's own parser accepts: duplicate keys, lone surrogates, great depth."""
     try:
         jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False, float_mode="lossless-float")
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""YAML text to plain data, as kubectl understands it, strict where kubectl is careless.
+"""Parses YAML text into plain data as kubectl understands it, and strictly where kubectl is lax.
 
-The law: work and memory are bounded by the length of the text. Aliases may not multiply it, nesting may not
-exhaust the stack, and no key is written twice.
+Invariant: work and memory are bounded by the length of the text. Aliases cannot multiply it, nesting cannot exhaust the
+stack, and no key appears twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an unquoted YAML word means to kubectl: YAML 1.1's booleans, Go's integers, dates that stay text.
+"""Resolves unquoted YAML words like kubectl: YAML 1.1's booleans, Go's integers, dates that stay text.
 
-The law: no number passes through binary floating point. One that is no 64-bit integer keeps its digits.
+Invariant: no number passes through binary floating point. A number that is no 64-bit integer keeps its digits.
 """
 
 from __future__ import annotations

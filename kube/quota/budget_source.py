@@ -123,7 +123,7 @@ class BudgetSource:
         return [*written, *self.map.budgets]
 
     def of(self, namespace: str) -> tuple[Budget, ...]:
-        """Those that concern it, in the order of their ledgers."""
+        """Returns the budgets of a namespace, in the order of their ledgers."""
         found = self._concerning.get(namespace)
         if found is None:
             found = concerning(self._written(), namespace, self._labels.get(namespace, {}))
@@ -144,7 +144,7 @@ class BudgetSource:
         return found
 
     def namespaces(self, budget: Budget) -> list[str]:
-        """Those that it concerns."""
+        """Returns the namespaces that the budget covers."""
         return [budget.namespace] if budget.namespace else [name for name in self._labels if budget in self.of(name)]
 
     @property

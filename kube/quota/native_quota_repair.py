@@ -22,11 +22,11 @@ _DRY: Final = "?dryRun=All"
 
 
 class Repair(NamedTuple):
-    """What became of one quota.
+    """The result of a repair of one quota.
 
     Attributes:
-        done: what was changed, in words; as a rehearsal, what would be.
-        why_not: why nothing was changed; empty where it was.
+        done: the changes in words; in a dry run, the changes that would be made.
+        why_not: why nothing was changed; empty where something was.
     """
 
     title: str
@@ -42,7 +42,7 @@ async def repair(calls: ApiCalls, quota: ResourceQuota, dialects: Dialects, *, r
 
 
 async def revert(calls: ApiCalls, quota: ResourceQuota, *, rehearse: bool = False) -> Repair:
-    """What we added is taken away, as long as no webhook of ours adds it again."""
+    """Removes our additions, unless a webhook of ours would add them again."""
     return await _write(calls, quota, reverted(quota), rehearse=rehearse)
 
 

@@ -47,11 +47,11 @@ class NativeQuotas:
         return self._by_namespace.get(namespace, {}).values()
 
     def namespaces(self) -> Collection[str]:
-        """Those with such a quota."""
+        """Returns the namespaces with such a quota."""
         return self._by_namespace.keys()
 
     def uncounted(self) -> list[ResourceQuota]:
-        """Those of which Kubernetes counts nothing, or not all."""
+        """Returns the quotas that Kubernetes does not count, or counts in part."""
         return [*self._uncounted.values()]
 
     def _list(self, found: Sequence[ResourceQuota | Undecodable]) -> None:
@@ -109,22 +109,22 @@ class ReadError(Exception):
 
 
 async def quotas_in(calls: ApiCalls, namespace: str, timeout_s: float = TIMEOUT_S) -> list[ResourceQuota]:
-    """By a quorum. Raises ReadError and NoAnswerError."""
+    """Reads the quotas of a namespace by a quorum. Raises ReadError and NoAnswerError."""
     return await _all(calls, path_of(namespace), _QUOTAS, timeout_s)
 
 
 async def quotas_anywhere(calls: ApiCalls) -> list[ResourceQuota]:
-    """As `quotas_in`, of all namespaces."""
+    """Reads the quotas of all namespaces like `quotas_in`."""
     return await _all(calls, "/api/v1/resourcequotas", _QUOTAS)
 
 
 async def pods_in(calls: ApiCalls, namespace: str) -> list[QuotaPod]:
-    """As `quotas_in`."""
+    """Reads the pods of a namespace like `quotas_in`."""
     return await _all(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}/pods", _PODS)
 
 
 def path_of(namespace: str, name: str = "") -> str:
-    """Of one quota, or of all in the namespace."""
+    """The path of one quota, or of all in the namespace."""
     collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/resourcequotas"
     return f"{collection}/{quote(name, safe='')}" if name else collection
 

@@ -1,6 +1,6 @@
-"""The gates of pods that wait for their quotas, opened in order as room comes.
+"""Removes the scheduling gates of waiting pods, in order, when there is room.
 
-The law: a gate is opened after the pod's part of every quota is promised, and only while we lead.
+Invariant: a gate is removed after the pod's charge is reserved in every ledger, and only while this replica leads.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _REASON: Final = "WaitsForQuota"
 
 @dataclass(slots=True)
 class GateAdmission:
-    """Made on the event loop.
+    """Created on the event loop.
 
     Attributes:
-        budgets_of: those that concern a namespace, in the order of their ledgers.
-        desk_of: makes promises in the ledger of one.
+        budgets_of: the budgets of a namespace, in the order of their ledgers.
+        desk_of: the writer of a ledger.
     """
 
     calls: ApiCalls
@@ -123,7 +123,7 @@ class GateAdmission:
             await self._remove_gate(waiting, pod)
 
     async def _remove_gate(self, waiting: WaitingPod, pod: ChargedPod) -> None:
-        """Where it fails, the next round finds the promise and tries again."""
+        """Removes the gate; after a failure the next round finds the reservation and tries again."""
         left = [{"name": gate} for gate in pod.gates if gate != names.QUOTA_GATE]
         body = {
             "metadata": {"uid": waiting.uid, "resourceVersion": pod.version},
@@ -135,7 +135,7 @@ class GateAdmission:
             self.log.warning("gate not opened", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
     async def _tell(self, first: Sequence[BlockedPod]) -> None:
-        """Who is first is told once of each ledger what it waits for."""
+        """Reports to the first pod of each ledger, once, what it waits for."""
         known = {each.waiting.uid for each in first}
         self._told = {uid: why for uid, why in self._told.items() if uid in known}
         for each in first:

@@ -1,7 +1,7 @@
-"""Owners of pods that a full budget refused are made to try again once there is room.
+"""Makes the owners of refused pods retry when a budget has room again.
 
-Their controllers wait longer after each refusal, in the end 16 minutes. A change of the owner makes them try at once:
-it gets an annotation. Who is waiting is read from the owners themselves: nobody has to remember who was refused.
+Their controllers back off up to 16 minutes. A change of the owner makes them retry at once, so it gets an annotation.
+The owners' own status shows which of them wait, so that no list of refused pods has to be kept.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ OWNERS: Final[Mapping[str, Callable[[Object, Object], bool]]] = {
 
 
 class OwnerRetry:
-    """`freed` is told of namespaces that may have more than a moment ago; running it makes their owners try."""
+    """`freed` receives namespaces that may have gained room; `run` makes their owners retry."""
 
     def __init__(
         self, calls: ApiCalls, dialects: Dialects, may_decide: Callable[[], bool], now: Callable[[], datetime], log: Log

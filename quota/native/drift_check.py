@@ -1,4 +1,4 @@
-"""ResourceQuotas whose `used` is not what their pods come to: looked for by whoever leads, and only told."""
+"""Looks for ResourceQuotas whose `used` differs from the sum of their pods, and reports them; run by the leader."""
 
 from __future__ import annotations
 

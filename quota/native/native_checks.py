@@ -1,4 +1,4 @@
-"""What the quota service does about Kubernetes' own ResourceQuotas: it looks at them, and says what is wrong."""
+"""Checks Kubernetes' own ResourceQuotas and reports what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the quota service counts of ResourceQuotas. Which ones they are is said at the quotas, not in labels."""
+"""Metrics of ResourceQuotas. Labels do not name the quotas; Events at the quotas do."""
 
 from __future__ import annotations
 

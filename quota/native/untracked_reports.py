@@ -1,7 +1,7 @@
-"""ResourceQuotas that Kubernetes accepted and never counts: told where whoever wrote them sees it.
+"""Reports ResourceQuotas that Kubernetes accepted and never counts, in Events at the quotas.
 
-By a setting they are repaired, once, when this replica begins to lead: repairing unasked would begin to refuse pods on
-the day when Halfcard is installed.
+With a setting they are repaired, once, when this replica begins to lead. A repair without being asked would start to
+refuse pods on the day when Halfcard is installed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class UntrackedReports:
 
 
 def repairs(calls: ApiCalls, known: NativeQuotas, dialects: Dialects, events: QuotaEvents, log: Log) -> AtStart:
-    """Of all that count nothing by then; those that cannot be repaired are told of as before."""
+    """Repairs all quotas that count nothing; those that cannot be repaired are reported."""
 
     async def repair_all() -> None:
         for each in known.uncounted():

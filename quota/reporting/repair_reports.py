@@ -1,4 +1,4 @@
-"""Ledgers that were wrong and have been put right: told at their quotas, and counted."""
+"""Reports ledgers that were wrong and have been repaired: in Events at their quotas, and in a metric."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class RepairReports:
         self._waiting: dict[str, tuple[Budget, str]] = {}
 
     def ledger(self, budget: Budget, said: str) -> None:
-        """Somebody else had written there what its pods hold."""
+        """Reports that another writer had changed the committed amounts."""
         self._repaired(budget, f"its ledger said {said}; it has been put right")
 
     def pods(self, found: Differences) -> None:
-        """They had been counted otherwise than they are stored."""
+        """Reports pods whose count differed from what is stored."""
         concerned: dict[str, tuple[Budget, dict[str, Difference]]] = {}
         for uid, each in found.items():
             for budget in self._budgets_of(each.namespace):

@@ -1,4 +1,4 @@
-"""All that tells people of quotas: statuses, and Events of what went wrong, was lifted or was mended."""
+"""Reports about quotas: statuses, and Events about failures, exemptions and repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the status of a quota says: how much is used of what, by whom, and whether that is too much. Pure."""
+"""Computes the status of a quota: what is used, by which pods, and whether it is exceeded. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LedgerUsage(NamedTuple):
 
 
 def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
-    """Of a quota that each of these namespaces has for itself: what they use together, of what each is allowed."""
+    """The status of a default quota: what its namespaces use together, of what each of them is allowed."""
     ledgers = {namespace: part.ledger for namespace, part in parts.items()}
     together = Ledger(
         next(iter(ledgers.values())).hard,
@@ -51,7 +51,7 @@ def _all(parts: Sequence[TopHolders]) -> TopHolders:
 
 
 def exempted(status: Status, exemption: Exemption) -> Status:
-    """While nobody is held to it; what is used is told as ever."""
+    """The status while the quota is suspended; used amounts are reported as usual."""
     ready, exceeded = status["conditions"]
     excess = {**exceeded, "message": f"{exceeded['message'].partition(':')[0]}, and exempt"}
     exempt = _condition("Exempt", "True", "ForAWhile", f"nobody is held to it {exemption}")
@@ -59,7 +59,7 @@ def exempted(status: Status, exemption: Exemption) -> Status:
 
 
 def status_of(ledger: Ledger, holders: TopHolders = _NOBODY, waiting: int = 0) -> Status:
-    """Amounts as `used/hard`, in the units in which they are written; so many are waiting for it."""
+    """The status of one ledger: amounts as `used/hard` in the units of the quota, and the number of waiting pods."""
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
     return {
@@ -87,7 +87,7 @@ def _holder(entry: Entry) -> dict[str, str]:
 
 
 def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
-    """What each has of what is allowed to each, who has most of it first."""
+    """Lists the use of each label value, the largest first."""
     shares = [(key, key.partition("=")[0]) for key in found if "=" in key]
     limited = [(key, ledger.hard[rule]) for key, rule in shares if ledger.hard.get(rule) is not None]
     limited.sort(key=lambda each: (-found[each[0]] / max(each[1], 1), each[0]))
@@ -134,7 +134,7 @@ def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, st
 
 
 def since(status: Status, before: Status | None, now: str) -> Status:
-    """With the time of each condition's last change, which is that of before where it says the same."""
+    """Adds the time of each condition's last change, kept from `before` where the condition is the same."""
     known = {each["type"]: each for each in (before or {}).get("conditions") or ()}
 
     def timed(condition: dict[str, str]) -> dict[str, str]:

@@ -89,7 +89,7 @@ class StatusWriter:
 def statuses_of(
     keepers: Mapping[str, LedgerController], waits: Mapping[str, int], now: datetime
 ) -> Iterator[tuple[Budget, Status]]:
-    """One for each object, which says so where nobody is held to it for a while."""
+    """Returns one status for each object, which also says whether the quota is suspended."""
     for budget, status in _counted(keepers, waits):
         is_exempt = budget.exemption is not None and budget.exemption.holds(now)
         yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status

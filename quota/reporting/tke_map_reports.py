@@ -1,4 +1,4 @@
-"""What is wrong with the ConfigMap of TKE's quota admission, told where whoever wrote it sees it."""
+"""Reports mistakes in the ConfigMap of TKE's quota admission, in Events at the ConfigMap."""
 
 from __future__ import annotations
 
