@@ -1,4 +1,4 @@
-"""`python -m admission`: the webhook beside a real API server.
+"""`python -m admission`: runs the webhook for a real API server.
 
 Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
 """

@@ -1,4 +1,4 @@
-"""Which decision a request asks for. What we do not know, we allow, and say so by allowing it explicitly."""
+"""Chooses the decision for a request. Unknown kinds and operations are allowed, explicitly."""
 
 from __future__ import annotations
 

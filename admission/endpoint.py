@@ -108,5 +108,5 @@ class Endpoint:
 
 
 def _short(name: str | None) -> str | None:
-    """Kubernetes has no longer names; whoever calls us directly may."""
+    """Cuts a name for the log: Kubernetes has no longer names, but a direct caller may send one."""
     return name and name[:_LONGEST_NAME]

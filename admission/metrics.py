@@ -1,4 +1,4 @@
-"""What the webhook counts. Labels have few values: never a pod's name, and of namespaces and quotas only so many."""
+"""Metrics of the webhook. Labels have few values: never a pod's name, and a limited number of namespaces and quotas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS: Final = "others"
 
 
 class _ByQuota:
-    """Counts with labels that tenants can make many of: only so many are told apart."""
+    """Counts with labels of which tenants can create many: only a limited number are told apart."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._refusals = Counter(

@@ -1,4 +1,4 @@
-"""What an installation has decided: which systems are spoken, how strict each rule is, who is trusted."""
+"""The decisions of an installation: enabled dialects, the severity of each rule, and trusted users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from halfcard.quota.derived_resources import DerivedSettings
 
 @dataclass(frozen=True, slots=True)
 class PlacementDefaults:
-    """What every GPU pod is given where it does not say otherwise; None and empty leave it alone."""
+    """Fields that GPU pods receive where they do not set them; None and empty leave a pod as it is."""
 
     scheduler_name: str | None = None
     runtime_class_name: str | None = None
@@ -26,14 +26,14 @@ class AdmissionPolicy:
     """The settings that decisions depend on.
 
     Attributes:
-        severities: rules that are stricter or milder than the table says.
-        trusted_users: who may write the annotations that Halfcard and its peers own.
+        severities: rules with another severity than in the table.
+        trusted_users: users who may write the annotations that Halfcard and its peers own.
         exempt_namespaces: never judged; a pod there may be part of the cluster's own machinery.
-        schedulers: those that ask Halfcard's extender.
-        default_core_limit: write the burst ceiling where nobody did.
-        templates: what a mistake in a workload's template does.
-        slotted: resources whose containers are known to the node by slots.
-        derived: what is added for native quota to count by; None for nothing.
+        schedulers: those that call Halfcard's extender.
+        default_core_limit: whether a missing core limit is written.
+        templates: how mistakes in a workload's template are handled.
+        slotted: resources whose containers are identified by slots on the node.
+        derived: resources that are added for native quota; None for none.
     """
 
     dialects: Dialects = field(default_factory=Dialects)

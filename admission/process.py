@@ -54,7 +54,9 @@ class WebhookAddresses:
 
 @dataclass(frozen=True, slots=True)
 class QuotaParts:
-    """GpuQuotas, and the ledgers in which what they promise is written; ResourceQuotas, which others enforce."""
+    """Everything the webhook needs for quotas: GpuQuotas and their ledgers, and ResourceQuotas, which the API server
+    enforces.
+    """
 
     source: BudgetSource
     desks: BudgetLedgers
@@ -76,7 +78,7 @@ class QuotaParts:
         return cls(source, desks, followed, refusals, native, gate)
 
     def gates(self) -> Mapping[str, Gate]:
-        """Native quota first: for a pod that it refuses nothing has to be promised and taken back."""
+        """Returns the gates; native quota comes first, since nothing has to be reserved for a pod that it refuses."""
         promised = BudgetReservation(self.desks, self.refusals.refused)
         return {
             names.MUTATE_PODS_PATH: QueueGate(self.desks),
@@ -98,7 +100,7 @@ class QuotaParts:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """All that a running webhook is made of; without `budgets` it holds nobody to any."""
+    """Everything a running webhook consists of; without `budgets` it enforces no quota."""
 
     policy: AdmissionPolicy
     source: ClusterSource
@@ -115,7 +117,7 @@ class Webhook:
         on_ready: Callable[[Mapping[str, Address]], None] | None = None,
         jobs: Sequence[Job] = (),
     ) -> None:
-        """Serves until the process is told to stop; `jobs` run beside it."""
+        """Serves until the process is asked to stop; `jobs` run at the same time."""
         budgets = self.budgets.jobs() if self.budgets is not None else ()
         async with beside((self.source.watch, *budgets, partial(report, self._problems, self.log), *jobs), self.log):
             await serve(

@@ -1,8 +1,8 @@
 """The decision: one pod in, one verdict out. Pure; everything it depends on is an argument.
 
-Mutating: repair, and refuse at once what no repair can mend, because Kubernetes' own validation comes next and would
-tell one mistake at a time in its own words. Validating: the same rules on what will be stored, because the mutating
-webhook may have been down or another one may have changed the pod. An update answers only for what it changes.
+Mutating: repair, and refuse at once what cannot be repaired, because Kubernetes' own validation comes next and would
+report one mistake at a time in its own words. Validating: the same rules for what will be stored, because the mutating
+webhook may have been down or another one may have changed the pod. An update is judged only by what it changes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 class NoRoom(NamedTuple):
-    """A sound object for which there is no room in a budget.
+    """A refusal of a valid object for which a budget has no room.
 
     Attributes:
-        again_s: after so many seconds the same may be asked again; 0 where that would change nothing.
-        budget: that has too little left; None where nobody could say.
+        again_s: the seconds after which a retry may succeed; 0 where a retry changes nothing.
+        budget: the exceeded budget; None where none is known.
     """
 
     message: str
@@ -61,10 +61,10 @@ class NoRoom(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the API server is told.
+    """The answer to the API server.
 
     Attributes:
-        problems: why the object is refused; empty where it is allowed.
+        problems: why the object is refused; empty where it is admitted.
         warnings: lines for people, each at most 120 characters.
         changes: the patch; empty where the object is refused.
         no_room: why an object without problems is refused.
@@ -114,7 +114,9 @@ def validate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None) -> 
 
 
 def _shows_a_static_pod(pod: Pod, around: ReviewContext) -> bool:
-    """It runs already. Only its kubelet writes such a copy; in other hands the annotation excuses nothing."""
+    """Returns whether the pod is a mirror of a static pod that runs already. The annotation counts only from its
+    kubelet.
+    """
     return pod.is_mirror and around.is_kubelet
 
 

@@ -1,7 +1,7 @@
-"""A static guard: what the API server itself can hold of the rules about amounts, for webhooks that fail open.
+"""A static guard: rules about amounts that the API server enforces by itself, for webhooks that fail open.
 
-It is one ValidatingAdmissionPolicy, made of the same table of rules and the same words. The law: what it refuses the
-webhook would refuse, and what the webhook refuses by these rules it refuses, too.
+It is one ValidatingAdmissionPolicy, made from the table of rules and with the same messages. Invariant: the webhook
+would refuse what the guard refuses, and by these rules the guard refuses what the webhook refuses.
 """
 
 from __future__ import annotations
@@ -214,5 +214,5 @@ _READ: Final = {
 
 
 def _faults(guarded: GuardedRule) -> str:
-    """Where the rule is broken, and by what."""
+    """The CEL expression of the places where the rule is broken, with the amounts there."""
     return f"variables.asked.transformList(i, a, {guarded.broken}, variables.told[i])"

@@ -1,9 +1,9 @@
-"""How the API server is told of the webhooks: which objects it sends, and which never leave it.
+"""Builds the webhook configurations: which objects the API server sends, and which it never sends.
 
-What asks for no GPU and reaches for none is kept away by `matchConditions`: an outage of Halfcard touches, and a slow
-one delays, only what concerns it. Mutating fails open (what it would repair is refused by Kubernetes itself),
-validating pods fails closed, because it protects neighbours. Halfcard's own writes never come back to it: while the
-webhook is away, the extender still binds.
+`matchConditions` exclude objects that neither request nor reach a GPU: an outage of Halfcard affects, and a slow
+webhook delays, only GPU pods. Mutating fails open (Kubernetes itself refuses what would be repaired), validating pods
+fails closed, because it protects neighbours. Halfcard's own writes are excluded: while the webhook is down, the
+extender still binds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
 
 
 class _Client:
-    """What all webhooks have in common."""
+    """The parts that all webhooks have in common."""
 
     def __init__(self, exempt: Iterable[str], ca_bundle: str) -> None:
         self._exempt = sorted(exempt)
@@ -193,7 +193,7 @@ def _entries(holder: str, field: str) -> str:
 
 
 def _takes_record_away() -> str:
-    """On an update a record may be gone from the new object."""
+    """The CEL expression of an update that removes a record."""
     return f"(oldObject != null && {_carries_record('oldObject')})"
 
 

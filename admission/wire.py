@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class MalformedReview(Exception):
-    """The caller broke the protocol; the text is a sentence for whoever reads its log."""
+    """The caller broke the protocol; the text is a sentence for the caller's log."""
 
 
 class ObjectKind(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Response(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What has nothing to say is left out."""
+    """The response of a review; empty fields are omitted."""
 
     uid: str
     allowed: bool
@@ -104,7 +104,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _as_go_writes(value: Any) -> bytes:
-    """As the API server does: nothing between two tokens, and safe within HTML."""
+    """Encodes JSON like the API server: without spaces between tokens, and safe within HTML."""
     return _encode(value).replace(b"<", rb"\u003c").replace(b">", rb"\u003e").replace(b"&", rb"\u0026")
 
 

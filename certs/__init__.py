@@ -1,23 +1,23 @@
-"""Halfcard's own CAs and what they sign: made on first start, renewed in place, in a folder or in Secrets.
+"""Halfcard's own CAs and certificates: made at the first start, renewed in place, in a folder or in Secrets.
 
 The decision is the same for both, and pure:
 
 - `server_names`: DNS names and addresses as people write them
-- `flaws`: what certificates say, and what is wrong with them
-- `rules`: how long they live, and what those of one CA are to be
-- `plan`: what is needed now, and why; `steps` are its answers
-- `authority`: makes certificates
+- `certificate_checks`: what certificates contain, and what is wrong with them
+- `lifetimes`: how long they live, and the leaves of one CA
+- `plan`: what is needed now, and why; `steps` are its results
+- `authority`: creates certificates
 
-A folder, for a server that runs beside it:
+A folder, for a server without a cluster:
 
-- `folder`: reads, decides, writes; safe beside other processes and against a crash at any point
-- `keeper`: looks again every minute, for as long as a server runs
+- `certificate_folder`: reads, decides, writes; safe with concurrent processes and against a crash at any point
+- `folder_renewal`: checks the folder every minute while a server runs
 
 An installation, by `python -m certs keep`:
 
-- `chains`: which Secrets there are, and which webhook configurations trust them
-- `objects`: these objects as the API server keeps them; `store` reads and writes them
-- `upkeep`: one look: reads, decides, writes, by compare-and-set
-- `tending`: again and again, with `metrics` and `telling` of what was done
-- `process`: what runs beside what; `__main__` wires it
+- `chains`: the Secrets, and the webhook configurations that trust them
+- `objects`: these objects in the API server; `store` reads and writes them
+- `reconcile`: one pass: reads, decides, writes, by compare-and-set
+- `controller`: repeats that, with `metrics`, and with `secret_events` of what was done
+- `process`: the parts that run together; `__main__` starts them
 """

@@ -1,4 +1,4 @@
-"""What certificates and keys say, and what is wrong with them in a few words."""
+"""Reads certificates and keys, and describes in a few words what is wrong with them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNREADABLE: Final = (
 
 
 def certificates(pem: bytes | None) -> list[x509.Certificate]:
-    """None where one of them cannot be read."""
+    """Decodes the certificates; empty where one of them is unreadable."""
     try:
         found = x509.load_pem_x509_certificates(pem or b"")
         for certificate in found:  # these parts are parsed only when somebody looks

@@ -39,7 +39,7 @@ class CertificateFiles:
 
     @property
     def ca(self) -> Path:
-        """What clients trust: the present CA first, then those before it that a leaf in use still needs."""
+        """The CAs that clients trust: the present one first, then older ones that a leaf in use still needs."""
         return self.folder / "ca.crt"
 
     @property
@@ -71,10 +71,10 @@ class FolderOutcome:
 
 
 def ensure(folder: Path, *, names: ServerNames, now: datetime) -> FolderOutcome:
-    """Leaves certificates in the folder that are good for these names at this time.
+    """Makes sure that the folder has valid certificates for these names at this time.
 
     Raises:
-        CertificateFolderError: the folder is unsafe, busy, somebody else's, or cannot be written.
+        CertificateFolderError: the folder is unsafe, busy, owned by another program, or cannot be written.
     """
     files = CertificateFiles(folder)
     try:

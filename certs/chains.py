@@ -1,4 +1,4 @@
-"""The chains of certificates that an installation has: a CA, what it signs, and who is told to trust it."""
+"""The chains of certificates of an installation: a CA, the leaves it signs, and the objects that trust it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CALLER: Final = "kube-scheduler"
 
 
 class ObjectPath(NamedTuple):
-    """Where an object is, by the path of its collection."""
+    """An object, by the path of its collection and its name."""
 
     collection: str
     name: str

@@ -29,7 +29,7 @@ Tell = Callable[[Chain, CompletedStep, datetime], Awaitable[None]]
 
 
 class ChainsController:
-    """`tell` is told of each change that was made; `wake` makes it look at once."""
+    """Reconciles all chains; `tell` receives each change, and `wake` starts a pass at once."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ChainsController:
             self._log.error("certificates cannot be kept", chain=chain.title, reason=each)
 
     def _unsaid(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
-        """What was not true a moment ago."""
+        """Returns the reasons that were not logged in the last pass."""
         said = self._said.get(chain.title, ())
         self._said[chain.title] = reasons
         return [reason for reason in reasons if reason not in said]

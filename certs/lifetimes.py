@@ -32,10 +32,10 @@ LAST_CALL: Final = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class LeafRules:
-    """What a leaf is to be.
+    """The rules for a leaf.
 
     Attributes:
-        stays: for as long as it can when the CA changes: whoever verifies it is told of CAs by people.
+        stays: the leaf is kept as long as possible when the CA changes, because people copy the CA to its clients.
     """
 
     names: ServerNames
@@ -45,7 +45,9 @@ class LeafRules:
 
 @dataclass(frozen=True, slots=True)
 class ChainRules:
-    """`lasting`: the CA is replaced when somebody asks for it or when it is of no use any more, and not for its age."""
+    """The rules of a chain; `lasting`: the CA is replaced on request or when it is unusable, and not because of its
+    age.
+    """
 
     leaves: tuple[LeafRules, ...]
     lasting: bool = False

@@ -1,4 +1,4 @@
-"""What the keeper of certificates counts."""
+"""Metrics of the certificate controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from serving.log import utc_now
 
 
 class CertificateMetrics:
-    """What was seen last counts down until it is seen again, so that a keeper who may not look any more is heard of."""
+    """Expiry metrics that count down from the last reading, so that a controller without rights is noticed."""
 
     def __init__(
         self, registry: CollectorRegistry, chains: Iterable[Chain], clock: Callable[[], datetime] = utc_now

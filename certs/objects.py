@@ -1,6 +1,6 @@
-"""Secrets and webhook configurations as the API server keeps them: what they hold, and what is to be written.
+"""Reads and builds the Secrets and webhook configurations of the API server that hold certificates.
 
-The law: what others put on an object stays there; what is written says over which version.
+Invariant: what other programs put on an object is kept; every write names the version that it replaces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def annotation(item: Object | None, name: str) -> str:
 
 
 def time_of(item: Object | None, name: str) -> datetime | None:
-    """None also for what is no time: people write it, too."""
+    """Parses a time annotation; None for an invalid one, since people write it too."""
     try:
         return datetime.strptime(annotation(item, name), _TIME).replace(tzinfo=UTC)
     except ValueError:
@@ -70,7 +70,7 @@ def with_entries(secret: Object, entries: Mapping[str, bytes]) -> Object:
 
 
 def with_annotation(secret: Object, name: str, value: str | None) -> Object:
-    """Without it where there is no value."""
+    """Sets an annotation, or removes it where there is no value."""
     others = {key: each for key, each in (secret["metadata"].get("annotations") or {}).items() if key != name}
     annotations = others if value is None else {**others, name: value}
     return {**secret, "metadata": {**secret["metadata"], "annotations": annotations}}
@@ -80,7 +80,7 @@ def with_annotation(secret: Object, name: str, value: str | None) -> Object:
 
 
 def bundles(configuration: Object | None) -> tuple[bytes, ...]:
-    """What each webhook trusts of ours, but for those that are left alone."""
+    """Returns our part of each webhook's bundle, except for webhooks that are left alone."""
     return tuple(_our_part(each) for each in _webhooks(configuration) if not _is_left_alone(configuration, each))
 
 
@@ -93,7 +93,7 @@ def left_alone(configuration: Object | None) -> str:
 
 
 def bundle_patch(configuration: Object, bundle: bytes) -> bytes:
-    """A JSON patch; certificates of others that stand beside ours stay."""
+    """Returns a JSON patch that keeps the certificates of others next to ours."""
     version = {"op": "replace", "path": "/metadata/resourceVersion", "value": _version(configuration)}
     changes = [
         {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": _beside(bundle, each)}

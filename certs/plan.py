@@ -1,9 +1,9 @@
-"""What a CA and its leaves need now, and why: in a folder, or in Secrets with copies of the bundle elsewhere.
+"""Decides what a CA and its leaves need now, and why: in a folder, or in Secrets with copies of the bundle elsewhere.
 
-Law: a pure function of what is held, the rules and the time. Each step leaves less to do: from any contents, those
-of a crash between two writes included, the steps end at `Keep` or at `Refuse`. A CA is replaced in three: the new
-one is added to the bundle and to its copies; leaves follow once whoever verifies has surely seen it; the old one
-goes once no leaf of it can be shown any more.
+Invariant: a pure function of the contents, the rules and the time. Each step leaves less to do: from any contents, also
+those after a crash between two writes, the steps end at `Keep` or at `Refuse`. A CA is replaced in three steps: the new
+one is added to the bundle and its copies; leaves follow once every verifier has surely read it; the old one is removed
+once no leaf of it can be shown any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from certs.steps import ChainContents, HeldLeaf, Keep, Note, Plan, Publish, Refu
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """What is held, read."""
+    """The decoded contents."""
 
     held: ChainContents
     rules: ChainRules
@@ -57,7 +57,7 @@ class _Sight:
 
     @property
     def is_known(self) -> bool:
-        """Whoever verifies has surely seen the present CA, or never knew another one."""
+        """Returns whether every verifier has surely read the present CA, or has never known another one."""
         since = self.held.known_since
         first = not self.held.copies or len(self.authorities) == 1
         return first or (since is not None and self.now >= since + self.rules.known_after)
@@ -93,12 +93,14 @@ def _elsewhere(sight: _Sight) -> tuple[x509.Certificate, ...]:
 
 
 def _still_trusted(sight: _Sight) -> tuple[x509.Certificate, ...]:
-    """Also those of no leaf that is held: a replica may show one that was replaced or lost a moment ago."""
+    """Returns the CAs to keep, also those without a known leaf: a replica may show a leaf that was replaced a moment
+    ago.
+    """
     return _usable(sight, sight.authorities)
 
 
 def _usable(sight: _Sight, found: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """Of the CAs given; one that is not valid yet may become so when a clock is set right."""
+    """Returns the usable CAs; one that is not valid yet counts, since it becomes valid when a clock is corrected."""
     unique = dict.fromkeys(found)
     return tuple(each for each in unique if signed(each, each) and sight.now < each.not_valid_after_utc)
 
@@ -111,14 +113,16 @@ def _too_short(sight: _Sight) -> str | None:
 
 
 def _is_asked(asked: datetime | None, certificate: x509.Certificate, now: datetime) -> bool:
-    """What is asked for the future, by a clock ahead of ours, waits: else what is made now would be too old again."""
+    """Returns whether a renewal is due; a request dated in the future waits, else the new certificate would be too
+    old again.
+    """
     return asked is not None and made_at(certificate) < asked <= now
 
 
 def _adopted(sight: _Sight) -> Plan | None:
-    """A leaf in use whose CA we lost, as when Secrets were restored from a backup, but whoever verifies trusts it.
+    """Adopts the CA of a leaf in use whose CA Secret is lost, as after a restore from a backup, if verifiers trust it.
 
-    All that is trusted there is taken back: a replica may still show the leaf before this one, of yet another CA.
+    All trusted CAs are taken back: a replica may still show the leaf before this one, of another CA.
     """
     trusted = _elsewhere(sight)
     orphans = [leaf for leaf in sight.leaves if leaf is not None and not _issuers(leaf, sight.authorities)]
@@ -177,7 +181,7 @@ def _leaf_flaw(sight: _Sight, leaf: x509.Certificate, at: int) -> str | None:
 
 
 def _useless(sight: _Sight, leaf: x509.Certificate) -> str | None:
-    """Nobody can accept it, so that nothing is lost by replacing it at once."""
+    """Returns why no client can accept the leaf, so that replacing it at once loses nothing."""
     if flaw := outside_validity("the leaf", leaf, sight.now):
         return flaw
     return None if _issuers(leaf, sight.authorities) else "the leaf was not signed by a CA in ca.crt"

@@ -1,7 +1,7 @@
-"""One look at a chain of certificates in the API server: read, decide, write, until nothing is left to do.
+"""One pass over a chain of certificates in the API server: read, decide, write, until nothing is left to do.
 
-Law: what is derived is read before what it is derived from, and written over the very version that was read. So a
-bundle or a leaf is never replaced by an older one, whoever else is writing, and whoever is killed at whatever point.
+Invariant: derived objects are read before their source and replaced only in the version that was read. So a bundle or a
+leaf is never replaced by an older one, whatever other writers do, and wherever a process is killed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class ChainState:
 
     @property
     def copies(self) -> tuple[ObjectPath, ...]:
-        """Whom API servers trust comes first: they hear of it last."""
+        """Returns the copies of the bundle; those that API servers trust come first, because API servers read them
+        last.
+        """
         return (*self.chain.configurations, *self.chain.leaves)
 
     def held(self) -> ChainContents:
@@ -71,7 +73,7 @@ class ChainState:
         return plan(self.held(), self.chain.rules, now)
 
     def remarks(self) -> tuple[str, ...]:
-        """What is left alone because it is not ours."""
+        """Returns what is left alone because it is not ours."""
         found = ((place, objects.left_alone(self.items[place])) for place in self.chain.configurations)
         return tuple(f"{kind_of(place)} {place.name} is left alone: {why}" for place, why in found if why)
 
@@ -104,7 +106,7 @@ def kind_of(place: ObjectPath) -> str:
 
 
 def places(chain: Chain) -> tuple[ObjectPath, ...]:
-    """In the order in which they are to be read."""
+    """Returns the objects in the order in which they must be read."""
     return (*chain.configurations, *chain.leaves, chain.authority)
 
 
@@ -159,7 +161,7 @@ async def _carry_out(store: Store, seen: ChainState, step: Change, now: datetime
 
 
 async def _write_authority(store: Store, seen: ChainState, entries: Mapping[str, bytes]) -> bool:
-    """What was known of the bundle before is not known of this one."""
+    """Writes a new CA; the notes about the previous bundle do not apply to it."""
     secret = objects.with_entries(_secret(seen, seen.chain.authority, _OPAQUE), entries)
     return await _write(store, seen, seen.chain.authority, objects.with_annotation(secret, names.KNOWN_SINCE, None))
 

@@ -1,4 +1,4 @@
-"""What was done to certificates, where `kubectl get events` shows it: at the Secrets, in Halfcard's namespace."""
+"""Reports changes of certificates in Events at the Secrets, in Halfcard's namespace."""
 
 from __future__ import annotations
 

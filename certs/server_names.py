@@ -1,4 +1,6 @@
-"""What a certificate answers for: DNS names (a `*.` may lead) and IP addresses, in one spelling each."""
+"""The names that a certificate is valid for: DNS names (a leading `*.` is allowed) and IP addresses, in one spelling
+each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held of a CA and its leaves, and the steps that may be taken next."""
+"""The contents of a chain, a CA and its leaves, and the steps that a plan may return."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class HeldLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Where else the bundle stands: what stands there of ours, at each place."""
+    """A copy of the bundle: our content at each of its places."""
 
     bundles: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ChainContents:
-    """The contents of the files; None where there is no file.
+    """The contents of the files; None for a missing file.
 
     Attributes:
-        copies: of the bundle, for whoever verifies.
-        elsewhere: what whoever verifies trusts now, should our own bundle be lost.
-        known_since: when all copies had the present CA, as it was noted.
+        copies: the copies of the bundle for verifiers.
+        elsewhere: the CAs that verifiers trust now, in case our own bundle is lost.
+        known_since: the recorded time at which all copies had the present CA.
         asked: a CA from before that time is to be replaced.
     """
 
@@ -97,7 +97,7 @@ class RenewLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The files belong to somebody else, whose keys we must not overwrite."""
+    """The files belong to another program, whose keys must not be overwritten."""
 
     reason: str
 

@@ -26,7 +26,7 @@ class ForbiddenError(StoreError):
 
 
 class Store(Protocol):
-    """Writes answer False where somebody else was first."""
+    """Reads and writes objects; a write returns False where another writer was first."""
 
     async def read(self, place: ObjectPath) -> Object | None: ...
 

@@ -123,7 +123,7 @@ class Acceptor:
         self._traffic.early_ends[reason] += 1
 
     def _report(self, now: float) -> None:
-        """At most one line in ten seconds, however many clients misbehave."""
+        """Reports refused clients, at most one line in ten seconds."""
         if self._traffic.early_ends:
             reasons = dict(self._traffic.early_ends)
             self._log.warning("connections ended early", listener=self.name, reasons=reasons)

@@ -38,7 +38,7 @@ def parse_address(text: str) -> Address:
 
 
 def argument(text: str) -> Address:
-    """As argparse asks for a type."""
+    """Parses an argument of argparse."""
     try:
         return parse_address(text)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Jobs that run beside the listeners of a process for as long as it serves.
+"""Background jobs that run next to the listeners for the life of the process.
 
-The law: a job that fails by a bug of ours says so and begins anew, and the process goes on with what it knows.
+Invariant: a job that fails by a bug is reported and restarted, and the process continues with its last known state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a certificate lasts still, as a metric that goes on counting down when nobody looks at the certificate."""
+"""The remaining life of a certificate as a metric, which keeps counting down when the certificate is no longer read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def days_left(ends: datetime, now: datetime) -> float:
 def watch_served(
     registry: CollectorRegistry, ends: Callable[[], datetime], clock: Callable[[], datetime] = utc_now
 ) -> None:
-    """Whoever made the certificate: this is what clients are shown."""
+    """Watches the certificate that clients are shown, whichever CA issued it."""
     gauge = Gauge(
         "halfcard_served_certificate_days_left",
         "Until the certificate ends that this replica of the webhook or the extender shows, whoever made it.",

@@ -32,7 +32,7 @@ class ClientLimits:
 
 
 class RequestPart(enum.Enum):
-    """Which part of a request the client still owes."""
+    """The part of a request that the client has not sent yet."""
 
     NOTHING = "nothing"
     HEADER = "header"

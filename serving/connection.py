@@ -19,7 +19,7 @@ from serving.client_limits import HEADER_TOO_LARGE, ClientLimits, Overdue, Reque
 
 
 class Traffic(ServerState):
-    """What the connections of one listener share."""
+    """State that the connections of one listener share."""
 
     def __init__(self, listener: str, limits: ClientLimits, *, config: Config, app_state: dict[str, Any]) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Connection(HttpToolsProtocol):
     # What we answer
 
     def on_response_complete(self) -> None:
-        """In place of uvicorn's, which arms a keep-alive timer after every answer."""
+        """Replaces uvicorn's method, which arms a keep-alive timer after every answer."""
         self.traffic.total_requests += 1
         if self.transport.is_closing():
             return

@@ -56,7 +56,7 @@ async def serve(
     stopping: StopTimings = StopTimings(),
     on_ready: Callable[[Mapping[str, Address]], None] | None = None,
 ) -> None:
-    """Serves until `lifecycle` stops; cancelling it ends at once. `on_ready` is told the real ports."""
+    """Serves until `lifecycle` stops; cancelling it ends at once. `on_ready` receives the real ports."""
     async with AsyncExitStack() as stack:
         acceptors = [await _open(listener, stack, log=log) for listener in listeners]
         for tls in {listener.tls for listener in listeners if listener.tls is not None}:

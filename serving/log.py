@@ -1,8 +1,8 @@
 """Event lines: one JSON object, or one line of text for a terminal.
 
-Law: a line never contains a raw control character, whatever a field holds, and writing one never raises: no
-request may fail because of its log line. Fields carry names, counts and codes, never object bodies. Lines stand in the
-order in which they were told.
+Invariant: a line never contains a raw control character, whatever a field holds, and writing a line never raises: no
+request may fail because of its log line. Fields carry names, counts and codes, never object bodies. Lines appear in the
+order of the calls.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Log:
         self._kept: deque[_Told] = deque()
 
     def often(self, text: str, /, **fields: object) -> None:
-        """An event of which there are hundreds a second: they are worded and written together, a moment later.
+        """Logs an event of which there are hundreds a second: such events are formatted and written together, a moment
+        later.
 
-        Each alone cost a tenth of the webhook's CPU, and wakes whoever reads the lines.
+        One by one they cost a tenth of the webhook's CPU, and wake the program that reads the log.
         """
         self._kept.append((self._clock(), "info", text, fields))
         if len(self._kept) >= _MOST_TOGETHER:

@@ -137,7 +137,7 @@ def _fresh_context(material: _Material, minimum_version: ssl.TLSVersion) -> ssl.
 
 
 def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """From a copy that nobody else can change: exactly the checked bytes are loaded."""
+    """Loads the pair from a private copy, so that exactly the checked bytes are loaded."""
     with _private_file() as (pair, path):
         pair.write(cert + b"\n" + key)
         pair.flush()

@@ -1,6 +1,6 @@
-"""The changes made to a pod: amounts in their own unit on both sides, the core limit, and what sees no GPU.
+"""Makes the changes of a pod: amounts in their own unit on both sides, the core limit, and variables that hide GPUs.
 
-The law: repairing twice changes nothing the second time, and nothing that needs no change is respelled.
+Invariant: repairing twice changes nothing the second time, and an amount that needs no change is not rewritten.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def _pointer(asked: RequestingContainer, side: str, *resource: str) -> Pointer:
 
 
 def _clear(asked: RequestingContainer) -> tuple[ResourceRequest, ...]:
-    """Where two different amounts stand nothing is guessed, however mild the rule about them is set."""
+    """Returns the unambiguous requests: where two amounts differ, neither is guessed, however mild the rule's
+    severity is.
+    """
     unclear = any(problem.code == NOT_EQUAL.code for problem in asked.wish.problems)
     return () if unclear else (*asked.wish.asks, *asked.wish.implied)
 
@@ -93,7 +95,7 @@ def _write(asked: RequestingContainer, side: str, texts: Mapping[str, str]) -> I
 
 
 def _spelling(ask: ResourceRequest, side: str) -> str | None:
-    """What has to be written on this side, None where it is right as it stands."""
+    """Returns what to write on this side; None where it is right already."""
     if ask.written(side) is not None:
         return str(ask.amount) if ask.needs_respelling(side) else None
     other = REQUESTS if side == LIMITS else LIMITS
@@ -134,7 +136,9 @@ def _add_ours(subject: Subject) -> RepairedPod:
 
 
 def _put_right(each: AddedResources, side: str) -> PatchOperation:
-    """Whoever is due some asks for a GPU, so both sides are there once the amounts are filled in."""
+    """Sets an added resource. A container that needs some requests a GPU, so both sides exist once amounts are
+    filled in.
+    """
     pointer = _pointer(each.asked, side, each.resource)
     if not each.due:
         return PatchOperation("remove", pointer)
@@ -218,7 +222,9 @@ def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
 
 
 def hide_from_added(subject: Subject, old: Pod) -> RepairedPod:
-    """A container that somebody adds to a running GPU pod to look around; a merge may put it before the others."""
+    """Hides GPUs from an ephemeral container that is added to a running GPU pod; a merge may put it before the
+    others.
+    """
     before = {place.container.name for place in ephemeral_places(old)}
     added = {place.pointer for place in ephemeral_places(subject.pod) if place.container.name not in before}
     changes = _hide_devices(subject) if subject.claims else ()

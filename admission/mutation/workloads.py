@@ -47,7 +47,9 @@ def validate_workload(kind: str, obj: Any, around: ReviewContext, *, old: Any = 
 
 
 def _judged(kind: str, obj: Any, around: ReviewContext, old: Any) -> Subject | None:
-    """None for objects that a controller made: their owner was judged, and the controller cannot mend anything."""
+    """Returns the subject to judge; None for objects of a controller: their owner was judged, and the controller
+    cannot fix them.
+    """
     metadata = msgspec.convert(value_at(obj, ("metadata",)), PodMetadata | None)
     if metadata is not None and metadata.has_controller:
         return None
@@ -60,7 +62,9 @@ def template_of(kind: str, obj: Any) -> Pod:
 
 
 def _written_now(judged: Subject) -> tuple[RequestingContainer, ...]:
-    """Amounts that stand as they stood are left so: respelling them would roll out a workload nobody changed."""
+    """Returns the amounts that this write changes: rewriting unchanged ones would roll out a workload that nobody
+    changed.
+    """
     if judged.old is None:
         return judged.asked
     before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.around.policy.dialects)}

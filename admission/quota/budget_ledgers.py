@@ -1,4 +1,4 @@
-"""Which budgets a pod would be charged in, and for what; each with the desk of its ledger."""
+"""Finds the budgets that count a pod, with its charge in each and the writer of each ledger."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .reachable_nodes import ReachableNodes
 
 
 class ReservationRequest(NamedTuple):
-    """What one budget counts of the pod.
+    """The charge of a pod in one budget.
 
     Attributes:
-        somewhere: what it counts besides, at each place that the pod may go to; empty where that is all the same to it.
+        somewhere: additional charges, one for each kind of node that the pod may run on; empty where they do not differ.
     """
 
     budget: Budget
@@ -64,7 +64,7 @@ class BudgetLedgers:
         return self.concern(namespace) and any(budget.gates for budget in self._source.of(namespace))
 
     def wanted(self, pod: Pod, namespace: str, title: str = "") -> list[ReservationRequest]:
-        """In the order in which the ledgers are written; `title` is what the pod is called."""
+        """Returns the requests in the order in which ledgers are written; `title` is the pod's name in messages."""
         needs = needs_of(read_pod(pod, self._policy.dialects))[1]
         asked = charge(needs)
         if not asked:

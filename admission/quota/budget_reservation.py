@@ -1,6 +1,6 @@
-"""Pods that are to be stored are promised their part of every GpuQuota that concerns them, or refused.
+"""Reserves the charge of a new pod in every GpuQuota of its namespace, or refuses the pod.
 
-The law: a pod passes only with a promise of every budget; a pod that is refused keeps none that this call made for it.
+Invariant: a pod is admitted only with a reservation in every ledger; a refused pod keeps none that this call made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas ye
 
 
 class BudgetReservation:
-    """`refused` is told of those that an exhausted budget kept out."""
+    """Reserves for new pods; `refused` is called for pods that an exhausted budget refused."""
 
     def __init__(self, desks: BudgetLedgers, refused: Refused) -> None:
         self._desks = desks
@@ -54,7 +54,7 @@ class BudgetReservation:
         return verdict._replace(no_room=why)
 
     def _never(self, wanted: Sequence[ReservationRequest]) -> NoRoom | None:
-        """Nothing is promised to who waits, and nobody waits for what will never be there."""
+        """Refuses a gated pod that can never fit; otherwise nothing is reserved while it waits."""
         empty = [(each, shortages(Ledger(self._desks.reach(each.budget)), each.entry.cost)) for each in wanted]
         refused = [(each, Full(short)) for each, short in empty if short]
         return _full(refused) if refused else None
@@ -84,7 +84,7 @@ async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | N
 
 
 async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
-    """What would be answered; nobody is promised anything."""
+    """Returns the answer without reserving anything, for dry runs."""
     for at, each in enumerate(wanted):
         try:
             await _check_somewhere(each)
@@ -97,9 +97,9 @@ async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
 
 
 async def _check_somewhere(wanted: ReservationRequest) -> None:
-    """Nothing is promised of a place before the pod goes there; one that can go nowhere need not wait for that.
+    """Checks that at least one kind of node has room; amounts by node are reserved only when the pod gets its node.
 
-    Raises Full where there is too little left everywhere, and Busy where nobody can say.
+    Raises Full where no kind of node has room, and Busy where that is unknown.
     """
     ledger = wanted.desk.known()
     if not wanted.somewhere or (ledger is not None and not _nowhere(ledger, wanted.somewhere)):
@@ -109,7 +109,9 @@ async def _check_somewhere(wanted: ReservationRequest) -> None:
 
 
 def _nowhere(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
-    """Of the place where the least is missing, rather one where something is allowed; empty where one has room."""
+    """Returns the shortages of the kind of node that lacks least, preferably one with a limit above 0; empty where
+    one has room.
+    """
     short = [shortages(ledger, cost) for cost in costs]
     return min(short, key=_distance, default=())
 

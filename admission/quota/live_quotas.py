@@ -1,6 +1,6 @@
-"""ResourceQuotas of a namespace as they are at this moment, read once for all who ask at about the same time.
+"""Reads the ResourceQuotas of a namespace once for all callers that ask at about the same time.
 
-The law: whoever asks is answered by a read that began after the question. So nobody is refused by what was true before.
+Invariant: each caller gets a read that began after its question, so that no pod is refused by an outdated state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pods that the API server's own quota plugin would refuse are refused in words that say how much is missing.
+"""Refuses pods that the API server's own quota plugin would refuse, with a message that says how much is missing.
 
-The plugin enforces, and is asked after us. The law: nobody is refused whom it would store; where something is not
-known yet, or not in time, it decides.
+The plugin enforces, and runs after the webhooks. Invariant: no pod is refused that the plugin would store; where the
+state is unknown, or not known in time, the plugin decides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .refusal_events import Refused
 
 
 class NativePrecheck:
-    """`refused` is told of those that it kept out, but for the tries of a dry run."""
+    """Checks new pods; `refused` is called for refused pods, except in a dry run."""
 
     def __init__(self, known: NativeQuotas, live: LiveQuotas, policy: AdmissionPolicy, refused: Refused) -> None:
         self._known = known
@@ -75,7 +75,7 @@ def _pod(obj: dict[str, Any] | None) -> QuotaPod | None:
 
 
 def in_turn(*gates: Gate) -> Gate:
-    """What one of them refuses, the next is not asked about."""
+    """Combines gates in order; once one refuses, the next is not called."""
 
     async def passed(request: ReviewRequest, verdict: Verdict) -> Verdict:
         for gate in gates:

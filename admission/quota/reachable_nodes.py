@@ -1,4 +1,4 @@
-"""Where in the cluster a pod may go, as far as budgets of models and of pools care: a few kinds of places."""
+"""The kinds of nodes that a pod may run on, as far as budgets by model and pool tell nodes apart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pods that a GpuQuota or a ResourceQuota has refused, told there and at the Deployment or CronJob that they are of.
+"""Reports refused pods in Events at the quota, and at the Deployment or CronJob that owns the pods.
 
-One Event that counts, however many there are: `kubectl describe` shows it. Each replica has an Event of its own, so
-that none writes over another's count.
+One Event counts all refusals, and `kubectl describe` shows it. Each replica has its own Event, so that replicas do not
+overwrite each other's count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWNERS_AT_ONCE: Final = 20
 
 
 class RefusingQuota(Protocol):
-    """Of either kind."""
+    """A GpuQuota or a ResourceQuota."""
 
     @property
     def title(self) -> str: ...
@@ -47,12 +47,12 @@ Refused = Callable[[RefusingQuota, str, PodMetadata, str], None]
 
 @dataclass(slots=True)
 class _Told:
-    """Of one object.
+    """The Event of one object.
 
     Attributes:
-        about: a reference to it; None where it has to be looked for, empty where there is none.
-        count: since this replica began.
-        written: how many of them the Event counts.
+        about: a reference to the object; None where it has to be looked up, empty where there is none.
+        count: the refusals since this replica started.
+        written: how many of them the Event counts already.
     """
 
     about: Mapping[str, str] | None
@@ -99,7 +99,7 @@ class RefusalEvents:
             self._told_above((namespace, pod.controller), f"pods of {pod.controller.name}: {message}")
 
     def _told_above(self, owner: tuple[str, OwnerReference], message: str) -> None:
-        """Who was refused last is remembered for longest."""
+        """Reports at the top owner; the owners of the latest refusals are remembered longest."""
         told = self._owners.pop(owner, None) or _Told(None)
         told.add(message)
         self._owners[owner] = told

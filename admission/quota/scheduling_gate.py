@@ -19,7 +19,9 @@ _FIELD: Final = ("spec", "schedulingGates")
 
 
 class QueueGate:
-    """Where this webhook is away, nobody waits: a pod without the gate has to have its promise when it is created."""
+    """Adds the gate. While this webhook is down no pod waits: a pod without the gate needs its reservation when it
+    is created.
+    """
 
     def __init__(self, desks: BudgetLedgers) -> None:
         self._desks = desks

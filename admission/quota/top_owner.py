@@ -1,6 +1,6 @@
-"""Who stands above the controller of a pod: the Deployment of its ReplicaSet, the CronJob of its Job.
+"""Finds the owner above a pod's controller: the Deployment of its ReplicaSet, the CronJob of its Job.
 
-The controller tells of a refusal itself, at its own object; people look at the one that they wrote.
+The controller reports a refusal at its own object; people look at the object that they wrote.
 """
 
 from __future__ import annotations

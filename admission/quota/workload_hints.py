@@ -1,4 +1,6 @@
-"""A workload is told when it is applied that a budget has no room for all of its pods; it is stored all the same."""
+"""Warns when a workload is applied and a budget has no room for all of its pods; the workload is stored
+nevertheless.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class WorkloadHints:
         self._desks = desks
 
     async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
-        """Of a new workload alone: what an older one has is in use already."""
+        """Checks a new workload only: what an existing one holds is in use already."""
         kind, namespace, obj = request.kind.kind, request.namespace or "", request.object
         is_new = request.operation == "CREATE" and kind in _COUNTS and obj is not None
         if not is_new or not self._desks.ready or not self._desks.concern(namespace):

@@ -20,7 +20,7 @@ _WHOLE_NUMBER = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 
 
 class CoreLimit(NamedTuple):
-    """The annotation of one system, beside the claims it applies to."""
+    """The core limit annotation of one system, with the claims it applies to."""
 
     key: str
     text: str
@@ -80,7 +80,7 @@ def mark(key: str, share: int) -> str:
 
 
 def is_ours(pod: Pod, marked: str | None) -> bool:
-    """A mark counts only for a core limit, and as long as nobody has changed the limit it speaks of."""
+    """Returns whether we wrote the core limit: the mark counts only while the limit is unchanged."""
     if not marked:
         return False
     key, _, value = marked.partition("=")
@@ -88,7 +88,9 @@ def is_ours(pod: Pod, marked: str | None) -> bool:
 
 
 def without_our_default(pod: Pod) -> Pod:
-    """What people wrote: our own limit is decided anew, so it is no mistake of theirs when it fits no longer."""
+    """Returns the pod as people wrote it: our own default is computed again, so an outdated one is no mistake of
+    theirs.
+    """
     marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
     if pod.metadata is None or marked is None or not is_ours(pod, marked):
         return pod

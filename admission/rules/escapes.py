@@ -97,7 +97,7 @@ def _loosens(name: str) -> bool:
 
 
 def _source(subject: Subject, where: str, source: EnvFrom, claim: Claim | None) -> Iterator[Problem]:
-    """What the source holds where that is known, else what its prefix could spell."""
+    """Judges the variables of a source where they are known, else those that its prefix could form."""
     holds_share = claim is not None and claim.is_share
     keys = _known_keys(subject, source)
     if keys is None:

@@ -133,7 +133,9 @@ def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
 
 
 def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
-    """Who may change a pod may open its gates; ours is opened when its part of every quota is promised."""
+    """Refuses the removal of our gate: users with update rights may remove gates, but ours ends with the
+    reservation.
+    """
     if subject.old is None or subject.around.user == names.QUOTA_SERVICE_ACCOUNT:
         return
     if subject.old.waits_for_quota and not subject.pod.waits_for_quota:

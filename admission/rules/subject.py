@@ -1,4 +1,4 @@
-"""What a rule looks at: one pod, what it asks for, and under which circumstances it is judged."""
+"""The subject of the rules: one pod, its requests, and the context of the review."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReviewStage(Enum):
 
 
 class ReviewContext(NamedTuple):
-    """All that a judgement depends on besides the pod."""
+    """Everything a verdict depends on besides the pod."""
 
     policy: AdmissionPolicy
     cluster: ClusterView
@@ -61,7 +61,7 @@ class Subject(NamedTuple):
         return any(claim.is_share for claim in self.claims)
 
     def added(self) -> Iterator[AddedResources]:
-        """What its containers are to have of the resources that only Halfcard asks for."""
+        """Yields the added resources of each container."""
         policy = self.around.policy
         return added(self.pod, self.asked, policy.slotted, policy.derived)
 
