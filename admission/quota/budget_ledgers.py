@@ -27,7 +27,7 @@ class ReservationRequest(NamedTuple):
     """The charge of a pod in one budget.
 
     Attributes:
-        somewhere: additional charges, one for each kind of node that the pod may run on; empty where they do not differ.
+        somewhere: additional charges, one for each kind of node that the pod may run on; empty where none differ.
     """
 
     budget: Budget
