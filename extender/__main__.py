@@ -1,4 +1,4 @@
-"""`python -m extender`: the scheduler extender beside a real API server.
+"""`python -m extender`: runs the scheduler extender for a real API server.
 
 Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
 """

@@ -51,7 +51,7 @@ def _no_scores(_why: str) -> bytes:
 
 
 def _no_victims(_why: str) -> bytes:
-    """No node is better for the pod by ending somebody."""
+    """Answers that evicting pods would not help on any node."""
     return wire.preempted({})
 
 

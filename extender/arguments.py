@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
 
 
 def _url(text: str) -> str:
-    """It stands in the Lease, where a mistake would be found by another replica's first bind."""
+    """Checks the address for the Lease, where a mistake would only be found by another replica's first bind."""
     try:
         url = urlsplit(text)
         complete = url.scheme in ("http", "https") and url.hostname and url.port and not url.path.strip("/")

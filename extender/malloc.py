@@ -1,4 +1,4 @@
-"""What freed memory becomes: an answer for thousands of nodes is larger than what glibc keeps for the next one."""
+"""Configures glibc to return freed memory: an answer for thousands of nodes is larger than what it keeps for reuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the extender counts. Labels have few values: never a pod's name, never a namespace."""
+"""Metrics of the extender. Labels have few values: never a pod's name, never a namespace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ExtenderMetrics:
         self._seconds_of(verb).observe(seconds)
 
     def watch(self, *, leading: Figure, nodes: Figure, doubts: Figure) -> None:
-        """Figures that are asked for when somebody scrapes."""
+        """Adds figures that are read at each scrape."""
         self._gauge("leading", "1 on the replica that binds.", leading)
         self._gauge("nodes", "Nodes that are known and believed.", nodes)
         self._gauge("doubts", "Nodes and pods that cannot be believed; `halfcard inspect` names them.", doubts)

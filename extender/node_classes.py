@@ -1,6 +1,7 @@
-"""Rooms that are alike: thousands of nodes come down to some hundred kinds, and each kind is judged once.
+"""Groups equal rooms into classes: thousands of nodes form some hundred classes, and each class is judged once.
 
-The law: what is `possible` in a room, and why not, is the same in its likeness, unless single cards are asked for.
+Invariant: what is `possible` in a room, and why not, is the same for its whole class, unless the pod names single
+cards.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _order(pair: tuple[Card, CardRoom]) -> tuple[object, ...]:
 
 @lru_cache(maxsize=2**14)
 def _stripped(cards: tuple[Card, ...]) -> tuple[tuple[Card, ...], bool]:
-    """Without all that makes it this very card; and whether it is known how they are connected."""
+    """Removes what identifies the cards; also returns whether their connections are known."""
     kinds = [_kind(card.model, card.memory_mib, card.replicas, bool(card.why_not)) for card in cards]
     return tuple(kinds), any(card.links for card in cards)
 

@@ -1,9 +1,9 @@
-"""The names of all nodes, and how a call that lists thousands of them is read.
+"""Keeps the names of all nodes, and decodes calls that list thousands of them.
 
-kube-scheduler names nearly all nodes in every call, in the order of its own list, of which its threads take some tens
-at a time. To make a text of each name and look it up cost more than the rest of an answer, and most of that was waiting
-for memory. So a name that is read becomes the text that is known, these texts lie in memory as they were named first,
-and whoever is asked about all nodes need not ask about one.
+kube-scheduler sends the names of nearly all nodes in every call, in the order of its own list, of which its threads
+take some tens at a time. Making a string of each name and looking it up cost more than the rest of an answer, mostly in
+waits for memory. A decoded name therefore is the known string object, the strings are laid out in memory in the order
+of first use, and a call about all nodes looks up none of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class NodeNames:
-    """Of the nodes that are believed."""
+    """The names of nodes with plausible capacity."""
 
     def __init__(self) -> None:
         self._own: dict[str, str] = {}
@@ -75,9 +75,9 @@ class NodeNames:
         return found
 
     def others(self, names: Sequence[str], *, known: bool) -> frozenset[str] | None:
-        """All but these; None where these are not all different ones that are known.
+        """Returns all nodes but these; None where these are not all known and distinct.
 
-        Where they are `known` and as many as there are, there are no others: nobody names a node twice.
+        Where they are `known` and as many as there are nodes, none is left: a node is never listed twice.
         """
         if known and len(names) == len(self._own):
             return _NOBODY

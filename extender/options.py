@@ -1,4 +1,4 @@
-"""What an extender is started with: what was agreed for the installation, and the place of this replica in it."""
+"""The options of an extender: those of the installation, and those of this replica."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from serving.tls import ReloadingContext
 
 @dataclass(frozen=True, slots=True)
 class ExtenderOptions:
-    """What the installation's settings say.
+    """The settings of the installation that concern the extender.
 
     Attributes:
         prefixes: the domains of gpu-manager's resources, by dialect.
         packing: the policy for pods that name none.
-        evicts: whether pods are evicted for others of higher priority that find no card.
+        evicts: whether pods are evicted for pods of higher priority that find no card.
     """
 
     dialects: Dialects
@@ -32,11 +32,11 @@ class ExtenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """Where this replica listens, and where the others reach it; `tls` is None for plain HTTP.
+    """Where this replica listens, and where other replicas reach it; `tls` is None for plain HTTP.
 
     Attributes:
-        peers: the authority of the replicas' certificates, which then are their client certificates too.
-        pair: holds tls.crt and tls.key.
+        peers: the CA of the replicas' certificates, which are also their client certificates.
+        pair: the folder with tls.crt and tls.key.
     """
 
     extender: Address
@@ -47,7 +47,7 @@ class ReplicaOptions:
     pair: Path | None = None
 
     def peer_context(self) -> ssl.SSLContext:
-        """By authority, not by name: replicas reach each other by address."""
+        """Verifies peers by CA and not by name: replicas reach each other by address."""
         context = ssl.create_default_context(cafile=str(self.peers) if self.peers else None)
         context.check_hostname = False
         if self.pair is not None:

@@ -1,7 +1,6 @@
-"""Where one pod may not go because of what GpuQuotas allow on a model or in a pool. Pure.
+"""Decides which nodes are closed to a pod by GpuQuotas with limits by model or pool. Pure.
 
-Which cards of a node a pod gets is not known before it is bound: a model is closed to it where the whole pod would be
-too much there.
+The cards of a pod are unknown before it is bound: a model is closed where the whole pod would exceed its limit.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ class CountedPods(NamedTuple):
 
 
 class QuotaLimits:
-    """Of one pod, by what is known at one moment.
+    """The limits for one pod, by the state at one moment.
 
     Attributes:
-        closed: of a kind of nodes, the models that are closed to the pod, and why.
+        closed: for each kind of node, the models that are closed to the pod, and why.
     """
 
     def __init__(self, needs: tuple[Need, ...], counted: Sequence[CountedPods]) -> None:
@@ -46,7 +45,7 @@ class QuotaLimits:
         return next(iter(closed.values()))
 
     def without(self, gone: Sequence[PodLocation]) -> QuotaLimits:
-        """As they will be once pods of the same namespace have left these places."""
+        """Returns the limits after pods of the same namespace have left these locations."""
         if not gone or not self._counted:
             return self
         return QuotaLimits(self._needs, [_less(counted, gone) for counted in self._counted])

@@ -1,8 +1,8 @@
-"""Nodes, pods and what lies where: everything that decisions are made from, kept from watches of nodes and pods.
+"""Keeps nodes, pods and their layouts: all that decisions are made from, updated by watches of nodes and pods.
 
-The law: it is what a rebuild from the same nodes and pods would be, plus what was just promised and not yet seen.
-A node's room depends on its own pods alone and is worked out anew when one of them comes or goes; nothing here costs
-more because the cluster is larger. Used by one thread, the event loop's.
+Invariant: it equals a rebuild from the same nodes and pods, plus what was just assumed and not seen yet. A node's room
+depends on its own pods alone and is computed again when one of them changes; no operation costs more because the
+cluster is larger. Used by one thread, the event loop's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Changes:
             self._forgotten += half
 
     def since(self, then: int) -> set[str] | None:
-        """None where that is too long ago to tell."""
+        """Returns the changed names; None where that is too long ago."""
         return None if then < self._forgotten else set(self._names[then - self._forgotten :])
 
 
@@ -63,7 +63,7 @@ def _ignore(_facts: PodFacts) -> None:
 
 
 class State:
-    """`on_arrival` hears of each pod that asks for cards when it is first seen."""
+    """The state; `on_arrival` is called with each pod with claims when it is first seen."""
 
     def __init__(
         self, dialects: Dialects, dealings: CapacityRules, on_arrival: Callable[[PodFacts], None] = _ignore
@@ -96,12 +96,12 @@ class State:
         return self._kinds.get(name, UNKNOWN)
 
     def room(self, name: str) -> Room | None:
-        """None for a node that is not known, or cannot be believed."""
+        """Returns the room of a node; None for an unknown or implausible node."""
         holding = self.holding(name)
         return None if holding is None else holding.room
 
     def likenesses(self) -> Mapping[str, NodeClass]:
-        """Of the room of each node that is known."""
+        """Maps each known node to its class."""
         self._refresh()
         return self._likenesses
 
@@ -124,15 +124,15 @@ class State:
         return known
 
     def pod(self, uid: str) -> PodFacts | None:
-        """As it is, or as it was promised to be."""
+        """Returns the pod as stored, or as assumed."""
         return self._promised.get(uid) or self._seen.get(uid)
 
     def seen(self, uid: str) -> PodFacts | None:
-        """As the API server last showed it, whatever was promised."""
+        """Returns the pod as the API server last showed it, without assumptions."""
         return self._seen.get(uid)
 
     def pods(self) -> Iterator[PodFacts]:
-        """That ask for cards, and all others that have a node."""
+        """Yields the pods with claims, and all other pods that have a node."""
         return ((self._promised.get(uid) or facts) for uid, facts in self._seen.items())
 
     def pods_on(self, name: str) -> list[PodFacts]:
@@ -199,7 +199,7 @@ class State:
             self.put_pod(pod)
 
     def put_pod(self, pod: StoredPod) -> None:
-        """What is older than what is known, or of a pod that is gone, comes late and says nothing."""
+        """Records a pod; an older version, or one of a deleted pod, is ignored."""
         facts = read_facts(pod, self.dialects)
         if not facts.uid or facts.uid in self._gone or self._is_late(facts):
             return
@@ -227,7 +227,7 @@ class State:
         self._settle(before, self.pod(facts.uid))
 
     def end_pod(self, uid: str) -> None:
-        """It is deleted, or its containers will never run again: its cards are free, and it never comes back."""
+        """Records that a pod is deleted, or that its containers will never run again: its cards are free for good."""
         self._gone[uid] = None
         if len(self._gone) > _MOST_GONE:
             self._gone.popitem(last=False)
@@ -247,7 +247,7 @@ class State:
         self._settle(before, facts)
 
     def take_back(self, uid: str) -> None:
-        """The promise came to nothing; what was seen of the pod holds."""
+        """Drops an assumption; the pod counts as it was last seen."""
         before = self._promised.pop(uid, None)
         if before is not None:
             self._settle(before, self._seen.get(uid))

@@ -1,4 +1,4 @@
-"""What is seen of the cluster: its nodes and pods, followed into one state."""
+"""Follows nodes and pods into the state."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class GoRandom:
             items[at], items[other] = items[other], items[at]
 
     def _below(self, n: int) -> int:
-        """As Go shuffles: a multiplication where `intn` divides."""
+        """Draws like Go's shuffle: with a multiplication where `intn` divides."""
         product = (self.int63() >> 31) * n
         if product & 0xFFFFFFFF < n:
             fewest = (1 << 32) % n
@@ -102,7 +102,7 @@ def _fixed_state() -> list[int]:
 
 
 def _power_of_x(exponent: int) -> list[int]:
-    """Its remainder, coefficients from x^0 on."""
+    """Returns the coefficients of the remainder, from x^0 on."""
     power = [1] + [0] * (_LENGTH - 1)
     for bit in f"{exponent:b}":
         power = _remainder(_square(power))
@@ -112,7 +112,7 @@ def _power_of_x(exponent: int) -> list[int]:
 
 
 def _square(coefficients: list[int]) -> list[int]:
-    """By one multiplication of large integers, each coefficient in digits of its own."""
+    """Squares by one multiplication of large integers, with each coefficient in its own digits."""
     packed = int.from_bytes(b"".join(each.to_bytes(_COEFFICIENT_BYTES, "little") for each in coefficients), "little")
     digits = (packed * packed).to_bytes(2 * _LENGTH * _COEFFICIENT_BYTES, "little")
     starts = range(0, len(digits), _COEFFICIENT_BYTES)

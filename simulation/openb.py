@@ -1,6 +1,6 @@
-"""Nodes and pods as the tables of the public Alibaba GPU traces list them, in comma-separated values.
+"""Reads nodes and pods from the tables of the public Alibaba GPU traces, in comma-separated values.
 
-The law: a row means what it says or is refused by file and line; nothing is guessed.
+Invariant: a row means what it says or is refused with file and line; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class TableError(ValueError):
 
 
 def read_nodes(text: str, file: str) -> tuple[Node, ...]:
-    """As in openb_node_list_*.csv.
+    """Reads a table like openb_node_list_*.csv.
 
     Raises:
-        TableError: at the first row that cannot be believed.
+        TableError: at the first implausible row.
     """
     return _read(text, file, NODE_COLUMNS, _node)
 
 
 def read_pods(text: str, file: str) -> tuple[TracePod, ...]:
-    """As in openb_pod_list_*.csv; other columns than these and gpu_spec are not looked at.
+    """Reads a table like openb_pod_list_*.csv; columns other than these and gpu_spec are ignored.
 
     Raises:
-        TableError: at the first row that cannot be believed.
+        TableError: at the first implausible row.
     """
     return _read(text, file, POD_COLUMNS, _pod)
 
@@ -110,7 +110,7 @@ def _pod(row: Row) -> TracePod:
 
 
 def _share(row: Row) -> int:
-    """Of each card, in hundredths: what is finer is rounded up."""
+    """The share of each card in hundredths, rounded up."""
     milli = _number(row, "gpu_milli", MILLI)
     if milli == 0:
         raise ValueError('gpu_milli: got "0"; a pod with num_gpu asks for 1 to 1000 of each')

@@ -1,4 +1,4 @@
-"""A fill-up: pods are placed one after the other, those that find no room wait for ever, and nobody leaves."""
+"""A fill-up: pods are placed one after the other, a pod that finds no room waits, and no pod ends."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a fill-up came to.
+    """The result of a fill-up.
 
     Attributes:
-        tune: the cards asked for, as a multiple of those there; 0 for pods as they were given.
-        fragmented_gpus: of what is idle, what the pods of the workload cannot use where it is, on average.
-        fragmented_percent: of what is idle.
-        pending_by_size: how many pods found no room.
+        tune: the requested cards as a multiple of the existing ones; 0 for pods as given.
+        fragmented_gpus: the part of idle cards that the pods of the workload cannot use where it is, on average.
+        fragmented_percent: the same as a part of idle cards.
+        pending_by_size: the number of pods that found no room.
     """
 
     policy: str
@@ -53,7 +53,7 @@ def say_nothing(_done: int, _of: int) -> None:
 def fill_up(
     workload: ReplayWorkload, policy: str, *, seed: int, tune: float, on_progress: OnProgress = say_nothing
 ) -> Result:
-    """By the published method; the policy expects the pods of the workload as they were before they were drawn."""
+    """Runs the published method; the policy expects the pods of the workload before they were drawn."""
     drawn = workload.drawn(seed, tune) if tune else workload
     cluster = SimulatedCluster(drawn.nodes, POLICIES[policy](workload.mix, workload.fleet))
     pending = place_all(cluster, drawn.pods, on_progress)
@@ -92,7 +92,7 @@ def place_all(
 
 
 def fragmentation(workload: ReplayWorkload, rooms: Iterable[Room]) -> float:
-    """In cards, as FGD measures it."""
+    """Measures fragmentation in cards, like FGD."""
     measure = FragmentationGradientDescent(workload.mix, workload.fleet)
     return -sum(measure.value(room) for room in rooms) / MILLI
 

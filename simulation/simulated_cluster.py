@@ -1,7 +1,7 @@
-"""Pods on nodes, placed one after the other as the live extender places them.
+"""Places pods on nodes one after the other like the live extender.
 
-The law: nothing is ever given twice, and what a pod leaves is as if it had never come. Each pod goes where it ranks
-highest, the first such node in their order. The ranks of a demand are kept; only nodes that changed are asked again.
+Invariant: no amount is given twice, and a pod that leaves restores what was before it. Each pod goes where it ranks
+highest, to the first such node in their order. The ranks of a demand are kept; only changed nodes are ranked again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PlacedStay:
 
 @dataclass(slots=True)
 class _Ranks:
-    """Of one demand: by node, good until the changes after `seen`."""
+    """The ranks of one demand by node, valid until the changes after `seen`."""
 
     of_nodes: list[float]
     seen: int
@@ -52,7 +52,7 @@ class SimulatedCluster:
         self._models = [known.setdefault((node.cards, node.slices), len(known)) for node in nodes]
 
     def arrive(self, demand: Demand) -> PlacedStay | None:
-        """None where no node can take it."""
+        """Places a demand; None where no node can take it."""
         self._look_around()
         ranks = self._current_ranks(demand)
         rank = max(ranks, default=WORST)

@@ -1,4 +1,4 @@
-"""Requests by their size: who waits is told by it."""
+"""Classifies requests by size, for the report of waiting pods."""
 
 from __future__ import annotations
 

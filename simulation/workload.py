@@ -18,7 +18,7 @@ MILLI: Final = 1000
 
 
 class TracePod(NamedTuple):
-    """What it asks of cards is `milli` in all."""
+    """A pod of a trace; `milli` is its total request of cards."""
 
     name: str
     demand: Demand
@@ -26,7 +26,7 @@ class TracePod(NamedTuple):
 
 
 def pod_of(name: str, demand: Demand, usual_card_mib: int = 0) -> TracePod:
-    """Where memory is asked for, it depends on the cards how much of them that is."""
+    """Makes a pod; a memory request is converted by the usual memory of a card."""
     return TracePod(name, demand, round(MILLI * kind_of(demand).on_cards_of(usual_card_mib).load))
 
 

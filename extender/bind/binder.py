@@ -1,8 +1,8 @@
-"""The one verb that writes: choose cards, promise them, bind the pod and record the choice in one request.
+"""The one verb that writes: choose cards, assume them, bind the pod and record the choice in one request.
 
-The law: cards are promised before anything is written and given back only when it is certain that nothing was. The
-Binding carries the version of the pod that was looked at, and whoever takes over after us changes every pod that has
-no node yet: what we sent and they have not seen can no longer land.
+Invariant: cards are assumed before anything is written, and given back only when it is certain that nothing was
+written. The Binding names the version of the pod that was read, and a new leader changes every pod that has no node
+yet: a Binding that is still on its way then fails.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NotBound(Exception):
 
 
 class NotLeading(Exception):
-    """Somebody else decides now."""
+    """Another replica is the leader now."""
 
 
 class _Outdated(Exception):
@@ -55,14 +55,14 @@ class _Outdated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BindRules:
-    """How choices are made and written down.
+    """How cards are chosen and recorded.
 
     Attributes:
-        policy_of: by name, the default for an empty one.
+        policy_of: policies by name, the default for an empty name.
         prefixes: domains of gpu-manager's resources, by dialect.
         now_ns: the time for records.
-        may_decide: whether we still lead, asked anew before each write.
-        term: how the fences begin that mark pods as ours to bind; new each time that we come to lead.
+        may_decide: whether this replica still leads, asked before each write.
+        term: the prefix of the fences with which this term marks pods; new in each term.
     """
 
     policy_of: Callable[[str], PackingPolicy]
@@ -129,12 +129,16 @@ class Binder:
             raise NotBound(str(forged)) from None
 
     def _is_foreign(self, facts: PodFacts) -> bool:
-        """Has somebody marked the pod who leads after us, or whose mark was on its way when we took over?"""
+        """Returns whether a later leader has marked the pod, or an earlier one whose mark arrived after our
+        takeover.
+        """
         fence = facts.owned.get(names.FENCE)
         return not facts.node and fence is not None and not fence.startswith(self.manners.term())
 
     async def _claim(self, facts: PodFacts, wanted: Binding) -> PodFacts:
-        """While we may decide nobody leads after us: the mark is an old one, and with ours its bind lands no more."""
+        """Replaces a foreign mark. While this replica leads the mark is an old one, and the bind that it belongs to
+        now fails.
+        """
         if not self.manners.may_decide():
             raise NotLeading
         answer = await self._calling(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
@@ -261,7 +265,9 @@ class Binder:
         raise NotBound(f"pod {promised.title} was not bound: the API server did not answer; try again")
 
     async def _fenced(self, promised: PodFacts) -> StoredPod | None:
-        """Tried until it is known: until then the cards stay promised, or until somebody else leads."""
+        """Fences the pod, with retries until the result is known or another replica leads; until then the cards stay
+        assumed.
+        """
         pause = 0.1
         while True:
             if not self.manners.may_decide():
@@ -285,7 +291,7 @@ class Binder:
     # --- looking ----------------------------------------------------------------------------------------------------
 
     async def _look(self, wanted: Binding) -> PodFacts:
-        """At the pod as it is stored: our watch may be a moment behind the scheduler's."""
+        """Reads the stored pod: our watch may be behind the scheduler's."""
         found = await self._get(wanted.pod_namespace, wanted.pod_name)
         if found is None or found.meta.uid != wanted.pod_uid:
             raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} with uid {wanted.pod_uid[:64]} is gone")

@@ -22,7 +22,7 @@ class NotForwarded(Exception):
 
 @dataclass(slots=True)
 class Forwarding:
-    """`leader` tells the address of the replica that leads, `mine` is our own."""
+    """Forwards binds; `leader` returns the address of the leading replica, `mine` is our own."""
 
     leader: Callable[[], str | None]
     mine: str

@@ -1,4 +1,4 @@
-"""What is asked of the API server about one pod, as paths and bodies."""
+"""The requests to the API server about one pod, as paths and bodies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GpuQuotas that allow so much on a model or in a pool, as the extender keeps to them.
+"""Reserves in the ledgers of budgets with limits by model or pool, before a pod is bound.
 
-The law: a pod is bound only with a promise of every budget to which it matters where it is, made for this attempt to
-bind it and no other; an attempt that failed keeps none.
+Invariant: a pod is bound only with a reservation in every ledger that counts its location, made for this attempt to
+bind it; a failed attempt keeps none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BudgetsOf = Callable[[str], Sequence[Budget]]
 
 
 class NoBudgetError(Exception):
-    """There is too little left where the pod would go, or nobody can say; the text is a sentence."""
+    """A budget has no room at the location, or it is unknown; the text is a sentence."""
 
 
 class BindReservation(NamedTuple):
@@ -70,7 +70,9 @@ class QuotaReservations:
         return any(self._changed_at.get(budget.ledger, 0) > then for budget in self._of(namespace))
 
     def limits(self, facts: PodFacts) -> QuotaLimits:
-        """By what is known now. Raises NoBudgetError where nothing is, and for a pod that has to wait anywhere."""
+        """Returns the limits by the known ledgers. Raises NoBudgetError where none is known, and for a pod that must
+        wait.
+        """
         concerning = self._budgets_of(facts.namespace)
         if not concerning:
             return UNLIMITED
@@ -80,7 +82,7 @@ class QuotaReservations:
         return QuotaLimits(facts.demand.needs, counted) if counted else UNLIMITED
 
     def _check_in_time(self, budget: Budget, facts: PodFacts) -> None:
-        """Who came past the webhook while too little was left waits until there is enough."""
+        """Makes a pod wait that was stored past the webhook while its budget was exceeded."""
         ledger = self._desks.of(budget).known()
         if ledger is not None and facts.uid in ledger.late:
             raise NoBudgetError(
@@ -89,7 +91,7 @@ class QuotaReservations:
             )
 
     async def promise(self, facts: PodFacts, place: PodLocation, attempt: str) -> BindReservation:
-        """Raises NoBudgetError, and then nothing is promised."""
+        """Reserves in all ledgers. Raises NoBudgetError, and then nothing is reserved."""
         promised = BindReservation(binding_of(facts.uid, attempt), desks := [])
         for budget in self._of(facts.namespace):
             entry = Entry(facts.namespace, facts.name, budget.cost_at(place))
@@ -103,7 +105,7 @@ class QuotaReservations:
         return promised
 
     def take_back_all(self, unbound: Iterable[PodFacts]) -> None:
-        """What attempts to bind these pods were promised, where it is certain that none of those can land any more."""
+        """Releases the reservations of attempts to bind these pods, once none of them can succeed any more."""
         namespaces = {facts.uid: facts.namespace for facts in unbound}
         for desk in {self._desks.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)}:
             ledger = desk.known()

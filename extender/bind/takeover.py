@@ -1,7 +1,7 @@
-"""What a replica does when it comes to lead, before it decides anything.
+"""The first step of a new leader, before it decides anything.
 
-The law: every bind that the one before us may still have on its way is either seen here or can no longer land; what
-budgets promised to one that cannot is free again.
+Invariant: every bind that the previous leader may still have on its way is either seen here or can no longer succeed;
+the reservations of the latter are released.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TakeoverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """`refresh` lists all pods anew, `next_fence` is a mark that no pod carries yet."""
+    """Takes over; `refresh` lists all pods again, `next_fence` returns a mark that no pod carries yet."""
 
     state: State
     calls: ApiCalls
@@ -55,12 +55,14 @@ class Takeover:
         self.budgets.take_back_all([facts for facts in waiting if not self._is_bound(facts)])
 
     def _is_bound(self, facts: PodFacts) -> bool:
-        """By what was seen: a promise of ours from an earlier term is no more than a hope."""
+        """Returns whether the API server shows the pod as bound: what an earlier term of ours assumed does not
+        count.
+        """
         seen = self.state.seen(facts.uid)
         return seen is not None and bool(seen.node)
 
     async def _fence(self, facts: PodFacts) -> None:
-        """The answer shows whether the pod was bound before; afterwards nobody else can."""
+        """Fences a pod; the answer shows whether it was bound before, and after that no earlier bind can succeed."""
         answer = await self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence()))
         if answer.status == HTTPStatus.OK:
             pod = _POD.decode(answer.body)

@@ -1,4 +1,4 @@
-"""Of a bound pod: on which cards it lies, by whose word, since when, and beside whom."""
+"""Explains a bound pod: its cards, who recorded them and when, and the other pods on them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """Of a bound pod.
+    """The explanation of a bound pod.
 
     Attributes:
-        recorded_by: whose annotations name the cards; empty where they are our guess.
-        since: when they were chosen; empty where the record does not say.
+        recorded_by: the system whose annotations name the cards; empty where they are our guess.
+        since: when they were chosen; empty where the record has no time.
     """
 
     node: str
@@ -76,7 +76,7 @@ def _recorder(pod: PodFacts) -> str:
 
 
 def _since(record: Mapping[str, str]) -> str:
-    """Other systems' records hold the time, in nanoseconds; ours is written beside one of theirs."""
+    """Reads the time of the choice, in nanoseconds, from the record of another system; ours is written next to one."""
     is_time = (names.PREDICATE_TIME_SUFFIX, names.ALIYUN_ASSUME_TIME)
     written = [value for key, value in record.items() if key.endswith(is_time) and value.isdecimal()]
     try:

@@ -29,13 +29,13 @@ class PodState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Of one pod.
+    """The explanation of one pod.
 
     Attributes:
-        asks: what each container wants, in words.
-        wants: what its owner says about the cards, as written.
-        gates: for its scheduling that are closed.
-        trouble: why nobody could place it anywhere, or why what it holds is not certain.
+        asks: the request of each container, in words.
+        wants: the card preferences of the owner, as written.
+        gates: its scheduling gates.
+        trouble: why the pod can be placed on no node, or why its cards are uncertain.
     """
 
     pod: str
@@ -91,7 +91,7 @@ def _trouble(pod: PodFacts) -> str:
 
 
 def in_words(claim: Claim) -> str:
-    """What a claim asks for."""
+    """Describes a claim."""
     if claim.part is Part.HALF:
         return "half of a card" if claim.cards == 1 else f"a half of each of {claim.cards} cards"
     if claim.part is Part.SLICE:

@@ -1,6 +1,6 @@
-"""What lies where, for people and their tools: in Halfcard's own words, and in the shape that gpushare's tools read.
+"""Shows which pods are on which cards: in Halfcard's own words, and in the format of gpushare's tools.
 
-Half a card counts as half of its cores and memory, a time slice as its part of them: so what is used adds up.
+Half a card counts as half of its cores and memory, a time slice as its part of them, so that the used amounts add up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..state import State
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`total` is None where nobody says."""
+    """An amount; `total` is None where it is unknown."""
 
     total: int | None
     used: int
@@ -68,9 +68,9 @@ class NodeInspection:
     """One node.
 
     Attributes:
-        resources: of those that the node publishes or its pods ask for.
-        without_card: pods that ask for cards and lie on none, by namespace/name.
-        doubts: what cannot be as it should, a sentence each.
+        resources: those that the node publishes or its pods request.
+        without_card: pods with claims that are on no card, by namespace/name.
+        doubts: inconsistencies, a sentence each.
     """
 
     name: str
@@ -136,7 +136,7 @@ def tenant(card: Card, facts: PodFacts, use: CardUse, *, recorded: bool) -> Card
 
 
 def inspect_node(state: State, node: Node, table: Mapping[str, Offer]) -> dict[str, Any]:
-    """As JSON."""
+    """Returns the inspection as JSON."""
     seen: dict[str, Any] = msgspec.to_builtins(see_node(state, node, table))
     return seen
 
@@ -145,7 +145,7 @@ def inspect_node(state: State, node: Node, table: Mapping[str, Offer]) -> dict[s
 
 
 def gpushare(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:
-    """As gpushare's extender answers: memory in its unit."""
+    """Returns the answer of gpushare's extender, with memory in its unit."""
     return {"nodes": [_gpushare_node(see_node(state, node, {}), unit_mib) for node in nodes]}
 
 

@@ -1,4 +1,4 @@
-"""Of a pending pod: each node and each card with its one reason, and where the fewest others would have to go."""
+"""Explains a pending pod: one reason for each node and card, and the fewest evictions that would make room."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """Who would have to go from a node so that the pod fits there."""
+    """The pods whose eviction from a node would make the pod fit there."""
 
     node: str
     pods: tuple[Victim, ...]
@@ -70,12 +70,12 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """Of a pending pod.
+    """The explanation of a pending pod.
 
     Attributes:
         nodes: the best first, then those that cannot take it.
-        nearest: only pods of lower priority go.
-        nearest_of_any_priority: whoever is in the way goes, which only a person can want.
+        nearest: the fewest evictions among pods of lower priority.
+        nearest_of_any_priority: the fewest evictions of all, which only a person may decide.
     """
 
     nodes: tuple[NodeFit, ...]
@@ -102,7 +102,7 @@ def prospects(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaL
 
 
 def _closed(state: State, rooms: Mapping[str, Room], shape: Demand, limits: QuotaLimits) -> dict[str, str]:
-    """Nodes on which quotas leave the pod nothing, however free they are: nobody has to go for that."""
+    """Returns the nodes that are closed by quotas, however free they are: no eviction helps there."""
     if limits is UNLIMITED:
         return {}
     verdicts = {name: limits.why_not(state.kind(name), shape, partial(state.room, name)) for name in rooms}
@@ -115,9 +115,10 @@ def _of_cards(demand: Demand) -> Demand:
 
 
 def _rooms(state: State, pod: PodFacts) -> tuple[dict[str, Room], dict[str, str]]:
-    """The nodes that publish what the pod asks for, and of each other one what it does not publish.
+    """Returns the rooms of nodes that publish what the pod requests; for other nodes, what they do not publish.
 
-    The scheduler counts by name before it asks about cards. What no node publishes, it is told not to count.
+    The scheduler counts resources by name before it calls the extender. It is configured not to count those that no
+    node publishes.
     """
     counted = {resource for node in state.nodes().values() for resource in node.published & pod.asks.keys()}
     rooms, elsewhere = {}, {}
@@ -149,7 +150,7 @@ def _cards(state: State, name: str, demand: Demand) -> tuple[CardFit, ...]:
 
 
 def _titles(state: State, name: str, holding: NodeUsage) -> dict[int, list[str]]:
-    """Of each card that is used, its pods."""
+    """Returns the pods on each used card."""
     found: dict[int, list[str]] = {}
     for facts in sorted(state.pods_on(name), key=lambda facts: facts.title):
         for at in holding.shares[facts.uid].uses if facts.uid in holding.shares else ():
@@ -215,9 +216,9 @@ _ABOVE_ALL: Final = 2**31
 
 
 def nearest(state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimits = UNLIMITED) -> Departure | None:
-    """Where the fewest of lower priority would have to go; None where nobody need go, or it would not help.
+    """Returns the fewest evictions of lower priority; None where none is needed, or none would help.
 
-    `among` are the nodes that it may go to at all.
+    `among` are the nodes that the pod may run on at all.
     """
     shape, (rooms, _) = _of_cards(pod.demand), _rooms(state, pod)
     allowed = sorted((rooms.keys() & set(among)) - _closed(state, rooms, shape, limits).keys())
@@ -227,7 +228,7 @@ def nearest(state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimi
 
 
 def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> Departure | None:
-    """Of the nodes where equally many would have to go, the one with the least important of them."""
+    """Prefers, among equally few evictions, the least important pods."""
     spare = {name: pods for name in refused if (pods := below(priority, state.pods_on(name)))}
     promising = sorted(spare, key=lambda name: (_crowd(state, name, demand), name))[:_MOST_TRIED]
     found: list[Departure] = []

@@ -1,4 +1,4 @@
-"""What a cluster is made of: nodes that are alike, counted."""
+"""Describes a cluster as counts of equal nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halfcard.cards import Node
 
 
 class NodeShape(NamedTuple):
-    """Of a node with nothing on it; `model` and `card_mib` are those of its first card, 0 where nobody says."""
+    """An empty node; `model` and `card_mib` are those of its first card, empty or 0 where unknown."""
 
     model: str
     cards: int
@@ -33,7 +33,7 @@ def cards_in(fleet: Fleet) -> int:
 
 
 def usual_card_mib(fleet: Fleet) -> int:
-    """That of the card in the middle; 0 where none is known."""
+    """The median card memory; 0 where none is known."""
     sizes = sorted((shape.card_mib, shape.cards * nodes) for shape, nodes in fleet if shape.card_mib)
     passed, half = 0, sum(cards for _, cards in sizes) / 2
     for size, cards in sizes:

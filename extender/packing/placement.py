@@ -1,6 +1,7 @@
-"""How a node is chosen: every policy is a value of what is left, and a pod goes where the value falls least.
+"""Chooses a node: a policy gives a value to what remains on a node, and a pod goes where that value falls least.
 
-The law: a policy looks at what is left on one node and nothing else, so that an answer is good until the node changes.
+Invariant: a policy looks at what remains on one node and at nothing else, so that an answer is valid until the node
+changes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class PackingPolicy(Protocol):
     def name(self) -> str: ...
 
     def value(self, room: Room) -> float:
-        """What a node is worth when this is left on it; a pod's gain is the value after less the value before."""
+        """Rates what remains on a node; a pod's rank is the value after its placement less the value before."""
 
     def rank(self, gain: float) -> float:
         """Gains of equal rank are as good as each other, and the first node in a fixed order takes the pod."""
@@ -54,16 +55,18 @@ POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
 
 
 def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
-    """Of each a byte: the first by name of the best has 10; all others have 9 down to 0, by how far they are behind.
+    """Returns one byte for each node: 10 for the first by name of the best, 9 down to 0 for others by their distance.
 
-    Where all are alike, as on an idle cluster, the others have 0, which need not be told.
+    Where all are alike, as on an idle cluster, the others have 0, which need not be sent.
     """
     kinds = [*{*ranks}]
     return scores_of_kinds(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
 
 
 def scores_of_kinds(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
-    """`scores`, where `letters` tell of each name which of the ranks `kinds` it has: text needs no loop of ours."""
+    """Computes `scores` where `letters` give for each name the index of its rank in `kinds`: bytes.translate needs
+    no loop.
+    """
     if not letters:
         return b""
     here = {at: rank for at, rank in enumerate(kinds) if chr(at) in letters}

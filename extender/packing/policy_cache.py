@@ -1,4 +1,4 @@
-"""The policies in force: made from the pods that are expected and the cluster they come to, and now and then anew."""
+"""Keeps the policies in force, made from the expected pods and the cluster, and made again now and then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workload_mix import WorkloadMix
 
 @dataclass(slots=True)
 class PolicyCache:
-    """`default` is the policy of pods that name none; `mix` tells which pods are expected now."""
+    """Policies by name; `default` is for pods that name none, `mix` returns the expected pods."""
 
     default: str
     mix: Callable[[], WorkloadMix]

@@ -1,4 +1,6 @@
-"""Which pods are expected decides what nodes are worth: learnt as pods come, renewed now and then and at a takeover."""
+"""Refreshes the expected pods, which decide the value of nodes: learnt as pods come, refreshed now and then and at a
+takeover.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class PolicyRefresh:
                 self.recall()
 
     def recall(self) -> None:
-        """What we expected until now was counted from a list of all that run."""
+        """Replaces the mix of the initial list, which counted only running pods, by the one on the Lease."""
         self.learning.recall(self.notes())
         self._expect_anew()
 

@@ -32,7 +32,7 @@ class PodClass(NamedTuple):
 
     @property
     def load(self) -> float:
-        """In cards."""
+        """The requested cards."""
         return self.cards * self.share / WHOLE_CARD
 
     @property
@@ -43,7 +43,7 @@ class PodClass(NamedTuple):
         return not self.models or any(part in model.lower() for part in self.models)
 
     def on_cards_of(self, card_mib: int) -> PodClass:
-        """With the share that it leaves to nobody else, be it cores or memory."""
+        """Returns the class with the larger share of cores and memory, which no other pod can use."""
         memory = -(-WHOLE_CARD * self.card_mib // card_mib) if card_mib else 0
         return self._replace(share=min(max(self.share, memory), WHOLE_CARD), card_mib=0)
 
@@ -54,7 +54,7 @@ class WorkloadMix(NamedTuple):
     kinds: tuple[tuple[PodClass, float], ...]
 
     def as_seen(self, view: Callable[[PodClass], PodClass]) -> WorkloadMix:
-        """With kinds taken together that look the same."""
+        """Merges classes that are equal in this view."""
         counts: dict[PodClass, float] = defaultdict(float)
         for kind, count in self.kinds:
             counts[view(kind)] += count

@@ -1,6 +1,6 @@
-"""A mix as a short text, for an annotation: what was learnt survives a restart.
+"""Encodes a mix as a short text for an annotation, so that what was learnt survives a restart.
 
-The law: whatever a text says, reading it gives kinds that a pod could be of, or nothing.
+Invariant: whatever a text contains, decoding it gives classes that pods could have, or nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write_mix(mix: WorkloadMix) -> str:
 
 
 def read_mix(text: str) -> WorkloadMix | None:
-    """None where nothing in it can be believed."""
+    """Decodes a mix; None where nothing in it is plausible."""
     try:
         rows = json.loads(text) if len(text) <= MOST_CHARS else None
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which pods are expected: learnt from those that come, and remembered on the Lease."""
+"""Learns the expected pods from those that come, and keeps them on the Lease."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who would have to go so that a pod finds its cards on a node: the fewest, and only those who may be asked.
+"""Chooses the victims of a preemption: the fewest pods whose eviction makes a pod fit on a node.
 
-The law: without the victims the pod fits, and with any of them it does not. No smaller number would do, unless there
-are too many smaller sets to go through.
+Invariant: without the victims the pod fits, and with any of them it does not. No smaller number would do, unless there
+are too many smaller sets to try.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _MOST_SMALLER_SETS: Final = 64
 
 
 def extended(node: Node, pods: Sequence[PodFacts], given: Victims, pod: PodFacts) -> Victims | None:
-    """The given victims and as few more as it takes; None where nobody of lower priority frees enough."""
+    """Extends the given victims by as few as needed; None where lower priorities do not free enough."""
     staying = [each for each in pods if each.uid not in given]
     more = fewest(node, staying, below(pod.priority, staying), pod.demand)
     return None if more is None else given | more
 
 
 def below(priority: int, pods: Iterable[PodFacts]) -> list[PodFacts]:
-    """Pods that hold cards and may be ended for somebody of this priority."""
+    """Returns the pods that hold cards and have a lower priority."""
     return [each for each in pods if each.demand.needs and each.priority < priority]
 
 
 def fewest(node: Node, pods: Sequence[PodFacts], spare: Sequence[PodFacts], demand: Demand) -> Victims | None:
-    """Of the spare pods as few as possible, so that the demand fits beside the others."""
+    """Returns the fewest of the spare pods without which the demand fits."""
     holding = hold(node, (each.bound() for each in pods))
     used = _uses(holding)
 
@@ -88,7 +88,7 @@ def _uses(holding: NodeUsage) -> Used:
 
 
 def _thinned(holding: NodeUsage, used: Used, victims: Victims) -> Room:
-    """As holding the others would be, at a fraction of the cost: only the victims' cards change."""
+    """Computes the room without the victims at a fraction of the cost of a rebuild: only their cards change."""
     changed = {at for uid in victims if uid in holding.shares for at in holding.shares[uid].uses}
     left = [
         _left(holding.room.cards[at], used[at], victims) if at in changed else left
@@ -106,7 +106,7 @@ def _left(card: Card, uses: Iterable[tuple[str, CardUse]], victims: Victims) -> 
 
 
 def _candidates(holding: NodeUsage, used: Used, spare: Sequence[PodFacts], demand: Demand) -> Iterator[Victims]:
-    """From nobody over single pods and the cards that are freed most cheaply to everybody; cheap ones stand first."""
+    """Yields candidates from no victim, over single pods and the cheapest cards, to all; cheap ones first."""
     yield _NOBODY
     for pod in spare:
         yield frozenset({pod.uid})
@@ -119,7 +119,7 @@ def _candidates(holding: NodeUsage, used: Used, spare: Sequence[PodFacts], deman
 
 
 def _tenants(holding: NodeUsage, uids: Iterable[str]) -> dict[int, list[str]]:
-    """Of each usable card those who may go, in the order in which they are named."""
+    """Returns the candidates on each usable card, in the given order."""
     tenants: dict[int, list[str]] = {at: [] for at in holding.room.usable}
     for uid in uids:
         for at in holding.shares[uid].uses if uid in holding.shares else ():
@@ -129,7 +129,7 @@ def _tenants(holding: NodeUsage, uids: Iterable[str]) -> dict[int, list[str]]:
 
 
 def _making_room(room: Room, used: Used, tenants: Mapping[int, Sequence[str]], need: Need) -> dict[int, Victims]:
-    """By card, the fewest tenants without whom it would do for one card's worth of the need."""
+    """Returns for each card the fewest pods without which it would serve one card's worth of the need."""
     found = {}
     for at, uids in tenants.items():
         card = room.cards[at]
@@ -153,7 +153,7 @@ def _one_by_one(freeing: Mapping[int, Victims], cards: int) -> Iterator[Victims]
 
 
 def _pruned(victims: Victims, spare: Iterable[PodFacts], fits_without: Callable[[Victims], bool]) -> Victims:
-    """Whoever turns out to be in nobody's way stays; the dearest is spared first."""
+    """Drops victims whose eviction turns out to be unnecessary, the most important first."""
     for pod in sorted(spare, key=_cost, reverse=True):
         if pod.uid in victims and fits_without(victims - {pod.uid}):
             victims -= {pod.uid}

@@ -1,7 +1,7 @@
-"""Pods that find no card although others of lower priority hold them: kube-scheduler does not preempt for cards.
+"""Reports, or evicts, the victims for pods that find no card: kube-scheduler does not preempt for cards.
 
-It asks for victims only where its own counts are short, and 30 + 30 free per cent are enough for it. So somebody has to
-say who would have to go; and where the installation wants it, to send them away.
+It asks for victims only where its own counts are short, and 30 + 30 free per cent satisfy them. So the extender reports
+which pods block; and where the installation is configured so, it evicts them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _REASON: Final = "CardsHeldByLowerPriority"
 
 @dataclass(slots=True)
 class PreemptionAdvice:
-    """One pod a second at most: finding its victims looks into many nodes.
+    """Advises for one pod a second at most, because finding victims reads many nodes.
 
     Attributes:
-        evicts: whether the victims are evicted, with their disruption budgets respected.
-        may_act: whether this replica leads; the others say nothing.
-        limits_of: nobody has to go from a node that a quota closes to the pod.
+        evicts: whether the victims are evicted; disruption budgets are respected.
+        may_act: whether this replica leads; other replicas do nothing.
+        limits_of: the quota limits of a pod: no victims on a node that a quota closes.
     """
 
     state: State
@@ -57,7 +57,7 @@ class PreemptionAdvice:
     _somebody: asyncio.Event = field(default_factory=asyncio.Event)
 
     def hear(self, facts: PodFacts, nodes: Sequence[str]) -> None:
-        """Of a pod that none of these nodes can take, which are all that it may go to."""
+        """Records a pod that fits on none of these nodes, which are all it may run on."""
         if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
             self._waiting[facts.uid] = facts, nodes
             self._somebody.set()
@@ -123,7 +123,7 @@ class PreemptionAdvice:
 
 
 def sentence(departure: Departure, *, evicts: bool) -> str:
-    """What the event says."""
+    """Words the Event."""
     named = [f"{each.pod} (priority {each.priority})" for each in departure.pods[:_MOST_NAMED]]
     more = len(departure.pods) - len(named)
     who = ", ".join(named) + (f" and {more} more" if more else "")

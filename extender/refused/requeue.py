@@ -89,7 +89,9 @@ class Requeue:
         return bool(changed) and self._fits_on(changed, facts)
 
     def _fits_anywhere(self, facts: PodFacts, judged: dict[_Alike, bool]) -> bool:
-        """Of those who are refused by a budget many are alike."""
+        """Returns whether the pod fits on any node; equal pods are judged once, since many are refused by one
+        budget.
+        """
         alike = facts.namespace, facts.demand
         if alike not in judged:
             judged[alike] = self._fits_on(self._state.nodes(), facts)
@@ -105,7 +107,9 @@ class Requeue:
         return any(not limits.why_not(self._state.kind(each), facts.demand, partial(rooms, each)) for each in fitting)
 
     async def _wake(self, facts: PodFacts) -> None:
-        """As well as it can be done: whoever is gone, or changes at this moment, needs no waking."""
+        """Changes the pod so that the scheduler retries it; a pod that is gone or changes at this moment needs none
+        of it.
+        """
         now = datetime.now(UTC).isoformat()
         metadata = {"uid": facts.uid, "annotations": {names.RECONSIDER: now}}
         try:

@@ -1,7 +1,8 @@
-"""For each shape of pod: which nodes can take it, why the others cannot, and what each is worth.
+"""Keeps for each demand which nodes can take it, why the others cannot, and the rank of each.
 
-The law: an answer is what it would be if it were worked out now. Nodes that have not changed are not asked again and
-rooms that are alike are judged once, so that a call costs by the names in it and not by the cluster behind it.
+Invariant: a cached answer equals a new one. Only nodes that changed are judged again, and equal rooms are judged once,
+so that the cost of a call depends on the names in it and not on the size of the cluster. Reasons and ranks are single
+characters, so that a call over thousands of names is answered by str.translate and bytes operations instead of a loop.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ V = TypeVar("V")
 
 
 class _Known(dict[K, V]):
-    """What was worked out; `missing` works out the rest. Thousands are looked up without a loop of ours."""
+    """A dict that computes a missing value and is cleared when it is full; lookups of thousands need no Python loop."""
 
     def __init__(self, missing: Callable[[K], V], most: int) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class _Known(dict[K, V]):
 
 
 class _Reasons(dict[str, str]):
-    """Of each node a letter that stands for its reason."""
+    """Maps each node to the letter of its reason."""
 
     def __init__(self, of_strangers: str) -> None:
         super().__init__()
@@ -79,7 +80,7 @@ class _Reasons(dict[str, str]):
 
 
 class FeasibleNodes:
-    """Of one shape: the nodes that can take it, and the reason of each other one."""
+    """The nodes that can take one demand, and the reason of each other node."""
 
     def __init__(self, state: State, demand: Demand) -> None:
         self._state = state
@@ -153,7 +154,7 @@ class FeasibleNodes:
             self._everywhere = None
 
     def _judge(self, names: Sequence[str]) -> list[str]:
-        """Of nodes that are known."""
+        """Judges known nodes."""
         if tells_cards_apart(self._demand):
             rooms = filter(None, map(self._state.room, names))
             return [self._letters[self.of(room)] for room in rooms]
@@ -164,7 +165,7 @@ class FeasibleNodes:
         return [*map(self._judged.__getitem__, kinds)]
 
     def _judge_kinds(self, kinds: Iterable[NodeClass]) -> None:
-        """As `of` does. A claim that was never seen is judged here in a thousand kinds: nothing more is called."""
+        """Judges node classes. A new claim is judged for a thousand classes here, so nothing more is called."""
         fits, judged = self._letters[FITS], self._judged
         for kind in kinds:
             room = kind.room
@@ -175,7 +176,7 @@ class FeasibleNodes:
 
 
 class RankedNodes:
-    """Of one shape and one policy: what each node gains, the more the better."""
+    """The ranks of nodes for one demand and one policy; higher is better."""
 
     def __init__(self, state: State, demand: Demand, policy: PackingPolicy) -> None:
         self._state = state
@@ -213,7 +214,7 @@ class RankedNodes:
         return [self._ranks[ord(letter)] for letter in self._of_nodes.all(names)]
 
     def told(self, names: Sequence[str]) -> bytes:
-        """The answer for these nodes. Whoever asks again asks about what filter has told it, in the same order."""
+        """Encodes the answer for these nodes, which are those of the filter answer, in the same order."""
         if self._told is None or self._told.names != names:
             if len({*names}) < len(names):
                 letters = "".join(self._of_nodes.all(names))
@@ -225,7 +226,7 @@ class RankedNodes:
         return self._letters[self._rank(name)]
 
     def _new_letter(self, rank: float) -> str:
-        """That stands for its place among the ranks that were seen."""
+        """Returns a new letter for a rank among those seen."""
         self._ranks.append(rank)
         return chr(len(self._ranks) - 1)
 
@@ -245,7 +246,7 @@ class RankedNodes:
 
 
 def rank_of(room: Room | None, demand: Demand, policy: PackingPolicy) -> float:
-    """By the best way to lay the demand there; `WORST` where there is none."""
+    """Ranks the best layout of the demand in the room; `WORST` where there is none."""
     laid = best(room, demand, policy.value) if room is not None else None
     if room is None or laid is None:
         return WORST
@@ -284,7 +285,7 @@ class AnswerCache:
         return found
 
     def policy_changed(self) -> None:
-        """What nodes are worth has changed everywhere."""
+        """Drops all ranks, because the policy has changed."""
         self._ranked.clear()
 
 

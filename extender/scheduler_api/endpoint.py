@@ -1,7 +1,7 @@
-"""One verb as a raw ASGI application: read the body, decide, answer.
+"""Serves one verb as a raw ASGI application: reads the body, decides, answers.
 
-The law: whatever goes wrong, kube-scheduler is answered with status 200 and the reason in `Error`: it drops the text
-of every other status. Prioritize has no `Error`; there a failure scores every node alike.
+Invariant: every failure is answered with status 200 and the reason in `Error`, since kube-scheduler drops the text of
+any other status. Prioritize has no `Error`; there a failure scores all nodes alike.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ _NO_LEADER: Final = "no replica of Halfcard's extender leads at the moment; the 
 
 @dataclass(frozen=True, slots=True)
 class VerbHandlers:
-    """`ready` is True once all nodes and pods have been seen; `may_decide` while this replica leads.
+    """Handles the verbs; `ready` is True once all nodes and pods have been seen, `may_decide` while this replica leads.
 
     Attributes:
-        is_mutual: every caller has shown a certificate.
-        on_none: hears of pods that none of the nodes can take, and of the nodes.
+        is_mutual: whether every caller has shown a certificate.
+        on_none: called with pods that fit on none of the nodes, and with the nodes.
     """
 
     state: State
@@ -98,7 +98,7 @@ class VerbHandlers:
             raise DeclinedCall(_NOT_READY)
 
     def _check_caller(self, scope: Scope, verb: str) -> None:
-        """These verbs lend our rights to whoever calls."""
+        """Checks the caller of verbs that act with our rights."""
         host = (scope.get("client") or ("", 0))[0]
         if not self.is_mutual and not _is_loopback(host):
             raise DeclinedCall(

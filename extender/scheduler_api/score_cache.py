@@ -1,4 +1,4 @@
-"""The scores of nodes as they were told last: of thousands few have changed since, and only those are written again."""
+"""Keeps the encoded scores of the last answer: few of thousands change, and only those are encoded again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the scheduler asks without changing anything: which nodes, how good is each, and who would have to go.
+"""Decides the read-only verbs: which nodes fit, how good each is, and which pods to evict.
 
-Decisions only: a question and the state in, an answer out.
+Decisions only: a call and the state in, an answer out.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Unplaceable(Exception):
 
 
 def asking_facts(state: State, question: wire.NodesCall) -> PodFacts:
-    """What the pod of a question asks for; a version that the watch has shown is not read again.
+    """Returns the facts of the pod of a call; a version that the watch has shown is not decoded again.
 
     Raises:
-        Unplaceable: nobody can tell, or it carries what would become a record.
+        Unplaceable: the facts are unknown, or the pod carries what would become a record.
     """
     meta = question.pod.meta
     facts = state.pod(meta.uid)
@@ -71,9 +71,9 @@ def filter_nodes(
     on_none: Heard = _ignore,
     limits_of: LimitsOf = unlimited,
 ) -> bytes:
-    """All nodes that can take the pod; of each other one the reason, the same text for the same reason.
+    """Returns all nodes that can take the pod, and the reason of each other node, the same text for the same reason.
 
-    `on_none` hears of a pod that none of the nodes can take.
+    `on_none` is called with a pod that fits on none of the nodes.
     """
     facts = asking_facts(state, question)
     if not facts.demand.needs:
@@ -93,7 +93,7 @@ def filter_nodes(
 def _within(
     limits: QuotaLimits, state: State, facts: PodFacts, names: Sequence[str], told: dict[str, Sequence[str]]
 ) -> Sequence[str]:
-    """Those of them that the budgets allow; the others are told why not."""
+    """Removes the nodes that budgets close, with the reason."""
     by_reason: dict[str, list[str]] = {FITS: []}
     for name in names:
         why = limits.why_not(state.kind(name), facts.demand, partial(state.room, name))
@@ -119,7 +119,7 @@ def _meet_strangers(
 
 
 def _tell_more(told: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
-    """What is told already may be kept by others, and is not changed."""
+    """Adds reasons; sequences in the dict are shared and never modified."""
     for reason, names in by_reason.items():
         if names:
             told[reason] = [*told.get(reason, ()), *names]
@@ -156,7 +156,9 @@ def preempt(
 
 
 def _victims(state: State, limits: QuotaLimits, facts: PodFacts, name: str, given: Victims) -> Victims | None:
-    """None where their going would not help. Whoever goes leaves to its own namespace what a budget counts."""
+    """Returns the victims on a node; None where evicting would not help. A victim frees its charge for its own
+    namespace.
+    """
     node = state.nodes().get(name)
     if node is None:
         return None

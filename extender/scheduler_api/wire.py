@@ -1,7 +1,7 @@
-"""kube-scheduler's extender protocol v1 as bytes, and back: the only module that knows its JSON.
+"""Decodes and encodes kube-scheduler's extender protocol v1: the only module that knows its JSON.
 
-The law: errors travel inside an answer with status 200, because the scheduler drops the text of anything else. Names
-of fields are the Go names; peers of old also write them in lower case.
+Invariant: errors are part of an answer with status 200, because the scheduler drops the text of any other. Field names
+are the Go names; old peers also write them in lower case.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class _NodeList(msgspec.Struct):
 
 
 class NodesCall(NamedTuple):
-    """Of filter and prioritize.
+    """A call of filter or prioritize.
 
     Attributes:
-        full: the same nodes as they came, None where they came by name only.
-        known: whether it is certain that all names are of nodes that are known.
+        full: the same nodes as objects, None where only names came.
+        known: whether all names are certainly of known nodes.
     """
 
     pod: StoredPod
@@ -124,10 +124,10 @@ def _decoded(decode: Callable[[Any], Any], body: bytes | msgspec.Raw) -> Any:
 
 
 def read_question(body: bytes, read_names: ReadNames) -> NodesCall:
-    """What filter and prioritize are asked.
+    """Decodes a call of filter or prioritize.
 
     Raises:
-        Malformed: the pod or the nodes are missing, or it is not JSON at all.
+        MalformedCall: the pod or the nodes are missing, or the body is not JSON.
     """
     asked: _Asked = _decoded(_ASKED.decode, body)
     if asked.pod is None:
@@ -170,7 +170,7 @@ def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:
 
 
 def filtered(question: NodesCall, feasible: Sequence[str], refused: Mapping[str, Sequence[str]]) -> bytes:
-    """In the form in which the nodes came; `refused` are the others by reason."""
+    """Encodes the answer in the form in which the nodes came; `refused` are the other nodes by reason."""
     reasons = b",".join([_said_of_each(names, reason) for reason, names in refused.items()])
     if question.full is None:
         return _filtered(b"null", _listed(feasible), reasons)
@@ -232,10 +232,11 @@ def prioritized(names: Iterable[str], scores: bytes) -> bytes:
 
 
 def _worth_telling(scores: bytes) -> bytes:
-    """Many that have 0 are left out: the scheduler counts them so, and reading thousands takes it milliseconds.
+    """Omits the scores of nodes with 0: the scheduler takes a missing score as 0, and decoding thousands takes
+    milliseconds.
 
-    It only compares. So where many have the same low score, all scores are told from there on; the few that are worse
-    yet are told as the many are.
+    Only comparisons matter. Where many nodes share a low score, all scores are sent relative to it, and the few that
+    are even lower are sent as equal to it.
     """
     crowd = max(_LOW, key=scores.count)
     return scores.translate(_LESS[crowd]) if scores.count(crowd) > _MANY else scores

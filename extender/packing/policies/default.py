@@ -48,7 +48,7 @@ _FREQUENT: Final = 0.8
 
 
 class _Model(NamedTuple):
-    """What is to be known of nodes with cards of one model."""
+    """Facts about the nodes with cards of one model."""
 
     usable: Usable
     kept: Reserve
@@ -57,7 +57,7 @@ class _Model(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is expected; `using` are the pods that use cards."""
+    """The expected pods; `using` are those that use cards."""
 
     using: WorkloadMix
     fleet: Fleet

@@ -1,4 +1,4 @@
-"""What is left of the cards of a node, in hundredths of a card."""
+"""Computes what remains of the cards of a node, in hundredths of a card."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from halfcard.placing.room import Room
 
 
 class Fullness(NamedTuple):
-    """Of a node.
+    """What remains of a node.
 
     Attributes:
-        amounts: what shares and whole cards could have of each card: cores or memory, whichever is shorter.
-        parts: of cards that are sold in equal parts, what is left of those of which one was taken, in cards.
+        amounts: for each card, what shares and whole cards could have: cores or memory, whichever is less.
+        parts: the free parts of cards with at least one used half or slice, in cards.
         divided: cards that are used in shares or parts.
     """
 
@@ -46,7 +46,7 @@ def fullness(room: Room) -> Fullness:
 
 
 def used(room: Room) -> list[float]:
-    """Of each card, as a part of 1."""
+    """Returns the used fraction of each card."""
     left = zip(room.cards, room.left, fullness(room).amounts, strict=True)
     return [1.0 - amount / WHOLE_CARD - each.parts / parts_of(card, each) for card, each, amount in left]
 

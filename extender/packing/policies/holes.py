@@ -1,8 +1,8 @@
-"""What a hole of each size is worth, as a part of a whole card, to the shares that are expected.
+"""Computes the value of a hole of each size to the expected shares, as a part of a whole card.
 
-Shares have prices, such that no set of them that fits on a card is worth more than a card and all that are expected
-together are worth as much as they can be: the dual of cutting stock, solved by column generation. A hole is worth the
-dearest set that fits in it: nothing, where all that fits will find room anyway.
+Shares get prices such that no set that fits on a card is worth more than a card, and all expected shares together are
+worth as much as possible: the dual of cutting stock, solved by column generation. A hole is worth the most valuable set
+that fits into it; nothing, where every share that fits finds room anyway.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Worth = tuple[float, ...]
 
 
 def worth_of_holes(demand: Mapping[int, float]) -> Worth:
-    """`demand` tells how many shares of each size are expected."""
+    """Returns the value by size; `demand` is the number of expected shares of each size."""
     sizes = sorted(size for size, count in demand.items() if count > 0 and 0 < size < WHOLE_CARD)
     fills = _Fills(sizes, [demand[size] for size in sizes])
     best, chosen = _dearest(sizes, fills.prices())
@@ -47,7 +47,7 @@ class _Fills:
         return [sum(column) for column in zip(*self._inverse, strict=True)]
 
     def use(self, fill: list[int]) -> None:
-        """In the place of the way that runs out first."""
+        """Replaces the pattern that runs out first."""
         column = [sum(one * other for one, other in zip(row, fill, strict=True)) for row in self._inverse]
         ratios = [(self._cards[at] / rate, at) for at, rate in enumerate(column) if rate > _NEAR]
         _, leaving = min(ratios)

@@ -1,8 +1,8 @@
-"""Which nodes to keep for pods that want several whole cards of one node, once such nodes become few.
+"""Decides which nodes to keep for pods that want several whole cards of one node, once such nodes are few.
 
-A node that has no use for them any more counts nothing, one that could take them counts all it could take, and one on
-the way there counts something: so that nodes that are nearly idle become idle rather than half full. Where CPU runs
-short before cards do, nothing is kept: cards would stay idle for want of CPU elsewhere.
+A node that such pods cannot use counts nothing, one that could take them counts all it could take, and one on the way
+there counts something, so that nearly idle nodes become idle rather than half full. Where CPU runs short before cards,
+nothing is kept: cards would stay idle for want of CPU elsewhere.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def scarce_of(reserve: Reserve, model: str) -> Reserve:
 
 
 def seen_in(reserve: Reserve, rooms: Iterable[Room], cpu_per_card: float) -> Reserve:
-    """What is scarce as the cluster stands; it stays so until there is clearly more."""
+    """Updates what is scarce in the present cluster; it stays scarce until there is clearly more."""
     cards, free, cpu_milli = 0, 0.0, 0
     places = [0] * len(reserve)
     for room in rooms:

@@ -15,6 +15,6 @@ _WORD: Final = re.compile("[a-z]+[0-9]+")
 
 @lru_cache(maxsize=256)
 def strength(model: str) -> float:
-    """That of the first word which is known; a model that nobody knows is in the middle."""
+    """Returns the strength of the first known word of the model; an unknown model is in the middle."""
     words = _WORD.findall(model.lower())
     return next((_KNOWN[word] for word in words if word in _KNOWN), _MEDIUM)

@@ -14,7 +14,7 @@ _MASK: Final = (1 << _BITS) - 1
 
 
 class _Row(NamedTuple):
-    """One kind of pod; it fits so many times per thousandth of a core and per MiB, 0 where it asks for none."""
+    """One class of pods; how often it fits per thousandth of a core and per MiB, 0 where it requests none."""
 
     worth: float
     per_cpu: float
@@ -26,9 +26,10 @@ def per_unit(amount: int) -> float:
 
 
 class Usable:
-    """Of nodes of one model. The weighted mean over the kinds of as many pods as fit, cards, CPU and memory considered.
+    """The usable amount of nodes of one model: the weighted mean, over pod classes, of how many pods fit by cards, CPU
+    and memory.
 
-    How often shares of each size fit is looked up and added up card by card, all sizes packed into one integer.
+    How often shares of each size fit is looked up and added card by card, with all sizes packed into one integer.
     """
 
     def __init__(self, kinds: Sequence[tuple[PodClass, float]]) -> None:
