@@ -1,10 +1,11 @@
-"""The node agent: hands every container the cards that were recorded for it, and says what the node has.
+"""The node agent: gives every container the cards that were recorded for it, and publishes what the node has.
 
-- `gpus`: the driver, through NVML: what cards there are, what runs on them, what goes wrong
-- `kubelet`: its two sockets, and the plugins that we register there
-- `supply` and `ids`: how much of each resource the node offers, and under which device ids
-- `identity`, `limits`, `cdi`, `slots`: who is starting, what it gets, and how the runtime is told
-- `desk`: answers Allocate and PreStartContainer
-- `pods`, `announcing`: the node's pods as the API server has them, and what is written about the node there
-- `cgroups`, `usage`, `metrics`, `app`: who uses what, for people and Prometheus
+- `gpus`: the driver, through NVML: the cards, what runs on them, and their faults
+- `kubelet`: its two sockets, its checkpoint, and the plugins that we register
+- `allocate`: answers Allocate and PreStartContainer: which container starts, its cards and its limits
+- `inject`: passes a grant to the runtime: CDI, or symlinks for old runtimes
+- `adoption`: containers that another device plugin started before us
+- `advertise`: device ids for kubelet; inventory, totals and Events for the node object
+- `usage`: which process uses how much of a card, for people and for Prometheus
+- `node_pods`, `node_view`, `card_watch`: the state that all of them share
 """

@@ -1,4 +1,4 @@
-"""`python -m deviceplugin`: the node agent beside kubelet.
+"""`python -m deviceplugin`: runs the node agent for one kubelet.
 
 Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.
 """

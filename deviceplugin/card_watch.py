@@ -1,7 +1,7 @@
-"""The cards of the node over time: asked of the driver in threads, judged by `gpus.health`.
+"""Follows the cards of the node: reads the driver in threads, and judges their health by `gpus.card_health`.
 
-The law: a card that was there once stays in the table; while nobody answers for it, nothing new is put on it. One that
-is ill stays ill when the agent restarts.
+Invariant: a card that existed once stays in the table; while the driver does not answer for it, nothing new is placed
+on it. An unhealthy card stays unhealthy when the agent restarts.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class CardWatch:
         self._was_answered = False
 
     def cards(self, replicas: int = 1) -> tuple[Card, ...]:
-        """None before the driver has told all of them."""
+        """Returns the cards; empty before the driver has listed all of them."""
         gpus = self._health.gpus if self._was_answered else ()
         return cards(gpus, why_not(self._health), replicas)
 
     async def run(self) -> None:
-        """Until cancelled: the thread that waits in the driver then ends by itself within moments."""
+        """Runs until it is cancelled; the thread that waits in the driver then ends within moments."""
         while True:
             await self.look()
             for incident in await self._incidents():

@@ -1,9 +1,8 @@
-"""Under which device ids a resource is offered.
+"""Decides under which device ids a resource is offered.
 
-The law: an id is a count and nothing more, no card is in it; one that a container holds is never withdrawn, because
-kubelet would kill the pod at its next restart; one that kubelet may be handing out is not withdrawn, because kubelet
-itself would die of that (`allocateContainerResources` of 1.34 to 1.36 looks it up again after Allocate, and it has to
-be there).
+Invariant: an id is a count without a card in it. An id that a container holds is never withdrawn, because kubelet would
+kill the pod at its next restart; an id that kubelet may be allocating is not withdrawn, because kubelet itself would
+crash (`allocateContainerResources` of 1.34 to 1.36 looks it up again after Allocate and expects it).
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ def published(held: Iterable[str], total: int) -> tuple[str, ...]:
 
 
 class ListedIds(NamedTuple):
-    """The ids of one resource as kubelet is told them.
+    """The ids of one resource as kubelet gets them.
 
     Attributes:
-        offered: for containers to come, and those that have them.
-        leaving: for nobody any more, each until this time.
+        offered: for new containers, and for those that hold them.
+        leaving: for no new container, each until this time.
     """
 
     offered: tuple[str, ...] = ()
     leaving: Mapping[str, float] = MappingProxyType({})
 
     def next(self, held: Iterable[str], total: int, now: float) -> ListedIds:
-        """What follows, when so many are to be offered."""
+        """Returns the next state when so many ids are to be offered."""
         offered = published(held, total)
         gone = dict.fromkeys(set(self.offered).difference(offered), now + LINGERS_S)
         staying = {each: until for each, until in self.leaving.items() if until > now}

@@ -27,7 +27,7 @@ class FailedAdmission(NamedTuple):
 
 
 def failed_admissions(pods: Iterable[tuple[NodePod, PodFacts]]) -> tuple[FailedAdmission, ...]:
-    """Of pods that ask for cards: such as those that came while no agent was there to offer any."""
+    """Returns the failed pods with claims, such as those that came while no agent offered devices."""
     return tuple(
         [
             FailedAdmission(facts.uid, facts.title, pod.status.reason, printable(pod.status.message, _MESSAGE_CHARS))

@@ -1,4 +1,4 @@
-"""What the agent counts of its own work. Labels have few values: never a pod's name, never a namespace."""
+"""Metrics of the agent's own work. Labels have few values: never a pod's name, never a namespace."""
 
 from __future__ import annotations
 

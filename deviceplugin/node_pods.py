@@ -1,6 +1,6 @@
-"""This node's pods, and the node itself, as the API server has them.
+"""Follows this node's pods and the node object.
 
-The law: what is known is what was last seen; while nothing has been seen, that is said and nothing is promised.
+Invariant: known state is the last one seen; before anything was seen, this is reported and nothing is offered.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class NodePods:
         return [(pod, facts) for pod, facts in self if not facts.is_over and facts.asks_for_cards]
 
     def living(self) -> dict[str, PodFacts] | None:
-        """Those that are not over, by the uid under which kubelet runs them; None before all were seen."""
+        """Returns the pods that are not over, by the uid under which kubelet runs them; None before all were seen."""
         if not self.following.ready:
             return None
         return {pod.kubelet_uid: facts for pod, facts in self if not facts.is_over}
 
     def holding(self, node: Node) -> NodeUsage:
-        """What is held of the node's cards; worked out once for a state of pods and cards."""
+        """Returns the usage of the node's cards, computed once for each state of pods and cards."""
         if self._holding is None or self._holding[0] != node:
             self._holding = node, hold(node, [facts.bound() for _, facts in self.asking()])
         return self._holding[1]
@@ -99,7 +99,7 @@ class NodePods:
 
 
 class WatchedObject:
-    """One object that somebody else writes: this node, or the ConfigMap with its time slices."""
+    """An object that another program writes: this node, or the ConfigMap with its time slices."""
 
     def __init__(self, access: Access, collection: str, name: str, changed: Callable[[], None]) -> None:
         self._changed = changed

@@ -1,4 +1,4 @@
-"""What is known of this node, put together: its cards, their slices, the pods on it, and what is left to offer."""
+"""Combines what is known of this node: its cards, their slices, the pods on it, and what is left to offer."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .usage.usage_report import StartedPod
 
 
 class NodeView:
-    """Costs nothing until it is asked.
+    """A view that computes on demand.
 
     Attributes:
-        slicing: the last that could be used.
+        slicing: the last usable configuration.
         told: what is wrong with the time-slicing configuration, a sentence each.
     """
 
@@ -51,7 +51,7 @@ class NodeView:
         self._checkpoint = checkpoint
 
     def node(self) -> Node:
-        """With its cards as they are; a card that people took out of use holds what it holds."""
+        """Returns the node with its cards as they are now; a card that people took out of use keeps its holders."""
         return Node(self._name, self._cards.cards(self.slicing.replicas), self.slicing.resource)
 
     def given(self) -> GrantedCards:
@@ -71,7 +71,7 @@ class NodeView:
         return held_alone(found, asks, inherited.problem) if any(inherited) else found
 
     def inherited(self) -> AdoptedPods:
-        """What another plugin gave to pods that live."""
+        """Returns what another plugin gave to live pods."""
         return inherited(self._checkpoint.given() or (), self._pods.living() or {}, self.node())
 
     def _serving(self) -> OfferRules:
@@ -80,7 +80,7 @@ class NodeView:
         return OfferRules(agreed.resources, prefixes, unit_mib, agreed.hami_split, agreed.dialects.companions)
 
     def look_at_slicing(self) -> None:
-        """As the ConfigMap and the node's label say now; what cannot be used changes nothing."""
+        """Reads the ConfigMap and the node's label again; an unusable configuration changes nothing."""
         if self._config is None:
             return
         data: Mapping[str, Any] = (self._config.object or {}).get("data") or {}
@@ -89,7 +89,7 @@ class NodeView:
         self.slicing = found.slicing or self.slicing
 
     def runtime(self) -> str:
-        """Such as containerd://2.1.4; empty while nobody has said."""
+        """Returns the container runtime, such as containerd://2.1.4; empty while unknown."""
         info = (self._node.object or {}).get("status", {}).get("nodeInfo", {})
         return str(info.get("containerRuntimeVersion", ""))
 

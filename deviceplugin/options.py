@@ -1,4 +1,4 @@
-"""What an agent is started with: what was agreed for the installation, and its place on the node."""
+"""The options of an agent: those of the installation, and its paths on the node."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from serving.address import Address
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """What the installation's settings say.
+    """The settings of the installation that concern the agent.
 
     Attributes:
         prefixes: the domains of gpu-manager's resources, by dialect.
         resources: what the node offers.
-        hami_split: how many containers a card is offered to under nvidia.com/gpu.
+        hami_split: to how many containers a card is offered under nvidia.com/gpu.
         slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
         slicing_default: the configuration of a node that names none.
     """
@@ -34,17 +34,17 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class NodePaths:
-    """On this node.
+    """The paths on this node.
 
     Attributes:
         node: its name.
-        http: where people and Prometheus ask.
+        http: the address for people and Prometheus.
         devices: the folder of the driver's device files.
         plugins: kubelet's folder of plugins' sockets.
-        pod_resources: kubelet's socket that says who holds which ids.
-        cdi: where the runtime looks for descriptions of devices.
+        pod_resources: kubelet's socket that lists holders of ids.
+        cdi: the folder where the runtime reads CDI descriptions.
         state: our own folder.
-        by_symlinks: the runtime knows no CDI.
+        by_symlinks: the runtime does not support CDI.
     """
 
     node: str

@@ -1,7 +1,7 @@
-"""What another device plugin started before us: its ids are still in kubelet's checkpoint.
+"""Finds containers that another device plugin started before us: its ids are still in kubelet's checkpoint.
 
-The law: such containers go on as they are. Their cards are those of their pod's record; else those that NVIDIA's ids
-name, and then that becomes the record; else nobody knows them.
+Invariant: such containers keep running unchanged. Their cards are those of their pod's record; else those that NVIDIA's
+ids name, which then become the record; else they are unknown.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AdoptedPods(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why nobody knows what is free; empty where it is known."""
+        """Explains why the free cards are unknown; empty where they are known."""
         if not self.unknown:
             return ""
         titles = printable(", ".join(sorted(pod.title for pod in self.unknown)), _PODS_CHARS)

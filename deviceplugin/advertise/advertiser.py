@@ -1,7 +1,7 @@
-"""What kubelet and the API server are told of this node, kept as it is.
+"""Keeps kubelet and the API server informed of what this node offers.
 
-The law: until pods, node and cards have been seen, only what containers hold already is offered, so that nobody is
-promised anything by mistake and nobody who runs loses what he has.
+Invariant: until pods, node and cards have been seen, the node offers only what containers hold already, so that nothing
+is over-committed by mistake and no running container loses its devices.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _AGAIN_S: Final = 1.0
 
 
 class Advertiser:
-    """`stale` is set by whoever sees that something has changed; `is_known` says whether all has been seen once.
+    """Advertises; `stale` is set after each change; `is_known` says whether everything has been seen once.
 
-    `held` says which of our ids live pods hold, by resource.
+    `held` maps each resource to our ids that live pods hold.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class Advertiser:
         self._announce(found)
 
     def _grow(self) -> None:
-        """At once: who has just been bound to what became free is failed by kubelet where it comes there first."""
+        """Publishes added ids at once: kubelet rejects a pod that was just bound to newly free cards if it comes
+        first.
+        """
         if not self.is_known:
             return
         totals = self._books.supply().ids
@@ -96,7 +98,7 @@ class Advertiser:
         self._tell_kubelet(at_least)
 
     async def _look_who_holds(self) -> None:
-        """While nobody can say, as it was last."""
+        """Updates which ids are held; while that is unknown, the last answer stays."""
         try:
             self._held = await self._ask_held()
         except KubeletError:

@@ -1,4 +1,4 @@
-"""What the node object should say of the node's cards."""
+"""Computes what the node object should say about the node's cards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Condition(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What should stand at the node.
+    """The wanted content of the node object.
 
     Attributes:
-        inventory: None where nobody knows the cards: what was known of them stays.
-        labels: as NVIDIA's feature discovery writes them; None likewise.
+        inventory: None where the cards are unknown: the last inventory stays.
+        labels: in the form of NVIDIA's feature discovery; None likewise.
         capacity: totals of resources that have no device ids.
     """
 
@@ -69,7 +69,7 @@ def _labels(cards: Sequence[Card], slices: str) -> dict[str, str]:
 
 
 def _product(model: str, slices: str) -> str:
-    """A label's value takes few characters; slices that look like cards are told by the model's name."""
+    """Returns a product label: values are short, and slices that look like cards are marked by the model's name."""
     shared = _SHARED if slices == names.NVIDIA_GPU else ""
     name = "-".join(_NO_LABEL.sub("", model).split())[: _LABEL_CHARS - len(shared)].strip("-_.")
     return name and name + shared

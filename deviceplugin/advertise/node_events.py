@@ -1,6 +1,6 @@
-"""What people are told by Events of the node: cards that fail and come back, and what is not offered, with the reason.
+"""Words the Events of the node: cards that fail and recover, and what is not offered, with the reason.
 
-The law: an Event is told once in a while, not at every look.
+Invariant: an Event is repeated now and then, not at every check.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class NodeEvent(NamedTuple):
 
 
 def not_offered(sentences: Iterable[str]) -> list[NodeEvent]:
-    """Of resources, or of parts of the time-slicing configuration."""
+    """Events for resources, or parts of the time-slicing configuration, that are not offered."""
     return [NodeEvent("NotOffered", sentence) for sentence in sentences]
 
 
 def offered_again(happenings: Iterable[NodeEvent]) -> list[NodeEvent]:
-    """Of what was not offered: `halfcard doctor` believes the last that was said."""
+    """Events for what is offered again: `halfcard doctor` relies on the last one."""
     return [NodeEvent("Offered", each.message, is_warning=False) for each in happenings]
 
 
 def news(before: str | None, after: str | None) -> list[NodeEvent]:
-    """From one inventory of the node to the next; a card that was not there before is news only if it is sick."""
+    """Compares two inventories of the node; a new card is reported only if it is unhealthy."""
     known = {card.index: card for card in _cards(before)}
     return [*_changes(known, _cards(after))] if after is not None else []
 
@@ -64,18 +64,18 @@ def _cards(inventory: str | None) -> tuple[Card, ...]:
 
 
 class RecentEvents:
-    """What was told lately."""
+    """The Events that were sent lately."""
 
     def __init__(self) -> None:
         self._when: OrderedDict[NodeEvent, float] = OrderedDict()
 
     def forget(self, happenings: Iterable[NodeEvent]) -> None:
-        """They are news when they happen again."""
+        """Forgets Events, so that they are sent when they happen again."""
         for happening in happenings:
             self._when.pop(happening, None)
 
     def fresh(self, happenings: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
-        """Those that were not told for a while; from now on they were."""
+        """Returns the Events that were not sent lately, and marks them as sent."""
         found = []
         for happening in dict.fromkeys(happenings):
             if now - self._when.get(happening, -_AGAIN_AFTER_S) >= _AGAIN_AFTER_S:
@@ -88,7 +88,7 @@ class RecentEvents:
 
 
 def node_event(node: Mapping[str, Any], happening: NodeEvent, now: datetime) -> bytes:
-    """Who sends it twice tells it once, for it has a name of its own."""
+    """Builds an Event with a unique name, so that sending it twice creates it once."""
     metadata = node["metadata"]
     name = metadata["name"]
     one_of_many = hashlib.sha256(f"{moment(now)}{happening}".encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""What has to be written so that the node object says what was announced.
+"""Computes the patches that make the node object say what was announced.
 
-The law: a label or a number under a name that others use too is changed only while it is as we left it; what somebody
-else wrote stays. So it is remembered on the node itself, beside the inventory, what we wrote.
+Invariant: a label or a number that other programs also write is changed only while it is as we left it; what another
+program wrote stays. So an annotation next to the inventory remembers what we wrote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEFT_BEHIND: Final = (names.ALIYUN_GPU_COUNT,)
 
 
 class Patch(NamedTuple):
-    """What differs, for two calls; `left` is what others wrote and stays, a sentence each."""
+    """The difference, as two calls; `left` describes what other programs wrote and stays, a sentence each."""
 
     metadata: Mapping[str, Any]
     status: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Patch(NamedTuple):
 
 
 class _Written(msgspec.Struct, omit_defaults=True):
-    """By us, the last time: labels with their values, and resources in the capacity."""
+    """Our last write: labels with their values, and resources in the capacity."""
 
     labels: dict[str, str] = {}
     capacity: list[str] = []
@@ -57,7 +57,7 @@ def patch(node: Mapping[str, Any], said: Announcement, now: str) -> Patch:
 
 
 def _read_written(text: object) -> _Written:
-    """What cannot be read was not written by us."""
+    """Reads our last write; unreadable content was not written by us."""
     try:
         return msgspec.json.decode(text, type=_Written) if isinstance(text, str) else _Written()
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
@@ -65,7 +65,9 @@ def _read_written(text: object) -> _Written:
 
 
 def _ours(wanted: Mapping[str, int], capacity: Mapping[str, Any], written: Sequence[str]) -> set[str]:
-    """Resources that nobody else counts: kubelet leaves a 0 where a plugin went away, and when a node came back."""
+    """Returns the resources that only we count: kubelet leaves a 0 after a plugin has gone, and after a node came
+    back.
+    """
     found = {resource: _amount(capacity.get(resource)) for resource in wanted}
     left_behind = {each for each in _LEFT_BEHIND if each in wanted and found[each] == wanted[each]}
     return {resource for resource in wanted if resource in written or found[resource] == 0} | left_behind
@@ -84,7 +86,7 @@ def _our_labels(
 def _wanted_labels(
     said: Announcement, labels: Mapping[str, Any], before: _Written, after: _Written
 ) -> dict[str, str | None]:
-    """None for those that go: what we wrote once, and nobody changed."""
+    """Returns the label changes; None removes a label that we wrote and nothing has changed since."""
     made_up = {names.MADE_UP_LABEL: "true" if said.is_made_up else None}
     if said.labels is None:
         return {**made_up}

@@ -1,6 +1,7 @@
-"""Writes what should stand at the node object: when it differs from what was seen there, and never in a hurry.
+"""Writes the announcement to the node object when it differs from what was read there, at a limited rate.
 
-The law: a second passes between two rounds of writing. Where writing fails, or somebody undoes it, ever more passes.
+Invariant: at least a second passes between two rounds of writes. After a failure, or when another program reverts a
+write, the pause grows.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class NodeWriter:
             self._node = node
 
     def say(self, said: Announcement, problems: Sequence[str] = ()) -> None:
-        """What should stand there, and what is not offered as people might expect."""
+        """Sets the wanted content, and the problems of what is not offered."""
         self._said = said
         self._standing = not_offered(problems)
         self._stirred.set()
@@ -116,7 +117,7 @@ class NodeWriter:
         return undone
 
     def _stands(self, left: Sequence[str]) -> list[NodeEvent]:
-        """What is not offered; and what was not and is again."""
+        """Returns Events for what is not offered, and for what is offered again."""
         standing = [*self._standing, *not_offered(left)]
         ended = [each for each in self._stood if each not in standing]
         self._told.forget([*ended, *offered_again(standing)])

@@ -1,7 +1,7 @@
-"""How much the node offers of each resource, and how: as device ids for kubelet, or as a number in its status.
+"""Computes how much the node offers of each resource, as device ids for kubelet or as a number in its status.
 
-The law: a resource's total is what live pods hold of it and what it could take now, card by card. So what was bound
-together is admitted in any order, and nothing is offered below what live pods hold.
+Invariant: the total of a resource is what live pods hold of it plus what it could take now, card by card. So pods that
+were bound together are admitted in any order, and nothing is offered below what live pods hold.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _BESIDE: Final = frozenset({names.SLOT, names.ALIYUN_GPU_COUNT})
 
 @dataclass(frozen=True, slots=True)
 class OfferRules:
-    """What the installation's settings say of it.
+    """The settings about what is offered.
 
     Attributes:
-        resources: that are offered.
+        resources: the offered resources.
         prefixes: domains under which gpu-manager's resources are known.
-        hami_split: how many containers a card is offered to under nvidia.com/gpu.
-        companions: by resource another one that its containers always ask for too, whose ids tell who is starting.
+        hami_split: to how many containers a card is offered under nvidia.com/gpu.
+        companions: by resource, another one that its containers always request too, whose ids identify the container.
     """
 
     resources: tuple[str, ...]
@@ -46,7 +46,7 @@ class OfferRules:
 
 
 class Supply(NamedTuple):
-    """By resource.
+    """What is offered, by resource.
 
     Attributes:
         ids: published as device ids.
@@ -82,7 +82,7 @@ def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -
 
 
 def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Supply:
-    """While nobody knows which cards are free: what live pods hold, and nothing more."""
+    """Offers only what live pods hold, while the free cards are unknown."""
     held: Counter[str] = Counter()
     for each in asks:
         held.update(each)
@@ -105,7 +105,7 @@ def _offered(room: Room, held: Counter[str], serving: OfferRules) -> dict[str, i
 
 
 def _empty(room: Room) -> Room:
-    """As if nobody used the cards, and all were in order: what is left out must not come and go with pods."""
+    """Returns the room with unused healthy cards, so that what is left out does not come and go with pods."""
     cards = tuple([replace(card, why_not="") for card in room.cards])
     return Room(cards, tuple([untouched(card) for card in cards]), room.slices)
 

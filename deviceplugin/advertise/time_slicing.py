@@ -1,6 +1,6 @@
-"""How a node's cards are sliced in time: the configurations that NVIDIA's device plugin reads from a ConfigMap.
+"""Reads how a node's cards are time-sliced, from the configurations in the ConfigMap of NVIDIA's device plugin.
 
-The law: what stands there is obeyed or told. A configuration that cannot be read changes nothing.
+Invariant: everything in it is obeyed or reported. An unreadable configuration changes nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _KNOWN_CHARS: Final = 200
 
 
 class TimeSlices(NamedTuple):
-    """What the agent does.
+    """The time slices of the node.
 
     Attributes:
-        resource: under which time slices are sold; empty where cards are sold in one piece.
-        replicas: into how many slices each card is sold.
-        fail_above_one: whether a container that asks for more than one slice is refused.
+        resource: the resource of the slices; empty where cards are offered as a whole.
+        replicas: the number of slices of each card.
+        fail_above_one: whether a container that requests more than one slice is refused.
     """
 
     resource: str = ""
@@ -39,11 +39,11 @@ IN_ONE_PIECE: Final = TimeSlices()
 
 
 class ChosenSlicing(NamedTuple):
-    """What was read.
+    """The result of reading a configuration.
 
     Attributes:
-        slicing: None where it cannot be used: the last good one stays.
-        told: what is wrong or left aside, a sentence each.
+        slicing: None where it is unusable: the last valid one stays.
+        told: what is wrong or ignored, a sentence each.
     """
 
     slicing: TimeSlices | None
@@ -127,7 +127,7 @@ _NOT_SHARED: Final = {"mps": "MPS is not started: who shares a card takes turns"
 
 
 def _of_resource(resource: Mapping[str, Any], sold_as: str) -> dict[str, str]:
-    """As NVIDIA's plugin has it: it reads both, and then forgets them."""
+    """Reads both fields like NVIDIA's plugin, which reads and then ignores them."""
     rename, devices = resource.get("rename"), resource.get("devices")
     return {
         "rename": "" if rename in (None, sold_as) else "renameByDefault alone says whether slices have another name",

@@ -1,7 +1,8 @@
-"""Answers kubelet's two questions: what a container gets whose pod is unknown, and who it was that is starting now.
+"""Answers kubelet's two calls: Allocate for a container of an unknown pod, and PreStartContainer for the one that
+starts.
 
-The law: Allocate promises only a slot; what is behind it is written when the pod is known, and the runtime reads it
-after that. A container starts on the cards of its pod's record, or it does not start and says why.
+Invariant: Allocate answers only a slot; its content is written when the pod is known, and the runtime reads it after
+that. A container starts with the cards of its pod's record, or it does not start and its pod's Events say why.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _CREATED_NS: Final = 30 * 10**9
 
 
 class Injector(Protocol):
-    """How the runtime is told."""
+    """Passes a grant to the runtime."""
 
     def granted(self, slot: str) -> Granted:
-        """What Allocate answers."""
+        """The answer of Allocate."""
 
     def point(self, slot: str, minors: Iterable[int]) -> None:
         """These are the slot's cards."""
@@ -52,16 +53,16 @@ class Injector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What the desk knows of the node, and whom it asks.
+    """What the allocator knows of the node, and the sources it asks.
 
     Attributes:
         held: which container holds which ids, as pod-resources lists it.
-        exactly: the pods, by kubelet's uid, of which a container holds these ids and no others; None for one not seen.
-        node: its cards as they are now; one with a `why_not` starts nobody.
-        pods: of this node, as the watch has them.
-        living: of pods, by uid, those of which a process lives; asked in a thread.
+        exactly: the pods, by kubelet's uid, with a container that holds exactly these ids; None for an unknown pod.
+        node: its cards now; no container starts on a card with a `why_not`.
+        pods: the pods of this node, from the watch.
+        living: filters pods, by uid, to those with a live process; called in a thread.
         files: what a container needs to reach these cards.
-        single: the resources of which a container may ask for one only.
+        single: the resources of which a container may request only one.
     """
 
     held: Callable[[], Awaitable[tuple[ListedDevices, ...]]]
@@ -77,7 +78,7 @@ class NodeContext:
 
 @dataclass(slots=True)
 class Allocator:
-    """The slots are to be loaded before kubelet hears of us."""
+    """Allocates; the slots must be loaded before kubelet knows the plugins."""
 
     around: NodeContext
     agreed: AgentOptions
@@ -178,7 +179,7 @@ class Allocator:
             raise UnservedError(f"kubelet means an earlier pod {who.title} than there is now; it tries again")
 
     def _reuse(self, who: StartingContainer, why: str) -> None:
-        """What it had before is still right: records are never rewritten, and Allocate would have cleared the slot."""
+        """Reuses the slot's last grant: records are never rewritten, and Allocate would have cleared the slot."""
         slot = self.slots.get(slot_name(who.resource, who.ids))
         same = slot is not None and (slot.namespace, slot.pod) == (who.namespace, who.pod)
         if slot is None or not same or who.uid not in ("", slot.uid):
@@ -215,7 +216,7 @@ class Allocator:
     # --- what is left, and what has ended -----------------------------------------------------------------------------
 
     async def _check_room(self, laid: PlacedContainers, uses: Mapping[str, CardUse]) -> None:
-        """Who is in the way may have ended a moment ago."""
+        """Checks the room, and once more after a pause: a pod in the way may have ended a moment ago."""
         title, node, uid = laid.facts.title, laid.node, laid.pod.kubelet_uid
         try:
             check_fits(title, node, uses, self.slots.tenants(uid))

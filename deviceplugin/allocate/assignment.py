@@ -1,7 +1,8 @@
-"""Which cards a pod has on this node: those of its record, or where nobody wrote one a choice; and may it start now.
+"""Decides which cards a pod has on this node, by its record or by a choice where no record exists, and whether it may
+start.
 
-The law: a record is obeyed or refused, never guessed over and never rewritten. Nobody starts on a card beside
-containers that leave too little of it, whatever the API server believes.
+Invariant: a record is obeyed or refused, never guessed and never rewritten. No container starts on a card next to
+containers that leave too little of it, whatever the API server shows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class RunningPod(NamedTuple):
 
 
 def recorded(pod: PodFacts, node: Node) -> Layout | None:
-    """None where nobody wrote anything down."""
+    """Reads the recorded layout; None where no record exists."""
     named = read(pod.owned, pod.node, pod.containers, pod.demand.needs)
     if named is None:
         return None
@@ -46,7 +47,7 @@ def recorded(pod: PodFacts, node: Node) -> Layout | None:
 
 
 def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Layout:
-    """For a pod that was bound by somebody who writes no record."""
+    """Chooses a layout for a pod that was bound by a scheduler that writes no record."""
     if pod.trouble:
         raise UnservedError(pod.trouble)
     room = hold(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
@@ -75,7 +76,7 @@ def uses_of(pod: PodFacts, node: Node, layout: Layout) -> dict[str, CardUse]:
 
 
 def cards_of(pod: PodFacts, layout: Layout, node: Node, containers: Sequence[str]) -> tuple[Card, ...]:
-    """Those of one of these containers, which cannot be told apart; each card once, in the order of the record."""
+    """Returns the cards of these indistinguishable containers; each card once, in the order of the record."""
     where = dict(zip(pod.containers, layout, strict=True))
     found = {where[name] for name in containers if name in where}
     if not found:
@@ -93,7 +94,9 @@ def _listed(containers: Sequence[str]) -> str:
 
 
 def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iterable[RunningPod]) -> None:
-    """Beside what may still be running: a pod that is deleted by force leaves its containers behind for a while."""
+    """Checks the cards against all running containers: a pod that is deleted by force leaves its containers for a
+    while.
+    """
     tenants = list(others)
     for card in node.cards:
         name = name_of(card)

@@ -1,7 +1,7 @@
-"""Who is starting: kubelet tells a plugin device ids and nothing else, and they are worked back to pod and container.
+"""Identifies the container that starts: kubelet passes device ids only, which are traced back to pod and container.
 
-The law: the container that really starts is always among those that are named. They are several only where kubelet
-may have handed the ids of a plain init container on, and then nobody on the node could tell them apart.
+Invariant: the container that really starts is always among the named ones. There are several only where kubelet may
+have passed on the ids of a plain init container, and then nothing on the node can tell them apart.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) 
 
 
 def nobody_knows(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> UnservedError:
-    """Where these hold the ids, and no other way was left to tell them apart."""
+    """The error for ids that several pods hold, with no other way left to tell them apart."""
     if not found:
         return UnservedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])
@@ -85,7 +85,7 @@ def named(resource: str, ids: Iterable[str]) -> str:
 
 
 def asks_of(pod: Pod, resource: str) -> tuple[AllocatedIds, ...]:
-    """In the order in which kubelet gives: init containers, then the others."""
+    """Returns the requests in the order in which kubelet allocates: init containers, then the others."""
     in_order = sorted(places(pod), key=lambda place: place.field != INIT_CONTAINERS)
     found = [
         AllocatedIds(place.container.name, _stage(place.field, sidecar=place.container.is_sidecar), 0)

@@ -1,7 +1,7 @@
-"""What a container may use of its cards, in the words of everybody who holds it to that: docs/limits.md.
+"""Writes what a container may use of its cards, in the formats of all programs that enforce it: docs/limits.md.
 
-The law: a container is never given more than its pod holds. Where it may be one of several containers of its pod, it
-is given what the largest of them asked for.
+Invariant: a container never gets more than its pod holds. Where it may be one of several containers of its pod, it gets
+the largest of their requests.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 
 
 class CardLimit(msgspec.Struct, frozen=True):
-    """Of one card; None is no limit.
+    """The limits of one card; None is no limit.
 
     Attributes:
-        cores_limit_pct: how much it may take of the cores while nobody else wants them.
+        cores_limit_pct: how much of the cores it may take while no other container wants them.
     """
 
     index: int
@@ -92,7 +92,9 @@ def as_file(limits: ContainerLimits) -> bytes:
 
 
 def as_variables(limits: ContainerLimits, cards: Sequence[Card], pod_mib: int, aliyun_unit_mib: int) -> dict[str, str]:
-    """`pod_mib` is what all containers of the pod ask for together, as gpushare tells each of them."""
+    """Returns the variables; `pod_mib` is the request of all containers together, which gpushare passes to each of
+    them.
+    """
     found = {
         names.VISIBLE_DEVICES: ",".join(card.uuid or str(card.index) for card in cards),
         names.LIMITS_VARIABLE: names.LIMITS_FILE,
@@ -114,7 +116,7 @@ def _listed(amounts: Iterable[int | None]) -> str:
 
 
 def _for_hami(limits: ContainerLimits) -> dict[str, str]:
-    """Its library knows cards by their place, and one share of cores for all."""
+    """Returns the variables of HAMi's library, which identifies cards by position and has one core share for all."""
     found = {
         f"{names.CUDA_MEMORY_VARIABLE}{place}": f"{each.memory_mib}m"
         for place, each in enumerate(limits.cards)

@@ -1,4 +1,4 @@
-"""What one slot is: the containers that it may be, their cards and limits, and how the runtime is told."""
+"""Makes the grant of one slot: the containers that it may be, their cards and limits, and the edits for the runtime."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def _limits(
 
 
 def _pod_mib(facts: PodFacts, dialect: str) -> int:
-    """Of the containers that run together, as gpushare counts."""
+    """Sums the containers that run together, like gpushare."""
     needs = [need for need in facts.demand.needs if need.stage is ContainerStage.APP and need.claim.dialect == dialect]
     return sum([need.claim.memory_mib or 0 for need in needs])

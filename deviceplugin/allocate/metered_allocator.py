@@ -16,7 +16,7 @@ from ..metrics import AgentMetrics
 
 @dataclass(frozen=True, slots=True)
 class MeteredAllocator:
-    """It answers what the desk behind it answers."""
+    """Measures and logs the calls of another allocator."""
 
     desk: AllocationHandler
     metrics: AgentMetrics

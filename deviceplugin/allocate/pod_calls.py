@@ -1,4 +1,4 @@
-"""What the API server is asked about one pod: how it is stored, and to record its cards."""
+"""The calls to the API server about one pod: read it, and record its cards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SilentError(Exception):
 
 
 async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
-    """As it is now: names are used again, and a watch may be a moment behind."""
+    """Reads the pod now: names are reused, and a watch may be behind."""
     try:
         answer = await calls.get(_path(namespace, name))
     except NoAnswerError as error:

@@ -1,11 +1,11 @@
-"""What containers were given, by slot: a slot is one set of device ids of one resource.
+"""Keeps what containers were granted, by slot: a slot is one set of device ids of one resource.
 
-The law: what the runtime reads is our record itself, so the two cannot differ. A file is there whole or not at all. A
-record goes when kubelet has given the ids to nobody of that name and no process of its pod lives: until then its cards
-count as used.
+Invariant: the runtime reads our record itself, so the two cannot differ. A file exists completely or not at all. A
+record is removed when kubelet lists its ids for no pod of that name and no process of its pod lives; until then its
+cards count as used.
 
-A runtime reads all descriptions again whenever one comes or goes. So a record is shown to it while its container is
-being created, and then only kept.
+A runtime reads all descriptions again whenever one is added or removed. So a record is shown to it while its container
+is created, and only kept after that.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _LIMITS: Final = "limits.json"
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """Who was given what.
+    """One grant.
 
     Attributes:
-        uid: under which kubelet runs the pod.
-        containers: all that it may be.
-        uses: what its pod holds at most, by the names of its cards.
-        written_ns: when; of two pods of one name the later is the one that kubelet speaks of.
+        uid: the uid under which kubelet runs the pod.
+        containers: all containers that it may be.
+        uses: the peak use of its pod, by the names of its cards.
+        written_ns: the time of writing; of two pods of one name kubelet means the later one.
     """
 
     namespace: str
@@ -85,7 +85,7 @@ class Slots:
         self._shown: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Slot]:
-        """Those that containers may be started with."""
+        """Iterates over the slots with which containers may start."""
         return iter(self._slots.values())
 
     def load(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Slots:
         return self.folder(name) / _LIMITS
 
     def put(self, slot: Slot, edits: Edits, version: str, limits: bytes) -> None:
-        """From now on the runtime finds it."""
+        """Writes a slot and shows it to the runtime."""
         name = slot.name
         self.folder(name).mkdir(mode=0o755, parents=True, exist_ok=True)
         _write(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
@@ -147,12 +147,12 @@ class Slots:
         self._shown[name] = now_ns
 
     def show_all(self, now_ns: int) -> None:
-        """For containers that start again while nobody is there to show theirs."""
+        """Shows all slots, for containers that restart while no agent runs."""
         for name in self._slots:
             self.show(name, now_ns)
 
     def hide(self, before_ns: int) -> None:
-        """Those that were shown before: their containers have been created."""
+        """Hides the slots that were shown before this time: their containers have been created."""
         for name in [name for name, shown_ns in self._shown.items() if shown_ns < before_ns]:
             self._hide(name)
 
@@ -161,7 +161,9 @@ class Slots:
         self._file(name).unlink(missing_ok=True)
 
     def leave(self, resource: str, ids: Iterable[str]) -> None:
-        """These ids are somebody else's now. Who had one of them may not start with it again, and may still run."""
+        """Retires the slots of ids that kubelet allocates again. Their containers may not start again, but may still
+        run.
+        """
         taken = frozenset(ids)
         for slot in [each for each in self if each.resource == resource and not taken.isdisjoint(each.ids)]:
             self._leave(slot)
@@ -222,14 +224,16 @@ class Slots:
         return freed
 
     def _clear(self, ended: Iterable[str]) -> None:
-        """Of these slots the folders; another pod may have been given the same ids since."""
+        """Clears the folders of these slots; another pod may have been allocated the same ids since."""
         known = {slot.name for slot in self._all()}
         for name in set(ended) - known:
             shutil.rmtree(self.folder(name), ignore_errors=True)
 
 
 def listed(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:
-    """Those that kubelet still speaks of. It says names, which StatefulSets use again: then it means the latest."""
+    """Returns the slots that kubelet still lists. It lists names, which StatefulSets reuse: then the latest is
+    meant.
+    """
     ids: dict[tuple[str, str, str], frozenset[str]] = {}
     for each in held:
         key = each.namespace, each.pod, each.resource
@@ -258,7 +262,7 @@ def _read(path: Path) -> Slot | None:
 
 
 def _write(draft: Path, content: bytes, path: Path) -> None:
-    """Whoever reads the path finds what was there before, or all of the content."""
+    """Writes by rename: a reader of the path finds the old content or the complete new one."""
     draft.write_bytes(content)
     draft.chmod(0o644)  # also where our umask forbids it: containers run as anybody
     draft.rename(path)

@@ -1,4 +1,4 @@
-"""What one card is, and how it is now, by what the driver answers about it."""
+"""Reads what one card is, and its state now, from the driver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KnownCard(NamedTuple):
 
 
 def known(index: int, sysfs: Path) -> KnownCard | None:
-    """None for a card that the driver cannot name: it was lost before the driver was opened."""
+    """Reads a card; None for one that the driver cannot name because it was lost before the driver was opened."""
     handle = told(None, pynvml.nvmlDeviceGetHandleByIndex, index)
     uuid = told("", pynvml.nvmlDeviceGetUUID, handle) if handle else ""
     if not uuid:
@@ -48,7 +48,9 @@ def known(index: int, sysfs: Path) -> KnownCard | None:
 
 
 def _numa(handle: Any, pci: str, sysfs: Path) -> int | None:
-    """As other plugins on the node read it, so that kubelet finds them agreed; the driver's word where that is mute."""
+    """Reads the NUMA node from sysfs like other plugins, so that kubelet finds them consistent; else from the
+    driver.
+    """
     domain, _, place = pci.partition(":")
     try:
         node = int((sysfs / f"bus/pci/devices/{int(domain, 16):04x}:{place.lower()}/numa_node").read_text())
@@ -65,7 +67,7 @@ def _only_node(handle: Any) -> int | None:
 
 
 def as_now(card: KnownCard) -> Gpu | None:
-    """With what may change; None for a card that is lost.
+    """Reads what may change; None for a card that is lost.
 
     Raises:
         NVMLError: one of STALE.

@@ -1,8 +1,8 @@
-"""Which cards get nothing new, and since when, by what the driver reports and shows.
+"""Decides which cards get nothing new, and since when, by what the driver reports and shows.
 
-The law: a card that had a critical error is well again when it was away and came back, which takes a reset or a reload;
-or, where the error does not ask for one, after a quiet time, which each relapse within a day doubles. So neighbours are
-not put on a card that keeps failing, and one bad program does not cost a card for ever.
+Invariant: a card with a critical error is healthy again after it was away and came back, which takes a reset or a
+reload; or, where the error does not require one, after a quiet time, which each relapse within a day doubles. So
+neighbours are not placed on a card that keeps failing, and one bad program does not cost a card for ever.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_SHOWN: Final = "the driver has lost it or does not show it any more"
 
 
 class CardFault(NamedTuple):
-    """The latest critical error of a card, and the how-manieth time it is that the card fell ill within a day or so."""
+    """The latest critical error of a card, and how many errors it has had within about a day."""
 
     xid: int
     at: float
@@ -53,10 +53,10 @@ class CardFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardHealth:
-    """Of all cards that were ever shown, by uuid.
+    """The health of all known cards, by uuid.
 
     Attributes:
-        gpus: as they were last shown; those that are not shown now come last.
+        gpus: as last shown; those that are missing now come last.
         absent: why the driver does not show them.
     """
 
@@ -84,7 +84,7 @@ def _fault(earlier: CardFault | None, xid: int, now: float) -> CardFault:
 
 
 def seen(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
-    """What the driver shows; a card that is missing is remembered, since pods may hold it."""
+    """Records what the driver shows; a missing card is remembered, since pods may hold it."""
     shown = {gpu.uuid for gpu in gpus}
     missing = [gpu for gpu in health.gpus if gpu.uuid not in shown]
     faults = {uuid: fault._replace(is_over=True) for uuid, fault in _ended(health, gpus, now)}

@@ -1,4 +1,4 @@
-"""What runs on one card, by what the driver answers about it."""
+"""Reads what runs on one card from the driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS: Final[tuple[tuple[Callable[[Any], Any], ...], ...]] = (
 
 
 def load(handle: Any) -> Load:
-    """Of a card.
+    """Reads the load of a card.
 
     Raises:
         NVMLError: the driver does not answer for it.
@@ -42,7 +42,7 @@ def _processes(handle: Any) -> tuple[Process, ...]:
 
 
 def _memory(handle: Any) -> dict[int, int]:
-    """MiB by process: one that is of two kinds is told twice, with the same memory."""
+    """Reads MiB by process: a process of two kinds is listed twice with the same memory."""
     found: dict[int, int] = {}
     for ways in _KINDS:
         for process in _first_answer(handle, ways):

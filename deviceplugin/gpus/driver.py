@@ -1,6 +1,6 @@
-"""NVIDIA's library as `pynvml` finds it: opened, let go, and its errors in sentences.
+"""Opens and closes NVIDIA's library through `pynvml`, and words its errors.
 
-The law: closing lets the library itself go, so that a driver that was replaced meanwhile brings its own.
+Invariant: closing unloads the library itself, so that a driver that was replaced meanwhile brings its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def open_driver() -> None:
 
 
 def close_driver() -> None:
-    """Only when nobody is asking it anything."""
+    """Closes the library; only while no call is under way."""
     with suppress(pynvml.NVMLError):  # a driver that is gone cannot be told
         pynvml.nvmlShutdown()
     _let_library_go()

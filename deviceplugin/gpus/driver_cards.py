@@ -1,6 +1,6 @@
-"""The driver's cards as the rest of Halfcard knows cards.
+"""Converts the driver's cards to Halfcard's cards.
 
-The law: every card has a number of its own; the first that bears one keeps it.
+Invariant: every card has its own index; the first card with an index keeps it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _card(gpu: Gpu, index: int, why_not: str, replicas: int) -> Card:
 
 
 def _indices(gpus: Sequence[Gpu]) -> Iterator[int]:
-    """A reloaded driver numbers its cards anew: one that is gone can bear the number of one that is there."""
+    """Yields indices: a reloaded driver renumbers its cards, so a missing card may have the number of a present one."""
     borne = {gpu.minor for gpu in gpus}
     free = (number for number in count() if number not in borne)
     taken: set[int] = set()

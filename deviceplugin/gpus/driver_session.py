@@ -21,10 +21,10 @@ _REPORTED: Final = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDo
 
 
 class Session:
-    """`wait` may be under way beside one other call; all raise NVMLError.
+    """One session of the driver; `wait` may run at the same time as one other call; all raise NVMLError.
 
     Attributes:
-        is_doubtful: a card is missing or in trouble; only a driver that is opened anew sees it come back.
+        is_doubtful: a card is missing or in trouble; only a reopened driver sees it come back.
     """
 
     def __init__(self, sysfs: Path) -> None:

@@ -42,7 +42,7 @@ _KNOWN: Final = _MODELS | {name.replace(" ", "-"): (name, mib) for name, mib in 
 
 
 class SpecError(ValueError):
-    """What the cards should be cannot be understood; the text says what, got, rule, example."""
+    """The specification of the cards is invalid; the text says what, got, rule, example."""
 
 
 class FakeGpus:

@@ -1,4 +1,4 @@
-"""The file in our state folder that keeps which cards are ill."""
+"""The file in our state folder that remembers unhealthy cards."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is written down of ill cards, so that a restart of the agent does not make them well.
+"""Encodes the unhealthy cards, so that a restart of the agent does not make them healthy.
 
-The law: it counts until the machine boots again, which resets every card and begins the time anew.
+Invariant: a record is valid until the machine boots again, which resets every card and restarts the clock.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _WRITTEN: Final = msgspec.json.Decoder(_Written)
 
 
 def written(health: CardHealth, boot: str) -> bytes:
-    """Of the cards that are ill now; `boot` is the machine's name for the time since it booted."""
+    """Encodes the cards that are unhealthy now; `boot` identifies the boot of the machine."""
     faults = [(gpu, fault) for gpu in health.gpus if (fault := health.faults.get(gpu.uuid)) and not fault.is_over]
     ill = [_Ill(gpu, fault, health.absent.get(gpu.uuid, "")) for gpu, fault in faults]
     return msgspec.json.encode(_Written(boot, ill))
 
 
 def recalled(content: bytes, boot: str) -> CardHealth:
-    """What cannot be read, or was written before the machine booted, says nothing."""
+    """Decodes a record; an unreadable one, or one of an earlier boot, is empty."""
     try:
         found = _WRITTEN.decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

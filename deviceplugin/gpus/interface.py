@@ -1,4 +1,4 @@
-"""What the agent wants to know of the machine's cards, and nothing more."""
+"""The interface of the machine's cards: what the agent needs from a driver, and nothing more."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class GpusError(Exception):
 
 
 class Gpu(NamedTuple):
-    """One card, as the driver has it.
+    """One card in the driver.
 
     Attributes:
         minor: the N of /dev/nvidiaN, by which other systems number cards.
         pci: 00000000:3B:00.0.
-        numa: None where nobody says.
-        links: by the minor of another card, how well the two are connected: the more the better.
+        numa: None where it is unknown.
+        links: by the minor of another card, how well the two are connected; higher is better.
         is_mig: it is cut into instances, which are not ours to share.
-        trouble: why the driver itself cannot use it; empty for a card in order.
+        trouble: why the driver itself cannot use it; empty for a healthy card.
     """
 
     minor: int
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Of one card, now."""
+    """The load of one card now."""
 
     used_mib: int
     cores_pct: int
@@ -56,22 +56,22 @@ class Incident(NamedTuple):
 
 
 class Gpus(Protocol):
-    """Calls may block for milliseconds, `wait` for as long as it is told; all raise GpusError.
+    """The driver. Calls may block for milliseconds, `wait` for its time-out; all raise GpusError.
 
     Attributes:
-        is_made_up: no card stands behind it.
+        is_made_up: whether the cards are fake.
     """
 
     is_made_up: bool
 
     def read(self) -> tuple[Gpu, ...]:
-        """All cards as they are now. After the driver was reloaded it is opened anew."""
+        """Reads all cards now. After a reload of the driver it is opened again."""
 
     def load(self, uuid: str) -> Load:
-        """What runs on a card."""
+        """Reads what runs on a card."""
 
     def wait(self, timeout_s: float) -> tuple[Incident, ...]:
-        """What happened meanwhile."""
+        """Waits for incidents and returns them."""
 
     def close(self) -> None:
         """Lets the driver go."""

@@ -1,6 +1,6 @@
-"""How well cards are connected with one another, as NVIDIA's own plugin rates a pair.
+"""Rates how well cards are connected with each other, like NVIDIA's own plugin rates a pair.
 
-The law: every step nearer on PCI is worth 10, every NVLink 100.
+Each step nearer on PCI is worth 10, each NVLink 100.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LinkEnd(NamedTuple):
 
 
 def links(cards: Sequence[LinkEnd]) -> dict[int, tuple[tuple[int, int], ...]]:
-    """By minor: the minors of the other cards, each with the strength."""
+    """Maps each minor to the minors of the other cards, each with the strength."""
     nvlinks = {card.minor: Counter(_far_ends(card.handle)) for card in cards}
     found: dict[int, dict[int, int]] = {card.minor: {} for card in cards}
     for one, other in combinations(cards, 2):
@@ -52,7 +52,7 @@ def _between(mine: Counter[str], others: Counter[str], other: LinkEnd) -> int:
 
 
 def _far_ends(handle: Any) -> Iterator[str]:
-    """Of each NVLink that works: the place on PCI of what it leads to."""
+    """Yields the PCI address at the other end of each working NVLink."""
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
         if not told(0, pynvml.nvmlDeviceGetNvLinkState, handle, link):
             continue

@@ -1,7 +1,7 @@
-"""The cards as NVIDIA's driver shows them.
+"""The cards of NVIDIA's driver.
 
-The law: a driver that goes away is opened anew at the next question, and never closed while somebody waits in it. A
-process has one `Nvml` at a time, since the library is the process's.
+Invariant: a driver that disappears is reopened at the next call, and never closed while a call waits in it. A process
+has one `Nvml` at a time, since the library belongs to the process.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SLICE_S: Final = 0.25  # for so long at most a question waits for `wait`, where
 
 
 class Nvml:
-    """`sysfs` tells on which NUMA node a card is.
+    """The driver through NVML; `sysfs` says on which NUMA node a card is.
 
-    For a card in trouble the driver is opened anew, but only every `patience_s`: that takes seconds where no other
-    program keeps the driver awake, and what is reported meanwhile is missed.
+    For a card in trouble the driver is reopened, but only every `patience_s`: reopening takes seconds where no other
+    program keeps the driver awake, and incidents in between are missed.
     """
 
     is_made_up = False

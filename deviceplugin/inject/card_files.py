@@ -1,4 +1,4 @@
-"""What a container needs to reach its cards: NVIDIA's own description of them where there is one, else their files."""
+"""Collects what a container needs to reach its cards: from NVIDIA's own CDI description, else the device files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .nvidia_cdi import CardEdits, Description, edits_of
 
 @dataclass(frozen=True, slots=True)
 class CardFiles:
-    """Of this node.
+    """The files of this node.
 
     Attributes:
         devices: the folder of device files.
-        descriptions: NVIDIA's own, read anew at each call.
-        are_made_up: the cards are not there, so neither are their files.
+        descriptions: NVIDIA's own, read again at each call.
+        are_made_up: the cards are fake and have no files.
     """
 
     devices: Path

@@ -1,6 +1,6 @@
-"""How a runtime that knows CDI is told what a container gets: one description for each slot.
+"""Passes grants to a runtime that supports CDI: one description file for each slot.
 
-The law: what stands here beats what a pod's owner wrote: the runtime sets these variables last.
+Invariant: the description wins over what a pod's owner wrote: the runtime sets these variables last.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def description(slot: str, record: str, edits: Edits, version: str = VERSION) ->
 
 
 def record_in(content: bytes) -> tuple[str, str]:
-    """The slot's name and the record.
+    """Reads the slot's name and the record.
 
     Raises:
-        ValueError: this is no description of ours.
+        ValueError: the file is no description of ours.
     """
     found = _DESCRIPTION.decode(content)
     if found.kind != names.CDI_KIND or len(found.devices) != 1:
@@ -111,14 +111,14 @@ def merged(parts: Sequence[Edits]) -> Edits:
 
 
 def runtime_supports_cdi(runtime: str) -> bool:
-    """As a node's status names it: containerd://2.1.4."""
+    """Checks the runtime as a node's status names it: containerd://2.1.4."""
     match = _RUNTIME.match(runtime)
     first = _FIRST_WITH_CDI.get(match["name"]) if match else None
     return match is not None and first is not None and (int(match["major"]), int(match["minor"])) >= first
 
 
 def without_cdi(runtime: str) -> str:
-    """Why we do not serve beside a runtime, and what to do."""
+    """Explains why a runtime cannot be served, and what to do."""
     known = ", ".join(f"{name} {major}.{minor}" for name, (major, minor) in _FIRST_WITH_CDI.items())
     return (
         f"got the container runtime {printable(runtime, _RUNTIME_CHARS)}; containers get their cards by CDI, which the "

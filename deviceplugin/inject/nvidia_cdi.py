@@ -1,4 +1,4 @@
-"""What NVIDIA's own description says of a card, where there is one: device files, libraries, hooks."""
+"""Reads NVIDIA's own CDI description of a card, if there is one: device files, libraries, hooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CardEdits(NamedTuple):
 
 
 def edits_of(descriptions: Iterable[Description], cards: Sequence[Card]) -> CardEdits | None:
-    """Of all these cards together; None where one of them is nowhere described. The last description wins."""
+    """Combines the edits of these cards; None where one of them is not described. The last description wins."""
     for each in reversed([each for each in descriptions if each.kind == names.NVIDIA_GPU]):
         devices = [_device(each.devices, card) for card in cards]
         found = [device.edits for device in devices if device is not None]
@@ -47,7 +47,9 @@ def edits_of(descriptions: Iterable[Description], cards: Sequence[Card]) -> Card
 
 
 def _device(devices: Iterable[CdiDevice], card: Card) -> CdiDevice | None:
-    """By its uuid; else the one with this card's file and no other's, for their own numbers are not the driver's."""
+    """Finds a device by uuid, else the one with exactly this card's file, because their numbers are not the
+    driver's.
+    """
     by_name = {device.name: device for device in devices}
     if card.uuid and card.uuid in by_name:
         return by_name[card.uuid]
@@ -82,7 +84,7 @@ class NvidiaDescriptions:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """In the order of their names, without our own, of which there may be hundreds."""
+    """Yields the files by name, without our own, of which there may be hundreds."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -99,7 +101,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 
 def _description(path: Path) -> Description | None:
-    """Somebody else's file: what cannot be read is the runtime's to complain about."""
+    """Reads a description of another program; an unreadable one is left for the runtime to report."""
     try:
         content = path.read_bytes()
         return msgspec.convert(yaml.load(content, yaml.CSafeLoader), Description)

@@ -1,7 +1,7 @@
-"""The way without CDI: a container gets a file for every card of the node, and behind the others is nothing.
+"""Passes grants without CDI: a container gets a link for every card of the node, and only its own links lead to a card.
 
-Which card it is has to be said before anybody knows the pod, so kubelet is told of links that are turned later. The
-variables of CDI cannot be set this way: the file of limits alone says what holds.
+The device must be named before the pod is known, so kubelet gets links that are set later. CDI's variables cannot be
+set this way: only the file of limits is authoritative.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SymlinkInjector:
         )
 
     def point(self, slot: str, minors: Iterable[int]) -> None:
-        """At these cards, and at no other."""
+        """Points the links to these cards, and all others to nothing."""
         folder, wanted = self._folder(slot), {f"{_CARD}{minor}" for minor in minors}
         promised = {link.name for link in folder.glob(f"{_CARD}*")} | {f"{_CARD}{minor}" for minor in self._minors()}
         for card in sorted(promised):
@@ -51,7 +51,7 @@ class SymlinkInjector:
 
 
 def _turn(link: Path, target: Path) -> None:
-    """In one step: a runtime that looks meanwhile finds the one or the other."""
+    """Replaces a link atomically: a runtime that reads it meanwhile finds the old or the new one."""
     draft = link.with_name(f".{link.name}")
     draft.unlink(missing_ok=True)
     draft.symlink_to(target)

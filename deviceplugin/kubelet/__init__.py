@@ -1,11 +1,11 @@
-"""kubelet's sockets: plugins register at one, the other tells which container holds which device ids.
+"""kubelet's sockets: plugins register at one, the other lists which container holds which device ids.
 
-- `channel`, `sharing`: how its sockets are called, by many at once
-- `pod_resources`: who holds what
+- `channel`, `single_flight`: calls to its sockets, shared by concurrent callers
+- `pod_resources`, `checkpoint`, `id_holders`: which container holds which ids
 - `plugin`: the server that kubelet calls for one resource
-- `registration`, `kubelet_socket`: how kubelet hears of it, and when it has to hear of it again
-- `presence`, `plugins`: one resource, and all of them, at kubelet for as long as they are offered
-- `device_plugin_pb2`, `pod_resources_pb2`: made of the .proto files by `python -m tests.deviceplugin.kubelet.generate`
+- `registration`, `kubelet_socket`: registering, and noticing when to register again
+- `served_resource`, `plugins`: one resource, and all of them, registered as long as they are offered
+- `device_plugin_pb2`, `pod_resources_pb2`: generated from the .proto files by `python -m tests.deviceplugin.kubelet.generate`
 """
 
 import os

@@ -29,5 +29,5 @@ def open_channel(socket: Path) -> grpc.aio.Channel:
 
 
 def words(error: grpc.aio.AioRpcError) -> str:
-    """What was answered, in one line."""
+    """Formats the answer in one line."""
     return printable(f"{error.code().name}: {error.details() or 'without a word'}", _WORDS_CHARS)

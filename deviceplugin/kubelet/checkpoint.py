@@ -1,7 +1,7 @@
-"""Which container holds which ids, by kubelet's own checkpoint.
+"""Reads from kubelet's own checkpoint which container holds which ids.
 
-It names every container, with the pod's uid, and is written before a container starts. It is nobody's interface: where
-it cannot be read, that is said, and others have to be asked.
+It names every container with the pod's uid, and is written before a container starts. It is not a public interface: an
+unreadable one is reported, and other sources are used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CheckpointEntry(NamedTuple):
 
 
 def read(content: bytes) -> tuple[CheckpointEntry, ...] | None:
-    """None for what is no checkpoint that we know."""
+    """Decodes a checkpoint; None for an unknown format."""
     try:
         entries = _CHECKPOINT.decode(content).data.pod_device_entries or []
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -59,7 +59,7 @@ def _ids(entry: _Entry) -> frozenset[str]:
 
 
 class Checkpoint:
-    """In kubelet's folder of device plugins; read again when it has changed."""
+    """The checkpoint in kubelet's folder of device plugins; read again when it has changed."""
 
     def __init__(self, plugins: Path) -> None:
         self._path = plugins / _FILE
@@ -67,7 +67,7 @@ class Checkpoint:
         self._given: tuple[CheckpointEntry, ...] | None = None
 
     def given(self) -> tuple[CheckpointEntry, ...] | None:
-        """None where it is missing, or cannot be read."""
+        """Returns the entries; None where the file is missing or unreadable."""
         try:
             found = self._path.stat()
             version = found.st_ino, found.st_mtime_ns, found.st_size

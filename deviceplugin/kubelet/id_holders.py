@@ -1,8 +1,8 @@
-"""Who holds which device ids.
+"""Finds which containers hold which device ids.
 
-The law: kubelet's socket is asked only where its checkpoint says nothing. Each time that it is asked who holds what,
-kubelet up to 1.36 works out anew what it has given, and may forget what it is just giving: an id goes to two pods
-(kubernetes#137534), or a pod that it has admitted can never start.
+Invariant: kubelet's socket is asked only where its checkpoint is unusable. At each List call, kubelet up to 1.36
+recomputes what it has allocated and may forget what it is just allocating: an id is allocated to two pods
+(kubernetes#137534), or an admitted pod can never start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IdHolders:
         self._pods = pods
 
     async def held(self) -> tuple[ListedDevices, ...]:
-        """As pod-resources lists it, which leaves plain init containers out. Raises KubeletError."""
+        """Lists holders like pod-resources, without plain init containers. Raises KubeletError."""
         given, pods = self._given(), self._pods()
         if given is None or pods is None:
             return await self._listed()

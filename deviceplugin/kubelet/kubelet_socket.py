@@ -1,4 +1,6 @@
-"""The socket at which plugins register: kubelet makes it anew at each start, and has then forgotten all plugins."""
+"""Watches the socket at which plugins register: kubelet creates it again at each start, and has then forgotten all
+plugins.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _NAME: Final = "kubelet.sock"
 
 
 class KubeletSocket:
-    """Looked at by whoever has lost kubelet; who is connected to it hears by that when it ends."""
+    """Checked by a plugin that has lost kubelet; a connected plugin notices the end of the connection."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,7 +1,7 @@
 """The server that kubelet calls for one resource.
 
-The law: kubelet is told all ids at once, and again after each change; a refusal reaches it as a sentence, and a
-failure is never answered as if it had gone well.
+Invariant: kubelet gets all ids at once, and again after each change; a refusal reaches it as a sentence, and a failure
+is never answered as a success.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Asked = TypeVar("Asked", bound=Message)
 
 
 class Device(NamedTuple):
-    """One that is not healthy counts for the node's capacity, and is given to nobody."""
+    """One device; an unhealthy one counts for the node's capacity and is allocated to no container."""
 
     id: str
     healthy: bool = True
@@ -49,7 +49,7 @@ class Granted(NamedTuple):
     Attributes:
         cdi: full names of devices.
         devices: their paths on the host and in the container.
-        mounts: likewise; the container may not write there.
+        mounts: likewise; read-only for the container.
     """
 
     cdi: tuple[str, ...] = ()
@@ -63,22 +63,22 @@ class RefusedError(Exception):
 
 
 class AllocationHandler(Protocol):
-    """Who decides; both raise RefusedError."""
+    """Decides about kubelet's calls; both methods raise RefusedError."""
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
-        """What a container gets whose pod is only known to hold these ids; kubelet admits nobody meanwhile."""
+        """Answers for a container of which only the ids are known; kubelet admits no other pod meanwhile."""
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
         """Returns when the container may be created; kubelet waits for 30 seconds."""
 
 
 class Plugin:
-    """On a socket of its own, which is used once: kubelet mistakes a plugin that comes back for the one that left.
+    """A plugin on its own socket, which is used once: kubelet confuses a plugin that returns with the one that left.
 
     Attributes:
         endpoint: the name of the socket.
         devices: as last published.
-        is_heard: kubelet listens, or did.
+        is_heard: whether kubelet listens, or did.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class Plugin:
         await self._server.start()
 
     def publish(self, devices: Sequence[Device]) -> None:
-        """All there are. Of what is published while kubelet is being told, only the last is told."""
+        """Publishes all devices. While kubelet reads a list, only the last of several new ones is sent."""
         if tuple(devices) != self.devices:
             self.devices = tuple(devices)
             self._message = _as_message(self.devices)
             self._tell()
 
     async def withdraw(self) -> None:
-        """Tells kubelet that there is nothing any more, or it would keep the resource for 5 minutes; then stops."""
+        """Publishes an empty list, or kubelet would keep the resource for 5 minutes; then stops."""
         self.publish(())
         self._is_leaving = True
         self._tell()
@@ -135,7 +135,7 @@ class Plugin:
         await self.stop()
 
     async def stop(self) -> None:
-        """At once, and kubelet is told nothing: what containers hold stays theirs."""
+        """Stops at once and publishes nothing: containers keep what they hold."""
         await self._server.stop(None)
 
     def _tell(self) -> None:

@@ -46,7 +46,7 @@ class Plugins:
         return tuple(dict.fromkeys(each.problem for each in self._presences.values() if each.problem))
 
     async def run(self) -> None:
-        """Until cancelled; then kubelet finds us gone, and what containers hold stays theirs."""
+        """Runs until it is cancelled; kubelet then sees the plugins gone, and containers keep what they hold."""
         self._idle = asyncio.Queue()
         for presence in self._presences.values():
             self._idle.put_nowait(presence)

@@ -59,7 +59,7 @@ class PodResources:
         self._allocatable = SingleFlight(self._ask_what_is_allocatable)
 
     async def held(self) -> tuple[ListedDevices, ...]:
-        """By all active pods, as it was after this call."""
+        """Lists the devices of all active pods, by a call that begins now."""
         return await self._held()
 
     async def allocatable(self) -> Mapping[str, frozenset[str]]:

@@ -1,4 +1,4 @@
-"""How kubelet hears of a plugin: it takes the name of its socket, and calls back before it answers."""
+"""Registers a plugin: kubelet takes the name of its socket, and calls back before it answers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PATIENCE_S: Final = 15.0
 
 
 async def register(kubelet_socket: Path, endpoint: str, resource: str) -> None:
-    """Of a plugin that serves already; `endpoint` is the name of its socket in the folder of kubelet's.
+    """Registers a plugin that serves already; `endpoint` is the name of its socket in kubelet's folder.
 
     Raises:
-        KubeletError: it is not there, or refuses.
+        KubeletError: kubelet is not there, or refuses.
     """
     request = wire.RegisterRequest(version=VERSION, endpoint=endpoint, resource_name=resource, options=OPTIONS)
     async with open_channel(kubelet_socket) as channel:

@@ -1,8 +1,7 @@
-"""One resource, at kubelet for as long as it is offered.
+"""Keeps one resource registered at kubelet as long as it is offered.
 
-The law: where kubelet has lost us we register again; where another plugin serves the resource we do not touch it.
-kubelet confuses two plugins of one resource: a list from one is given out by the other, and one that leaves takes the
-other along.
+Invariant: when kubelet has lost the plugin it registers again; a resource that another plugin serves is not touched.
+kubelet confuses two plugins of one resource: it uses the list of one with the other, and one that leaves removes both.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class ServedResource:
         self._stirred.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until it is cancelled."""
         now = asyncio.get_running_loop().time
         rest = 0.0
         while True:
@@ -88,7 +87,7 @@ class ServedResource:
             await self._stir()
 
     async def _serve(self, seen: Identity) -> None:
-        """Until kubelet drops us, or nothing is offered any more."""
+        """Serves until kubelet drops the plugin, or nothing is offered any more."""
         plugin = Plugin(self.resource, self._desk, self._kubelet.folder, self._stirred.set)
         try:
             await self._register_while(seen, plugin)
@@ -133,7 +132,9 @@ class ServedResource:
         self._registered(self.resource)
 
     async def _keep_telling(self, plugin: Plugin) -> None:
-        """While another plugin has the resource, what it told kubelet stands, and we stay connected."""
+        """Publishes again and again while another plugin has the resource; its own list stands, and the connection
+        stays.
+        """
         is_taken = False
         while not plugin.is_dropped:
             devices = self._devices  # what is offered after the look is told after the next

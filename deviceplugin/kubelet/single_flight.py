@@ -1,6 +1,6 @@
-"""One call for all who wait for its answer.
+"""Shares one call among all callers that wait for its answer.
 
-The law: an answer tells how things were after it was asked for, so nobody is given one that was under way already.
+Invariant: an answer describes a state after the question, so no caller shares a call that was already under way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """At most one call is under way; all who come meanwhile share the next."""
+    """Runs at most one call at a time; all callers that arrive meanwhile share the next."""
 
     def __init__(self, call: Callable[[], Awaitable[T]]) -> None:
         self._call = call
@@ -35,6 +35,6 @@ class SingleFlight(Generic[T]):
 
 
 def _see(task: asyncio.Task[T]) -> None:
-    """A failure for which nobody waits any more is no news."""
+    """Retrieves the exception of a task that no caller waits for any more."""
     if not task.cancelled():
         task.exception()

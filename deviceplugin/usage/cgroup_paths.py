@@ -1,6 +1,6 @@
-"""What the paths of cgroups say: which pod and which container a process belongs to, whoever made the path.
+"""Parses cgroup paths: to which pod and container a process belongs, whichever runtime and driver made the path.
 
-The law: the outermost pod counts. Whatever a container makes of the cgroups within its own, it stays where it is.
+Invariant: the outermost pod counts. Whatever cgroups a container creates within its own, it stays in its pod.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MONITOR: Final = "conmon"
 
 
 class Owner(NamedTuple):
-    """`container` is empty for what the pod runs beside its containers; `pod` where a path names none."""
+    """An owner; `container` is empty for what the pod runs outside its containers, `pod` for a path without one."""
 
     pod: str
     container: str
 
 
 def owner_of(text: str) -> Owner | None:
-    """Of what stands in /proc/PID/cgroup: one line for each hierarchy, and paths as the reader's own root has them."""
+    """Parses /proc/PID/cgroup: one line for each hierarchy, with paths relative to the reader's own root."""
     without_pod: Owner | None = None
     for line in text.split("\n"):  # nothing else ends a line: a container may put it into the name of a cgroup
         if owner := _owner(line):
@@ -71,7 +71,7 @@ def _owner(line: str) -> Owner | None:
 
 
 def _names(line: str) -> Iterator[str]:
-    """A runtime that was not told that systemd is in charge takes systemd's words for a name: SLICE:RUNTIME:ID."""
+    """Yields names: a runtime without the systemd driver takes systemd's notation for a name: SLICE:RUNTIME:ID."""
     path = line.split(":", 2)[-1].removesuffix(_GONE)
     for name in path.split("/"):
         first, _, rest = name.partition(":")

@@ -1,6 +1,6 @@
-"""The node's processes by pod and container, from the kernel's files: cgroup v1 and v2, whichever driver made them.
+"""Finds the node's processes by pod and container, from the kernel's files: cgroup v1 and v2, with any driver.
 
-The law: where it cannot be seen that a pod's processes have ended, they have not.
+Invariant: where it is uncertain whether a pod's processes have ended, they have not.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Cgroups:
         self._proc = proc
 
     def owner(self, pid: int) -> Owner | None:
-        """None for a process of the node itself, and for one that has ended."""
+        """Returns the owner; None for a process of the node itself, and for one that has ended."""
         return owner_of(_read(f"{self._proc}/{pid}/cgroup"))
 
     def process(self, pid: int) -> Process | None:
-        """Costs a tenth of `owner`, and tells it from a later process of its number."""
+        """Identifies a process, also from a later one with its number; costs a tenth of `owner`."""
         try:
             found = os.stat(f"{self._proc}/{pid}")  # noqa: PTH116 - for hundreds at each scrape
         except OSError:
@@ -42,7 +42,7 @@ class Cgroups:
         return found.st_ino, found.st_ctime_ns
 
     def pids(self, pod: str, container: str = "") -> tuple[int, ...]:
-        """Those of a container, or of all that the pod runs."""
+        """Returns the processes of a container, or of the whole pod."""
         folder = self._folders.find(pod)
         if folder is None:
             return ()
@@ -53,7 +53,7 @@ class Cgroups:
         return pod in self.living({pod})
 
     def living(self, pods: Collection[str]) -> frozenset[str]:
-        """Those of which a process lives, and those of which nobody can say."""
+        """Returns the pods with a live process, and those for which that is unknown."""
         asked = frozenset(pods)
         folders = {pod: self._folders.find(pod) for pod in asked}
         living = {pod for pod, folder in folders.items() if folder is not None and _has_processes(folder)}
@@ -69,7 +69,7 @@ class Cgroups:
 
 
 class PodFolders:
-    """The folders of pods, below whatever folders kubelet was told to put them; remembered once found."""
+    """The cgroup folders of pods, below any parent that kubelet was configured with; remembered once found."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -96,7 +96,7 @@ class PodFolders:
         self._known = {pod: Path(each.path) for pod, each in found if pod}
 
     def _find_tops(self) -> list[Path]:
-        """With v1 the pods are in many hierarchies alike; one will do."""
+        """Finds the parents; with v1 the pods are in many hierarchies alike, and one is enough."""
         return next((tops for each in _hierarchies(self._root) if (tops := list(_tops_below(each)))), [])
 
 
@@ -133,7 +133,7 @@ def _folders_in(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _read(path: str) -> str:
-    """Nothing where it has ended meanwhile, or is one that the kernel does not tell of."""
+    """Reads a file; empty where the process has ended, or the kernel hides it."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -17,7 +17,7 @@ from .usage_report import NodeUsageReport, StartedPod, usage_of
 
 
 class GrantedCards(NamedTuple):
-    """What was given away, and to whom, at one moment."""
+    """The granted cards and their holders at one moment."""
 
     node: Node
     holding: NodeUsage
@@ -25,7 +25,7 @@ class GrantedCards(NamedTuple):
 
 
 class Meter:
-    """`load` may block; `given` is called on the event loop. Those who ask while somebody looks share what is seen."""
+    """Measures usage; `load` may block, `given` runs on the event loop. Concurrent callers share one measurement."""
 
     def __init__(
         self, load: Callable[[str], Load], cgroups: Cgroups, given: Callable[[], GrantedCards], *, is_made_up: bool
@@ -52,7 +52,7 @@ class Meter:
         return loads, self._owners.of(pids)
 
     def _load_of(self, uuid: str) -> Load | None:
-        """A card that the driver says nothing of: its trouble is told elsewhere."""
+        """Reads the load of a card; None where the driver does not answer, which is reported elsewhere."""
         try:
             return self._load(uuid)
         except GpusError:

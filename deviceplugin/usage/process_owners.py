@@ -1,6 +1,6 @@
-"""Whose the processes are that the driver sees, at every scrape the same ones.
+"""Remembers the owners of the processes that the driver shows, which are mostly the same at every scrape.
 
-The law: a process that was seen in a container stays that container's until it ends.
+Invariant: a process that was seen in a container stays that container's until it ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ProcessOwners:
         self._known: Mapping[int, _Known] = {}
 
     def of(self, pids: Collection[int]) -> Mapping[int, Owner]:
-        """Those that have one: not a process of the node itself, or one that has ended."""
+        """Returns the owners; processes of the node itself, and ended ones, have none."""
         self._known = dict(self._look(pids))
         return {pid: known.owner for pid, known in self._known.items()}
 

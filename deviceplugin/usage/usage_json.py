@@ -1,4 +1,4 @@
-"""Usage as JSON: our own words, and beside them under `usage` what gpu-manager says."""
+"""Usage as JSON: our own format, and under `usage` gpu-manager's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_usage(body: bytes) -> NodeUsageReport:
 
 
 def _as_gpu_manager(usage: NodeUsageReport) -> dict[str, Any]:
-    """By uid. Its `id` is a card's PCI address; ours is the uuid, which people can do more with."""
+    """Returns usage by uid. gpu-manager's `id` is a card's PCI address; ours is the uuid, which is more useful."""
     pods: dict[str, Any] = {}
     for each in usage.containers:
         pod = pods.setdefault(each.uid, {"stat": {}, "project": each.namespace, "spec": {}})
@@ -46,5 +46,5 @@ def _spec(container: ContainerUsage) -> dict[str, Any]:
 
 
 def _without_zeros(**fields: Any) -> dict[str, Any]:
-    """As its protocol leaves them out."""
+    """Omits zeros, like its protocol."""
     return {name: value for name, value in fields.items() if value}

@@ -1,7 +1,7 @@
-"""Usage in Prometheus' text format: gpu-manager's four gauges as it writes them, and ours.
+"""Usage in Prometheus' text format: gpu-manager's four gauges exactly as it writes them, and ours.
 
-The law: the four keep their names, labels, order and way to write numbers, so that dashboards and scripts go on.
-It is written here because prometheus_client writes 0 as 0.0, and would take longer than all the rest of a scrape.
+Invariant: the four keep their names, labels, order and number format, so that dashboards and scripts keep working. The
+text is written here because prometheus_client writes 0 as 0.0, and takes longer than the rest of a scrape.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _asked(of: Callable[[ContainerUsage], Sample]) -> Callable[[NodeUsageReport]
 
 
 def _asked_cards(container: ContainerUsage) -> str:
-    """In single precision, and as Go writes it."""
+    """Formats the requested cards in single precision, like Go."""
     cards = sum(part.cores for part in container.cards) / 100
     single: float = struct.unpack("f", struct.pack("f", cards))[0]
     return f"{single:.0f}" if single.is_integer() else repr(single)

@@ -1,7 +1,7 @@
-"""Who uses what of the node's cards, put together from what was given away and what the driver sees.
+"""Reports the usage of the node's cards, from the grants and from what the driver shows.
 
-The law: what the containers of a card have been given is never more than what is given of the card, and that never
-more than the card; a process counts for the container that was given the card, or stands there as a stranger.
+Invariant: the sum of the containers of a card is never more than what is granted of the card, and that is never more
+than the card; a process counts for the container that was granted the card, or is listed as unaccounted.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class UnaccountedProcess:
 
 @dataclass(frozen=True, slots=True)
 class CardUsage:
-    """One card; what is used is None while the driver does not say.
+    """One card; used amounts are None while the driver does not answer.
 
     Attributes:
-        cores: what is given of it, in per cent, as is `memory_mib`: half a card counts as half of both.
-        total_mib: None where nobody says.
-        why_not: why it gets nothing new; empty for a card in order.
+        cores: what is granted of it, in per cent, like `memory_mib`: half a card counts as half of both.
+        total_mib: None where it is unknown.
+        why_not: why it gets nothing new; empty for a healthy card.
     """
 
     index: int
@@ -68,7 +68,7 @@ class CardUsage:
 
 @dataclass(frozen=True, slots=True)
 class PartUsage:
-    """What a container has of one card, and uses; 0 cores are no share of its own, and no limit."""
+    """What a container has of one card and uses; 0 cores mean neither a share of its own nor a limit."""
 
     card: int
     uuid: str
@@ -102,7 +102,7 @@ class ContainerUsage:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsageReport:
-    """Of one node; `is_made_up` where no card stands behind it."""
+    """The usage of one node; `is_made_up` where its cards are fake."""
 
     node: str
     is_made_up: bool
@@ -196,7 +196,7 @@ class _Whose:
                 self._rows[row.facts.uid, at][row.name] = number
 
     def row(self, owner: Owner, at: int) -> int | None:
-        """None where the container has nothing of that card."""
+        """Returns the row of a container on a card; None where it has nothing of that card."""
         if known := self._by_id.get(owner.container):
             uid, name = known
             return self._rows.get((uid, at), {}).get(name)
@@ -261,6 +261,6 @@ def _part(node: Node, holding: NodeUsage, row: _Row, at: int, processes: Sequenc
 
 
 def _asked_mib(claim: Claim) -> int:
-    """Memory beside whole cards was written for all of them, in units, and divided."""
+    """The requested memory; next to whole cards it was written for all of them, in units, and is divided."""
     asked = (claim.memory_mib or 0) * claim.cards
     return asked - asked % UNIT_MIB if claim.exclusive else asked

@@ -45,7 +45,7 @@ def known(amount: int | None) -> str:
 
 
 def remarks(card: CardUsage) -> Iterator[str]:
-    """What is not as it should be."""
+    """Yields what is wrong with a card."""
     if card.why_not:
         yield from _wrapped(f"card {card.index} gets nothing new: {card.why_not}")
     for stranger in card.strangers:
