@@ -1,1 +1,7 @@
-"""What a person types: `halfcard review|inspect|explain|top|doctor|simulate|serve|webhooks|demo|dev`."""
+"""The command: `halfcard review|inspect|explain|top|doctor|quota|certs|simulate|serve|webhooks|demo|dev`.
+
+- `inputs`: the cluster, manifests and traces that commands read
+- `diagnosis`: the checks of `halfcard doctor`
+- `quota_commands`: the parts and subcommands of `halfcard quota`
+- `demo_scenes`: what `halfcard demo` shows
+"""

@@ -46,7 +46,7 @@ def parser(program: str = _PROGRAM) -> argparse.ArgumentParser:
 
 
 def _called_as(program: str) -> str:
-    """As people typed it: kubectl runs its plugins under names with a dash."""
+    """Names the command as it was typed: kubectl runs its plugins under names with a dash."""
     return f"kubectl {_PROGRAM}" if Path(program).name == f"kubectl-{_PROGRAM}" else _PROGRAM
 
 

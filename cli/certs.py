@@ -117,7 +117,7 @@ async def _read(calls: ApiCalls) -> list[tuple[ChainState, Mapping[ObjectPath, s
 
 
 async def _read_chain(store: ApiStore, chain: Chain) -> tuple[ChainState, Mapping[ObjectPath, str]]:
-    """What may be read; few may read the Secret of a CA."""
+    """Reads the objects of a chain that may be read; few users may read the Secret of a CA."""
     items: dict[ObjectPath, objects.Object | None] = {}
     refused: dict[ObjectPath, str] = {}
     for place in places(chain):

@@ -107,7 +107,7 @@ def _show(screen: Screen, scene: Scene, obj: dict[str, Any], outcome: CreateOutc
 
 
 def _interesting(manifest: str) -> list[str]:
-    """What the scene is about; people know what a pod looks like."""
+    """Cuts a manifest to the part that the scene is about."""
     words = ("annotations", "requests", "limits", "vcuda", "sgpu", "gpu-mem", "schedulerName", "env:", "hard")
     return [line.strip() for line in manifest.splitlines() if any(word in line for word in words)]
 

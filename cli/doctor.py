@@ -94,7 +94,7 @@ def _print(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> None:
 
 
 def _print_check(screen: Screen, findings: Sequence[Finding]) -> None:
-    """What several have in common once."""
+    """Prints what several findings of a check have in common once."""
     first, told = findings[0], ""
     screen.line(screen.paint(f"{first.severity}: {first.check}", _COLOURS[first.severity]))
     screen.wrapped(f"rule: {first.rule}", indent="  ", hanging="  ")

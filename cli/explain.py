@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
-    """What quotas leave a pending pod on which models and in which pools; a dump says nothing of that."""
+    """Reads the quota limits of a pending pod by model and pool; a dump has none."""
     if arguments.state is not None or pod.node:
         return UNLIMITED
     told = asyncio.run(_told(find_access(arguments), pod.namespace))
@@ -95,7 +95,9 @@ def _stored(cluster: ClusterState, written: str) -> StoredPod:
 
 
 def _concerns(doubt: str, found: Explanation) -> bool:
-    """A pod's own trouble is told as its own; of the rest, what hides a node matters to every pending pod."""
+    """Selects the inconsistencies of a pod: its own trouble is reported as such; hidden nodes matter to every
+    pending pod.
+    """
     if found.whereabouts is not None:
         return f" on node {found.whereabouts.node}: " in doubt
     return " is left out: " in doubt and doubt.startswith("node ")

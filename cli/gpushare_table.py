@@ -1,4 +1,4 @@
-"""What kubectl-inspect-gpushare prints, byte for byte, from Halfcard's books.
+"""Prints the tables of kubectl-inspect-gpushare, byte for byte, from Halfcard's state.
 
 Columns are those of Go's tabwriter: a cell is what a tab ends, and is as wide as the widest of its column in the
 lines around it that have that column too, plus two blanks.

@@ -69,7 +69,7 @@ def _nodes(cluster: ClusterState, wanted: str | None) -> list[NodeInspection]:
 
 
 def warn(doubts: Sequence[str]) -> None:
-    """On standard error; all of them are in the JSON."""
+    """Prints inconsistencies to standard error; the JSON has all of them."""
     screen = Screen.on(sys.stderr)
     for doubt in doubts[:_MOST_WARNINGS]:
         screen.wrapped(f"Warning: {doubt}", indent="", hanging="  ", colour=Colour.YELLOW)
@@ -105,7 +105,7 @@ def _modes(cards: Sequence[CardInspection]) -> str:
 
 
 def tally(cards: Sequence[tuple[CardMode, str]]) -> str:
-    """Of modes and why not, as `4: 1 shared, 3 free`."""
+    """Counts modes and reasons, as `4: 1 shared, 3 free`."""
     counted = Counter(OUT_OF_ORDER if why_not else str(mode) for mode, why_not in cards)
     order = [
         *map(str, (CardMode.SHARED, CardMode.HALVES, CardMode.SLICES, CardMode.EXCLUSIVE, CardMode.FREE)),
@@ -152,7 +152,7 @@ def _print_card(screen: Screen, card: CardInspection) -> None:
 
 
 def share(pod: CardHolder) -> str:
-    """What a pod has of a card."""
+    """Describes a pod's part of a card."""
     match pod.mode:
         case CardMode.EXCLUSIVE:
             return "all of it"

@@ -106,7 +106,7 @@ class Item:
 
 
 def differences(obj: Any, changes: Iterable[PatchOperation]) -> Iterator[str]:
-    """What a patch does, in words: the field, what it was, what it is."""
+    """Describes a patch: the field, the old value, the new value."""
     for change in changes:
         for pointer, value in _leaves(change):
             where, before = field_path(pointer), value_at(obj, pointer)

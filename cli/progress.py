@@ -1,4 +1,4 @@
-"""Where a command is that takes its time: after two seconds, a line on standard error now and then."""
+"""Prints the progress of a long command: after two seconds, a line on standard error now and then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EVERY_S: Final = 2.0
 
 
 class Progress:
-    """Says the last that it heard, also while nothing new is heard."""
+    """Repeats the last message while no new one comes."""
 
     def __init__(self, stream: TextIO, command: str) -> None:
         self._stream = stream

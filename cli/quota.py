@@ -97,7 +97,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 class _Answer(NamedTuple):
-    """What a pod would be told; it is stored and waits where no quota refuses it."""
+    """The answer for a pod; it is stored and waits where no quota refuses it."""
 
     refused: list[str]
     waits: list[str]

@@ -1,4 +1,4 @@
-"""`halfcard serve`: the webhook beside a folder of manifests instead of an API server. Same code, same decisions."""
+"""`halfcard serve`: runs the webhook with a folder of manifests instead of an API server. Same code, same decisions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _certificates(arguments: argparse.Namespace) -> tuple[CertificateFiles, Serv
 
 
 def announce(addresses: Mapping[str, Address], ca: Path) -> None:
-    """One line for whoever started us, on standard output; everything else goes to the log."""
+    """Prints one line for the calling program to standard output; everything else goes to the log."""
     ready = {
         "ready": True,
         "admission": f"https://{addresses[ADMISSION]}",

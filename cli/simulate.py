@@ -92,7 +92,7 @@ def _check(workload: ReplayWorkload, arguments: argparse.Namespace) -> None:
 
 
 class ReplayProgress:
-    """A line that is written over, where somebody looks on."""
+    """A line that is overwritten on a terminal."""
 
     def __init__(self, screen: Screen, policy: str) -> None:
         self._screen = screen

@@ -1,4 +1,4 @@
-"""What people see: colour where there is a terminal that wants it, lines that fit 100 columns."""
+"""Output for people: colour where a terminal supports it, lines that fit 100 columns."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .exit_codes import EXIT_OK, EXIT_USAGE
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors: people edit this."""
+    """A dumper without anchors: people edit the YAML."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

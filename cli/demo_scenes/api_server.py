@@ -24,7 +24,7 @@ _PATHS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CreateOutcome:
-    """What a create came to; `denied` is the whole message of the webhook that refused."""
+    """The result of a create; `denied` is the whole message of the webhook that refused."""
 
     stored: Mapping[str, Any]
     changes: tuple[PatchOperation, ...] = ()

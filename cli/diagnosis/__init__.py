@@ -1,4 +1,4 @@
-"""What can be wrong with an installation: checks, each a pure function of what was seen of the cluster.
+"""The checks of `halfcard doctor`: each is a pure function of a snapshot of the cluster.
 
 `survey` reads the cluster into a `snapshot`; `checks` is the table of all checks; each returns a `finding`.
 """

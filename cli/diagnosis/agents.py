@@ -74,7 +74,7 @@ def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
 
 
 def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Told once: before a node is moved to Halfcard's agent all others are such nodes."""
+    """Nodes without an agent, in one finding: before a node is moved to Halfcard's agent, all others have none."""
     words = snapshot.settings.words().resources
     found = [node.name for node in snapshot.nodes if not is_to_have_agent(node) and node.cards is None]
     gpus = {node.name for node in snapshot.nodes if any(node.offers.get(resource) for resource in words)}

@@ -1,4 +1,4 @@
-"""Is there somebody who renews the certificates?"""
+"""Checks that a process renews the certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEE: Final = f"kubectl -n {names.NAMESPACE} describe deployments,replicasets"
 
 
 def _unkept(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Pods of it that are not ready are told as such."""
+    """Checks that the controller exists; its unready pods are another check's finding."""
     if _by_cert_manager(snapshot):
         return
     has_pods = any(pod.account == names.CERTS_SERVICE for pod in snapshot.own_pods)

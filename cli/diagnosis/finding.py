@@ -1,4 +1,4 @@
-"""What a check is and what it tells: where, got, rule, fix, and the command that mends it."""
+"""A check, and its finding: where, got, rule, fix, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Check:
     """A row of the table.
 
     Attributes:
-        name: stable for ever, so that pipelines can count on it.
-        rule: what should be, in one clause.
+        name: never changes, because pipelines use it.
+        rule: the expected state, in one clause.
         why: the reason, for the page.
-        unless: names of checks whose finding explains this one's: a symptom is not told beside its cause.
+        unless: names of checks whose finding explains this one: a symptom is not listed next to its cause.
     """
 
     name: str
@@ -57,6 +57,6 @@ class Finding(NamedTuple):
 
 
 def several(names: Sequence[str], what: str) -> str:
-    """As `3 nodes (a, b, c)`; of many, the first."""
+    """Formats `3 nodes (a, b, c)`; of many, the first."""
     listed = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
     return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({listed})"

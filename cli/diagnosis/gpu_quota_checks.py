@@ -73,7 +73,7 @@ def _odd(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _nobody_counts(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Where there is nothing to count nobody has to."""
+    """Checks that a leader counts, where there is a quota to count."""
     if snapshot.budgets:
         yield from not_led(snapshot, names.QUOTA_SERVICE, "start the quota service, or see in its log why nobody leads")
 

@@ -1,4 +1,4 @@
-"""From an API server's objects to what the checks look at."""
+"""Converts objects of the API server to what the checks use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def node_seen(node: Object) -> NodeSnapshot:
 
 
 def _cards_in_order(inventory: str | None) -> int | None:
-    """0 of an inventory that says nothing: the node is then left out, and told so."""
+    """Counts the healthy cards; 0 for an unreadable inventory: the node is then skipped, and another check reports
+    it.
+    """
     try:
         return None if inventory is None else sum(not card.why_not for card in read_inventory(inventory).cards)
     except ImplausibleError:
@@ -53,7 +55,7 @@ def _whole(amount: object) -> int:
 
 
 def pods_seen(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSnapshot]:
-    """Those that a check looks at; `pods` are all, by uid."""
+    """Yields the pods that checks use; `pods` are all, by uid."""
     for uid, pod in pods.items():
         facts = state.pod(uid)
         strange = tuple(forged(pod.annotations)) if not pod.node and not pod.is_over else ()
@@ -75,12 +77,12 @@ def _pod_seen(pod: StoredPod, facts: PodFacts | None, strange: tuple[str, ...], 
 
 
 def _is_recorded(facts: PodFacts) -> bool:
-    """Somebody wrote its cards down, whether that can be believed or not."""
+    """Returns whether the pod has a record, valid or not."""
     return facts.bound().named is not None
 
 
 def daemons(pods: Iterable[StoredPod]) -> dict[tuple[str, str], frozenset[str]]:
-    """Where each DaemonSet has a pod, whatever its selector, taints and affinities say."""
+    """Maps each DaemonSet to the nodes with a pod of it, whatever its selector, taints and affinities are."""
     found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for pod in pods:
         for owner in pod.meta.owner_references or ():
@@ -122,7 +124,7 @@ def workload(kind: str, item: Object) -> WorkloadSnapshot:
 
 
 def refusal(event: Object) -> NotOfferedEvent:
-    """Its time stands in one of three places, by who wrote it."""
+    """Reads an Event; its time is in one of three fields, depending on its author."""
     when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
     is_over = event.get("reason") == "Offered"
     return NotOfferedEvent(event["involvedObject"]["name"], event.get("message") or "", moment(when), is_over)
@@ -136,7 +138,7 @@ def short_of_derived(failed: Iterable[Object]) -> tuple[str, ...]:
 
 
 def ready_endpoints(slices: Iterable[Object]) -> dict[str, int]:
-    """By Service; nobody has said that an endpoint is not ready means that it is."""
+    """Counts ready endpoints by Service; an endpoint without the condition is ready."""
     found: dict[str, int] = {}
     for item in slices:
         service = (item["metadata"].get("labels") or {}).get(_SERVICE_LABEL, "")
@@ -159,7 +161,7 @@ def _decoded(text: str) -> bytes:
 
 
 def data_changed(config_map: Object) -> datetime | None:
-    """When somebody wrote its content last, as the API server remembers who wrote what."""
+    """Returns the time of the last change of its data, from the managed fields."""
     managed = config_map["metadata"].get("managedFields") or ()
     times = [each["time"] for each in managed if "f:data" in (each.get("fieldsV1") or {}) and each.get("time")]
     return max(map(moment, times), default=None)
@@ -173,7 +175,7 @@ def moment(written: str) -> datetime:
 
 
 def configuration_file(pod: Object) -> str:
-    """The file that kube-scheduler is told to read; empty for none."""
+    """Returns the configuration file of a kube-scheduler; empty for none."""
     for container in pod["spec"].get("containers") or ():
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
         for word, following in pairwise([*words, ""]):

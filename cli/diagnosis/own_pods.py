@@ -32,7 +32,7 @@ def _unusable(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _different(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Of workloads that mount settings at all: another way to bring the file in cannot be seen."""
+    """Compares the settings of workloads that mount them; other ways to pass the file are invisible."""
     for each in snapshot.workloads:
         is_ours = each.namespace == names.NAMESPACE and each.account in _PROCESSES
         if is_ours and each.config_maps and names.SETTINGS_MAP not in each.config_maps:

@@ -1,6 +1,6 @@
-"""Do other systems' programs reach for the same cards?
+"""Checks for other systems' programs that use the same cards.
 
-The law: a program is known by its image's own name, which stays when people copy it to a registry of theirs.
+A program is recognised by its image's own name, which stays when people copy it to another registry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does the scheduler ask the extender about every pod that wants cards, and is there somebody who binds?"""
+"""Checks that the scheduler calls the extender for every pod with claims, and that a replica binds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE: Final = "start it with a configuration of deploy/scheduler (docs/schedule
 
 
 def trouble_of(lease: Object | None, now: datetime) -> str:
-    """Why nobody holds it; empty where somebody does, or where it cannot be seen."""
+    """Explains why no replica holds a Lease; empty where one does, or where it cannot be read."""
     if lease is None:
         return ""
     spec = lease.get("spec") or {}
@@ -48,7 +48,7 @@ def _nobody_binds(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _bound(snapshot: Snapshot) -> list[PodSnapshot]:
-    """Those that came when Halfcard was there, in the order of their creation: who ran before it has no record."""
+    """Returns the pods created since Halfcard was installed, by creation: earlier ones have no record."""
     lease = snapshot.leases.get(names.EXTENDER_SERVICE) or ABSENT
     since = str((lease.get("metadata") or {}).get("creationTimestamp") or "")
     found = [each for each in snapshot.pods if each.asks and each.node and not each.is_static]
@@ -87,13 +87,13 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _seen(snapshot: Snapshot) -> list[tuple[Scheduler, list[Object]]]:
-    """Whose configuration can be seen, with its extenders."""
+    """Returns the schedulers with a readable configuration, and their extenders."""
     found = [(each, each.configuration) for each in snapshot.schedulers if each.configuration is not None]
     return [(each, _extenders(configuration)) for each, configuration in found]
 
 
 def _extenders(configuration: Object) -> list[Object]:
-    """What people wrote there may be anything."""
+    """Reads the extenders of a configuration, whose content may be anything."""
     found = configuration.get("extenders")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

@@ -39,7 +39,7 @@ _STATUS: Final = "halfcard certs status"
 
 
 class Bundle(NamedTuple):
-    """What webhooks of one configuration trust."""
+    """The CA bundle of webhooks of one configuration."""
 
     where: str
     text: str
@@ -52,7 +52,9 @@ class Bundle(NamedTuple):
 
 
 def _bundles(snapshot: Snapshot) -> Iterator[Bundle]:
-    """Webhooks of one object that trust the same are told together; those with an address may need no CA."""
+    """Yields bundles: webhooks of one object with the same bundle are reported together; those with a URL may need
+    no CA.
+    """
     called = [each for each in registered(snapshot).values() if "service" in each.client]
     everything = sorted(called, key=_trusted)
     for (configuration, text), group in groupby(everything, key=_trusted):

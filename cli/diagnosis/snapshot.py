@@ -1,6 +1,6 @@
-"""What was seen of a cluster at one moment, as plain data: all that the checks look at.
+"""The state of a cluster at one moment as plain data: everything that the checks use.
 
-The law: what could not be read is None, which is not the same as not there, and is told in `unread`.
+Invariant: what could not be read is None, which differs from absent, and is listed in `unread`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ABSENT: Final[Object] = {}
 
 
 class Probe(NamedTuple):
-    """What the API server answered to a pod that was to be created for show."""
+    """The API server's answer to a dry-run create of a pod."""
 
     status: int
     message: str = ""
@@ -42,11 +42,11 @@ class NodeSnapshot(NamedTuple):
 
 
 class PodSnapshot(NamedTuple):
-    """A pod that asks for cards and is not over, or one without a node that carries somebody's records.
+    """A pod with claims that is not over, or one without a node that carries records.
 
     Attributes:
-        forged: annotations that it cannot have honestly.
-        asks: does it ask for cards?
+        forged: annotations that only Halfcard or a peer could have written.
+        asks: whether it requests cards.
     """
 
     title: str
@@ -71,10 +71,10 @@ class OwnPod(NamedTuple):
 
 
 class WorkloadSnapshot(NamedTuple):
-    """A Deployment or a DaemonSet of anybody's, as its template says; Halfcard's own are known by their account.
+    """A Deployment or a DaemonSet by its template; Halfcard's own are recognised by their service account.
 
     Attributes:
-        is_off: it is to have no pods.
+        is_off: whether it is scaled to zero.
     """
 
     kind: str
@@ -112,7 +112,7 @@ class Scheduler(NamedTuple):
 
 
 class UnreadSource(NamedTuple):
-    """What nobody could look at, and why."""
+    """A source that could not be read, and why."""
 
     what: str
     why: str
@@ -123,14 +123,14 @@ class Snapshot:
     """One moment of a cluster.
 
     Attributes:
-        settings_problem: why the settings in the cluster are none.
-        settings_changed: when they were written last.
+        settings_problem: why the settings in the cluster are invalid.
+        settings_changed: the time of their last change.
         webhooks: all configurations of the cluster.
-        endpoints: how many of each of our Services are ready.
-        bad, good: what became of a pod that breaks two rules, and of one that breaks none.
+        endpoints: the number of ready endpoints of each of our Services.
+        bad, good: the answers to a pod that breaks two rules, and to one that breaks none.
         daemons: by namespace and name of a DaemonSet, the nodes on which it has a pod.
-        doubts: what the extender could not believe of nodes and pods, a sentence each.
-        short_of_derived: pods for which a scheduler looked for what no node offers and only quotas count.
+        doubts: implausible nodes and pods, by the extender's rules, a sentence each.
+        short_of_derived: pods for which a scheduler requires resources that only quotas count.
         ledgers: by name, what is wrong with it; empty for nothing.
     """
 

@@ -61,11 +61,11 @@ _HARMLESS: Final[Mapping[str, Any]] = {
 
 
 def take(access: Access, namespace: str, settings: Path | None, say: Callable[[str], None]) -> Snapshot:
-    """`namespace` is where pods are tried for show; `say` hears what is being read.
+    """Reads a snapshot; `namespace` is where the dry-run pods are created; `say` receives the progress.
 
     Raises:
         NoClusterError, ApiError: nodes and pods cannot be read.
-        SettingsError: the file is no settings.
+        SettingsError: the file holds no valid settings.
     """
     return asyncio.run(_take(access, namespace, settings, say))
 
@@ -110,7 +110,7 @@ def _server_time(access: Access) -> datetime:
 
 
 async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
-    """Those of the file that is named, else those in the cluster, else the defaults."""
+    """Reads the settings of the named file, else those in the cluster, else the defaults."""
     there = await reader.object(f"{_OURS}/configmaps/{names.SETTINGS_MAP}")
     text = next(iter((there.get("data") or {}).values()), "") if there else ""
     changed = observations.data_changed(there) if there else None
@@ -209,7 +209,7 @@ async def _of_our_own(reader: Reader) -> dict[str, Any]:
 
 
 async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
-    """Where it runs as a pod, and its file comes from a ConfigMap; what lies on a node's disk cannot be seen."""
+    """Reads schedulers that run as pods with a configuration from a ConfigMap; files on a node's disk are invisible."""
     pods = await reader.selected(f"{_SYSTEM}/pods", labelSelector="component=kube-scheduler")
     selector = "reason=FailedScheduling"
     failed = await reader.selected(f"{_CORE}/events", fieldSelector=selector) if settings.derived_resources else ()
@@ -254,7 +254,7 @@ async def _of_quotas(reader: Reader) -> dict[str, Any]:
 
 
 async def _ledgers(reader: Reader) -> dict[str, str]:
-    """What is wrong with each that is there; one that is not yet is the business of whoever counts."""
+    """Checks each existing ledger; a missing one is the quota service's task."""
     maps = await reader.collection(f"{_OURS}/configmaps", dict[str, Any]) or ()
     wanted = [name for each in maps if (name := each["metadata"]["name"]).startswith(LEDGER_PREFIXES)]
     kept, turns = LedgerStore(reader.calls, names.NAMESPACE), asyncio.Semaphore(_AT_ONCE)

@@ -54,7 +54,7 @@ def _probes(snapshot: Snapshot) -> list[Probe]:
 
 
 def _failures(snapshot: Snapshot) -> dict[str, str]:
-    """Of webhooks that the API server could not call, the reason in its words."""
+    """Returns the webhooks that the API server could not call, with its reason."""
     found = [_FAILED.search(probe.message) for probe in _probes(snapshot)]
     return {each["webhook"]: printable(each["why"], _WHY_CHARS) for each in found if each}
 
@@ -83,7 +83,7 @@ def _lets_pass(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Mutating fails open: nobody hears of it but those whose pods are not repaired any more."""
+    """Checks that pods are repaired: mutating fails open, so only owners of unrepaired pods would notice."""
     denied = _DENIED.search(snapshot.bad.message) if snapshot.bad is not None else None
     mutating = names.webhook_name(names.MUTATE_PODS_PATH)
     if denied and denied["webhook"] != mutating:
@@ -93,7 +93,7 @@ def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Then nobody can tell what Halfcard would have said."""
+    """Reports that another webhook refuses the test pod, so that Halfcard's answer is unknown."""
     for what, probe in (("a bad pod", snapshot.bad), ("a good pod", snapshot.good)):
         if probe is None or probe.status < 300 or _FAILED.search(probe.message):
             continue

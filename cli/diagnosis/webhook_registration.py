@@ -1,4 +1,4 @@
-"""Is the API server told to ask Halfcard, as `halfcard webhooks` would tell it?"""
+"""Checks that the webhook configurations are those of `halfcard webhooks`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _expected(snapshot: Snapshot) -> Iterator[tuple[str, str, Object]]:
 
 
 def _pairs(snapshot: Snapshot) -> Iterator[tuple[Object, Registered]]:
-    """What should stand there beside what does."""
+    """Yields the wanted and the present webhook of each name."""
     there = registered(snapshot)
     for kind, _, webhook in _expected(snapshot):
         if (kind, webhook["name"]) in there:

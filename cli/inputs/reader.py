@@ -1,6 +1,6 @@
-"""One look at a cluster: single objects and whole collections, with what may not be read remembered.
+"""Reads a cluster once: single objects and collections; sources that may not be read are remembered.
 
-The law: who may not read something is told so, and the rest is read all the same.
+Invariant: a missing right is reported, and everything else is read nevertheless.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Reader:
         return found
 
     async def selected(self, path: str, **selector: str) -> list[Object]:
-        """Of a collection, the first few hundred that a selector leaves; nothing where it may not be read."""
+        """Reads the first few hundred objects that a selector matches; nothing where the collection may not be read."""
         found = await self.object(f"{path}?{urlencode({**selector, 'limit': _MOST_SELECTED})}")
         return list((found or ABSENT).get("items") or ())
 
@@ -78,11 +78,11 @@ class Reader:
             return None
 
     async def must(self, path: str, item: type[T], left_out: list[str]) -> list[T]:
-        """All of it.
+        """Reads a whole collection.
 
         Raises:
             ApiError: it may not be read.
-            NoClusterError: nobody answers.
+            NoClusterError: the API server does not answer.
         """
         return await asyncio.to_thread(self._all, path, item, left_out)
 
@@ -95,7 +95,7 @@ class Reader:
         return found
 
     async def create_for_show(self, path: str, item: Mapping[str, Any]) -> Probe | None:
-        """None where nobody can tell: who asks may not create, or there was no answer."""
+        """Creates an object as a dry run; None where the user may not create, or no answer came."""
         self._say(f"trying a pod at {path}, for show")
         try:
             answer = await self.calls.post(f"{path}?dryRun=All", msgspec.json.encode(item))

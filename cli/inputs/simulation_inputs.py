@@ -1,4 +1,6 @@
-"""What a replay is made of: nodes and pods from the tables of a trace, from manifests or from a cluster's dump."""
+"""Reads the input of a replay: nodes and pods from the tables of a trace, from manifests or from a dump of a
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class NoWorkloadError(Exception):
 
 
 class Read(NamedTuple):
-    """`left_out` tells of what could not be read, a sentence each."""
+    """The workload; `left_out` describes what could not be read, a sentence each."""
 
     workload: ReplayWorkload
     left_out: tuple[str, ...]
@@ -57,7 +59,7 @@ def _nodes(path: Path, settings: Path | None) -> tuple[tuple[Node, ...], tuple[s
 
 
 def _plentiful(node: Node) -> Node:
-    """What a node does not tell of itself is not what pods wait for."""
+    """Gives plenty of what the node does not state, so that no pod waits for it."""
     return replace(node, cpu_milli=node.cpu_milli or _PLENTY, memory_mib=node.memory_mib or _PLENTY)
 
 
@@ -73,7 +75,7 @@ def _pods(path: Path, settings: Path | None, card_mib: int) -> tuple[tuple[Trace
 
 
 def _age(facts: PodFacts) -> str:
-    """Pods that nobody has created yet come as they stand in the file."""
+    """Sorts pods by age; pods that do not exist yet keep their order in the file."""
     return facts.created
 
 

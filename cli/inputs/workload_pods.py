@@ -1,4 +1,4 @@
-"""The pods that workloads would have, where somebody wrote down the workloads and nobody has made their pods yet."""
+"""Makes the pods that workloads would create, for manifests without their pods."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class _Workload(msgspec.Struct):
 
 
 def pods_of_workloads(documents: Sequence[Document], left_out: list[str]) -> Iterator[Document]:
-    """None where some pods have an owner: then they are there already. What cannot be read is named in `left_out`."""
+    """Yields pods; none where some pods have an owner, since they exist already. Unreadable workloads go to
+    `left_out`.
+    """
     if any(each.kind == "Pod" and _has_owner(each.obj) for each in documents):
         return
     for document in documents:

@@ -43,12 +43,12 @@ class QuotaAnswer(NamedTuple):
 
     @property
     def ledger(self) -> Ledger:
-        """As far as the status tells."""
+        """The ledger, as far as the status shows it."""
         counted = Ledger(self.budget.hard, is_ready=True, committed=self.used, of=self.budget.uid)
         return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
 
     def allowed(self) -> Amounts:
-        """With what is borrowed, and without what is lent; nothing is limited while nobody is held to it."""
+        """Returns the limits with what is borrowed and without what is lent; no limits while the quota is suspended."""
         if any(each["type"] == "Exempt" for each in self.status.get("conditions") or ()):
             return {}
         hard = allowed(self.ledger)
@@ -69,7 +69,7 @@ class QuotaAnswer(NamedTuple):
 
 
 async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer], list[str]]:
-    """And what could not be read, a sentence each. Raises NoClusterError and NoAnswerError."""
+    """Returns the answers, and a sentence for each unreadable quota. Raises NoClusterError and NoAnswerError."""
     space = await _get(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}")
     own = await _get(calls, f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTAS}")
     shared, problems = await _shared(calls)
@@ -89,7 +89,7 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer]
 
 
 async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
-    """What is used of it in one namespace is in its ledger alone."""
+    """Reads the use of a default quota in one namespace, which only its ledger has."""
     try:
         kept = await LedgerStore(calls, names.NAMESPACE).read(budget.ledger)
     except LedgerError as error:
@@ -102,7 +102,7 @@ async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
 
 
 async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:
-    """Those of a namespace see its own quotas, and not always those that it shares with others."""
+    """Reads shared quotas: members of a namespace may read its own quotas, and not always the shared ones."""
     answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
     if answer.status == HTTPStatus.FORBIDDEN:
         return [], [f"quotas that it shares with other namespaces are not shown: {answer.message()}"]
@@ -121,7 +121,7 @@ def _decoded(answer: Answer, what: str) -> Object:
 
 
 def _used(status: Object) -> Amounts:
-    """What nobody has counted yet is shown as 0, beside the condition that says so."""
+    """Reads the used amounts; what is not counted yet is 0, next to the condition that says so."""
     at_places = {
         f"{key}{AT_PLACE}{each['place']}": amount
         for each in status.get("places") or ()
@@ -131,5 +131,5 @@ def _used(status: Object) -> Amounts:
 
 
 def _amounts(written: Object) -> Amounts:
-    """What is used of each, where it says `used/allowed`."""
+    """Reads the used part of each `used/allowed`."""
     return read_amounts({key: str(written[key]).partition("/")[0] for key in COUNTED if key in written})

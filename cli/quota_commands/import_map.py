@@ -63,7 +63,7 @@ def _objects(found: GpuQuotaMap) -> Iterator[Object]:
 
 
 def _plain(spec: Object) -> Object:
-    """Without anchors: people edit this."""
+    """Copies the spec, so that the YAML has no anchors: people edit it."""
     return {key: {name: dict(hard) for name, hard in named.items()} for key, named in spec.items()}
 
 

@@ -1,4 +1,4 @@
-"""What `halfcard quota explain` says of Kubernetes' own ResourceQuotas."""
+"""The part of `halfcard quota explain` about Kubernetes' own ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NONE: Final[Found] = {}
 
 
 class NativeQuotaAnswer(NamedTuple):
-    """Those of one namespace that speak of GPUs.
+    """The ResourceQuotas of one namespace that count GPUs.
 
     Attributes:
-        drift: what they say is used, where their pods come to something else.
+        drift: the `used` that differ from the sum of their pods.
         problems: what could not be read, a sentence each.
     """
 
@@ -61,7 +61,7 @@ async def _drift(calls: ApiCalls, namespace: str, resources: frozenset[str]) -> 
 
 
 def refusals(native: NativeQuotaAnswer, charge: Amounts, table: Mapping[str, Unit]) -> list[str]:
-    """What they would say of a pod with this charge; of pods that they count all of."""
+    """Returns the refusals of a pod with this charge, by quotas that count all of it."""
     everybody = [each for each in native.quotas if not each.scopes]
     return [exceeded(each, table) for each in exceeded_by(everybody, in_words_of(charge, table))]
 
@@ -97,7 +97,7 @@ def show(screen: Screen, native: NativeQuotaAnswer, resources: frozenset[str]) -
 
 
 def _hard(quota: ResourceQuota, resources: frozenset[str]) -> Mapping[str, str]:
-    """By the keys that count."""
+    """Returns the limits of the keys that count."""
     ours = {COUNTED + each for each in resources}
     return {key: text for key, text in sorted(quota.hard.items()) if key in ours}
 

@@ -33,7 +33,7 @@ _NOBODY: Final = "-"
 
 
 class TeamUsage(NamedTuple):
-    """Of one team.
+    """The usage of one team.
 
     Attributes:
         waiting: pods without a node, which are among the `pods`.
@@ -82,7 +82,7 @@ def _team_by(label: str | None) -> Callable[[StoredPod], str]:
 
 
 def usages(pods: Iterable[StoredPod], dialects: Dialects, team_of: Callable[[StoredPod], str]) -> list[TeamUsage]:
-    """Who has most cores first; pods that are over hold nothing."""
+    """Sums usage by team, the most cores first; pods that are over hold nothing."""
     by_team: defaultdict[str, list[tuple[StoredPod, Mapping[str, int]]]] = defaultdict(list)
     for pod in pods:
         charged = charge(needs_of(read_pod(pod, dialects))[1])

@@ -61,7 +61,7 @@ def _rules(item: dict[str, Any]) -> str:
 
 
 def _validation(guarded: GuardedRule, validation: dict[str, str]) -> str:
-    """Where the rule refuses: what is only warned of, the guard lets pass."""
+    """A validation for a rule that refuses: where the rule only warns, the guard admits."""
     rule = guarded.rule
     condition = f'{{{{- if eq "deny" (get $severities "{rule.code}" | default "{rule.severity}") }}}}\n'
     return f"  {condition}{indent(in_blocks([validation]), '  ')}  {{{{- end }}}}\n"

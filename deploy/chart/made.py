@@ -1,4 +1,4 @@
-"""Which files are made, and how; later ones from those before."""
+"""The files that are made, and how; later ones from earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chart's generated templates begin with: which systems are spoken, and which namespaces are never judged."""
+"""The head of the chart's generated templates: the enabled dialects, and the exempt namespaces."""
 
 from __future__ import annotations
 

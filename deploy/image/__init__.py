@@ -1,4 +1,4 @@
-"""Halfcard's one image, built from Debian's packages and pinned wheels; it needs no engine and no registry.
+"""Halfcard's one image, built from Debian's packages and pinned wheels, without an engine and without a registry.
 
-The law: the same packages, wheels and sources make the same bytes, whoever builds where and when.
+Invariant: the same packages, wheels and sources make the same bytes on every machine and at any time.
 """

@@ -1,6 +1,6 @@
-"""An image as one file, which `ctr images import`, `docker load`, `podman load` and `skopeo copy` read.
+"""An image as one file for `ctr images import`, `docker load`, `podman load` and `skopeo copy`.
 
-It is an OCI layout; manifest.json beside it says the same to engines that ask for Docker's own form.
+It is an OCI layout; manifest.json says the same in Docker's own format.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def archive(layers: Sequence[Layer], *, name: str, architecture: str, labels: Ma
 
 
 def digest(packed: bytes) -> str:
-    """By which the image is named in a registry."""
+    """The digest by which a registry names the image."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
         index = opened.extractfile("index.json")
         assert index is not None

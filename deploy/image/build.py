@@ -1,4 +1,4 @@
-"""The image from beginning to end; what Debian and the wheels bring is kept beside, by what it was made from."""
+"""Builds the image; the base of Debian and wheels is cached by what it was made from."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _publish(made: Path, folder: Path) -> None:
 
 
 def _key(packages: Iterable[Package], architecture: str) -> str:
-    """What the base is made from, and how."""
+    """The cache key of the base: what it is made from, and how."""
     how = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     what = [*(f"{each.file} {each.sha256}".encode() for each in packages), architecture.encode(), LOCK.read_bytes()]
     return sha256(b"\0".join(hashlib.sha256(each).digest() for each in (*what, *how))).partition(":")[2][:16]

@@ -1,4 +1,4 @@
-"""What the image is made of, and what is left out of it: plain data, each with its reason."""
+"""What the image contains and what is left out: plain data, each entry with its reason."""
 
 from __future__ import annotations
 

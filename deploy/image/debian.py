@@ -33,12 +33,12 @@ def check_machine() -> None:
 
 
 def architecture() -> str:
-    """As Debian and container engines call it."""
+    """The architecture in the names of Debian and container engines."""
     return _output("dpkg", "--print-architecture").strip()
 
 
 def taken() -> list[Package]:
-    """What apt would fetch now, in the order of the names."""
+    """The packages that apt would fetch now, by name."""
     listing = _output("apt-get", "download", "--print-uris", "-qq", *TAKEN)
     return packages_of(listing)
 
@@ -80,7 +80,7 @@ def _strange(alternatives: Sequence[str], known: Mapping[str, object]) -> set[st
 
 
 def unpack(packages: Iterable[Package], root: Path, *, downloads: Path) -> None:
-    """Fetches and unpacks them; what a scanner of images asks about them stays beside."""
+    """Fetches and unpacks packages; what image scanners read about them is kept."""
     downloads.mkdir(parents=True)
     _output("apt-get", "download", "-qq", *TAKEN, folder=downloads)
     status = root / "var/lib/dpkg/status.d"

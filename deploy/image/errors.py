@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class CannotBuildError(Exception):
-    """In one sentence, with what to do."""
+    """The image cannot be built; one sentence, with what to do."""

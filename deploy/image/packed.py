@@ -1,4 +1,4 @@
-"""What is in an image, read from its archive as an engine would: later layers over those before."""
+"""Reads an image from its archive like an engine: later layers over earlier ones."""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def _install_wheels(target: Path, architecture: str, *, lock: Path) -> None:
 
 
 def _compile(base: Path, *folders: Path) -> None:
-    """By hash and unchecked: nobody writes there any more, and a time would differ from build to build."""
+    """Compiles Python files with unchecked hashes: the files never change, and times would differ from build to
+    build.
+    """
     libraries = [str(each) for each in (*base.glob("lib/*-linux-gnu"), *base.glob("usr/lib/*-linux-gnu"))]
     (loader,) = [*base.glob("lib64/ld-linux-*"), *base.glob("lib/ld-linux-*")]
     for folder in folders:
@@ -103,7 +105,7 @@ def _compile(base: Path, *folders: Path) -> None:
 
 
 def _inside(folder: Path) -> str:
-    """Where a folder of the image will be, for the lines of a traceback."""
+    """Returns the path of a folder inside the image, for tracebacks."""
     return next(each for each in (f"usr/lib/python{PYTHON}", WHEELS_FOLDER, OWN_FOLDER) if folder.match(f"*/{each}"))
 
 

@@ -50,7 +50,9 @@ def _ours(packed: Packed) -> dict[str, Any]:
 
 
 def _debian(packed: Packed) -> list[dict[str, Any]]:
-    """Without licences: Debian says those of each file, in usr/share/doc, and that is in the image."""
+    """Lists Debian packages without licences: Debian states those for each file, in usr/share/doc, which the image
+    has.
+    """
     found = []
     for fields in _said(packed, STATUS):
         name, version, architecture = fields["Package"], fields["Version"], fields["Architecture"]
@@ -69,7 +71,7 @@ def _wheels(packed: Packed) -> list[dict[str, Any]]:
 
 
 def _said(packed: Packed, pattern: str) -> list[Message]:
-    """In the order of the files: Debian's and Python's packages describe themselves in the same form."""
+    """Reads package descriptions by file name: Debian's and Python's have the same format."""
     return [message_from_string(text) for path, text in sorted(packed.descriptions.items()) if fnmatch(path, pattern)]
 
 
@@ -78,7 +80,7 @@ def _component(kind: str, name: str, version: str, purl: str) -> dict[str, Any]:
 
 
 def _licence(fields: Message) -> dict[str, Any]:
-    """As the package says it: an expression of SPDX, or the name that it is classified by."""
+    """Returns the licence that the package states: an SPDX expression, or a classifier."""
     if expression := fields["License-Expression"]:
         return _expression(expression)
     classified = [each for each in fields.get_all("Classifier", []) if each.startswith(_CLASSIFIED)]

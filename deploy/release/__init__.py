@@ -1,4 +1,4 @@
-"""What is published of one version: wheel, image, its bill of materials, chart and manifests, and their hashes.
+"""The artefacts of one version: wheel, image, its bill of materials, chart, manifests, and their hashes.
 
-The law: the same sources make the same bytes, and only `halfcard.__version__` says which version it is.
+Invariant: the same sources make the same bytes, and only `halfcard.__version__` says which version it is.
 """

@@ -37,7 +37,7 @@ def artefacts(cache: Path) -> Mapping[str, bytes]:
 
 
 def chart() -> bytes:
-    """As `helm package` would pack it, but for the times, which that takes from the clock."""
+    """Packs the chart like `helm package`, without its times, which come from the clock."""
     ignored = [line.rstrip("/") for line in (CHART / ".helmignore").read_text().splitlines()]
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(CHART, Path(scratch) / CHART.name, ignore=shutil.ignore_patterns(*ignored))
@@ -45,12 +45,12 @@ def chart() -> bytes:
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
-    """What `sha256sum --check` reads."""
+    """Hashes in the format of `sha256sum --check`."""
     return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
 
 
 def differing(files: Mapping[str, bytes], folder: Path) -> list[str]:
-    """Which files a folder does not have, or has otherwise."""
+    """Returns the files that a folder lacks, or has with other content."""
     return [name for name, content in files.items() if not _holds(folder / name, content)]
 
 

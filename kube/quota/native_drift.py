@@ -1,7 +1,7 @@
-"""Whether what ResourceQuotas say is used is what their pods come to.
+"""Compares what ResourceQuotas say is used with the sum of their pods.
 
-Kubernetes charges a pod before it is stored and lets go of it some time after it has ended. The law: so only what two
-looks have found is drift, and nothing that changed during a look.
+Kubernetes charges a pod before it is stored, and frees it some time after it has ended. So only what two comparisons
+find is a drift.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _of(quota: ResourceQuota, pods: list[QuotaPod], resources: frozenset[str], n
 
 
 def lasting(first: Found, second: Found) -> Found:
-    """What the second look still found."""
+    """Returns the drifts that both comparisons found."""
     keys = {title: {each.key for each in found} for title, found in first.items()}
     still = {title: tuple(each for each in found if each.key in keys.get(title, ())) for title, found in second.items()}
     return {title: found for title, found in still.items() if found}

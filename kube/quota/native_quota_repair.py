@@ -1,6 +1,6 @@
-"""ResourceQuotas that Kubernetes accepted and never counts are made to count, as our webhook does with new ones.
+"""Makes ResourceQuotas count that Kubernetes accepted and never counts, like our webhook does with new ones.
 
-The law: a change lands on the very version that was looked at, or not at all.
+Invariant: a change replaces exactly the version that was read, or nothing.
 """
 
 from __future__ import annotations
