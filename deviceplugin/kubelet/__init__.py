@@ -5,7 +5,7 @@
 - `plugin`: the server that kubelet calls for one resource
 - `registration`, `kubelet_socket`: registering, and noticing when to register again
 - `served_resource`, `plugins`: one resource, and all of them, registered as long as they are offered
-- `device_plugin_pb2`, `pod_resources_pb2`: made from the .proto files by `python -m tests.deviceplugin.kubelet.generate`
+- `device_plugin_pb2`, `pod_resources_pb2`: made from .proto files by `python -m tests.deviceplugin.kubelet.generate`
 """
 
 import os
