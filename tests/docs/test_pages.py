@@ -102,7 +102,7 @@ def test_every_rule_against_escapes_stands_on_the_security_page() -> None:
 
 
 def test_the_table_of_log_lines_is_complete() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
     rows = page.partition("## Log")[2].partition("## ")[0].splitlines()
     listed = {name for row in rows if row.startswith("| `") for name in _EVENT.findall(row.split("|")[1])}
     assert listed == {event for folder in LOGGING for event in _events(ROOT / folder)}
