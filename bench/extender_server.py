@@ -21,7 +21,7 @@ from extender.app import extender_app
 from extender.bind.binder import Binder, BindRules
 from extender.bind.forwarding import Forwarding
 from extender.bind.quota_reservations import QuotaReservations
-from extender.malloc import keep_what_is_freed
+from extender.malloc import keep_freed_memory
 from extender.metrics import ExtenderMetrics
 from extender.packing.policy_cache import PolicyCache
 from extender.packing.workload_stats import WorkloadStats
@@ -101,9 +101,9 @@ class Extender:
         self._log = log
         self._metrics = ExtenderMetrics(CollectorRegistry())
         self._state = State(Dialects(), CapacityRules())
-        self._state.list_nodes([cluster.node(number) for number in range(size.nodes)])
-        self._state.list_pods([*cluster.placed(size), *cluster.waiting()])
-        self._state.likenesses()
+        self._state.replace_nodes([cluster.node(number) for number in range(size.nodes)])
+        self._state.replace_pods([*cluster.placed(size), *cluster.waiting()])
+        self._state.node_classes()
         self._later = cluster.later(size)
         self._coming_and_going = _coming_and_going(size)
         self._expectations = PolicyCache("default", WorkloadStats().mix, self._state)
@@ -141,7 +141,7 @@ class Extender:
             lambda: True,
             lambda: False,
             is_mutual=False,
-            on_none=lambda _facts, _nodes: None,
+            on_unschedulable=lambda _facts, _nodes: None,
         )
 
     # --- what happens to the cluster --------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def _coming_and_going(size: Size) -> Iterator[tuple[str, StoredPod]]:
 
 def main(size: Size) -> int:
     log = Log()
-    keep_what_is_freed()
+    keep_freed_memory()
     return run(lambda lifecycle: _serve(size, lifecycle, log), log=log)
 
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from extender.packing.placement import POLICIES
 from simulation.go_random import GoRandom
-from simulation.replay import OnProgress, say_nothing
-from simulation.simulated_cluster import PlacedStay, SimulatedCluster
+from simulation.replay import OnProgress, ignore_progress
+from simulation.simulated_cluster import SimulatedCluster, SimulatedPod
 from simulation.sizes import Size, size_of
 from simulation.workload import ReplayWorkload, TracePod, milli_of
 
@@ -66,7 +66,7 @@ class _Coming:
 
 
 def churn(
-    workload: ReplayWorkload, policy: str, *, seed: int, load: float, on_progress: OnProgress = say_nothing
+    workload: ReplayWorkload, policy: str, *, seed: int, load: float, on_progress: OnProgress = ignore_progress
 ) -> Turned:
     """Simulates; `load` is the demand of the pods that would run at any time, relative to the cards."""
     random = GoRandom(seed)
@@ -92,9 +92,9 @@ class _Leaving:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._order = count()
-        self._stays: list[tuple[float, int, PlacedStay]] = []
+        self._stays: list[tuple[float, int, SimulatedPod]] = []
 
-    def at(self, time: float, stay: PlacedStay) -> None:
+    def at(self, time: float, stay: SimulatedPod) -> None:
         heappush(self._stays, (time, next(self._order), stay))
 
     def until(self, now: float) -> None:

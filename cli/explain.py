@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from extender.explain.bound import BoundPod, CardHeld
-from extender.explain.explanation import Explanation, PodState, explanation
-from extender.explain.pending import CardFit, Departure, NodeFit, PendingPod
-from extender.quota_limits import UNLIMITED, CountedPods, QuotaLimits
+from extender.explain.bound import BoundPod, HeldCard
+from extender.explain.explanation import Explanation, PodState, explain
+from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
+from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 from halfcard import names
 from halfcard.columns import columns
 from halfcard.placing.card_usage import CardMode
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (AccessError, NoClusterError, NoAnswerError) as error:
         print(f"halfcard explain: {error}", file=sys.stderr)
         return EXIT_USAGE
-    explained = explanation(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy), limits)
+    explained = explain(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy), limits)
     found = replace(explained, gates=stored.gates)
     if arguments.output == "json":
         print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
@@ -70,7 +70,7 @@ def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
         return UNLIMITED
     told = asyncio.run(_told(find_access(arguments), pod.namespace))
     return QuotaLimits(
-        pod.demand.needs, [CountedPods(each.budget, each.ledger) for each in told if each.budget.asks_where]
+        pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in told if each.budget.asks_where]
     )
 
 
@@ -188,7 +188,7 @@ def _print_nearest(screen: Screen, prospects: PendingPod) -> None:
         _print_departure(screen, anybody, "of any priority")
 
 
-def _print_departure(screen: Screen, departure: Departure, whose: str) -> None:
+def _print_departure(screen: Screen, departure: NodeEvictions, whose: str) -> None:
     screen.line(f"Nearest: {departure.node}, if {_counted(len(departure.pods), 'pod')} {whose} went:")
     for victim in departure.pods[:_MOST_PODS]:
         screen.line(f"  {victim.pod} (priority {victim.priority})")
@@ -242,12 +242,12 @@ def _free(card: CardFit) -> str:
 # --- bound -----------------------------------------------------------------------------------------------------------
 
 
-def _held(found: Explanation, container: str) -> tuple[CardHeld, ...]:
+def _held(found: Explanation, container: str) -> tuple[HeldCard, ...]:
     grants = found.whereabouts.grants if found.whereabouts is not None else ()
     return next((grant.cards for grant in grants if grant.container == container), ())
 
 
-def _print_cards_held(screen: Screen, cards: Sequence[CardHeld]) -> None:
+def _print_cards_held(screen: Screen, cards: Sequence[HeldCard]) -> None:
     for card in cards:
         name = "" if card.name == str(card.index) else card.name
         screen.line("    " + "  ".join(filter(None, (f"card {card.index}", card.model, name, str(card.mode)))))

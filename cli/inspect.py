@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare, see_node
+from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare_json, inspect
 from halfcard.columns import columns
 from halfcard.placing.card_usage import CardMode
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _as_json(cluster: ClusterState, nodes: Sequence[NodeInspection], form: str) -> dict[str, Any]:
     if form == "gpushare":
         known = cluster.state.nodes()
-        return gpushare(cluster.state, [known[node.name] for node in nodes], cluster.aliyun_unit_mib)
+        return gpushare_json(cluster.state, [known[node.name] for node in nodes], cluster.aliyun_unit_mib)
     return {"nodes": msgspec.to_builtins(nodes), "doubts": list(cluster.doubts())}
 
 
@@ -65,7 +65,7 @@ def _nodes(cluster: ClusterState, wanted: str | None) -> list[NodeInspection]:
     known = cluster.state.nodes()
     if wanted is not None and wanted not in known:
         raise NoClusterError(f"node {wanted} is not there, or cannot be believed; `halfcard inspect` lists the nodes")
-    return [see_node(cluster.state, known[name], cluster.table) for name in ([wanted] if wanted else sorted(known))]
+    return [inspect(cluster.state, known[name], cluster.table) for name in ([wanted] if wanted else sorted(known))]
 
 
 def warn(doubts: Sequence[str]) -> None:

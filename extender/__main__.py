@@ -24,7 +24,7 @@ from settings.installation import Settings, SettingsError
 from settings.settings_file import settings_from
 
 from .arguments import add_arguments
-from .malloc import keep_what_is_freed
+from .malloc import keep_freed_memory
 from .options import ExtenderOptions, ReplicaOptions
 from .process import Extender
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = settings_from(arguments.settings)
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-        place = place_of(arguments)
+        place = replica_options(arguments)
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
         return BAD_ARGUMENTS
@@ -49,12 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
         return COULD_NOT_START
 
-    keep_what_is_freed()
+    keep_freed_memory()
 
     async def serve(lifecycle: Lifecycle) -> None:
         extender = Extender(
             access,
-            agreed_of(settings),
+            extender_options(settings),
             place,
             instance=arguments.instance,
             namespace=arguments.namespace,
@@ -65,13 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return COULD_NOT_START if run(serve, log=log) else 0
 
 
-def agreed_of(settings: Settings) -> ExtenderOptions:
+def extender_options(settings: Settings) -> ExtenderOptions:
     return ExtenderOptions(
         settings.words(), settings.dealings(), settings.prefixes(), settings.packing, settings.evict_for_cards
     )
 
 
-def place_of(arguments: argparse.Namespace) -> ReplicaOptions:
+def replica_options(arguments: argparse.Namespace) -> ReplicaOptions:
     pair: Path | None = arguments.tls_dir
     tls = None
     if pair is not None:

@@ -14,7 +14,7 @@ from halfcard.placing.node_totals import Offer
 from serving.direct_routes import DirectRoutes
 from serving.log import Log
 
-from .explain.inspection import gpushare, inspect_node
+from .explain.inspection import gpushare_json, inspect_json
 from .metrics import ExtenderMetrics
 from .scheduler_api import wire
 from .scheduler_api.endpoint import Verb
@@ -25,10 +25,10 @@ def extender_app(
     scheduling: VerbHandlers, *, table: Mapping[str, Offer], aliyun_unit_mib: int, metrics: ExtenderMetrics, log: Log
 ) -> ASGIApp:
     verbs = {
-        "filter": Verb("filter", scheduling.filter, wire.filter_failed, metrics, log),
+        "filter": Verb("filter", scheduling.filter, wire.filter_error, metrics, log),
         "prioritize": Verb("prioritize", scheduling.prioritize, _no_scores, metrics, log),
         "preempt": Verb("preempt", scheduling.preempt, _no_victims, metrics, log),
-        "bind": Verb("bind", scheduling.bind, wire.bound, metrics, log),
+        "bind": Verb("bind", scheduling.bind, wire.bind_answer, metrics, log),
     }
     routes = {path: verbs[verb] for path, verb in PATHS.items()}
     return DirectRoutes(_for_people(scheduling, table, aliyun_unit_mib), routes)
@@ -47,12 +47,12 @@ PATHS: Mapping[str, str] = {
 
 def _no_scores(_why: str) -> bytes:
     """Prioritize has no field for an error; an empty list leaves the choice to the other scores."""
-    return wire.prioritized([], b"")
+    return wire.prioritize_answer([], b"")
 
 
 def _no_victims(_why: str) -> bytes:
     """Answers that evicting pods would not help on any node."""
-    return wire.preempted({})
+    return wire.preempt_answer({})
 
 
 def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_unit_mib: int) -> FastAPI:
@@ -61,22 +61,22 @@ def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_uni
 
     @app.get(names.INSPECT_PATH)
     async def inspect() -> Response:
-        nodes = [inspect_node(state, node, table) for node in state.nodes().values()]
-        return JSONResponse({"nodes": nodes, "doubts": list(state.doubts())})
+        nodes = [inspect_json(state, node, table) for node in state.nodes().values()]
+        return JSONResponse({"nodes": nodes, "doubts": list(state.inconsistencies())})
 
     @app.get(names.INSPECT_PATH + "/{name}")
     async def inspect_one(name: str) -> Response:
         node = state.nodes().get(name)
-        return _unknown(name) if node is None else JSONResponse(inspect_node(state, node, table))
+        return _unknown(name) if node is None else JSONResponse(inspect_json(state, node, table))
 
     @app.get(names.GPUSHARE_INSPECT_PATH)
     async def inspect_gpushare() -> Response:
-        return JSONResponse(gpushare(state, list(state.nodes().values()), aliyun_unit_mib))
+        return JSONResponse(gpushare_json(state, list(state.nodes().values()), aliyun_unit_mib))
 
     @app.get(names.GPUSHARE_INSPECT_PATH + "/{name}")
     async def inspect_gpushare_one(name: str) -> Response:
         node = state.nodes().get(name)
-        return _unknown(name) if node is None else JSONResponse(gpushare(state, [node], aliyun_unit_mib))
+        return _unknown(name) if node is None else JSONResponse(gpushare_json(state, [node], aliyun_unit_mib))
 
     @app.get(names.VERSION_PATH)
     async def version() -> Response:

@@ -12,7 +12,7 @@ _MOST_KEPT: Final = 64 * 2**20
 _LARGE: Final = 32 * 2**20
 
 
-def keep_what_is_freed() -> None:
+def keep_freed_memory() -> None:
     """Given back to the kernel and taken again with each call, it cost 40 % of an answer of 300 kB.
 
     Other C libraries than glibc do as they do.

@@ -23,7 +23,7 @@ class NodeClass:
     is_linked: bool
 
 
-def likeness_of(room: Room) -> NodeClass:
+def class_of(room: Room) -> NodeClass:
     cards, is_linked = _stripped(room.cards)
     if cards.count(cards[0]) == len(cards) if cards else True:
         return _shared(cards, tuple(sorted(room.left)), room.slices, is_linked)
@@ -32,7 +32,7 @@ def likeness_of(room: Room) -> NodeClass:
     return _shared(tuple([card for card, _ in pairs]), left, room.slices, is_linked)
 
 
-def tells_cards_apart(demand: Demand) -> bool:
+def names_single_cards(demand: Demand) -> bool:
     """Does it matter which card is which?"""
     return bool(demand.wanted.uuids or demand.wanted.not_uuids)
 

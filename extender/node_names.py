@@ -27,11 +27,11 @@ class NodeNames:
         self._all: frozenset[str] | None = None
         self._decoder: Any = None
 
-    def enter(self, name: str) -> None:
+    def add(self, name: str) -> None:
         self._own[name] = name
         self._change()
 
-    def strike(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         del self._own[name]
         self._change()
 
@@ -41,7 +41,7 @@ class NodeNames:
     def names(self) -> Iterable[str]:
         return self._own.values()
 
-    def own(self, name: str) -> str:
+    def interned(self, name: str) -> str:
         """The text that is known, where there is one."""
         return self._own.get(name, name)
 

@@ -24,7 +24,7 @@ class ExtenderOptions:
     """
 
     dialects: Dialects
-    dealings: CapacityRules
+    capacity_rules: CapacityRules
     prefixes: Mapping[str, str]
     packing: str
     evicts: bool

@@ -20,7 +20,7 @@ from halfcard.quota.ledger import Ledger, shortages, sum_of
 from halfcard.quota.pod_location import NodeKind, PodLocation, whole_place
 
 
-class CountedPods(NamedTuple):
+class BudgetUsage(NamedTuple):
     budget: Budget
     ledger: Ledger
 
@@ -32,7 +32,7 @@ class QuotaLimits:
         closed: for each kind of node, the models that are closed to the pod, and why.
     """
 
-    def __init__(self, needs: tuple[Need, ...], counted: Sequence[CountedPods]) -> None:
+    def __init__(self, needs: tuple[Need, ...], counted: Sequence[BudgetUsage]) -> None:
         self._needs = needs
         self._counted = counted
         self.closed = cache(self._judge)
@@ -60,7 +60,7 @@ class QuotaLimits:
         return " | ".join(exceeded(budget.title, short) for budget, short in found if short)
 
 
-def _less(counted: CountedPods, gone: Sequence[PodLocation]) -> CountedPods:
+def _less(counted: BudgetUsage, gone: Sequence[PodLocation]) -> BudgetUsage:
     left = sum_of([counted.ledger.committed])
     left.subtract(sum_of([counted.budget.cost_at(place) for place in gone]))
     return counted._replace(ledger=counted.ledger._replace(committed=left))

@@ -24,7 +24,7 @@ from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.pod_location import UNKNOWN, NodeKind, kind_of
 
-from .node_classes import NodeClass, likeness_of
+from .node_classes import NodeClass, class_of
 from .node_names import NodeNames
 
 Change = Callable[[NodeUsage, Node, Bound], NodeUsage | None]
@@ -66,22 +66,22 @@ class State:
     """The state; `on_arrival` is called with each pod with claims when it is first seen."""
 
     def __init__(
-        self, dialects: Dialects, dealings: CapacityRules, on_arrival: Callable[[PodFacts], None] = _ignore
+        self, dialects: Dialects, capacity_rules: CapacityRules, on_arrival: Callable[[PodFacts], None] = _ignore
     ) -> None:
         self.changes = Changes()
-        self.roll = NodeNames()
+        self.node_names = NodeNames()
         self.dialects = dialects
-        self.dealings = dealings
+        self.capacity_rules = capacity_rules
         self._on_arrival = on_arrival
         self._nodes: dict[str, Node] = {}
         self._kinds: dict[str, NodeKind] = {}
-        self._odd: dict[str, ImplausibleNode] = {}
-        self._heard: dict[str, int] = {}
-        self._seen: dict[str, PodFacts] = {}
-        self._promised: dict[str, PodFacts] = {}
+        self._implausible: dict[str, ImplausibleNode] = {}
+        self._fingerprints: dict[str, int] = {}
+        self._stored: dict[str, PodFacts] = {}
+        self._assumed: dict[str, PodFacts] = {}
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
-        self._holdings: dict[str, NodeUsage] = {}
-        self._likenesses: dict[str, NodeClass] = {}
+        self._usages: dict[str, NodeUsage] = {}
+        self._node_classes: dict[str, NodeClass] = {}
         self._doubts: dict[str, tuple[str, ...]] = {}
         self._troubled: dict[str, PodFacts] = {}
         self._stale: set[str] = set()
@@ -97,51 +97,51 @@ class State:
 
     def room(self, name: str) -> Room | None:
         """Returns the room of a node; None for an unknown or implausible node."""
-        holding = self.holding(name)
-        return None if holding is None else holding.room
+        usage = self.usage(name)
+        return None if usage is None else usage.room
 
-    def likenesses(self) -> Mapping[str, NodeClass]:
+    def node_classes(self) -> Mapping[str, NodeClass]:
         """Maps each known node to its class."""
         self._refresh()
-        return self._likenesses
+        return self._node_classes
 
     def _refresh(self) -> None:
         while self._stale:
             name = self._stale.pop()
-            self._likenesses.pop(name, None)
+            self._node_classes.pop(name, None)
             self._doubts.pop(name, None)
-            if (holding := self.holding(name)) is not None:
-                self._likenesses[name] = likeness_of(holding.room)
-                if holding.doubts:
-                    self._doubts[name] = holding.doubts
+            if (usage := self.usage(name)) is not None:
+                self._node_classes[name] = class_of(usage.room)
+                if usage.doubts:
+                    self._doubts[name] = usage.doubts
 
-    def holding(self, name: str) -> NodeUsage | None:
+    def usage(self, name: str) -> NodeUsage | None:
         node = self._nodes.get(name)
         if node is None:
             return None
-        if (known := self._holdings.get(name)) is None:
-            known = self._holdings[name] = hold(node, self._bound[name].values())
+        if (known := self._usages.get(name)) is None:
+            known = self._usages[name] = hold(node, self._bound[name].values())
         return known
 
     def pod(self, uid: str) -> PodFacts | None:
         """Returns the pod as stored, or as assumed."""
-        return self._promised.get(uid) or self._seen.get(uid)
+        return self._assumed.get(uid) or self._stored.get(uid)
 
-    def seen(self, uid: str) -> PodFacts | None:
+    def stored(self, uid: str) -> PodFacts | None:
         """Returns the pod as the API server last showed it, without assumptions."""
-        return self._seen.get(uid)
+        return self._stored.get(uid)
 
     def pods(self) -> Iterator[PodFacts]:
         """Yields the pods with claims, and all other pods that have a node."""
-        return ((self._promised.get(uid) or facts) for uid, facts in self._seen.items())
+        return ((self._assumed.get(uid) or facts) for uid, facts in self._stored.items())
 
     def pods_on(self, name: str) -> list[PodFacts]:
         found = (self.pod(uid) for uid in self._bound[name])
         return [facts for facts in found if facts is not None]
 
-    def doubts(self) -> tuple[str, ...]:
+    def inconsistencies(self) -> tuple[str, ...]:
         """Every node and pod that cannot be believed, a sentence each."""
-        odd = [str(node) for node in self._odd.values()]
+        odd = [str(node) for node in self._implausible.values()]
         self._refresh()
         held = [doubt for doubts in self._doubts.values() for doubt in doubts]
         unread = [f"pod {facts.title}: {facts.trouble}" for facts in self._troubled.values()]
@@ -149,31 +149,31 @@ class State:
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
-    def list_nodes(self, objects: Iterable[Mapping[str, Any]]) -> None:
+    def replace_nodes(self, objects: Iterable[Mapping[str, Any]]) -> None:
         read = {_name(obj): obj for obj in objects}
-        for name in [name for name in (*self._nodes, *self._odd) if name not in read]:
+        for name in [name for name in (*self._nodes, *self._implausible) if name not in read]:
             self.drop_node(name)
         for obj in read.values():
             self.put_node(obj)
 
     def put_node(self, obj: Mapping[str, Any]) -> None:
         """Heartbeats change nothing that we look at, and are not looked at."""
-        name, heard = _name(obj), _heard(obj)
-        if self._heard.get(name) == heard:
+        name, fingerprint = _name(obj), _fingerprint(obj)
+        if self._fingerprints.get(name) == fingerprint:
             return
-        node = read_node(obj, self.dealings)
+        node = read_node(obj, self.capacity_rules)
         if isinstance(node, ImplausibleNode):
             self.drop_node(name)
-            self._odd[name] = node
+            self._implausible[name] = node
         else:
             self._take(name, node)
-        self._heard[name] = heard
+        self._fingerprints[name] = fingerprint
 
     def _take(self, name: str, node: Node) -> None:
-        self._odd.pop(name, None)
+        self._implausible.pop(name, None)
         known = self._nodes.get(name)
         if known is None:
-            self.roll.enter(name)
+            self.node_names.add(name)
         if known is None or known != node:
             self._nodes[name] = node
             self._kinds[name] = kind_of(node)
@@ -182,18 +182,18 @@ class State:
             self._nodes[name] = node
 
     def drop_node(self, name: str) -> None:
-        self._heard.pop(name, None)
-        self._odd.pop(name, None)
+        self._fingerprints.pop(name, None)
+        self._implausible.pop(name, None)
         self._kinds.pop(name, None)
         if self._nodes.pop(name, None) is not None:
-            self.roll.strike(name)
+            self.node_names.remove(name)
             self._touch(name)
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
-    def list_pods(self, pods: Iterable[StoredPod]) -> None:
+    def replace_pods(self, pods: Iterable[StoredPod]) -> None:
         read = {pod.meta.uid: pod for pod in pods}
-        for uid in [uid for uid in self._seen if uid not in read]:
+        for uid in [uid for uid in self._stored if uid not in read]:
             self.end_pod(uid)
         for pod in read.values():
             self.put_pod(pod)
@@ -211,19 +211,19 @@ class State:
             self._drop(facts.uid)
 
     def _is_late(self, facts: PodFacts) -> bool:
-        known = self._seen.get(facts.uid)
+        known = self._stored.get(facts.uid)
         return known is not None and _number(facts.version) < _number(known.version)
 
     def _note(self, facts: PodFacts) -> None:
         before = self.pod(facts.uid)
         if before is None and facts.asks_for_cards:
             self._on_arrival(facts)
-        self._seen[facts.uid] = facts
+        self._stored[facts.uid] = facts
         self._troubled.pop(facts.uid, None)
         if facts.trouble:
             self._troubled[facts.uid] = facts
         if facts.node:
-            self._promised.pop(facts.uid, None)
+            self._assumed.pop(facts.uid, None)
         self._settle(before, self.pod(facts.uid))
 
     def end_pod(self, uid: str) -> None:
@@ -235,22 +235,22 @@ class State:
 
     def _drop(self, uid: str) -> None:
         before = self.pod(uid)
-        self._seen.pop(uid, None)
+        self._stored.pop(uid, None)
         self._troubled.pop(uid, None)
-        self._promised.pop(uid, None)
+        self._assumed.pop(uid, None)
         self._settle(before, None)
 
-    def promise(self, facts: PodFacts) -> None:
+    def assume(self, facts: PodFacts) -> None:
         """The pod will be bound so; it counts from now on."""
         before = self.pod(facts.uid)
-        self._promised[facts.uid] = facts
+        self._assumed[facts.uid] = facts
         self._settle(before, facts)
 
-    def take_back(self, uid: str) -> None:
+    def forget(self, uid: str) -> None:
         """Drops an assumption; the pod counts as it was last seen."""
-        before = self._promised.pop(uid, None)
+        before = self._assumed.pop(uid, None)
         if before is not None:
-            self._settle(before, self._seen.get(uid))
+            self._settle(before, self._stored.get(uid))
 
     def _settle(self, before: PodFacts | None, after: PodFacts | None) -> None:
         was = before.bound() if before is not None and before.node else None
@@ -266,17 +266,17 @@ class State:
 
     def _touch(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
         """Something is different about a node; where it is one pod, the others need not be looked at again."""
-        name = self.roll.own(name)  # and not the text of each pod that is there
-        known, node = self._holdings.pop(name, None), self._nodes.get(name)
+        name = self.node_names.interned(name)  # and not the text of each pod that is there
+        known, node = self._usages.pop(name, None), self._nodes.get(name)
         if known is not None and node is not None and pod is not None and change is not None:
             changed = change(known, node, pod)
             if changed is not None:
-                self._holdings[name] = changed
+                self._usages[name] = changed
         self._stale.add(name)
         self.changes.note(name)
 
 
-def _heard(obj: Mapping[str, Any]) -> int:
+def _fingerprint(obj: Mapping[str, Any]) -> int:
     return hash(_encode(news(obj)))
 
 

@@ -25,9 +25,14 @@ class ClusterWatches:
     """Running `nodes` and `pods` keeps `state` fresh."""
 
     def __init__(
-        self, access: Access, dialects: Dialects, dealings: CapacityRules, *, on_arrival: Callable[[PodFacts], None]
+        self,
+        access: Access,
+        dialects: Dialects,
+        capacity_rules: CapacityRules,
+        *,
+        on_arrival: Callable[[PodFacts], None],
     ) -> None:
-        self.state = State(dialects, dealings, on_arrival)
+        self.state = State(dialects, capacity_rules, on_arrival)
         self._odd_pods: dict[str, str] = {}
         self.nodes = Informer(
             Collection(access, _NODES, dict[str, Any]),
@@ -52,10 +57,10 @@ class ClusterWatches:
 
     def problems(self) -> tuple[str, ...]:
         troubles = tuple(trouble for trouble in (self.nodes.trouble, self.pods.trouble) if trouble)
-        return (*troubles, *self._odd_pods.values(), *self.state.doubts())
+        return (*troubles, *self._odd_pods.values(), *self.state.inconsistencies())
 
     def _list_nodes(self, objects: Sequence[dict[str, Any] | Undecodable]) -> None:
-        self.state.list_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
+        self.state.replace_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
 
     def _change_nodes(self, changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
         for change in changes:
@@ -71,7 +76,7 @@ class ClusterWatches:
         for pod in pods:
             if isinstance(pod, Undecodable):
                 self._note_odd(pod)
-        self.state.list_pods([pod for pod in pods if not isinstance(pod, Undecodable)])
+        self.state.replace_pods([pod for pod in pods if not isinstance(pod, Undecodable)])
 
     def _change_pods(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
         for change in changes:

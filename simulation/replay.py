@@ -46,12 +46,12 @@ class Result:
     pending_by_size: Mapping[str, int]
 
 
-def say_nothing(_done: int, _of: int) -> None:
+def ignore_progress(_done: int, _of: int) -> None:
     pass
 
 
 def fill_up(
-    workload: ReplayWorkload, policy: str, *, seed: int, tune: float, on_progress: OnProgress = say_nothing
+    workload: ReplayWorkload, policy: str, *, seed: int, tune: float, on_progress: OnProgress = ignore_progress
 ) -> Result:
     """Runs the published method; the policy expects the pods of the workload before they were drawn."""
     drawn = workload.drawn(seed, tune) if tune else workload
@@ -79,7 +79,7 @@ def fill_up(
 
 
 def place_all(
-    cluster: SimulatedCluster, pods: Sequence[TracePod], on_progress: OnProgress = say_nothing
+    cluster: SimulatedCluster, pods: Sequence[TracePod], on_progress: OnProgress = ignore_progress
 ) -> list[TracePod]:
     """The pods that found no room."""
     pending = []

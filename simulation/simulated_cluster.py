@@ -22,7 +22,7 @@ ARRIVALS_BETWEEN_LOOKS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlacedStay:
+class SimulatedPod:
     """A pod on the node at this position; `uses` by card."""
 
     at: int
@@ -43,7 +43,7 @@ class SimulatedCluster:
         self.nodes = nodes
         self.policy = policy
         self.rooms = [empty_room(node) for node in nodes]
-        self._stays: list[list[PlacedStay]] = [[] for _ in nodes]
+        self._stays: list[list[SimulatedPod]] = [[] for _ in nodes]
         self._arrivals = 0
         self._changed: list[int] = []
         self._ranks: dict[Demand, _Ranks] = {}
@@ -51,7 +51,7 @@ class SimulatedCluster:
         known: dict[Hashable, int] = {}
         self._models = [known.setdefault((node.cards, node.slices), len(known)) for node in nodes]
 
-    def arrive(self, demand: Demand) -> PlacedStay | None:
+    def arrive(self, demand: Demand) -> SimulatedPod | None:
         """Places a demand; None where no node can take it."""
         self._look_around()
         ranks = self._current_ranks(demand)
@@ -62,12 +62,12 @@ class SimulatedCluster:
         laid = best(self.rooms[at], demand, self.policy.value)
         if laid is None:
             raise AssertionError(f"{self.nodes[at].name} was ranked for {demand} and cannot take it")
-        stay = PlacedStay(at, demand, laid.uses)
+        stay = SimulatedPod(at, demand, laid.uses)
         self._stays[at].append(stay)
         self._change(at, laid.room)
         return stay
 
-    def leave(self, stay: PlacedStay) -> None:
+    def leave(self, stay: SimulatedPod) -> None:
         stays = self._stays[stay.at]
         stays.remove(stay)
         self._change(stay.at, _room(self.nodes[stay.at], stays))
@@ -124,7 +124,7 @@ class SimulatedCluster:
         return value
 
 
-def _room(node: Node, stays: Sequence[PlacedStay]) -> Room:
+def _room(node: Node, stays: Sequence[SimulatedPod]) -> Room:
     room = empty_room(node)
     left = list(room.left)
     for stay in stays:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from extender.packing.fleet import Fleet, fleet_of
-from extender.packing.workload_mix import WorkloadMix, kind_of
+from extender.packing.workload_mix import WorkloadMix, pod_class_of
 from halfcard.cards import Node
 from halfcard.placing.demand import Demand
 
@@ -27,7 +27,7 @@ class TracePod(NamedTuple):
 
 def pod_of(name: str, demand: Demand, usual_card_mib: int = 0) -> TracePod:
     """Makes a pod; a memory request is converted by the usual memory of a card."""
-    return TracePod(name, demand, round(MILLI * kind_of(demand).on_cards_of(usual_card_mib).load))
+    return TracePod(name, demand, round(MILLI * pod_class_of(demand).on_cards_of(usual_card_mib).load))
 
 
 class ReplayWorkload(NamedTuple):
@@ -36,7 +36,7 @@ class ReplayWorkload(NamedTuple):
 
     @property
     def mix(self) -> WorkloadMix:
-        return WorkloadMix(tuple(Counter([kind_of(pod.demand) for pod in self.pods]).items()))
+        return WorkloadMix(tuple(Counter([pod_class_of(pod.demand) for pod in self.pods]).items()))
 
     @property
     def fleet(self) -> Fleet:

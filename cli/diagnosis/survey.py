@@ -140,7 +140,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
         "pods": seen,
         "counted_pods": len(pods),
         "daemons": observations.daemons(pods.values()),
-        "doubts": (*left_out, *state.doubts()),
+        "doubts": (*left_out, *state.inconsistencies()),
     }
 
 

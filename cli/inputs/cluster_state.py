@@ -61,7 +61,7 @@ class ClusterState:
     left_out: list[str] = field(default_factory=list)
 
     def doubts(self) -> tuple[str, ...]:
-        return (*self.left_out, *self.state.doubts())
+        return (*self.left_out, *self.state.inconsistencies())
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, 
 def _empty(settings_file: Path | None) -> ClusterState:
     settings = settings_from(settings_file)
     dealings, learning = settings.dealings(), WorkloadStats()
-    state = State(settings.words(), dealings, learning.saw)
+    state = State(settings.words(), dealings, learning.observe)
     expectations = PolicyCache(settings.packing, learning.mix, state)
     table = offers(settings.prefixes().values(), dealings.aliyun_unit_mib)
     return ClusterState(state, table, dealings.aliyun_unit_mib, expectations.policy)

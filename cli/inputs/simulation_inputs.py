@@ -55,7 +55,7 @@ def _nodes(path: Path, settings: Path | None) -> tuple[tuple[Node, ...], tuple[s
     if path.suffix == _TABLE:
         return read_nodes(_text(path), str(path)), ()
     cluster = read_cluster(_manifests(path, settings))
-    return tuple([_plentiful(node) for node in cluster.state.nodes().values()]), cluster.state.doubts()
+    return tuple([_plentiful(node) for node in cluster.state.nodes().values()]), cluster.state.inconsistencies()
 
 
 def _plentiful(node: Node) -> Node:

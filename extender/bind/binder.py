@@ -30,11 +30,11 @@ from kube.api.calls import Answer, ApiCalls, NoAnswerError, NotSentError
 
 from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
-from ..scheduler_api.verbs import Unplaceable, check_honest
+from ..scheduler_api.verbs import Unplaceable, check_no_record
 from ..scheduler_api.wire import Binding
 from ..state import State
 from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
-from .quota_reservations import NOTHING_PROMISED, BindReservation, NoBudgetError, QuotaReservations
+from .quota_reservations import NO_RESERVATION, BindReservation, NoBudgetError, QuotaReservations
 
 _TRIES: Final = 4
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -77,7 +77,7 @@ class BindRules:
 class Binder:
     state: State
     calls: ApiCalls
-    manners: BindRules
+    rules: BindRules
     budgets: QuotaReservations
     _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _fences: Iterator[int] = field(default_factory=count)
@@ -124,7 +124,7 @@ class Binder:
         if facts.trouble:
             raise NotBound(facts.trouble)
         try:
-            check_honest(facts)
+            check_no_record(facts)
         except Unplaceable as forged:
             raise NotBound(str(forged)) from None
 
@@ -133,13 +133,13 @@ class Binder:
         takeover.
         """
         fence = facts.owned.get(names.FENCE)
-        return not facts.node and fence is not None and not fence.startswith(self.manners.term())
+        return not facts.node and fence is not None and not fence.startswith(self.rules.term())
 
     async def _claim(self, facts: PodFacts, wanted: Binding) -> PodFacts:
         """Replaces a foreign mark. While this replica leads the mark is an old one, and the bind that it belongs to
         now fails.
         """
-        if not self.manners.may_decide():
+        if not self.rules.may_decide():
             raise NotLeading
         answer = await self._calling(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
         if answer.status == HTTPStatus.OK:
@@ -150,42 +150,42 @@ class Binder:
 
     async def _place(self, facts: PodFacts, node: str) -> None:
         layout = self._choose(facts, node)
-        promised = replace(facts, node=node, owned=self._record(facts, node, layout))
-        if not self.manners.may_decide():
+        assumed = replace(facts, node=node, owned=self._record(facts, node, layout))
+        if not self.rules.may_decide():
             raise NotLeading
-        self.state.promise(promised)
-        budgeted = await self._ask_budgets(promised, layout)
+        self.state.assume(assumed)
+        reservation = await self._reserve(assumed, layout)
         try:
-            await self._send(promised)
+            await self._send(assumed)
         except (NotBound, _Outdated):
-            budgeted.take_back()  # each means that it is certain; where nobody knows, the promise has to expire
+            reservation.release()  # each means that it is certain; where nobody knows, the promise has to expire
             raise
 
-    async def _ask_budgets(self, promised: PodFacts, layout: Layout) -> BindReservation:
+    async def _reserve(self, assumed: PodFacts, layout: Layout) -> BindReservation:
         if not layout:
-            return NOTHING_PROMISED
-        place = place_of(self.state.nodes()[promised.node], promised.demand.needs, layout)
+            return NO_RESERVATION
+        place = place_of(self.state.nodes()[assumed.node], assumed.demand.needs, layout)
         try:
-            budgeted = await self.budgets.promise(promised, place, self.next_fence())
+            reservation = await self.budgets.reserve(assumed, place, self.next_fence())
         except NoBudgetError as why:
-            self.state.take_back(promised.uid)
+            self.state.forget(assumed.uid)
             raise NotBound(str(why)) from None
-        if not self.manners.may_decide():
-            budgeted.take_back()
-            self.state.take_back(promised.uid)
+        if not self.rules.may_decide():
+            reservation.release()
+            self.state.forget(assumed.uid)
             raise NotLeading
-        return budgeted
+        return reservation
 
-    async def _send(self, promised: PodFacts) -> None:
+    async def _send(self, assumed: PodFacts) -> None:
         try:
-            answer = await self.calls.post(binding_path(promised), binding(promised))
+            answer = await self.calls.post(binding_path(assumed), binding(assumed))
         except NotSentError as error:
-            self.state.take_back(promised.uid)
+            self.state.forget(assumed.uid)
             raise NotBound(f"the API server cannot be reached: {error}") from None
         except NoAnswerError:
-            await self._make_certain(promised)
+            await self._make_certain(assumed)
         else:
-            await self._conclude(promised, answer)
+            await self._conclude(assumed, answer)
 
     def _choose(self, facts: PodFacts, node: str) -> Layout:
         """The best way to lay the pod on the node; empty for one that needs no card."""
@@ -197,7 +197,7 @@ class Binder:
         kind, limits = self.state.kind(node), self._limits(facts)
         closed = limits.closed(kind)
         demand = narrowed(facts.demand, closed) if closed else facts.demand
-        laid = best(room, demand, self.manners.policy_of(demand.wanted.policy).value)
+        laid = best(room, demand, self.rules.policy_of(demand.wanted.policy).value)
         if laid is None:
             why = _no_room(room, facts.demand) or limits.why_not(kind, facts.demand, lambda: room)
             raise NotBound(f"node {node}: {why}; the scheduler will choose again")
@@ -213,80 +213,78 @@ class Binder:
         """The cards, as annotations."""
         if not layout:
             return {}
-        unit = self.manners.aliyun_unit_mib
+        unit = self.rules.aliyun_unit_mib
         placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout, unit)
-        return write(placed, self.manners.now_ns(), self.manners.prefixes)
+        return write(placed, self.rules.now_ns(), self.rules.prefixes)
 
-    async def _conclude(self, promised: PodFacts, answer: Answer) -> None:
+    async def _conclude(self, assumed: PodFacts, answer: Answer) -> None:
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
             return
         if answer.status == HTTPStatus.CONFLICT:
-            await self._after_conflict(promised, answer)
+            await self._after_conflict(assumed, answer)
             return
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            await self._make_certain(promised)
+            await self._make_certain(assumed)
             return
         if answer.status == HTTPStatus.NOT_FOUND:
-            self.state.end_pod(promised.uid)
-            raise NotBound(f"pod {promised.title} is gone")
-        self.state.take_back(promised.uid)
-        raise _refused(promised, answer)
+            self.state.end_pod(assumed.uid)
+            raise NotBound(f"pod {assumed.title} is gone")
+        self.state.forget(assumed.uid)
+        raise _refused(assumed, answer)
 
-    async def _after_conflict(self, promised: PodFacts, answer: Answer) -> None:
+    async def _after_conflict(self, assumed: PodFacts, answer: Answer) -> None:
         """Bound already, changed meanwhile, another pod of that name, or not to be bound as it is."""
         try:
-            found = await self._get(promised.namespace, promised.name)
+            found = await self._get(assumed.namespace, assumed.name)
         except NotBound:
-            self.state.take_back(promised.uid)  # a conflict wrote nothing; what else became of it the watch will show
+            self.state.forget(assumed.uid)  # a conflict wrote nothing; what else became of it the watch will show
             raise
-        if found is None or found.meta.uid != promised.uid:
-            self.state.end_pod(promised.uid)
-            raise NotBound(f"pod {promised.title} is gone")
-        if found.node == promised.node and found.annotations.get(names.PLACEMENT) == promised.owned.get(
-            names.PLACEMENT
-        ):
+        if found is None or found.meta.uid != assumed.uid:
+            self.state.end_pod(assumed.uid)
+            raise NotBound(f"pod {assumed.title} is gone")
+        if found.node == assumed.node and found.annotations.get(names.PLACEMENT) == assumed.owned.get(names.PLACEMENT):
             return
-        self.state.take_back(promised.uid)
+        self.state.forget(assumed.uid)
         self.state.put_pod(found)
-        if found.meta.resource_version == promised.version:
-            raise _refused(promised, answer)
+        if found.meta.resource_version == assumed.version:
+            raise _refused(assumed, answer)
         raise _Outdated
 
-    async def _make_certain(self, promised: PodFacts) -> None:
+    async def _make_certain(self, assumed: PodFacts) -> None:
         """No answer, so it may have been done: a change of the pod either shows it, or keeps it from being done."""
-        found = await self._fenced(promised)
-        if found is None or found.meta.uid != promised.uid:
-            self.state.end_pod(promised.uid)
-            raise NotBound(f"pod {promised.title} is gone")
-        if found.node == promised.node:
+        found = await self._fenced(assumed)
+        if found is None or found.meta.uid != assumed.uid:
+            self.state.end_pod(assumed.uid)
+            raise NotBound(f"pod {assumed.title} is gone")
+        if found.node == assumed.node:
             return
-        self.state.take_back(promised.uid)
+        self.state.forget(assumed.uid)
         self.state.put_pod(found)
-        raise NotBound(f"pod {promised.title} was not bound: the API server did not answer; try again")
+        raise NotBound(f"pod {assumed.title} was not bound: the API server did not answer; try again")
 
-    async def _fenced(self, promised: PodFacts) -> StoredPod | None:
+    async def _fenced(self, assumed: PodFacts) -> StoredPod | None:
         """Fences the pod, with retries until the result is known or another replica leads; until then the cards stay
         assumed.
         """
         pause = 0.1
         while True:
-            if not self.manners.may_decide():
-                self.state.take_back(promised.uid)
+            if not self.rules.may_decide():
+                self.state.forget(assumed.uid)
                 raise NotLeading
             try:
-                answer = await self.calls.patch(pod_path(promised), fence_patch(promised.uid, self.next_fence()))
+                answer = await self.calls.patch(pod_path(assumed), fence_patch(assumed.uid, self.next_fence()))
             except NoAnswerError:
                 answer = None
             if answer is not None and answer.status == HTTPStatus.OK:
                 return _POD.decode(answer.body)
             if answer is not None and answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                return await self._get(promised.namespace, promised.name)
+                return await self._get(assumed.namespace, assumed.name)
             await asyncio.sleep(pause)
             pause = min(2 * pause, 5.0)
 
     def next_fence(self) -> str:
         """Never the same twice: a patch that changes nothing would leave the version as it is."""
-        return f"{self.manners.term()}-{next(self._fences)}"
+        return f"{self.rules.term()}-{next(self._fences)}"
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -321,8 +319,8 @@ def _no_room(room: Room, demand: Demand) -> str:
     return "" if possible(room, demand) else text(why_not(room, demand), demand)
 
 
-def _refused(promised: PodFacts, answer: Answer) -> NotBound:
-    return NotBound(f"the API server refused to bind pod {promised.title}: {_quoted(answer)}")
+def _refused(assumed: PodFacts, answer: Answer) -> NotBound:
+    return NotBound(f"the API server refused to bind pod {assumed.title}: {_quoted(answer)}")
 
 
 def _quoted(answer: Answer) -> str:

@@ -18,7 +18,7 @@ from kube.ledger.ledger_store import LedgerStore, WatchedLedger
 from kube.ledger.ledger_writer import Clock, LedgerWriter
 from kube.ledger.ledger_writers import LedgerWriters
 
-from ..quota_limits import UNLIMITED, CountedPods, QuotaLimits
+from ..quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 
 BudgetsOf = Callable[[str], Sequence[Budget]]
 """Those that concern a namespace, in the order of their ledgers."""
@@ -32,15 +32,15 @@ class BindReservation(NamedTuple):
     """To one attempt to bind a pod."""
 
     name: str
-    desks: Sequence[LedgerWriter]
+    writers: Sequence[LedgerWriter]
 
-    def take_back(self) -> None:
+    def release(self) -> None:
         """Only where it is certain that the pod was not bound."""
-        for desk in self.desks:
-            desk.take_back(self.name)
+        for writer in self.writers:
+            writer.take_back(self.name)
 
 
-NOTHING_PROMISED: Final = BindReservation("", ())
+NO_RESERVATION: Final = BindReservation("", ())
 
 
 class QuotaReservations:
@@ -49,15 +49,15 @@ class QuotaReservations:
     def __init__(self, budgets_of: BudgetsOf, ledgers: LedgerStore, clock: Clock) -> None:
         self.changes = 0  # of ledgers and quotas, counted
         self._budgets_of = budgets_of
-        self._desks = LedgerWriters(ledgers, clock)
+        self._writers = LedgerWriters(ledgers, clock)
         self._changed_at: dict[str, int] = {}
         self._quotas_changed_at = 0
 
-    def saw(self, name: str, seen: WatchedLedger | None) -> None:
+    def on_ledger_change(self, name: str, seen: WatchedLedger | None) -> None:
         """A ledger that has changed, or is gone."""
         self.changes += 1
         self._changed_at[name] = self.changes
-        self._desks.saw(name, seen)
+        self._writers.saw(name, seen)
 
     def quotas_changed(self) -> None:
         self.changes += 1
@@ -83,44 +83,46 @@ class QuotaReservations:
 
     def _check_in_time(self, budget: Budget, facts: PodFacts) -> None:
         """Makes a pod wait that was stored past the webhook while its budget was exceeded."""
-        ledger = self._desks.of(budget).known()
+        ledger = self._writers.of(budget).known()
         if ledger is not None and facts.uid in ledger.late:
             raise NoBudgetError(
                 f"{budget.kind} {budget.title}: pod {facts.title} came past it while too little was left; "
                 f"it waits until others have ended, or until more is allowed"
             )
 
-    async def promise(self, facts: PodFacts, place: PodLocation, attempt: str) -> BindReservation:
+    async def reserve(self, facts: PodFacts, place: PodLocation, attempt: str) -> BindReservation:
         """Reserves in all ledgers. Raises NoBudgetError, and then nothing is reserved."""
-        promised = BindReservation(binding_of(facts.uid, attempt), desks := [])
+        reservation = BindReservation(binding_of(facts.uid, attempt), writers := [])
         for budget in self._of(facts.namespace):
             entry = Entry(facts.namespace, facts.name, budget.cost_at(place))
-            desk = self._desks.of(budget)
+            writer = self._writers.of(budget)
             try:
-                await desk.promise(promised.name, entry, budget.uid)
+                await writer.promise(reservation.name, entry, budget.uid)
             except (Full, Busy) as why:
-                promised.take_back()
+                reservation.release()
                 raise NoBudgetError(_sentence(budget, why)) from None
-            desks.append(desk)
-        return promised
+            writers.append(writer)
+        return reservation
 
-    def take_back_all(self, unbound: Iterable[PodFacts]) -> None:
+    def release_all(self, unbound: Iterable[PodFacts]) -> None:
         """Releases the reservations of attempts to bind these pods, once none of them can succeed any more."""
         namespaces = {facts.uid: facts.namespace for facts in unbound}
-        for desk in {self._desks.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)}:
-            ledger = desk.known()
+        for writer in {
+            self._writers.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)
+        }:
+            ledger = writer.known()
             for promise in ledger.open if ledger is not None else ():
                 if is_of_binding(promise) and uid_of(promise) in namespaces:
-                    desk.take_back(promise)
+                    writer.take_back(promise)
 
     def _of(self, namespace: str) -> list[Budget]:
         return [budget for budget in self._budgets_of(namespace) if budget.asks_where]
 
-    def _counted(self, budget: Budget) -> CountedPods:
-        ledger = self._desks.of(budget).known()
+    def _counted(self, budget: Budget) -> BudgetUsage:
+        ledger = self._writers.of(budget).known()
         if ledger is None or not ledger.is_ready or ledger.of != budget.uid:
             raise NoBudgetError(_sentence(budget, Busy("nobody has counted yet what is in use")))
-        return CountedPods(budget, ledger)
+        return BudgetUsage(budget, ledger)
 
 
 def _sentence(budget: Budget, why: Full | Busy) -> str:

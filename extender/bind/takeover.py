@@ -52,13 +52,13 @@ class Takeover:
         async with asyncio.TaskGroup() as group:
             for facts in waiting:
                 group.create_task(fence(facts))
-        self.budgets.take_back_all([facts for facts in waiting if not self._is_bound(facts)])
+        self.budgets.release_all([facts for facts in waiting if not self._is_bound(facts)])
 
     def _is_bound(self, facts: PodFacts) -> bool:
         """Returns whether the API server shows the pod as bound: what an earlier term of ours assumed does not
         count.
         """
-        seen = self.state.seen(facts.uid)
+        seen = self.state.stored(facts.uid)
         return seen is not None and bool(seen.node)
 
     async def _fence(self, facts: PodFacts) -> None:
@@ -67,7 +67,7 @@ class Takeover:
         if answer.status == HTTPStatus.OK:
             pod = _POD.decode(answer.body)
             if not pod.node:
-                self.state.take_back(facts.uid)
+                self.state.forget(facts.uid)
             self.state.put_pod(pod)
         elif answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # gone, or another pod of that name
             raise TakeoverError(f"pod {facts.title} could not be fenced: {answer.status} {answer.message()}")

@@ -14,11 +14,11 @@ from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of, read
 
 from ..state import State
-from .inspection import CardHolder, tenant
+from .inspection import CardHolder, card_holder
 
 
 @dataclass(frozen=True, slots=True)
-class CardHeld:
+class HeldCard:
     index: int
     name: str
     model: str
@@ -27,11 +27,11 @@ class CardHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ContainerCards:
     """The cards of one container."""
 
     container: str
-    cards: tuple[CardHeld, ...]
+    cards: tuple[HeldCard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class BoundPod:
     node: str
     recorded_by: str
     since: str
-    grants: tuple[Grant, ...]
+    grants: tuple[ContainerCards, ...]
 
 
 _SYSTEMS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
@@ -58,8 +58,8 @@ _SYSTEMS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
 """Whose annotations are whose, in the order in which they are believed."""
 
 
-def whereabouts(state: State, pod: PodFacts) -> BoundPod:
-    holding, node = state.holding(pod.node), state.nodes().get(pod.node)
+def explain_bound(state: State, pod: PodFacts) -> BoundPod:
+    holding, node = state.usage(pod.node), state.nodes().get(pod.node)
     share = holding.shares.get(pod.uid) if holding is not None else None
     if holding is None or node is None or share is None:
         return BoundPod(pod.node, "", "", ())
@@ -85,18 +85,20 @@ def _since(record: Mapping[str, str]) -> str:
         return ""
 
 
-def _grants(state: State, pod: PodFacts, holding: NodeUsage, share: Share) -> tuple[Grant, ...]:
+def _grants(state: State, pod: PodFacts, holding: NodeUsage, share: Share) -> tuple[ContainerCards, ...]:
     others = [each for each in state.pods_on(pod.node) if each.uid != pod.uid and each.uid in holding.shares]
     others.sort(key=lambda each: each.title)
     laid = zip(pod.containers, share.layout, strict=True)
-    return tuple(Grant(name, tuple(_held(holding, at, others) for at in positions)) for name, positions in laid)
+    return tuple(
+        ContainerCards(name, tuple(_held(holding, at, others) for at in positions)) for name, positions in laid
+    )
 
 
-def _held(holding: NodeUsage, at: int, others: list[PodFacts]) -> CardHeld:
+def _held(holding: NodeUsage, at: int, others: list[PodFacts]) -> HeldCard:
     card, shares = holding.room.cards[at], holding.shares
     neighbours = [
-        tenant(card, each, shares[each.uid].uses[at], recorded=shares[each.uid].recorded)
+        card_holder(card, each, shares[each.uid].uses[at], recorded=shares[each.uid].recorded)
         for each in others
         if at in shares[each.uid].uses
     ]
-    return CardHeld(card.index, name_of(card), card.model, holding.room.left[at].mode, tuple(neighbours))
+    return HeldCard(card.index, name_of(card), card.model, holding.room.left[at].mode, tuple(neighbours))

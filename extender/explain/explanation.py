@@ -14,10 +14,10 @@ from halfcard.placing.pod_facts import PodFacts
 
 from ..packing.placement import PackingPolicy
 from ..quota_limits import UNLIMITED, QuotaLimits
-from ..scheduler_api.verbs import Unplaceable, check_honest
+from ..scheduler_api.verbs import Unplaceable, check_no_record
 from ..state import State
-from .bound import BoundPod, whereabouts
-from .pending import PendingPod, prospects
+from .bound import BoundPod, explain_bound
+from .pending import PendingPod, explain_pending
 
 
 class PodState(StrEnum):
@@ -56,7 +56,7 @@ class Explanation:
         return self.prospects is None or not any(node.fits for node in self.prospects.nodes)
 
 
-def explanation(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> Explanation:
+def explain(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> Explanation:
     """`policy` is the one by which the pod would be placed, `limits` are what its quotas leave it where."""
     standing, trouble = _standing(pod), _trouble(pod)
     return Explanation(
@@ -64,11 +64,11 @@ def explanation(state: State, pod: PodFacts, policy: PackingPolicy, limits: Quot
         standing,
         pod.priority,
         pod.created,
-        {name: in_words(need.claim) for name, need in zip(pod.containers, pod.demand.needs, strict=True)},
+        {name: describe_claim(need.claim) for name, need in zip(pod.containers, pod.demand.needs, strict=True)},
         pod.demand.wanted.text,
         trouble,
-        prospects(state, pod, policy, limits) if standing is PodState.PENDING and not trouble else None,
-        whereabouts(state, pod) if standing is PodState.BOUND else None,
+        explain_pending(state, pod, policy, limits) if standing is PodState.PENDING and not trouble else None,
+        explain_bound(state, pod) if standing is PodState.BOUND else None,
     )
 
 
@@ -84,13 +84,13 @@ def _trouble(pod: PodFacts) -> str:
     if pod.trouble or pod.node or not pod.demand.needs:
         return pod.trouble
     try:
-        check_honest(pod)
+        check_no_record(pod)
     except Unplaceable as forged:
         return str(forged)
     return ""
 
 
-def in_words(claim: Claim) -> str:
+def describe_claim(claim: Claim) -> str:
     """Describes a claim."""
     if claim.part is Part.HALF:
         return "half of a card" if claim.cards == 1 else f"a half of each of {claim.cards} cards"

@@ -85,8 +85,8 @@ class NodeInspection:
         return len({pod.uid for card in self.cards for pod in card.pods}) + len(self.without_card)
 
 
-def see_node(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspection:
-    holding = state.holding(node.name) or hold(node, ())
+def inspect(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspection:
+    holding = state.usage(node.name) or hold(node, ())
     pods = {facts.uid: facts for facts in state.pods_on(node.name)}
     return NodeInspection(
         node.name,
@@ -111,7 +111,7 @@ def _resources(
 def _see_card(node: Node, holding: NodeUsage, pods: Mapping[str, PodFacts], at: int) -> CardInspection:
     card, left = node.cards[at], holding.room.left[at]
     tenants = [
-        tenant(card, pods[uid], share.uses[at], recorded=share.recorded)
+        card_holder(card, pods[uid], share.uses[at], recorded=share.recorded)
         for uid, share in holding.shares.items()
         if at in share.uses and uid in pods
     ]
@@ -126,27 +126,27 @@ def _see_card(node: Node, holding: NodeUsage, pods: Mapping[str, PodFacts], at: 
         Amount(card.memory_mib, mib),
         Amount(parts_of(card, left.mode), taken.parts),
         card.why_not,
-        tuple(sorted(tenants, key=lambda tenant: (tenant.namespace, tenant.name))),
+        tuple(sorted(tenants, key=lambda holder: (holder.namespace, holder.name))),
     )
 
 
-def tenant(card: Card, facts: PodFacts, use: CardUse, *, recorded: bool) -> CardHolder:
+def card_holder(card: Card, facts: PodFacts, use: CardUse, *, recorded: bool) -> CardHolder:
     cores, mib = worth(card, use)
     return CardHolder(facts.namespace, facts.name, facts.uid, use.mode, cores, mib, use.parts, recorded)
 
 
-def inspect_node(state: State, node: Node, table: Mapping[str, Offer]) -> dict[str, Any]:
+def inspect_json(state: State, node: Node, table: Mapping[str, Offer]) -> dict[str, Any]:
     """Returns the inspection as JSON."""
-    seen: dict[str, Any] = msgspec.to_builtins(see_node(state, node, table))
+    seen: dict[str, Any] = msgspec.to_builtins(inspect(state, node, table))
     return seen
 
 
 # --- gpushare's ------------------------------------------------------------------------------------------------------
 
 
-def gpushare(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:
+def gpushare_json(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:
     """Returns the answer of gpushare's extender, with memory in its unit."""
-    return {"nodes": [_gpushare_node(see_node(state, node, {}), unit_mib) for node in nodes]}
+    return {"nodes": [_gpushare_node(inspect(state, node, {}), unit_mib) for node in nodes]}
 
 
 def _gpushare_node(node: NodeInspection, unit_mib: int) -> dict[str, Any]:

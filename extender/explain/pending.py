@@ -20,7 +20,7 @@ from halfcard.placing.room import Room
 
 from ..packing.placement import PackingPolicy, scores
 from ..quota_limits import UNLIMITED, QuotaLimits
-from ..refused.preemption import below, fewest
+from ..refused.preemption import fewest_victims, of_lower_priority
 from ..scheduler_api.answer_cache import rank_of
 from ..state import State
 
@@ -61,7 +61,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
+class NodeEvictions:
     """The pods whose eviction from a node would make the pod fit there."""
 
     node: str
@@ -79,11 +79,11 @@ class PendingPod:
     """
 
     nodes: tuple[NodeFit, ...]
-    nearest: Departure | None
-    nearest_of_any_priority: Departure | None
+    nearest: NodeEvictions | None
+    nearest_of_any_priority: NodeEvictions | None
 
 
-def prospects(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
+def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
     shape, (rooms, elsewhere) = _of_cards(pod.demand), _rooms(state, pod)
     closed = _closed(state, rooms, shape, limits)
     fitting = [name for name, room in rooms.items() if possible(room, shape) and name not in closed]
@@ -139,7 +139,7 @@ def _ranked(
 
 
 def _cards(state: State, name: str, demand: Demand) -> tuple[CardFit, ...]:
-    holding = state.holding(name)
+    holding = state.usage(name)
     if holding is None:
         return ()
     need = _in_the_way(holding.room, demand)
@@ -215,7 +215,9 @@ _ABOVE_ALL: Final = 2**31
 """No priority is so high."""
 
 
-def nearest(state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimits = UNLIMITED) -> Departure | None:
+def fewest_evictions(
+    state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimits = UNLIMITED
+) -> NodeEvictions | None:
     """Returns the fewest evictions of lower priority; None where none is needed, or none would help.
 
     `among` are the nodes that the pod may run on at all.
@@ -227,13 +229,13 @@ def nearest(state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimi
     return _nearest(state, shape, allowed, pod.priority)
 
 
-def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> Departure | None:
+def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> NodeEvictions | None:
     """Prefers, among equally few evictions, the least important pods."""
-    spare = {name: pods for name in refused if (pods := below(priority, state.pods_on(name)))}
+    spare = {name: pods for name in refused if (pods := of_lower_priority(priority, state.pods_on(name)))}
     promising = sorted(spare, key=lambda name: (_crowd(state, name, demand), name))[:_MOST_TRIED]
-    found: list[Departure] = []
+    found: list[NodeEvictions] = []
     for name in promising:
-        victims = fewest(state.nodes()[name], state.pods_on(name), spare[name], demand)
+        victims = fewest_victims(state.nodes()[name], state.pods_on(name), spare[name], demand)
         if victims:
             found.append(_departure(name, [each for each in spare[name] if each.uid in victims]))
         if victims and len(victims) == 1:
@@ -243,7 +245,7 @@ def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int
 
 def _crowd(state: State, name: str, demand: Demand) -> int:
     """How many pods use the cards that are used least: no more would have to go if all of them may."""
-    holding = state.holding(name)
+    holding = state.usage(name)
     if holding is None:
         return 0
     using = Counter(at for share in holding.shares.values() for at in share.uses)
@@ -251,6 +253,6 @@ def _crowd(state: State, name: str, demand: Demand) -> int:
     return sum(tenants[: max(need.claim.cards for need in demand.needs)])
 
 
-def _departure(node: str, victims: list[PodFacts]) -> Departure:
+def _departure(node: str, victims: list[PodFacts]) -> NodeEvictions:
     told = [Victim(each.title, each.priority) for each in victims]
-    return Departure(node, tuple(sorted(told, key=lambda victim: (victim.priority, victim.pod))))
+    return NodeEvictions(node, tuple(sorted(told, key=lambda victim: (victim.priority, victim.pod))))

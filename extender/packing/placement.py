@@ -15,7 +15,7 @@ from halfcard.placing.room import Room
 
 from .fleet import Fleet
 from .policies.binpack import Binpack
-from .policies.default import default_for
+from .policies.default import default_policy
 from .policies.fgd import FragmentationGradientDescent
 from .policies.spread import Spread
 from .workload_mix import WorkloadMix
@@ -46,7 +46,7 @@ class PackingPolicy(Protocol):
 
 
 POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
-    "default": default_for,
+    "default": default_policy,
     "binpack": lambda _mix, _fleet: Binpack(),
     "spread": lambda _mix, _fleet: Spread(),
     "fgd": FragmentationGradientDescent,
@@ -60,10 +60,10 @@ def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
     Where all are alike, as on an idle cluster, the others have 0, which need not be sent.
     """
     kinds = [*{*ranks}]
-    return scores_of_kinds(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
+    return encode_scores(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
 
 
-def scores_of_kinds(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
+def encode_scores(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
     """Computes `scores` where `letters` give for each name the index of its rank in `kinds`: bytes.translate needs
     no loop.
     """

@@ -76,7 +76,7 @@ class WorkloadMix(NamedTuple):
         return tuple([(kind, count / taken) for kind, count in chosen])
 
 
-def kind_of(demand: Demand) -> PodClass:
+def pod_class_of(demand: Demand) -> PodClass:
     """Containers that fit on one card together are taken for one; init containers use what the others will have."""
     claims = [need.claim for need in demand.needs if need.stage is not ContainerStage.INIT]
     whole = sum(claim.cards for claim in claims if claim.exclusive)

@@ -8,7 +8,7 @@ from typing import Final
 from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
 
-from .workload_mix import USUAL, PodClass, WorkloadMix, kind_of
+from .workload_mix import USUAL, PodClass, WorkloadMix, pod_class_of
 from .workload_mix_text import read_mix, write_mix
 
 _HALF_LIFE: Final = 2000
@@ -28,9 +28,9 @@ class WorkloadStats:
         self._counts = {kind: _USUAL_PODS * count / usual for kind, count in USUAL.kinds}
         self._newest = 1.0
 
-    def saw(self, facts: PodFacts) -> None:
+    def observe(self, facts: PodFacts) -> None:
         if facts.demand.needs:
-            self.count(kind_of(facts.demand))
+            self.count(pod_class_of(facts.demand))
 
     def count(self, kind: PodClass) -> None:
         self._newest *= _GROWTH

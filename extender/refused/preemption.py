@@ -35,19 +35,19 @@ _MOST_SMALLER_SETS: Final = 64
 """Of any tenants, for a pod that needs several cards: all pairs of ten; each costs a look at the whole node."""
 
 
-def extended(node: Node, pods: Sequence[PodFacts], given: Victims, pod: PodFacts) -> Victims | None:
+def extend_victims(node: Node, pods: Sequence[PodFacts], given: Victims, pod: PodFacts) -> Victims | None:
     """Extends the given victims by as few as needed; None where lower priorities do not free enough."""
     staying = [each for each in pods if each.uid not in given]
-    more = fewest(node, staying, below(pod.priority, staying), pod.demand)
+    more = fewest_victims(node, staying, of_lower_priority(pod.priority, staying), pod.demand)
     return None if more is None else given | more
 
 
-def below(priority: int, pods: Iterable[PodFacts]) -> list[PodFacts]:
+def of_lower_priority(priority: int, pods: Iterable[PodFacts]) -> list[PodFacts]:
     """Returns the pods that hold cards and have a lower priority."""
     return [each for each in pods if each.demand.needs and each.priority < priority]
 
 
-def fewest(node: Node, pods: Sequence[PodFacts], spare: Sequence[PodFacts], demand: Demand) -> Victims | None:
+def fewest_victims(node: Node, pods: Sequence[PodFacts], spare: Sequence[PodFacts], demand: Demand) -> Victims | None:
     """Returns the fewest of the spare pods without which the demand fits."""
     holding = hold(node, (each.bound() for each in pods))
     used = _uses(holding)

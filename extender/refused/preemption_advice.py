@@ -24,7 +24,7 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
 from ..bind.pod_requests import path_of_pod
-from ..explain.pending import Departure, nearest
+from ..explain.pending import NodeEvictions, fewest_evictions
 from ..quota_limits import LimitsOf
 from ..state import State
 
@@ -53,25 +53,25 @@ class PreemptionAdvice:
     evicts: bool
     limits_of: LimitsOf
     _waiting: OrderedDict[str, tuple[PodFacts, Sequence[str]]] = field(default_factory=OrderedDict)
-    _told: OrderedDict[str, float] = field(default_factory=OrderedDict)
-    _somebody: asyncio.Event = field(default_factory=asyncio.Event)
+    _advised_at: OrderedDict[str, float] = field(default_factory=OrderedDict)
+    _has_pods: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def hear(self, facts: PodFacts, nodes: Sequence[str]) -> None:
+    def enqueue(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         """Records a pod that fits on none of these nodes, which are all it may run on."""
-        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_told_lately(facts.uid):
+        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_advised_lately(facts.uid):
             self._waiting[facts.uid] = facts, nodes
-            self._somebody.set()
+            self._has_pods.set()
 
-    def _was_told_lately(self, uid: str) -> bool:
-        told = self._told.get(uid)
+    def _was_advised_lately(self, uid: str) -> bool:
+        told = self._advised_at.get(uid)
         return told is not None and self.now().timestamp() - told < _AGAIN_AFTER_S
 
     async def run(self) -> None:
         while True:
-            await self._somebody.wait()
+            await self._has_pods.wait()
             _, (facts, nodes) = self._waiting.popitem(last=False)
             if not self._waiting:
-                self._somebody.clear()
+                self._has_pods.clear()
             if self.may_act() and self._still_waits(facts.uid):
                 await self._advise(facts, nodes)
                 await asyncio.sleep(_EVERY_S)
@@ -83,7 +83,7 @@ class PreemptionAdvice:
 
     async def _advise(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         self._note(facts.uid)
-        departure = nearest(self.state, facts, nodes, self.limits_of(facts))
+        departure = fewest_evictions(self.state, facts, nodes, self.limits_of(facts))
         known = self.state.pod(facts.uid)
         if departure is None or known is None or known.node:
             return
@@ -95,11 +95,11 @@ class PreemptionAdvice:
             self.log.warning("advice not given", pod=facts.title, why=str(error))
 
     def _note(self, uid: str) -> None:
-        self._told[uid] = self.now().timestamp()
-        if len(self._told) > 2 * _MOST_WAITING:
-            self._told.popitem(last=False)
+        self._advised_at[uid] = self.now().timestamp()
+        if len(self._advised_at) > 2 * _MOST_WAITING:
+            self._advised_at.popitem(last=False)
 
-    async def _write_event(self, facts: PodFacts, departure: Departure) -> None:
+    async def _write_event(self, facts: PodFacts, departure: NodeEvictions) -> None:
         answer = await self.calls.post(
             f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/events",
             _event(facts, sentence(departure, evicts=self.evicts), self.now()),
@@ -107,7 +107,7 @@ class PreemptionAdvice:
         if answer.status != HTTPStatus.CREATED:
             self.log.warning("advice not given", pod=facts.title, why=f"{answer.status} {answer.message()}")
 
-    async def _evict(self, facts: PodFacts, departure: Departure) -> None:
+    async def _evict(self, facts: PodFacts, departure: NodeEvictions) -> None:
         """The API server keeps disruption budgets; a victim that may not go stays, and so do we without its card."""
         for victim in departure.pods:
             namespace, _, name = victim.pod.partition("/")
@@ -122,7 +122,7 @@ class PreemptionAdvice:
             self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=departure.node)
 
 
-def sentence(departure: Departure, *, evicts: bool) -> str:
+def sentence(departure: NodeEvictions, *, evicts: bool) -> str:
     """Words the Event."""
     named = [f"{each.pod} (priority {each.priority})" for each in departure.pods[:_MOST_NAMED]]
     more = len(departure.pods) - len(named)

@@ -19,11 +19,11 @@ from halfcard.placing.layouts import best, possible_where
 from halfcard.placing.reasons import Reason, text, why_not_where
 from halfcard.placing.room import Room
 
-from ..node_classes import NodeClass, tells_cards_apart
-from ..packing.placement import WORST, PackingPolicy, scores_of_kinds
+from ..node_classes import NodeClass, names_single_cards
+from ..packing.placement import WORST, PackingPolicy, encode_scores
 from ..state import State
 from .score_cache import ScoreCache
-from .wire import SharedText, prioritized, unformatted
+from .wire import SharedNames, escape_percent, prioritize_answer
 
 _MOST_SHAPES: Final = 64
 """A shape of 5,000 nodes keeps about a quarter of a megabyte."""
@@ -85,7 +85,7 @@ class FeasibleNodes:
     def __init__(self, state: State, demand: Demand) -> None:
         self._state = state
         self._demand = demand
-        self._texts = {why: unformatted(text(why, demand)) for why in Reason}
+        self._texts = {why: escape_percent(text(why, demand)) for why in Reason}
         self._reasons = [*dict.fromkeys((FITS, *self._texts.values()))]
         self._letters = {reason: chr(at) for at, reason in enumerate(self._reasons)}
         self._then = state.changes.now
@@ -109,12 +109,12 @@ class FeasibleNodes:
 
         Most calls ask about nearly all nodes: then the answer is that for all of them, less the others.
         """
-        others = self._state.roll.others(names, known=known) if 2 * len(names) > len(self._of_nodes) else None
+        others = self._state.node_names.others(names, known=known) if 2 * len(names) > len(self._of_nodes) else None
         if others is None:
             return self._by_reason(names, self._of_nodes.of(names))
         if self._everywhere is None:
             everywhere = self._by_reason([*self._of_nodes], "".join(self._of_nodes.values()))
-            self._everywhere = {reason: SharedText(told) for reason, told in everywhere.items()}
+            self._everywhere = {reason: SharedNames(told) for reason, told in everywhere.items()}
         if not others:
             return {**self._everywhere}
         left = {reason: [*filterfalse(others.__contains__, told)] for reason, told in self._everywhere.items()}
@@ -136,7 +136,7 @@ class FeasibleNodes:
         return FITS if self._fits[room.slices](room) else self._texts[self._why_not[room.slices](room)]
 
     def _ask_all(self) -> None:
-        names = [*self._state.roll.names()]
+        names = [*self._state.node_names.names()]
         self._everywhere = None
         self._of_nodes.clear()
         self._of_nodes.update(zip(names, self._judge(names), strict=True))
@@ -155,10 +155,10 @@ class FeasibleNodes:
 
     def _judge(self, names: Sequence[str]) -> list[str]:
         """Judges known nodes."""
-        if tells_cards_apart(self._demand):
+        if names_single_cards(self._demand):
             rooms = filter(None, map(self._state.room, names))
             return [self._letters[self.of(room)] for room in rooms]
-        kinds = [*map(self._state.likenesses().__getitem__, names)]
+        kinds = [*map(self._state.node_classes().__getitem__, names)]
         if len(self._judged) >= _MOST_KINDS:
             self._judged.clear()
         self._judge_kinds({*kinds}.difference(self._judged))
@@ -218,7 +218,7 @@ class RankedNodes:
         if self._told is None or self._told.names != names:
             if len({*names}) < len(names):
                 letters = "".join(self._of_nodes.all(names))
-                return prioritized(names, scores_of_kinds(self._ranks, letters, names))
+                return prioritize_answer(names, encode_scores(self._ranks, letters, names))
             self._told = ScoreCache(names, self._of_nodes.__getitem__)
         return self._told.answer(self._ranks)
 
@@ -234,8 +234,8 @@ class RankedNodes:
         room = self._state.room(name)
         if room is None:
             return WORST
-        likeness = self._state.likenesses()[name]
-        if tells_cards_apart(self._demand) or likeness.is_linked:
+        likeness = self._state.node_classes()[name]
+        if names_single_cards(self._demand) or likeness.is_linked:
             return rank_of(room, self._demand, self._policy)
         return self._judged[likeness, room.cpu_milli, room.memory_mib]
 

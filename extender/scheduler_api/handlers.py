@@ -16,7 +16,7 @@ from ..state import State
 from . import verbs, wire
 from .answer_cache import AnswerCache
 from .endpoint import DeclinedCall
-from .verbs import Heard, Unplaceable
+from .verbs import OnUnschedulable, Unplaceable
 
 FORWARDED: Final = b"forwarded=1"
 _NOT_READY: Final = "Halfcard is still reading the cluster's nodes and pods; the scheduler will try again"
@@ -29,7 +29,7 @@ class VerbHandlers:
 
     Attributes:
         is_mutual: whether every caller has shown a certificate.
-        on_none: called with pods that fit on none of the nodes, and with the nodes.
+        on_unschedulable: called with pods that fit on none of the nodes, and with the nodes.
     """
 
     state: State
@@ -39,12 +39,14 @@ class VerbHandlers:
     ready: Callable[[], bool]
     may_decide: Callable[[], bool]
     is_mutual: bool
-    on_none: Heard
+    on_unschedulable: OnUnschedulable
 
     async def filter(self, body: bytes, _scope: Scope) -> bytes:
         question = self._question(body)
         try:
-            return verbs.filter_nodes(self.state, self.answers, question, self.on_none, self.binder.budgets.limits)
+            return verbs.filter_nodes(
+                self.state, self.answers, question, self.on_unschedulable, self.binder.budgets.limits
+            )
         except (Unplaceable, NoBudgetError) as why:
             raise DeclinedCall(str(why)) from None
 
@@ -71,7 +73,7 @@ class VerbHandlers:
         try:
             if self.may_decide():
                 await self.binder.bind(wanted)
-                return wire.bound()
+                return wire.bind_answer()
         except NotBound as why:
             raise DeclinedCall(str(why)) from None
         except NotLeading:
@@ -88,7 +90,7 @@ class VerbHandlers:
             raise DeclinedCall(f"{_NO_LEADER} ({why})") from None
 
     def _question(self, body: bytes) -> wire.NodesCall:
-        question = wire.read_question(body, self.state.roll.read)
+        question = wire.read_nodes_call(body, self.state.node_names.read)
         self._check_ready()
         return question
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..packing.placement import TOP, scores_of_kinds
-from .wire import Prioritized
+from ..packing.placement import TOP, encode_scores
+from .wire import PrioritizeEncoder
 
 
 class ScoreCache:
@@ -18,7 +18,7 @@ class ScoreCache:
         self._letters = [*map(letter_of, names)]
         self._scores = self._answer = b""
         self._changed: set[int] = set()
-        self._written = Prioritized(names)
+        self._written = PrioritizeEncoder(names)
 
     def change(self, nodes: Iterable[str]) -> None:
         """These may have another rank than when the answer was given last."""
@@ -33,6 +33,6 @@ class ScoreCache:
         touched, self._changed = self._changed, set()
         for at in touched:
             self._letters[at] = self._letter_of(self.names[at])
-        before, self._scores = self._scores, scores_of_kinds(ranks, "".join(self._letters), self.names)
+        before, self._scores = self._scores, encode_scores(ranks, "".join(self._letters), self.names)
         best = {scores.index(TOP) for scores in (before, self._scores) if scores}
         return self._written.of(self._scores, touched | best)

@@ -22,12 +22,12 @@ from halfcard.problems import OWNED
 from halfcard.quota.pod_location import recorded_place
 
 from ..quota_limits import UNLIMITED, LimitsOf, QuotaLimits, narrowed, unlimited
-from ..refused.preemption import Victims, extended
+from ..refused.preemption import Victims, extend_victims
 from ..state import State
 from . import wire
 from .answer_cache import FITS, AnswerCache, FeasibleNodes
 
-Heard = Callable[[PodFacts, Sequence[str]], None]
+OnUnschedulable = Callable[[PodFacts, Sequence[str]], None]
 
 
 def _ignore(_facts: PodFacts, _nodes: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ class Unplaceable(Exception):
     """A pod that cannot be placed on any node; the text is a sentence for its events."""
 
 
-def asking_facts(state: State, question: wire.NodesCall) -> PodFacts:
+def facts_of_call(state: State, question: wire.NodesCall) -> PodFacts:
     """Returns the facts of the pod of a call; a version that the watch has shown is not decoded again.
 
     Raises:
@@ -51,11 +51,11 @@ def asking_facts(state: State, question: wire.NodesCall) -> PodFacts:
     if facts.trouble:
         raise Unplaceable(facts.trouble)
     if facts.demand.needs:
-        check_honest(facts)
+        check_no_record(facts)
     return facts
 
 
-def check_honest(facts: PodFacts) -> None:
+def check_no_record(facts: PodFacts) -> None:
     """A Binding merges its annotations into the pod's: what is there already would look like ours."""
     if not facts.uid:
         raise Unplaceable('metadata.uid: got ""; a pod of the API server has one; send the pod as it is stored')
@@ -68,16 +68,16 @@ def filter_nodes(
     state: State,
     answers: AnswerCache,
     question: wire.NodesCall,
-    on_none: Heard = _ignore,
+    on_unschedulable: OnUnschedulable = _ignore,
     limits_of: LimitsOf = unlimited,
 ) -> bytes:
     """Returns all nodes that can take the pod, and the reason of each other node, the same text for the same reason.
 
-    `on_none` is called with a pod that fits on none of the nodes.
+    `on_unschedulable` is called with a pod that fits on none of the nodes.
     """
-    facts = asking_facts(state, question)
+    facts = facts_of_call(state, question)
     if not facts.demand.needs:
-        return wire.filtered(question, question.names, {})
+        return wire.filter_answer(question, question.names, {})
     known = answers.feasible(facts.demand)
     told = known.among(question.names, known=question.known)
     if known.unknown in told and question.full is not None:
@@ -86,8 +86,8 @@ def filter_nodes(
     if feasible and (limits := limits_of(facts)) is not UNLIMITED:
         feasible = _within(limits, state, facts, feasible, told)
     if not feasible:
-        on_none(facts, question.names)
-    return wire.filtered(question, feasible, told)
+        on_unschedulable(facts, question.names)
+    return wire.filter_answer(question, feasible, told)
 
 
 def _within(
@@ -112,7 +112,7 @@ def _meet_strangers(
     by_reason: dict[str, list[str]] = {known.unknown: [name for name in bare if name not in strangers]}
     for raw, name in zip(question.full or (), question.names, strict=True):
         if name in strangers:
-            node = read_node(_as_mapping(raw), state.dealings)
+            node = read_node(_as_mapping(raw), state.capacity_rules)
             reason = known.of(empty_room(node)) if isinstance(node, Node) else known.unknown
             by_reason.setdefault(reason, []).append(name)
     _tell_more(told, by_reason)
@@ -132,10 +132,10 @@ def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
 
 def prioritize_nodes(state: State, answers: AnswerCache, question: wire.NodesCall) -> bytes:
     """One node has 10, all others at most 9: the scheduler breaks ties at random, and packing is no game of chance."""
-    facts = asking_facts(state, question)
+    facts = facts_of_call(state, question)
     names = question.names
     if not facts.demand.needs or not names:
-        return wire.prioritized(names, bytes(len(names)))
+        return wire.prioritize_answer(names, bytes(len(names)))
     return answers.ranked(facts.demand).told(names)
 
 
@@ -145,14 +145,14 @@ def preempt(
     """The scheduler's victims, and where they free no card that the pod may have, the fewest more that do."""
     facts = read_facts(pod, state.dialects)
     if not facts.demand.needs or facts.trouble:
-        return wire.preempted(victims)
+        return wire.preempt_answer(victims)
     limits = limits_of(facts)
     answer = {}
     for name, given in victims.items():
         wanted = _victims(state, limits, facts, name, frozenset(each.uid for each in given.pods or ()))
         if wanted is not None:
             answer[name] = wire.MetaVictims([wire.MetaPod(uid) for uid in sorted(wanted)], given.violations)
-    return wire.preempted(answer)
+    return wire.preempt_answer(answer)
 
 
 def _victims(state: State, limits: QuotaLimits, facts: PodFacts, name: str, given: Victims) -> Victims | None:
@@ -167,4 +167,4 @@ def _victims(state: State, limits: QuotaLimits, facts: PodFacts, name: str, give
     gone = [recorded_place(node, each.demand.needs, each.named) for each in own]
     closed = limits.without(gone).closed(state.kind(name))
     asking = replace(facts, demand=narrowed(facts.demand, closed)) if closed else facts
-    return extended(node, pods, given, asking)
+    return extend_victims(node, pods, given, asking)

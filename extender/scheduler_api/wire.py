@@ -123,7 +123,7 @@ def _decoded(decode: Callable[[Any], Any], body: bytes | msgspec.Raw) -> Any:
         raise MalformedCall(f"the body is not what kube-scheduler sends: {error}") from error
 
 
-def read_question(body: bytes, read_names: ReadNames) -> NodesCall:
+def read_nodes_call(body: bytes, read_names: ReadNames) -> NodesCall:
     """Decodes a call of filter or prioritize.
 
     Raises:
@@ -169,7 +169,7 @@ def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:
     return found.pod, victims
 
 
-def filtered(question: NodesCall, feasible: Sequence[str], refused: Mapping[str, Sequence[str]]) -> bytes:
+def filter_answer(question: NodesCall, feasible: Sequence[str], refused: Mapping[str, Sequence[str]]) -> bytes:
     """Encodes the answer in the form in which the nodes came; `refused` are the other nodes by reason."""
     reasons = b",".join([_said_of_each(names, reason) for reason, names in refused.items()])
     if question.full is None:
@@ -185,7 +185,7 @@ def _filtered(nodes: bytes, listed: bytes, reasons: bytes, error: bytes = b'""')
     return b"".join((b'{"Nodes":', nodes, b',"NodeNames":', listed, failed, reasons, b'},"Error":', error, b"}"))
 
 
-class SharedText(tuple[str, ...]):  # noqa: SLOT001 - it keeps what it writes
+class SharedNames(tuple[str, ...]):  # noqa: SLOT001 - it keeps what it writes
     """Names that get the same answer call after call: what is written of them is kept."""
 
     @cached_property
@@ -198,11 +198,11 @@ class SharedText(tuple[str, ...]):  # noqa: SLOT001 - it keeps what it writes
 
 
 def _listed(names: Sequence[str]) -> bytes:
-    return names.listed if isinstance(names, SharedText) else _encode(names)
+    return names.listed if isinstance(names, SharedNames) else _encode(names)
 
 
 def _said_of_each(names: Sequence[str], reason: str) -> bytes:
-    if not isinstance(names, SharedText):
+    if not isinstance(names, SharedNames):
         return _put_between(names, reason)
     if (said := names.said.get(reason)) is None:
         said = names.said[reason] = _put_between(names, reason)
@@ -218,16 +218,16 @@ def _put_between(names: Sequence[str], reason: str) -> bytes:
     return f'"{between.join(names)}{said}'.encode()
 
 
-def unformatted(text: str) -> str:
+def escape_percent(text: str) -> str:
     """kube-scheduler makes events as if we sent it a format: "50 % free" became "50 %!f(MISSING)ree"."""
     return _PER_CENT.sub(" per cent", text)
 
 
-def filter_failed(why: str) -> bytes:
+def filter_error(why: str) -> bytes:
     return _filtered(b"null", b"null", b"", _encode(_error(why)))
 
 
-def prioritized(names: Iterable[str], scores: bytes) -> bytes:
+def prioritize_answer(names: Iterable[str], scores: bytes) -> bytes:
     return _scored(names, _worth_telling(scores))
 
 
@@ -249,8 +249,8 @@ def _scored(names: Iterable[str], told: bytes) -> bytes:
     return _encode([*map(_Score, names, told)])
 
 
-class Prioritized:
-    """`prioritized` for the same names again and again: what has not changed is not written again."""
+class PrioritizeEncoder:
+    """`prioritize_answer` for the same names again and again: what has not changed is not written again."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -290,13 +290,13 @@ class Prioritized:
         return whole
 
 
-def bound(why: str = "") -> bytes:
+def bind_answer(why: str = "") -> bytes:
     return _encode({"Error": _error(why)})
 
 
 def _error(why: str) -> str:
-    return printable(unformatted(why), _LONGEST_ERROR)
+    return printable(escape_percent(why), _LONGEST_ERROR)
 
 
-def preempted(victims: dict[str, MetaVictims]) -> bytes:
+def preempt_answer(victims: dict[str, MetaVictims]) -> bytes:
     return _encode({"NodeNameToMetaVictims": victims})

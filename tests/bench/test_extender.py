@@ -28,9 +28,9 @@ def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capf
 def test_nobody_on_the_cluster_has_more_than_there_is() -> None:
     size = Size(nodes=10, pods=40, pods_later=400)
     state = State(Dialects(), CapacityRules())
-    state.list_nodes([cluster.node(number) for number in range(size.nodes)])
-    state.list_pods([*cluster.placed(size), *cluster.later(size)])
-    assert state.doubts() == ()
+    state.replace_nodes([cluster.node(number) for number in range(size.nodes)])
+    state.replace_pods([*cluster.placed(size), *cluster.later(size)])
+    assert state.inconsistencies() == ()
     assert sum(1 for _ in state.pods()) == size.pods_later
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench import packing
 from bench.figures import WIDTH
 from bench.packing import OURS, THEIRS, Done, Filled, Job, Plan, churn_part, fill_part, filled
-from tests.extender.simulation.trace import node_table, pod_table
+from tests.simulation.trace import node_table, pod_table
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from bench.simulated_churn import churn
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload
 
-from ..extender.simulation.trace import workload
+from ..simulation.trace import workload
 
 BASE = workload(nodes=8, pods=120)
 

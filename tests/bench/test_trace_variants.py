@@ -7,7 +7,7 @@ import pytest
 from bench.trace_variants import VARIANTS, cpu, gpushare, gpuspec, multigpu
 from simulation.workload import TracePod, milli_of
 
-from ..extender.simulation.trace import workload
+from ..simulation.trace import workload
 
 PODS = [pod for pod in workload(pods=2000).pods if not pod.demand.wanted.narrows]
 

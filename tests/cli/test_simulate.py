@@ -12,7 +12,7 @@ from cli.__main__ import main
 from cli.simulate import ReplayProgress
 from cli.terminal import Screen
 from extender.packing.placement import POLICIES
-from tests.extender.simulation.trace import NODE_HEADS, POD_HEADS, node_table, pod_table
+from tests.simulation.trace import NODE_HEADS, POD_HEADS, node_table, pod_table
 
 from .command import ROOT, too_wide
 

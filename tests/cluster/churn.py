@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from extender.explain.inspection import inspect_node
+from extender.explain.inspection import inspect_json
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
@@ -232,7 +232,7 @@ class Seen:
 
     def inspected(self) -> dict[str, Any]:
         table = offers(_PREFIXES.values(), 1024)
-        found = {name: inspect_node(self.state, node, table) for name, node in self.state.nodes().items()}
+        found = {name: inspect_json(self.state, node, table) for name, node in self.state.nodes().items()}
         copy: dict[str, Any] = json.loads(json.dumps(found))
         return copy
 
@@ -253,6 +253,6 @@ def look(cluster: Cluster) -> Seen:
     nodes = cluster.request("GET", "/api/v1/nodes").must()["items"]
     pods = cluster.request("GET", "/api/v1/pods").must()["items"]
     state = State(Dialects(), CapacityRules())
-    state.list_nodes(nodes)
-    state.list_pods(msgspec.json.decode(json.dumps(pods), type=list[StoredPod]))
+    state.replace_nodes(nodes)
+    state.replace_pods(msgspec.json.decode(json.dumps(pods), type=list[StoredPod]))
     return Seen(state, pods)

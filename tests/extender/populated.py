@@ -84,6 +84,6 @@ def uncounted() -> QuotaReservations:
 
 def state_of(nodes: Iterable[Mapping[str, Any]], pods: Iterable[StoredPod] = ()) -> State:
     state = State(Dialects(), CapacityRules())
-    state.list_nodes(nodes)
-    state.list_pods(pods)
+    state.replace_nodes(nodes)
+    state.replace_pods(pods)
     return state

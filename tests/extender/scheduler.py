@@ -63,7 +63,7 @@ class Extender:
             ready=lambda: self.is_ready,
             may_decide=lambda: False,
             is_mutual=self.is_mutual,
-            on_none=lambda _facts, _nodes: None,
+            on_unschedulable=lambda _facts, _nodes: None,
         )
         metrics, log = ExtenderMetrics(CollectorRegistry()), Log(stream=self.said)
         self.app = extender_app(self.scheduling, table={}, aliyun_unit_mib=1024, metrics=metrics, log=log)

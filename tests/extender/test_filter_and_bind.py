@@ -40,7 +40,7 @@ def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(asking
     async def run() -> None:
         with serving_pods() as server:
             replica = Replica(server)
-            answers = AnswerCache(replica.state, replica.binder.manners.policy_of)
+            answers = AnswerCache(replica.state, replica.binder.rules.policy_of)
             for number, (shape, which) in enumerate(asking):
                 await _try(server, replica, answers, manifest(f"p{number}", shape), which)
             replica.calls.close()

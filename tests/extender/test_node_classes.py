@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from extender.node_classes import likeness_of, tells_cards_apart
+from extender.node_classes import class_of, names_single_cards
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
 from halfcard.placing.reasons import why_not, why_not_where
@@ -17,8 +17,8 @@ from tests.halfcard.placing.examples import demands, room, rooms
 
 @given(rooms(), demands)
 def test_what_is_possible_and_why_not_is_the_same_in_a_rooms_likeness(found: Room, demand: Demand) -> None:
-    assume(not tells_cards_apart(demand))
-    alike = likeness_of(found).room
+    assume(not names_single_cards(demand))
+    alike = class_of(found).room
     assert possible(found, demand) == possible(alike, demand)
     if not possible(found, demand):
         assert why_not(found, demand) == why_not(alike, demand)
@@ -31,11 +31,11 @@ def test_neither_order_nor_names_of_cards_make_rooms_unlike(found: Room, random:
     random.shuffle(pairs)  # type: ignore[attr-defined]
     cards = tuple(replace(card, index=at, uuid=f"GPU-x{at}") for at, (card, _) in enumerate(pairs))
     other = Room(cards, tuple(left for _, left in pairs), found.slices, cpu_milli=7, memory_mib=9)
-    assert likeness_of(found) is likeness_of(other)
+    assert class_of(found) is class_of(other)
 
 
 def test_rooms_with_other_cards_or_less_left_are_unlike() -> None:
     whole = room(2)
     others = [room(3), room(2, 4096), room(2, None), room(2, replicas=2), room(2, slices="nvidia.com/gpu")]
     others.append(room(2, whole.cards[0].memory_mib, (0, {"core": "10", "memory": "1"})))
-    assert all(likeness_of(other) is not likeness_of(whole) for other in others)
+    assert all(class_of(other) is not class_of(whole) for other in others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from extender.quota_limits import UNLIMITED, CountedPods, QuotaLimits, narrowed
+from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits, narrowed
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand, needs_of
@@ -29,7 +29,7 @@ def limits(spec: dict[str, Any], used: dict[str, int], built: PodBuilder = CARD)
     budget = read_budget({"metadata": {"name": "gpu", "namespace": "team", "uid": "u"}, "spec": spec})
     assert isinstance(budget, Budget)
     ledger = Ledger(budget.hard, is_ready=True, committed=used)
-    return QuotaLimits(demand(built).needs, [CountedPods(budget, ledger)])
+    return QuotaLimits(demand(built).needs, [BudgetUsage(budget, ledger)])
 
 
 def why_not(found: QuotaLimits, node: Node, room: Room | None = None, built: PodBuilder = CARD) -> str:

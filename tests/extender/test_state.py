@@ -138,20 +138,20 @@ class World:
         if found is not None:
             facts = replace(self._facts(found), node=NAMES[where % len(NAMES)])
             self.promised[facts.uid] = facts
-            self.state.promise(facts)
+            self.state.assume(facts)
 
     def take_back(self, number: int, _: int) -> None:
         if self.promised:
             uid = [*self.promised][number % len(self.promised)]
             del self.promised[uid]
-            self.state.take_back(uid)
+            self.state.forget(uid)
 
     def vanish_and_list(self, number: int, _: int) -> None:
         """The watch was cut, and somebody went meanwhile."""
         if (found := self._some(number)) is not None:
             self._forget(found.meta.uid)
-        self.state.list_pods(self.pods.values())
-        self.state.list_nodes(self.nodes.values())
+        self.state.replace_pods(self.pods.values())
+        self.state.replace_nodes(self.nodes.values())
 
     def ask(self, number: int, _: int) -> None:
         """So that answers are remembered that things happen to."""
@@ -177,7 +177,7 @@ class World:
     def rebuilt(self) -> State:
         state = state_of(self.nodes.values(), self.pods.values())
         for facts in self.promised.values():
-            state.promise(facts)
+            state.assume(facts)
         return state
 
 
@@ -220,7 +220,7 @@ def test_the_state_is_what_a_rebuild_from_the_same_objects_would_be(story: Any) 
     for name in NAMES:
         assert world.state.room(name) == rebuilt.room(name)
         assert {facts.uid for facts in world.state.pods_on(name)} == {facts.uid for facts in rebuilt.pods_on(name)}
-    assert sorted(world.state.doubts()) == sorted(rebuilt.doubts())
+    assert sorted(world.state.inconsistencies()) == sorted(rebuilt.inconsistencies())
     assert {facts.uid for facts in world.state.pods()} == {facts.uid for facts in rebuilt.pods()}
 
 
@@ -266,7 +266,7 @@ def test_what_ends_leaves_the_room_as_it_was(story: Any) -> None:
 def test_the_arrival_of_a_pod_is_told_once_and_only_if_it_asks_for_cards() -> None:
     told: list[str] = []
     state = State(DIALECTS, CapacityRules(), on_arrival=lambda facts: told.append(facts.uid))
-    state.list_nodes([node("n1")])
+    state.replace_nodes([node("n1")])
     for _ in range(2):
         state.put_pod(stored(pod("a").asks(core="10", memory="1")))
         state.put_pod(stored(pod("b").asks(cpu="1"), on="n1"))

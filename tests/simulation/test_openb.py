@@ -7,7 +7,7 @@ import pytest
 from halfcard.claims import Claim, whole_cards
 from simulation.openb import TableError, read_nodes, read_pods
 
-from ..extender.simulation.trace import NODE_HEADS, POD_HEADS
+from .trace import NODE_HEADS, POD_HEADS
 
 
 def one_pod(row: str) -> tuple[list[Claim], tuple[str, ...], int, int, int]:

@@ -11,7 +11,7 @@ from simulation.replay import fill_up
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload
 
-from ..extender.simulation.trace import workload
+from .trace import workload
 
 BASE = workload(nodes=16, pods=120)
 each_policy = pytest.mark.parametrize("policy", POLICIES)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from extender.packing.placement import POLICIES, PackingPolicy
 from halfcard.placing.layouts import best
 from halfcard.placing.room import empty_room
-from simulation.simulated_cluster import PlacedStay, SimulatedCluster
+from simulation.simulated_cluster import SimulatedCluster, SimulatedPod
 from simulation.workload import ReplayWorkload, TracePod
 
-from ..extender.simulation.trace import workload
+from .trace import workload
 
 SMALL = workload(nodes=6, pods=40)
 each_policy = pytest.mark.parametrize("policy", POLICIES)
@@ -24,7 +24,7 @@ def cluster_of(policy: str, base: ReplayWorkload = SMALL) -> SimulatedCluster:
     return SimulatedCluster(base.nodes, POLICIES[policy](base.mix, base.fleet))
 
 
-def check_nothing_is_given_twice(base: ReplayWorkload, stays: list[tuple[TracePod, PlacedStay]]) -> None:
+def check_nothing_is_given_twice(base: ReplayWorkload, stays: list[tuple[TracePod, SimulatedPod]]) -> None:
     """From what the pods ask for and where they are, without the code that places them."""
     shares: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     cpu: defaultdict[int, int] = defaultdict(int)
@@ -55,7 +55,7 @@ def test_nothing_is_given_twice_while_it_fills_up(policy: str) -> None:
 @given(steps=st.lists(st.tuples(st.integers(0, 39), st.booleans()), max_size=80))
 def test_pods_that_come_and_go_never_overlap_and_leave_no_trace(policy: str, steps: list[tuple[int, bool]]) -> None:
     cluster = cluster_of(policy)
-    stays: list[tuple[TracePod, PlacedStay]] = []
+    stays: list[tuple[TracePod, SimulatedPod]] = []
     for number, leaves in steps:
         if leaves and stays:
             cluster.leave(stays.pop(number % len(stays))[1])

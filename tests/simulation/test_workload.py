@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simulation.go_random import GoRandom
 from simulation.workload import ReplayWorkload, milli_of
 
-from ..extender.simulation.trace import workload
+from .trace import workload
 
 BASE = workload()
 

@@ -24,7 +24,7 @@ from ..fleet import Fleet, cards_in, usual_card_mib
 from ..workload_mix import PodClass, WorkloadMix
 from .fullness import fullness
 from .holes import Worth, worth_of_holes
-from .reserve import Reserve, reserve_for, scarce_of, seen_in
+from .reserve import Reserve, reserve_for, scarce_of, update_scarcity
 from .strength import strength
 from .usable import Usable
 
@@ -65,7 +65,7 @@ class Outlook(NamedTuple):
     cpu_per_card: float
 
 
-def default_for(mix: WorkloadMix, fleet: Fleet) -> Default:
+def default_policy(mix: WorkloadMix, fleet: Fleet) -> Default:
     card_mib = usual_card_mib(fleet)
     using = mix.as_seen(lambda kind: kind.on_cards_of(card_mib)).where(lambda kind: kind.load > 0)
     return Default(Outlook(using, fleet, _holes(using), _cpu_per_card(using)), reserve_for(using.kinds, fleet))
@@ -101,7 +101,7 @@ class Default:
         return floor(gain / _STEP + _NEAR)
 
     def adapted(self, rooms: Iterable[Room]) -> Default:
-        reserve = seen_in(self._reserve, rooms, self._outlook.cpu_per_card)
+        reserve = update_scarcity(self._reserve, rooms, self._outlook.cpu_per_card)
         return self if reserve == self._reserve else Default(self._outlook, reserve)
 
 

@@ -89,7 +89,7 @@ def scarce_of(reserve: Reserve, model: str) -> Reserve:
     return tuple([wide for wide in reserve if wide.scarce and model in wide.models])
 
 
-def seen_in(reserve: Reserve, rooms: Iterable[Room], cpu_per_card: float) -> Reserve:
+def update_scarcity(reserve: Reserve, rooms: Iterable[Room], cpu_per_card: float) -> Reserve:
     """Updates what is scarce in the present cluster; it stays scarce until there is clearly more."""
     cards, free, cpu_milli = 0, 0.0, 0
     places = [0] * len(reserve)

@@ -45,7 +45,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         self.state = State(Dialects(), CapacityRules())
-        self.state.list_nodes([node("n1", 2, MIB), node("n2", 2, MIB)])
+        self.state.replace_nodes([node("n1", 2, MIB), node("n2", 2, MIB)])
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
         policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
         manners = BindRules(
@@ -62,7 +62,7 @@ class Replica:
         self.calls.close()
 
     def see_all(self) -> None:
-        self.state.list_pods(self.server.listed())
+        self.state.replace_pods(self.server.listed())
 
     async def bind(self, name: str, to: str = "n1", uid: str = "") -> None:
         await self.binder.bind(Binding(name, "team", uid or f"uid-{name}", to))

@@ -69,7 +69,7 @@ def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
             def replica(term: str) -> Replica:
                 clock = asyncio.get_running_loop().time
                 budgets = QuotaReservations(lambda _: (budget(),), LedgerStore(calls, names.NAMESPACE), clock)
-                budgets.saw(NAME, ledgers.seen(NAME))
+                budgets.on_ledger_change(NAME, ledgers.seen(NAME))
                 return Replica(pods, term, budgets=budgets)
 
             one, other = replica("first"), replica("second")
@@ -107,7 +107,7 @@ def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_again(
 def test_who_is_kept_from_a_node_by_a_budget_or_by_its_cards_is_told_which() -> None:
     async def story(scene: Scene) -> None:
         scene.hold(60)
-        scene.replica.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
         with pytest.raises(NotBound, match=r"^node n1: exceeded quota: team/gpu, requested: cores of model T4=50, .*"):
             await scene.replica.bind("p")
         scene.pods.put(manifest("large", pod().asks(core="300")))
@@ -166,7 +166,7 @@ def test_whoever_leads_next_takes_back_what_was_promised_to_a_bind_that_can_land
         (promise,) = (ledger := scene.ledgers.ledger(NAME)).open
         created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
         scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
-        scene.next.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        scene.next.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
         await take_over(scene.next)
         await until(lambda: promise not in scene.ledgers.ledger(NAME).open)
         assert scene.ledgers.ledger(NAME).open == created
@@ -182,7 +182,7 @@ def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed_at_th
         async def refresh() -> None:
             scene.next.see_all()
             await scene.replica.bind("p")
-            budgets.saw(NAME, scene.ledgers.seen(NAME))
+            budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
 
         await takeover(scene.next, refresh).run()
         await scene.next.bind("q")
@@ -210,7 +210,7 @@ def test_while_nobody_has_counted_no_node_is_good() -> None:
     async def story(scene: Scene) -> None:
         scene.ledgers.put(NAME, COUNTED._replace(of="another quota of this name"))
         budgets = scene.replica.binder.budgets
-        budgets.saw(NAME, scene.ledgers.seen(NAME))
+        budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
         facts = scene.replica.state.pod("uid-p")
         assert facts is not None
         with pytest.raises(NoBudgetError, match="nobody has counted yet what is in use; the scheduler will try again"):
@@ -224,12 +224,12 @@ def test_while_nobody_has_counted_no_node_is_good() -> None:
 def test_a_pod_that_came_past_its_quota_waits_until_there_is_room() -> None:
     async def story(scene: Scene) -> None:
         scene.ledgers.put(NAME, COUNTED._replace(late=frozenset({"uid-p"})))
-        scene.replica.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
         with pytest.raises(NotBound, match="pod team/p came past it while too little was left"):
             await scene.replica.bind("p")
         await scene.replica.bind("q")
         scene.ledgers.put(NAME, COUNTED)
-        scene.replica.binder.budgets.saw(NAME, scene.ledgers.seen(NAME))
+        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
         await scene.replica.bind("p")
 
     tell(story)

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 
 from extender.explain.bound import BoundPod
-from extender.explain.explanation import Explanation, PodState, explanation, in_words
-from extender.explain.pending import Departure, NodeFit, PendingPod, Victim, nearest
+from extender.explain.explanation import Explanation, PodState, describe_claim, explain
+from extender.explain.pending import NodeEvictions, NodeFit, PendingPod, Victim, fewest_evictions
 from extender.packing.policies.binpack import Binpack
 from extender.state import State
 from halfcard import names
@@ -22,7 +22,7 @@ TRAIN: Final = pod("train").asks(core=30, memory=20)
 
 def explained(state: State, asking: StoredPod) -> Explanation:
     state.put_pod(asking)
-    return explanation(state, read_facts(asking, state.dialects), Binpack())
+    return explain(state, read_facts(asking, state.dialects), Binpack())
 
 
 def pending(nodes: Sequence[dict[str, Any]], pods: Sequence[StoredPod], asking: StoredPod) -> PendingPod:
@@ -113,17 +113,17 @@ def test_the_nearest_node_is_where_the_fewest_would_have_to_go() -> None:
         tenant("d", "gpu3-0", core=90, priority=9),
     ]
     found = pending([node("gpu1"), node("gpu2"), node("gpu3")], pods, stored(pod("new").asks(gpu=1), priority=5))
-    assert found.nearest == Departure("gpu2", (Victim("ns/c", 0),))
+    assert found.nearest == NodeEvictions("gpu2", (Victim("ns/c", 0),))
 
 
 def test_the_nearest_node_is_asked_for_by_itself_and_only_where_the_pod_fits_nowhere() -> None:
     pods = [tenant("a", "gpu1-0", core=90), tenant("b", "gpu2-0", core=90, priority=9)]
     asking = read_facts(stored(TRAIN, priority=5), state_of([]).dialects)
-    assert nearest(state_of([node("gpu1"), node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]) == Departure(
-        "gpu1", (Victim("ns/a", 0),)
-    )
-    assert nearest(state_of([node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
-    assert nearest(state_of([node("gpu1"), node("gpu3")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
+    assert fewest_evictions(
+        state_of([node("gpu1"), node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]
+    ) == NodeEvictions("gpu1", (Victim("ns/a", 0),))
+    assert fewest_evictions(state_of([node("gpu2")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
+    assert fewest_evictions(state_of([node("gpu1"), node("gpu3")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
 
 
 def test_what_only_a_person_could_do_stands_apart() -> None:
@@ -227,7 +227,7 @@ SPOKEN = {
 @pytest.mark.parametrize(("words", "asking"), SPOKEN.items(), ids=SPOKEN.keys())
 def test_what_a_container_asks_for_is_said_in_words(words: str, asking: PodBuilder) -> None:
     facts = read_facts(stored(asking), state_of([]).dialects)
-    assert [in_words(need.claim) for need in facts.demand.needs] == [words]
+    assert [describe_claim(need.claim) for need in facts.demand.needs] == [words]
 
 
 def test_a_node_that_does_not_publish_what_is_asked_for_is_none_to_go_to() -> None:

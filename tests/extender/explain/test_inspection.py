@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import pytest
 
 from extender.app import _for_people
-from extender.explain.inspection import Amount, NodeInspection, gpushare, inspect_node, see_node
+from extender.explain.inspection import Amount, NodeInspection, gpushare_json, inspect, inspect_json
 from extender.state import State
 from halfcard import names
 from halfcard.placing.node_totals import offers
@@ -23,7 +23,7 @@ A10_MIB: Final = 86 * 256
 
 
 def seen(state: State, name: str = "gpu1") -> NodeInspection:
-    return see_node(state, state.nodes()[name], TABLE)
+    return inspect(state, state.nodes()[name], TABLE)
 
 
 # --- resources: the numbers of the mixed node
@@ -134,7 +134,7 @@ def test_a_card_out_of_order_says_why_and_what_cannot_be_is_a_doubt() -> None:
 
 def test_json_says_the_same() -> None:
     state = state_of([node(address="10.0.0.1")], [stored(pod("p").asks(sgpu=1), on="gpu1", cards=["gpu1-0"])])
-    told = json.loads(json.dumps(inspect_node(state, state.nodes()["gpu1"], TABLE)))
+    told = json.loads(json.dumps(inspect_json(state, state.nodes()["gpu1"], TABLE)))
     assert told["address"] == "10.0.0.1"
     (card,) = told["cards"]
     assert (card["mode"], card["parts"]) == ("halves", {"total": 2, "used": 1})
@@ -147,7 +147,7 @@ def test_json_says_the_same() -> None:
 def test_gpushares_tools_read_nodes_devices_and_pods_in_their_unit() -> None:
     pods = [stored(pod(f"binpack-{at}").asks(gpu_mem=at), on="gpu1", cards=["gpu1-0"]) for at in (1, 2)]
     state = state_of([node(cards=2, mib=14 * GIB)], pods)
-    assert gpushare(state, state.nodes().values(), GIB) == {
+    assert gpushare_json(state, state.nodes().values(), GIB) == {
         "nodes": [
             {
                 "name": "gpu1",
@@ -181,9 +181,9 @@ def asked(state: State, path: str) -> tuple[int, dict[str, Any]]:
 
 def test_a_node_is_inspected_by_name_in_both_shapes() -> None:
     state = state_of([node(), node("gpu2")])
-    one = inspect_node(state, state.nodes()["gpu2"], TABLE)
+    one = inspect_json(state, state.nodes()["gpu2"], TABLE)
     assert asked(state, "/inspect/gpu2") == (200, json.loads(json.dumps(one)))
-    assert asked(state, "/gpushare-scheduler/inspect/gpu2") == (200, gpushare(state, [state.nodes()["gpu2"]], GIB))
+    assert asked(state, "/gpushare-scheduler/inspect/gpu2") == (200, gpushare_json(state, [state.nodes()["gpu2"]], GIB))
     assert [each["name"] for each in asked(state, "/inspect")[1]["nodes"]] == ["gpu1", "gpu2"]
     assert [each["name"] for each in asked(state, "/gpushare-scheduler/inspect")[1]["nodes"]] == ["gpu1", "gpu2"]
 

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from extender.packing.fleet import NodeShape, usual_card_mib
-from extender.packing.workload_mix import PodClass, WorkloadMix, kind_of
+from extender.packing.workload_mix import PodClass, WorkloadMix, pod_class_of
 from halfcard.claims import Claim, Part, memory_share, whole_cards
 from halfcard.placing.demand import ContainerStage, Demand, Need
 from halfcard.pod.card_preferences import CardPreferences
@@ -38,17 +38,17 @@ ASKED: Final[dict[str, tuple[list[Claim], tuple[int, int]]]] = {
 def test_a_pod_is_of_the_kind_of_its_cards_and_its_share_of_each(name: str) -> None:
     claims, (cards, hundredths) = ASKED[name]
     demand = Demand(tuple(Need(ContainerStage.APP, 0, claim) for claim in claims), cpu_milli=4000, memory_mib=8192)
-    kind = kind_of(demand).on_cards_of(CARD_MIB)
+    kind = pod_class_of(demand).on_cards_of(CARD_MIB)
     assert (kind.cards, kind.share, kind.cpu_milli, kind.memory_mib) == (cards, hundredths, 4000, 8192)
 
 
 def test_init_containers_use_what_the_others_will_have() -> None:
     needs = (Need(ContainerStage.APP, 0, share(30)), Need(ContainerStage.INIT, 0, share(20)))
-    assert kind_of(Demand(needs)).share == 30
+    assert pod_class_of(Demand(needs)).share == 30
 
 
 def test_a_kind_knows_which_models_it_may_use() -> None:
-    kind = kind_of(Demand((Need(ContainerStage.APP, 0, share(30)),), CardPreferences(models=("a100", "t4"))))
+    kind = pod_class_of(Demand((Need(ContainerStage.APP, 0, share(30)),), CardPreferences(models=("a100", "t4"))))
     assert [kind.may_use(model) for model in ("Tesla T4", "NVIDIA-A100-SXM4", "V100")] == [True, True, False]
 
 

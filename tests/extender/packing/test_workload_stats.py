@@ -12,7 +12,7 @@ from extender.packing.workload_mix_text import MOST_CHARS, read_mix, write_mix
 from extender.packing.workload_stats import WorkloadStats
 from halfcard import names
 
-from ..policies.rooms import mixes
+from .policies.rooms import mixes
 
 COMMON: Final = PodClass(1000, 2048, 1, 37)
 LATER: Final = PodClass(1000, 2048, 1, 73)

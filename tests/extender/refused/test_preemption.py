@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from extender.quota_limits import CountedPods, QuotaLimits
-from extender.refused.preemption import Victims, below, extended, fewest
+from extender.quota_limits import BudgetUsage, QuotaLimits
+from extender.refused.preemption import Victims, extend_victims, fewest_victims, of_lower_priority
 from extender.scheduler_api import wire
 from extender.scheduler_api.verbs import preempt
 from extender.state import State
@@ -128,7 +128,7 @@ def test_the_fewest_pods_of_lower_priority_go(
     cards: int, pods: list[StoredPod], asking: StoredPod, expected: set[str] | None
 ) -> None:
     state = state_of([node(cards=cards)], pods)
-    victims = extended(state.nodes()["gpu1"], state.pods_on("gpu1"), frozenset(), facts_of(state, asking))
+    victims = extend_victims(state.nodes()["gpu1"], state.pods_on("gpu1"), frozenset(), facts_of(state, asking))
     assert victims == expected
 
 
@@ -137,8 +137,8 @@ def test_what_the_scheduler_has_chosen_goes_in_any_case_and_is_made_use_of() -> 
     asking = facts_of(state, wanting(pod("new").asks(gpu=1)))
     there, pods = state.nodes()["gpu1"], state.pods_on("gpu1")
 
-    assert extended(there, pods, frozenset({"a"}), asking) == frozenset({"a"})
-    assert extended(there, pods, frozenset({"b"}), asking) in (frozenset("ab"), frozenset("bc"))
+    assert extend_victims(there, pods, frozenset({"a"}), asking) == frozenset({"a"})
+    assert extend_victims(there, pods, frozenset({"b"}), asking) in (frozenset("ab"), frozenset("bc"))
 
 
 # --- where a budget of a model or a pool is in the way
@@ -152,7 +152,7 @@ def limits_of(facts: PodFacts) -> QuotaLimits:
     """All of it is in use."""
     assert isinstance(T4S, Budget)
     full = Ledger(T4S.hard, is_ready=True, committed={"cores of model T4": 70})
-    return QuotaLimits(facts.demand.needs, [CountedPods(T4S, full)])
+    return QuotaLimits(facts.demand.needs, [BudgetUsage(T4S, full)])
 
 
 def preempted(state: State, given: str, asking: StoredPod) -> dict[str, list[str]]:
@@ -211,8 +211,8 @@ several = st.sampled_from([pod("new").asks(gpu=2), pod("new").asks(sgpu=2), shar
 def test_no_smaller_number_would_do(crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
     pods = state.pods_on("gpu1")
-    spare = below(priority, pods)
-    found = fewest(state.nodes()["gpu1"], pods, spare, demand)
+    spare = of_lower_priority(priority, pods)
+    found = fewest_victims(state.nodes()["gpu1"], pods, spare, demand)
     smallest = next(
         (
             size
@@ -232,8 +232,8 @@ def test_the_victims_make_room_and_none_of_them_goes_for_nothing(
 ) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
     pods = state.pods_on("gpu1")
-    spare = {each.uid for each in below(priority, pods)}
-    found = fewest(state.nodes()["gpu1"], pods, below(priority, pods), demand)
+    spare = {each.uid for each in of_lower_priority(priority, pods)}
+    found = fewest_victims(state.nodes()["gpu1"], pods, of_lower_priority(priority, pods), demand)
     if found is None:
         assert not fits(state, frozenset(spare), demand)
     else:
@@ -248,7 +248,7 @@ def test_nor_where_pods_lie_on_several_cards(pairs: list[tuple[int, int]], cards
     state = state_of([node(cards=4)], pods)
     demand = facts_of(state, stored(pod("new").asks(gpu=cards))).demand
     spare = state.pods_on("gpu1")
-    found = fewest(state.nodes()["gpu1"], spare, spare, demand)
+    found = fewest_victims(state.nodes()["gpu1"], spare, spare, demand)
     assert found is not None
     smaller = (frozenset(each.uid for each in chosen) for chosen in combinations(spare, max(len(found) - 1, 0)))
     assert not found or not any(fits(state, chosen, demand) for chosen in smaller)

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 import extender.refused.preemption_advice
-from extender.quota_limits import CountedPods, LimitsOf, QuotaLimits, unlimited
+from extender.quota_limits import BudgetUsage, LimitsOf, QuotaLimits, unlimited
 from extender.refused.preemption_advice import PreemptionAdvice
 from extender.state import State
 from halfcard.placing.pod_facts import PodFacts
@@ -91,7 +91,7 @@ class Scene:
         self.state.put_pod(replace(waiting, spec=replace(waiting.spec, **spec)))
         facts = self.state.pod(name)
         assert facts is not None
-        self.counsel.hear(facts, ["gpu1"])
+        self.counsel.enqueue(facts, ["gpu1"])
 
     async def has_asked(self, count: int) -> None:
         await until(lambda: len(self.heard.asked) == count)
@@ -176,7 +176,7 @@ def test_nobody_has_to_go_where_a_quota_keeps_the_pod_out_all_the_same() -> None
 
     def limits_of(facts: PodFacts) -> QuotaLimits:
         hard = budget.hard if facts.name == "urgent" else dict.fromkeys(budget.hard, 1000)
-        return QuotaLimits(facts.demand.needs, [CountedPods(budget, Ledger(hard, is_ready=True))])
+        return QuotaLimits(facts.demand.needs, [BudgetUsage(budget, Ledger(hard, is_ready=True))])
 
     async def story(scene: Scene) -> None:
         scene.urgent("urgent")

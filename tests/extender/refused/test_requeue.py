@@ -45,8 +45,8 @@ def tell(story: Story) -> None:
             server.put(manifest("small", SMALL))
             server.put(manifest("large", LARGE))
             state = State(Dialects(), CapacityRules())
-            state.list_nodes([node("n1", 1, 16384)])
-            state.list_pods(server.listed())
+            state.replace_nodes([node("n1", 1, 16384)])
+            state.replace_pods(server.listed())
             policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(state.nodes().values()))
             calls = ApiCalls(Access("127.0.0.1", server.port))
             waking = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())
@@ -92,7 +92,7 @@ def test_when_a_card_is_free_those_who_wait_for_it_are_woken_once() -> None:
 def test_whoever_would_be_refused_again_sleeps_on() -> None:
     async def story(server: PodServer, state: State, _: Requeue) -> None:
         server.put(manifest("half", SMALL) | {"spec": {**SMALL.manifest["spec"], "nodeName": "n1"}})
-        state.list_pods(server.listed())
+        state.replace_pods(server.listed())
         state.end_pod("uid-tenant")
         await until(lambda: woken(server) == ["small"])
         await rounds()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.packing.placement import WORST, scores_of_kinds
+from extender.packing.placement import WORST, encode_scores
 from extender.scheduler_api import wire
 from extender.scheduler_api.score_cache import ScoreCache
 
@@ -40,7 +40,7 @@ def test_what_is_written_again_is_as_if_written_anew(begin: list[str], later: li
     for change in [{}, *later]:
         changed = {names[at]: letter for at, letter in change.items() if at < len(names)}
         now |= changed
-        anew = wire.prioritized(names, scores_of_kinds(RANKS, "".join(now.values()), names))
+        anew = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
         told.change({*changed, "stranger"})
         assert scores(told.answer(RANKS)) == scores(anew)
 
@@ -51,6 +51,6 @@ def test_a_name_that_looks_like_two_entries_is_told_as_it_is() -> None:
     told = ScoreCache(names, now.__getitem__)
     for name, letter in (("n1", LETTERS[1]), ("n1", LETTERS[5])):
         now[name] = letter
-        anew = wire.prioritized(names, scores_of_kinds(RANKS, "".join(now.values()), names))
+        anew = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
         told.change({name})
         assert scores(told.answer(RANKS)) == scores(anew)

@@ -24,7 +24,7 @@ def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str
     refused: dict[str, list[str]] = {}
     for number, name in enumerate(names):
         refused.setdefault(reasons[number % len(reasons)], []).append(name)
-    answer = json.loads(wire.filtered(question(names), [], refused))
+    answer = json.loads(wire.filter_answer(question(names), [], refused))
     assert answer == {
         "Nodes": None,
         "NodeNames": [],
@@ -36,22 +36,24 @@ def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str
 
 @given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
 def test_names_that_are_kept_together_are_told_like_any_others(names: list[str], reasons: list[str]) -> None:
-    kept = wire.SharedText(names)
+    kept = wire.SharedNames(names)
     for reason in (*reasons, *reasons):
-        assert wire.filtered(question(names), kept, {reason: kept}) == wire.filtered(
+        assert wire.filter_answer(question(names), kept, {reason: kept}) == wire.filter_answer(
             question(names), names, {reason: names}
         )
 
 
 @pytest.mark.parametrize("why", ["no", 'a "quoted" \\ and 50 % free', "ж💥"])
 def test_an_error_stands_alone(why: str) -> None:
-    answer = json.loads(wire.filter_failed(why))
+    answer = json.loads(wire.filter_error(why))
     assert answer.pop("Error") == why.replace(" %", " per cent")
     assert answer == {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
 
 
 def scored(scores: list[int]) -> dict[str, int]:
-    answer: list[dict[str, Any]] = json.loads(wire.prioritized([f"n{at}" for at in range(len(scores))], bytes(scores)))
+    answer: list[dict[str, Any]] = json.loads(
+        wire.prioritize_answer([f"n{at}" for at in range(len(scores))], bytes(scores))
+    )
     return {each["Host"]: each["Score"] for each in answer}
 
 

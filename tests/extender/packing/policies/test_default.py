@@ -13,7 +13,7 @@ from halfcard.placing.card_usage import CardMode, CardRoom
 from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
-from ...policies.rooms import CARD_MIB, CORES, MEMORY, chosen, half, mixes, room, rooms, share, whole
+from .rooms import CARD_MIB, CORES, MEMORY, chosen, half, mixes, room, rooms, share, whole
 
 MIX: Final = WorkloadMix(
     (

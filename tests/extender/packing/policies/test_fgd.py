@@ -8,7 +8,7 @@ from extender.packing.policies.fgd import FragmentationGradientDescent
 from extender.packing.workload_mix import PodClass, WorkloadMix
 from halfcard.placing.room import Room
 
-from ...policies.rooms import chosen, mixes, room, rooms, share
+from .rooms import chosen, mixes, room, rooms, share
 
 NO_FLEET: Fleet = ()
 

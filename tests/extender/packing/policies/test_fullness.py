@@ -8,7 +8,7 @@ import pytest
 from extender.packing.policies.fullness import fullness, used
 from halfcard.placing.card_usage import CardMode, CardRoom
 
-from ...policies.rooms import CARD_MIB, room
+from .rooms import CARD_MIB, room
 
 LEFT: Final[dict[str, tuple[CardRoom, int, float, int]]] = {
     "a free card": (CardRoom(CardMode.FREE, 100, CARD_MIB, 0), 100, 0, 0),

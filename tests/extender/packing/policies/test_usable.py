@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from extender.packing.policies.usable import Usable
 from extender.packing.workload_mix import PodClass, WorkloadMix
 
-from ...policies.rooms import mixes
+from .rooms import mixes
 
 
 def fits(kind: PodClass, amounts: list[int], cpu_milli: int, memory_mib: int) -> float:
