@@ -7,17 +7,15 @@ changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import compress
 from math import ceil
 from typing import Final, Protocol
 
 from halfcard.placing.room import Room
+from halfcard.pod import card_preferences
 
 from .fleet import Fleet
-from .policies.binpack import Binpack
-from .policies.default import default_policy
-from .policies.fgd import FragmentationGradientDescent
-from .policies.spread import Spread
 from .workload_mix import WorkloadMix
 
 TOP: Final = 10
@@ -46,12 +44,9 @@ class PackingPolicy(Protocol):
 
 
 POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
-    "default": default_policy,
-    "binpack": lambda _mix, _fleet: Binpack(),
-    "spread": lambda _mix, _fleet: Spread(),
-    "fgd": FragmentationGradientDescent,
+    name: import_module(f".policies.{name}", __package__).make_policy for name in card_preferences.POLICIES
 }
-"""How each is made from the pods that are expected and the cluster they come to."""
+"""Makes a policy from the expected pods and the cluster; `POLICIES` in halfcard is the table, and names the modules."""
 
 
 def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:

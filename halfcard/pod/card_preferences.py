@@ -11,6 +11,7 @@ from ..cards import Card
 from ..problems import printable
 
 POLICIES: Final = ("default", "binpack", "spread", "fgd")
+"""The table of policies; each is a module of `extender/packing/policies`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ class StoredSpec(PodSpec, frozen=True, rename="camel"):
 
 class Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     phase: str = ""
-    nominated_node_name: str | None = None
 
 
 _NO_METADATA: Final = StoredMetadata()

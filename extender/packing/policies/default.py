@@ -65,7 +65,7 @@ class Outlook(NamedTuple):
     cpu_per_card: float
 
 
-def default_policy(mix: WorkloadMix, fleet: Fleet) -> Default:
+def make_policy(mix: WorkloadMix, fleet: Fleet) -> Default:
     card_mib = usual_card_mib(fleet)
     using = mix.as_seen(lambda kind: kind.on_cards_of(card_mib)).where(lambda kind: kind.load > 0)
     return Default(Outlook(using, fleet, _holes(using), _cpu_per_card(using)), reserve_for(using.kinds, fleet))

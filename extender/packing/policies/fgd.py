@@ -74,3 +74,7 @@ class FragmentationGradientDescent:
         of_card = [left * sum(weight for share, weight in single if left < share) for left in range(WHOLE_CARD + 1)]
         of_all = sum(weight for _, weight in self._kinds) - sum(weight for _, weight in fitting)
         return _Losses(tuple(of_card), of_all, tuple(several))
+
+
+def make_policy(mix: WorkloadMix, fleet: Fleet) -> FragmentationGradientDescent:
+    return FragmentationGradientDescent(mix, fleet)

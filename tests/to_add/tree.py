@@ -1,0 +1,52 @@
+"""A copy of the product, to which a test adds something by the steps of "To add" in docs/architecture.md."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PRODUCT: Final = (
+    *("admission", "certs", "cli", "deploy", "deviceplugin", "extender"),
+    *("halfcard", "kube", "quota", "serving", "settings", "simulation"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    root: Path
+
+    def add(self, path: str, text: str) -> None:
+        file = self.root / path
+        assert not file.exists()
+        file.write_text(text)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        file = self.root / path
+        text = file.read_text()
+        assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
+        file.write_text(text.replace(old, new))
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs python in the copy, which hides the packages of the checkout."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+def copy_of_the_product(folder: Path) -> Tree:
+    root = folder / "tree"
+    for package in PRODUCT:
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return Tree(root)
