@@ -13,7 +13,7 @@ TAG: Final = "moving"
 """Of fences that tests/cluster/test_moving.py runs, all of them."""
 
 MOVING: Final = tuple(sorted((ROOT / "docs").glob("from-*.md")))
-_BACK: Final = "\n## Going back\n"
+_BACK: Final = "\n## Go back\n"
 
 
 def there_and_back(page: Path) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from tests.cluster.test_moving import CASES
 from .moving import MOVING, there_and_back
 from .moving import settings as settings_of
 
-SECTIONS: Final = ["What stays", "What changes", "In this order", "Going back", "Not the same"]
+SECTIONS: Final = ["What stays", "What changes", "Steps", "Go back", "What is different"]
 MOST_LINES: Final = 90
 
 each_page = pytest.mark.parametrize("page", MOVING, ids=lambda page: page.name)
