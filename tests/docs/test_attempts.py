@@ -34,19 +34,19 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "A forged record on a pod that has no node": (
             f"{_RACES}::test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind",
         ),
-        "A record that names cards that are not there": (
+        "A record that names missing cards": (
             f"{_RACES}::test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing",
             "tests/halfcard/placing/test_node_usage.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
         ),
-        "Asking by annotation for another policy": (
+        "Requesting another policy": (
             f"{_BINDINGS}::test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies",
             "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
         ),
-        "Two replicas that both take themselves for the leader": (
+        "Two replicas that both consider themselves the leader": (
             "tests/extender/bind/test_takeover.py::test_two_leaders_never_give_a_card_twice",
             "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_lands_no_more",
         ),
-        "A pod that somebody else bound": (
+        "A pod without a record that another program bound": (
             f"{_RACES}::test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for",
         ),
         "Bodies that are huge, slow or no JSON": (
@@ -62,7 +62,7 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "A burst of creates": (
             "tests/cluster/test_gpu_quota_burst.py::test_a_burst_while_replicas_and_the_leader_are_killed",
         ),
-        "Trying again and again": (
+        "Creating again and again": (
             "tests/halfcard/quota/test_ledger.py::test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises",
         ),
         "Making the webhook fail": (
@@ -72,12 +72,12 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_QUOTA}::test_tenants_may_neither_see_nor_write_ledgers",
             "tests/quota/test_ledger_controller.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
         ),
-        "Opening the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
+        "Removing the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
         "Writing a quota's status": (
             "tests/docs/test_attempts.py::test_what_stands_in_a_quotas_status_decides_nothing",
         ),
         "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
-        "A pod that came past the webhook": (
+        "A pod that bypassed the webhook": (
             "tests/halfcard/quota/test_ledger.py::test_who_came_past_the_ledger_is_late_while_there_is_too_little",
         ),
     },
@@ -86,15 +86,15 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_AGENTS}::test_it_records_nothing_on_other_pods",
             f"{_AGENTS}::test_it_writes_the_totals_of_its_own_node_and_no_others",
         ),
-        "Changing images, labels": (
+        "Using the token to change images, labels": (
             f"{_AGENTS}::test_it_changes_no_spec",
             f"{_AGENTS}::test_it_changes_nothing_else_of_a_pod",
         ),
-        "A pod that asks for `halfcard.dev/slot` by itself": (
+        "A pod that itself requests `halfcard.dev/slot`": (
             f"{_SLOTS}::test_a_number_that_a_tenant_writes_is_put_right",
             f"{_SLOTS}::test_a_pod_that_was_not_numbered_is_refused",
         ),
-        "A record that does not fit": (
+        "A record that conflicts": (
             "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
         ),
     },

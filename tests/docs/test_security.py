@@ -67,7 +67,7 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "speaks of two systems": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
 }
 UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
-    "Images that say": plain.specified(runtimeClassName="nvidia").manifest,
+    "Images that set": plain.specified(runtimeClassName="nvidia").manifest,
     "Secrets always": importing(secretRef=of_map("s")),
     "ConfigMaps in a cluster": importing(configMapRef=of_map("unknown")),
     "an entry point": pod()
