@@ -40,20 +40,16 @@ async def until(folder: Path, keeper: FolderRenewal, moment: datetime) -> None:
     assert (folder / "tls.crt").exists()
 
 
-def test_a_machine_that_was_suspended_for_months_renews_at_its_next_look(tmp_path: Path) -> None:
+async def test_a_machine_that_was_suspended_for_months_renews_at_its_next_look(tmp_path: Path) -> None:
     log, clock = Lines(), WallClock()
     keeper = FolderRenewal(tmp_path, NAMES, log=log, clock=clock, every_s=0.001)
-
-    async def live() -> None:
-        task = asyncio.create_task(keeper.run())
-        await until(tmp_path, keeper, START)
-        clock.now = START + LEAF_LIFE
-        await until(tmp_path, keeper, clock.now)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    asyncio.run(live())
+    task = asyncio.create_task(keeper.run())
+    await until(tmp_path, keeper, START)
+    clock.now = START + LEAF_LIFE
+    await until(tmp_path, keeper, clock.now)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
     assert [line.split(";")[0] for line in log.lines] == [
         "certificates renewed: ca.crt is missing",
         "certificates renewed: the leaf expired at 2026-05-30T00:00:00Z",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
-import uvloop
 
 from deviceplugin.allocate.allocator import Allocator, Injector, NodeContext
 from deviceplugin.allocate.slots import Slots, slot_name
@@ -178,16 +178,11 @@ class World:
         return [call.method for call in self.server.calls].count("PATCH")
 
 
-Story = Callable[[World], Awaitable[None]]
-
-
-def tell(story: Story) -> None:
-    async def run() -> None:
-        with serving_pods() as server, TemporaryDirectory() as folder:
-            world = World(server, Path(folder))
-            try:
-                await story(world)
-            finally:
-                world.calls.close()
-
-    uvloop.run(run())
+@asynccontextmanager
+async def running_world() -> AsyncIterator[World]:
+    with serving_pods() as server, TemporaryDirectory() as folder:
+        world = World(server, Path(folder))
+        try:
+            yield world
+        finally:
+            world.calls.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,18 +33,16 @@ SHAPES = [
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 1)), min_size=1, max_size=8))
-def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(asking: list[tuple[PodBuilder, int]]) -> None:
+async def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(
+    asking: list[tuple[PodBuilder, int]],
+) -> None:
     """Pods come one after the other and take what is there; first each is tried where it is refused."""
-
-    async def run() -> None:
-        with serving_pods() as server:
-            replica = Replica(server)
-            answers = AnswerCache(replica.state, replica.binder.rules.policy_of)
-            for number, (shape, which) in enumerate(asking):
-                await _try(server, replica, answers, manifest(f"p{number}", shape), which)
-            replica.calls.close()
-
-    uvloop.run(run())
+    with serving_pods() as server:
+        replica = Replica(server)
+        answers = AnswerCache(replica.state, replica.binder.rules.policy_of)
+        for number, (shape, which) in enumerate(asking):
+            await _try(server, replica, answers, manifest(f"p{number}", shape), which)
+        replica.calls.close()
 
 
 async def _try(

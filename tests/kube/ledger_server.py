@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Literal
 
 import msgspec
-import uvloop
 
 from halfcard.quota.ledger import Ledger
 from kube.api.access import Access
@@ -144,18 +143,11 @@ def serving_ledgers() -> Iterator[LedgerServer]:
         state.release.set()
 
 
-Story = Callable[[LedgerServer, ApiCalls], Awaitable[None]]
-
-
-def tell(story: Story) -> None:
-    """On the loop that production uses."""
-
-    async def run() -> None:
-        with serving_ledgers() as server:
-            calls = ApiCalls(Access("127.0.0.1", server.port))
-            try:
-                await story(server, calls)
-            finally:
-                calls.close()
-
-    uvloop.run(run())
+@asynccontextmanager
+async def serving_calls() -> AsyncIterator[tuple[LedgerServer, ApiCalls]]:
+    with serving_ledgers() as server:
+        calls = ApiCalls(Access("127.0.0.1", server.port))
+        try:
+            yield server, calls
+        finally:
+            calls.close()

@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -33,34 +34,29 @@ async def watching(server: NodeServer) -> AsyncIterator[NodeSource]:
             await watch
 
 
-def tell(story: Callable[[NodeServer, NodeSource], Awaitable[None]], *begin: str) -> None:
-    """Runs a story with a server that begins with these nodes, and a source that watches it."""
-
-    async def run() -> None:
-        with serving() as server:
-            for name in begin:
-                server.put(node(name, 4))
-            async with watching(server) as source:
-                await story(server, source)
-
-    asyncio.run(run())
+@asynccontextmanager
+async def source_of(*names: str) -> AsyncIterator[tuple[NodeServer, NodeSource]]:
+    """A server that begins with these nodes, and a source that watches it."""
+    with serving() as server:
+        for name in names:
+            server.put(node(name, 4))
+        async with watching(server) as source:
+            yield server, source
 
 
 def names(source: NodeSource) -> list[str]:
     return sorted(known.name for known in source.view().nodes)
 
 
-def test_all_pages_are_listed_before_it_is_ready() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_all_pages_are_listed_before_it_is_ready() -> None:
+    async with source_of(*"abcdefgh") as (server, source):
         await until(source.ready)
         assert names(source) == list("abcdefgh")
         assert server.lists() == 1
 
-    tell(story, *"abcdefgh")
 
-
-def test_changes_are_followed_without_listing_again() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_changes_are_followed_without_listing_again() -> None:
+    async with source_of("a") as (server, source):
         await until(lambda: names(source) == ["a"])
         server.put(node("b", 8))
         await until(lambda: source.view().largest_card_mib == 8 * 256)
@@ -71,11 +67,9 @@ def test_changes_are_followed_without_listing_again() -> None:
         assert source.view().largest_card_mib == 4 * 256
         assert server.lists() == 1
 
-    tell(story, "a")
 
-
-def test_a_heartbeat_makes_no_new_view() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_a_heartbeat_makes_no_new_view() -> None:
+    async with source_of("a") as (server, source):
         await until(source.ready)
         view = source.view()
         server.put(node("a", 4, heartbeat=1))
@@ -83,11 +77,9 @@ def test_a_heartbeat_makes_no_new_view() -> None:
         await until(lambda: source._follower.version == "3")
         assert source.view() is view
 
-    tell(story, "a")
 
-
-def test_a_watch_that_is_cut_goes_on_from_where_it_was() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_a_watch_that_is_cut_goes_on_from_where_it_was() -> None:
+    async with source_of("a") as (server, source):
         await until(source.ready)
         for name in "bcd":
             server.cut()
@@ -95,11 +87,9 @@ def test_a_watch_that_is_cut_goes_on_from_where_it_was() -> None:
             await until(lambda name=name: name in names(source))  # type: ignore[misc]
         assert server.lists() == 1
 
-    tell(story, "a")
 
-
-def test_what_the_server_has_forgotten_is_listed_again() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_what_the_server_has_forgotten_is_listed_again() -> None:
+    async with source_of("a", "b") as (server, source):
         await until(source.ready)
         server.refusal = (503, "starting")
         server.cut()
@@ -110,11 +100,9 @@ def test_what_the_server_has_forgotten_is_listed_again() -> None:
         await until(lambda: names(source) == ["b", "c"] and not source.problems())
         assert server.lists() == 2
 
-    tell(story, "a", "b")
 
-
-def test_a_server_that_refuses_is_quoted_and_what_was_known_stays() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_a_server_that_refuses_is_quoted_and_what_was_known_stays() -> None:
+    async with source_of("a") as (server, source):
         await until(source.ready)
         server.refusal = (403, 'nodes is forbidden: User "x" cannot watch\x1b[31m')
         server.cut()
@@ -127,28 +115,23 @@ def test_a_server_that_refuses_is_quoted_and_what_was_known_stays() -> None:
         server.refusal = None
         await until(lambda: not source.problems())
 
-    tell(story, "a")
 
-
-def test_until_the_first_list_it_is_not_ready_and_says_why() -> None:
+async def test_until_the_first_list_it_is_not_ready_and_says_why() -> None:
     async def story(server: NodeServer, source: NodeSource) -> None:
         server.refusal = (500, "no leader")
         await until(lambda: any("no leader" in problem for problem in source.problems()))
         server.refusal = None
         await until(source.ready)
 
-    async def run() -> None:
-        with serving() as server:
-            server.refusal = (500, "no leader")
-            async with watching(server) as source:
-                assert not source.ready()
-                await story(server, source)
-
-    asyncio.run(run())
+    with serving() as server:
+        server.refusal = (500, "no leader")
+        async with watching(server) as source:
+            assert not source.ready()
+            await story(server, source)
 
 
-def test_a_line_that_is_no_event_is_a_problem_and_no_end() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_a_line_that_is_no_event_is_a_problem_and_no_end() -> None:
+    async with source_of("a") as (server, source):
         await until(source.ready)
         server.garble()
         await until(lambda: bool(source.problems()))
@@ -156,54 +139,42 @@ def test_a_line_that_is_no_event_is_a_problem_and_no_end() -> None:
         server.put(node("b", 4))
         await until(lambda: names(source) == ["a", "b"])
 
-    tell(story, "a")
 
-
-def test_an_odd_node_is_left_out_and_reported() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_an_odd_node_is_left_out_and_reported() -> None:
+    async with source_of("a") as (server, source):
         await until(source.ready)
         server.put({"metadata": {"name": "odd"}, "status": {"capacity": {"tencent.com/vcuda-core": "50"}}})
         await until(lambda: bool(source.problems()))
         assert source.problems()[0].startswith("node odd is left out")
         assert names(source) == ["a"]
 
-    tell(story, "a")
 
-
-def test_every_call_brings_the_token() -> None:
-    async def story(server: NodeServer, source: NodeSource) -> None:
+async def test_every_call_brings_the_token() -> None:
+    async with source_of() as (server, source):
         await until(source.ready)
         await until(lambda: len(server.headers) == 2)
         assert [sent["Authorization"] for sent in server.headers] == ["Bearer secret"] * 2
 
-    tell(story)
 
-
-def test_cancelling_ends_the_thread_at_once() -> None:
+async def test_cancelling_ends_the_thread_at_once() -> None:
     def alive() -> bool:
         return any(thread.name == "nodes" for thread in threading.enumerate())
 
-    async def run() -> None:
-        with serving() as server:
-            async with watching(server) as source:
-                await until(source.ready)
-                assert alive()
-            await until(lambda: not alive())
-
-    asyncio.run(run())
+    with serving() as server:
+        async with watching(server) as source:
+            await until(source.ready)
+            assert alive()
+        await until(lambda: not alive())
 
 
-def test_a_server_that_is_not_there_is_a_problem_until_it_is() -> None:
-    async def run() -> None:
-        with serving() as gone:
-            port = gone.port
-        source = NodeSource(Access("127.0.0.1", port))
-        watch = asyncio.create_task(source.watch())
-        await until(lambda: bool(source.problems()))
-        assert "refused" in source.problems()[0]
-        assert not source.ready()
-        watch.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watch
-
-    asyncio.run(run())
+async def test_a_server_that_is_not_there_is_a_problem_until_it_is() -> None:
+    with serving() as gone:
+        port = gone.port
+    source = NodeSource(Access("127.0.0.1", port))
+    watch = asyncio.create_task(source.watch())
+    await until(lambda: bool(source.problems()))
+    assert "refused" in source.problems()[0]
+    assert not source.ready()
+    watch.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watch

@@ -24,24 +24,21 @@ def pod(name: str, *gates: str) -> Object:
     return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": spec}
 
 
-def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when_it_is_gone() -> None:
-    async def run() -> None:
-        with serving() as server:
-            pods = ChargedPods(Access("127.0.0.1", server.port), Dialects(), lambda _: None, lambda _: None)
-            server.put(pod("waits", names.QUOTA_GATE))
-            server.put(pod("runs"))
-            following = asyncio.create_task(pods.following.run())
-            await until(lambda: len(pods.known()) == 2)
-            entry = Entry("team", "runs", {"cores": 30, "memory": 5120, "shares": 1})
-            assert pods.held("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)
-            assert pods.held("uid-runs", BUDGET, lambda _: False) is None
-            assert pods.held("uid-waits", BUDGET, lambda _: True) is None
-            seen = pods.waiting()
-            assert seen.keys() == {"uid-waits"}
-            server.delete("waits")
-            await until(lambda: not pods.waiting())
-            assert seen.keys() == {"uid-waits"}
-            following.cancel()
-            await asyncio.wait([following])
-
-    asyncio.run(run())
+async def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when_it_is_gone() -> None:
+    with serving() as server:
+        pods = ChargedPods(Access("127.0.0.1", server.port), Dialects(), lambda _: None, lambda _: None)
+        server.put(pod("waits", names.QUOTA_GATE))
+        server.put(pod("runs"))
+        following = asyncio.create_task(pods.following.run())
+        await until(lambda: len(pods.known()) == 2)
+        entry = Entry("team", "runs", {"cores": 30, "memory": 5120, "shares": 1})
+        assert pods.held("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)
+        assert pods.held("uid-runs", BUDGET, lambda _: False) is None
+        assert pods.held("uid-waits", BUDGET, lambda _: True) is None
+        seen = pods.waiting()
+        assert seen.keys() == {"uid-waits"}
+        server.delete("waits")
+        await until(lambda: not pods.waiting())
+        assert seen.keys() == {"uid-waits"}
+        following.cancel()
+        await asyncio.wait([following])

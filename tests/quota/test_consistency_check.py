@@ -39,29 +39,24 @@ def pod(name: str, phase: str = "Running") -> Object:
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
-def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_changes_are_none_of_it() -> None:
-    async def run() -> None:
-        with serving() as server:
-            access, repaired = Access("127.0.0.1", server.port), list[Differences]()
-            pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
-            comparing = ConsistencyCheck(
-                access, pods, Dialects(), lambda: True, repaired.append, rest_s=0.01, apart_s=0.01
-            )
-            for name in ("kept", "gone", "over"):
-                server.put(pod(name))
-            jobs = [asyncio.create_task(pods.following.run())]
-            await until(lambda: pods.known().keys() == {"uid-kept", "uid-gone", "uid-over"})
-            jobs.append(asyncio.create_task(comparing.run()))
-            with server.changed:  # and no event of it
-                del server.nodes["gone"]
-                server.nodes |= {"missed": pod("missed"), "over": pod("over", "Succeeded")}
-            await until(lambda: bool(repaired))
-            assert pods.known().keys() == {"uid-kept", "uid-missed"}
-            assert repaired[0].keys() == {"uid-gone", "uid-over", "uid-missed"}
-            server.refusal = (403, "no")
-            await until(lambda: "403" in comparing.trouble and not comparing.found)
-            for job in jobs:
-                job.cancel()
-            await asyncio.wait(jobs)
-
-    asyncio.run(run())
+async def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_changes_are_none_of_it() -> None:
+    with serving() as server:
+        access, repaired = Access("127.0.0.1", server.port), list[Differences]()
+        pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
+        comparing = ConsistencyCheck(access, pods, Dialects(), lambda: True, repaired.append, rest_s=0.01, apart_s=0.01)
+        for name in ("kept", "gone", "over"):
+            server.put(pod(name))
+        jobs = [asyncio.create_task(pods.following.run())]
+        await until(lambda: pods.known().keys() == {"uid-kept", "uid-gone", "uid-over"})
+        jobs.append(asyncio.create_task(comparing.run()))
+        with server.changed:  # and no event of it
+            del server.nodes["gone"]
+            server.nodes |= {"missed": pod("missed"), "over": pod("over", "Succeeded")}
+        await until(lambda: bool(repaired))
+        assert pods.known().keys() == {"uid-kept", "uid-missed"}
+        assert repaired[0].keys() == {"uid-gone", "uid-over", "uid-missed"}
+        server.refusal = (403, "no")
+        await until(lambda: "403" in comparing.trouble and not comparing.found)
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,8 +17,7 @@ from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import LedgerError, LedgerStore
 from quota.ledger_controller import LedgerController
 from quota.usage_index import CountedPod
-from tests.kube import ledger_server
-from tests.kube.ledger_server import NAMESPACE, LedgerServer
+from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_calls
 
 NAME: Final = "gpuquota.team.gpu"
 BUDGET: Final[Budget] = gone(NAME)._replace(uid="q", hard={"cores": 100})
@@ -72,196 +71,148 @@ class Place:
         self.server.put(NAME, ledger)
 
 
-def tell(story: Callable[[Place], Awaitable[None]]) -> None:
-    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
-        await story(Place(server, calls))
-
-    ledger_server.tell(at_its_place)
-
-
-def test_a_new_ledger_is_ready_once_all_pods_are_counted() -> None:
-    async def story(place: Place) -> None:
-        keeper = place.keeper()
-        await keeper.take_over()
-        assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
-        await place.fold(keeper, {"u": entry(70)})
-        assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
-        assert place.ledger().late == frozenset()
-
-    tell(story)
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with serving_calls() as (server, calls):
+        yield Place(server, calls)
 
 
-def test_whoever_takes_over_deposes_the_one_before() -> None:
-    async def story(place: Place) -> None:
-        before = await place.leading()
-        after = await place.leading()
-        with pytest.raises(LostLeadership):
-            await place.fold(before, {"u": entry()})
-        await place.fold(after, {"u": entry()})
-        assert used(place.ledger()) == {"cores": 10}
-
-    tell(story)
+async def test_a_new_ledger_is_ready_once_all_pods_are_counted(place: Place) -> None:
+    keeper = place.keeper()
+    await keeper.take_over()
+    assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
+    await place.fold(keeper, {"u": entry(70)})
+    assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
+    assert place.ledger().late == frozenset()
 
 
-def test_a_fold_goes_over_whatever_was_promised_meanwhile() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.promise("u", "v")
+async def test_whoever_takes_over_deposes_the_one_before(place: Place) -> None:
+    before = await place.leading()
+    after = await place.leading()
+    with pytest.raises(LostLeadership):
+        await place.fold(before, {"u": entry()})
+    await place.fold(after, {"u": entry()})
+    assert used(place.ledger()) == {"cores": 10}
+
+
+async def test_a_fold_goes_over_whatever_was_promised_meanwhile(place: Place) -> None:
+    keeper = await place.leading()
+    place.promise("u", "v")
+    await place.fold(keeper, {"u": entry()})
+    assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
+
+
+async def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once(place: Place) -> None:
+    keeper = await place.leading()
+    place.promise("u")
+    place.ended.add("u")
+    await place.pass_time(keeper, 1)
+    assert keeper.is_due(place.has_ended)
+    await place.fold(keeper, {})
+    assert used(place.ledger()) == {}
+
+
+async def test_a_pod_that_came_without_a_promise_is_late_where_there_is_too_little(place: Place) -> None:
+    keeper = await place.leading()
+    await place.fold(keeper, {"u": entry(90)})
+    await place.fold(keeper, {"u": entry(90), "v": entry(20)})
+    assert place.ledger().late == {"v"}
+
+
+async def test_a_promise_with_which_nobody_comes_expires_after_its_time_and_two_looks(place: Place) -> None:
+    keeper = await place.leading()
+    place.promise("u", "slow")
+    place.stored.add("slow")
+    await place.pass_time(keeper, OLD_S + APART_S)
+    assert place.ledger().open.keys() == {"u", "slow"}
+    await place.pass_time(keeper, 3)
+    assert place.ledger().open.keys() == {"slow"}
+
+
+async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
+    keeper = await place.leading()
+    place.promise("u")
+    await place.pass_time(keeper, OLD_S - 5)
+    place.clock += 3600.0
+    await place.pass_time(keeper, 3)
+    assert place.ledger().open.keys() == {"u"}
+
+
+async def test_what_is_allowed_follows_the_quota(place: Place) -> None:
+    keeper = await place.leading()
+    keeper.budget = BUDGET._replace(hard={"cores": 5})
+    await place.fold(keeper, {})
+    assert place.ledger().hard == {"cores": 5}
+
+
+async def test_it_is_told_once_that_there_is_more_room(place: Place) -> None:
+    keeper = await place.leading()
+    assert keeper.has_more_room() and not keeper.has_more_room()
+    await place.fold(keeper, {"u": entry(100)})
+    assert not keeper.has_more_room()
+    await place.fold(keeper, {"u": entry(90)})
+    assert keeper.has_more_room()
+
+
+async def test_a_ledger_that_somebody_deleted_is_begun_anew(place: Place) -> None:
+    keeper = await place.leading()
+    place.server.drop(NAME)
+    with pytest.raises(LostLeadership):
         await place.fold(keeper, {"u": entry()})
-        assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
-
-    tell(story)
-
-
-def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.promise("u")
-        place.ended.add("u")
-        await place.pass_time(keeper, 1)
-        assert keeper.is_due(place.has_ended)
-        await place.fold(keeper, {})
-        assert used(place.ledger()) == {}
-
-    tell(story)
+    await keeper.take_over()
+    assert not place.ledger().is_ready
 
 
-def test_a_pod_that_came_without_a_promise_is_late_where_there_is_too_little() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        await place.fold(keeper, {"u": entry(90)})
-        await place.fold(keeper, {"u": entry(90), "v": entry(20)})
-        assert place.ledger().late == {"v"}
-
-    tell(story)
-
-
-def test_a_promise_with_which_nobody_comes_expires_after_its_time_and_two_looks() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.promise("u", "slow")
-        place.stored.add("slow")
-        await place.pass_time(keeper, OLD_S + APART_S)
-        assert place.ledger().open.keys() == {"u", "slow"}
-        await place.pass_time(keeper, 3)
-        assert place.ledger().open.keys() == {"slow"}
-
-    tell(story)
+async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_promises(place: Place) -> None:
+    keeper = await place.leading()
+    place.promise("u")
+    await place.pass_time(keeper, 1)
+    await keeper.clear_away()
+    assert place.server.there() == {NAME}
+    await place.pass_time(keeper, OLD_S + APART_S + 3)
+    await keeper.clear_away()
+    assert place.server.there() == set()
 
 
-def test_while_nobody_answers_nothing_grows_old() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.promise("u")
-        await place.pass_time(keeper, OLD_S - 5)
-        place.clock += 3600.0
-        await place.pass_time(keeper, 3)
-        assert place.ledger().open.keys() == {"u"}
-
-    tell(story)
-
-
-def test_what_is_allowed_follows_the_quota() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        keeper.budget = BUDGET._replace(hard={"cores": 5})
-        await place.fold(keeper, {})
-        assert place.ledger().hard == {"cores": 5}
-
-    tell(story)
-
-
-def test_it_is_told_once_that_there_is_more_room() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        assert keeper.has_more_room() and not keeper.has_more_room()
-        await place.fold(keeper, {"u": entry(100)})
-        assert not keeper.has_more_room()
-        await place.fold(keeper, {"u": entry(90)})
-        assert keeper.has_more_room()
-
-    tell(story)
-
-
-def test_a_ledger_that_somebody_deleted_is_begun_anew() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.server.drop(NAME)
-        with pytest.raises(LostLeadership):
-            await place.fold(keeper, {"u": entry()})
-        await keeper.take_over()
-        assert not place.ledger().is_ready
-
-    tell(story)
-
-
-def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_promises() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        place.promise("u")
-        await place.pass_time(keeper, 1)
-        await keeper.clear_away()
-        assert place.server.there() == {NAME}
-        await place.pass_time(keeper, OLD_S + APART_S + 3)
-        await keeper.clear_away()
-        assert place.server.there() == set()
-
-    tell(story)
-
-
-def test_what_is_no_ledger_is_named_with_what_to_do() -> None:
-    async def story(place: Place) -> None:
-        place.server.put_text(NAME, "scribble")
-        with pytest.raises(LedgerError, match=f"{NAME} holds no ledger .* delete it, and it is made anew"):
-            await place.keeper().take_over()
-
-    tell(story)
-
-
-def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again() -> None:
-    """One that comes back as the same, as a default does, would promise of what nobody counts."""
-
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
-        keeper.budget = gone(NAME)
-        await place.fold(keeper, {})
-        assert (place.ledger().of, place.ledger().hard) == ("", {})
+async def test_what_is_no_ledger_is_named_with_what_to_do(place: Place) -> None:
+    place.server.put_text(NAME, "scribble")
+    with pytest.raises(LedgerError, match=f"{NAME} holds no ledger .* delete it, and it is made anew"):
         await place.keeper().take_over()
-        assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
-
-    tell(story)
 
 
-def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on() -> None:
+async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(place: Place) -> None:
+    """One that comes back as the same, as a default does, would promise of what nobody counts."""
+    keeper = await place.leading()
+    assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
+    keeper.budget = gone(NAME)
+    await place.fold(keeper, {})
+    assert (place.ledger().of, place.ledger().hard) == ("", {})
+    await place.keeper().take_over()
+    assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
+
+
+async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(place: Place) -> None:
     noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
     exempt = BUDGET._replace(exemption=Exemption(noon, "the paper is due"))
-
-    async def story(place: Place) -> None:
-        now = [noon - timedelta(seconds=1)]
-        keeper = LedgerController(LedgerStore(place.calls, NAMESPACE), exempt, lambda: now[0])
-        await keeper.take_over()
-        await place.fold(keeper, {"u": entry(170)})
-        assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
-        assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
-        now[0] = noon
-        assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
-        await place.fold(keeper, {"u": entry(170)})
-        assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
-
-    tell(story)
+    now = [noon - timedelta(seconds=1)]
+    keeper = LedgerController(LedgerStore(place.calls, NAMESPACE), exempt, lambda: now[0])
+    await keeper.take_over()
+    await place.fold(keeper, {"u": entry(170)})
+    assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
+    assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
+    now[0] = noon
+    assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
+    await place.fold(keeper, {"u": entry(170)})
+    assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
 
 
-def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right() -> None:
-    async def story(place: Place) -> None:
-        keeper = await place.leading()
-        live = {"u": entry(30)}
-        await place.fold(keeper, live)
-        assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
-        place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
-        keeper.kept = await LedgerStore(place.calls, NAMESPACE).read(NAME)
-        assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
-        await place.fold(keeper, live)
-        assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")
-
-    tell(story)
+async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(place: Place) -> None:
+    keeper = await place.leading()
+    live = {"u": entry(30)}
+    await place.fold(keeper, live)
+    assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
+    place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
+    keeper.kept = await LedgerStore(place.calls, NAMESPACE).read(NAME)
+    assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
+    await place.fold(keeper, live)
+    assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
-import uvloop
 
 from halfcard import names
 from halfcard.dialects import Dialects
@@ -67,11 +66,12 @@ class Scene:
         """Nothing before it is there."""
         return used(self.ledgers.ledger(LEDGER)).get("cores", 0) if LEDGER in self.ledgers.there() else 0
 
-    async def run(self, story: Callable[[Scene], Awaitable[None]]) -> None:
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
         jobs = [asyncio.ensure_future(each()) for each in (*self.source.jobs(), self.pods.following.run)]
         try:
             await asyncio.gather(self.source.wait_until_ready(), self.pods.following.wait_until_ready())
-            await story(self)
+            yield
         finally:
             self.ledgers.release.set()
             for job in (*jobs, *self.keeps):
@@ -94,48 +94,44 @@ def cluster() -> Iterator[tuple[NodeServer, NodeServer, LedgerServer]]:
         yield quotas, pods, ledgers
 
 
-def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
-    async def run() -> None:
-        with cluster() as (quotas, pods, ledgers):
-            quotas.put(quota("gpu", 100))
-            pods.put(pod("one"))
-            await Scene(quotas, pods, ledgers).run(story)
-
-    uvloop.run(run())
-
-
-def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along() -> None:
-    async def story(scene: Scene) -> None:
-        scene.keep()
-        await until(lambda: scene.used() == 30)
-        scene.ledgers.faults.append("held")
-        scene.quotas.put(quota("other", 50))
-        await until(scene.ledgers.held.is_set)  # its ledger is being made, and then ours is counted as it was before
-        scene.stored.put(pod("two"))
-        scene.quotas.put(quota("gpu", 90))
-        await until(lambda: len(scene.pods.known()) == 2 and scene.source.budgets()[0].hard == {"cores": 90})
-        scene.ledgers.release.set()
-        await until(lambda: scene.ledgers.ledger(LEDGER).hard == {"cores": 90})
-        counted = [used(each).get("cores", 0) for each in scene.ledgers.history(LEDGER)]
-        assert counted == sorted(counted)
-        assert counted[-1] == 60
-
-    tell(story)
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    with cluster() as (quotas, pods, ledgers):
+        quotas.put(quota("gpu", 100))
+        pods.put(pod("one"))
+        scene = Scene(quotas, pods, ledgers)
+        async with scene.following():
+            yield scene
 
 
-def test_what_was_not_counted_because_of_a_bug_is_counted_when_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along(scene: Scene) -> None:
+    scene.keep()
+    await until(lambda: scene.used() == 30)
+    scene.ledgers.faults.append("held")
+    scene.quotas.put(quota("other", 50))
+    await until(scene.ledgers.held.is_set)  # its ledger is being made, and then ours is counted as it was before
+    scene.stored.put(pod("two"))
+    scene.quotas.put(quota("gpu", 90))
+    await until(lambda: len(scene.pods.known()) == 2 and scene.source.budgets()[0].hard == {"cores": 90})
+    scene.ledgers.release.set()
+    await until(lambda: scene.ledgers.ledger(LEDGER).hard == {"cores": 90})
+    counted = [used(each).get("cores", 0) for each in scene.ledgers.history(LEDGER)]
+    assert counted == sorted(counted)
+    assert counted[-1] == 60
+
+
+async def test_what_was_not_counted_because_of_a_bug_is_counted_when_it_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> None:
     def bug(*_: object) -> None:
         raise ZeroDivisionError
 
-    async def story(scene: Scene) -> None:
-        with monkeypatch.context() as broken:
-            running = scene.keep()
-            await until(lambda: scene.used() == 30)
-            broken.setattr(ChargedPods, "held", bug)
-            scene.stored.put(pod("two"))
-            await asyncio.wait((running,), timeout=10)
-        assert isinstance(running.exception(), ZeroDivisionError)
-        scene.keep()
-        await until(lambda: scene.used() == 60)
-
-    tell(story)
+    with monkeypatch.context() as broken:
+        running = scene.keep()
+        await until(lambda: scene.used() == 30)
+        broken.setattr(ChargedPods, "held", bug)
+        scene.stored.put(pod("two"))
+        await asyncio.wait((running,), timeout=10)
+    assert isinstance(running.exception(), ZeroDivisionError)
+    scene.keep()
+    await until(lambda: scene.used() == 60)

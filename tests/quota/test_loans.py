@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import pytest
@@ -20,8 +20,7 @@ from quota.ledger_controller import LedgerController
 from quota.ledgers_controller import LedgersController
 from quota.loans import Loans
 from serving.log import Log
-from tests.kube import ledger_server
-from tests.kube.ledger_server import NAMESPACE, Fault, LedgerServer
+from tests.kube.ledger_server import NAMESPACE, Fault, LedgerServer, serving_calls
 
 LENDER, BORROWER = "gpuquota.team.gpu", "gpuquota.other.gpu"
 LOAN: Final = Loan(LENDER, BORROWER, {"cores": 6})
@@ -60,63 +59,50 @@ class Scene:
         self.keeping.ledger_changed(name, self.server.seen(name))
 
 
-def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
-    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    async with serving_calls() as (server, calls):
         scene = Scene(server, calls)
         for name in (LENDER, BORROWER):
             await scene.take_over(name)
-        await story(scene)
-
-    ledger_server.tell(at_its_place)
+        yield scene
 
 
-def test_what_is_lent_is_borrowed_and_comes_back() -> None:
-    async def story(scene: Scene) -> None:
-        await scene.loans.make([LOAN])
-        assert scene.lent() == (LENT, BORROWED) and scene.loans.are_open
-        await scene.loans.give_back([LOAN])
-        assert scene.lent() == (LENT, {})
-        await scene.loans.settle()
-        assert scene.lent() == ({}, {}) and not scene.loans.are_open
-
-    tell(story)
+async def test_what_is_lent_is_borrowed_and_comes_back(scene: Scene) -> None:
+    await scene.loans.make([LOAN])
+    assert scene.lent() == (LENT, BORROWED) and scene.loans.are_open
+    await scene.loans.give_back([LOAN])
+    assert scene.lent() == (LENT, {})
+    await scene.loans.settle()
+    assert scene.lent() == ({}, {}) and not scene.loans.are_open
 
 
 @pytest.mark.parametrize(("fault", "in_the_end"), [("unanswered", (LENT, BORROWED)), ("unheard", ({}, {}))])
-def test_a_lender_counts_on_nothing_that_nobody_knows(
-    fault: Fault, in_the_end: tuple[dict[str, Amounts], dict[str, Amounts]]
+async def test_a_lender_counts_on_nothing_that_nobody_knows(
+    fault: Fault, in_the_end: tuple[dict[str, Amounts], dict[str, Amounts]], scene: Scene
 ) -> None:
-    async def story(scene: Scene) -> None:
-        scene.server.faults = [None, fault]
-        await scene.loans.make([LOAN])
-        await scene.loans.settle()
-        assert scene.lent()[0] == LENT, "it may have been borrowed"
-        await scene.take_over(BORROWER)
-        await scene.loans.settle()
-        assert scene.lent() == in_the_end
-
-    tell(story)
+    scene.server.faults = [None, fault]
+    await scene.loans.make([LOAN])
+    await scene.loans.settle()
+    assert scene.lent()[0] == LENT, "it may have been borrowed"
+    await scene.take_over(BORROWER)
+    await scene.loans.settle()
+    assert scene.lent() == in_the_end
 
 
-def test_a_loan_that_was_not_written_by_the_lender_is_not_borrowed() -> None:
-    async def story(scene: Scene) -> None:
-        scene.server.faults = ["unheard"]
-        await scene.loans.make([LOAN])
-        assert scene.lent() == ({}, {})
-        await scene.take_over(LENDER)
-        scene.change(LENDER, lambda ledger: reserve(ledger, "u", Entry("team", "p", {"cores": 5})))
-        await scene.loans.make([LOAN])
-        assert scene.lent() == ({}, {}), "the lender has come to need it"
-
-    tell(story)
+async def test_a_loan_that_was_not_written_by_the_lender_is_not_borrowed(scene: Scene) -> None:
+    scene.server.faults = ["unheard"]
+    await scene.loans.make([LOAN])
+    assert scene.lent() == ({}, {})
+    await scene.take_over(LENDER)
+    scene.change(LENDER, lambda ledger: reserve(ledger, "u", Entry("team", "p", {"cores": 5})))
+    await scene.loans.make([LOAN])
+    assert scene.lent() == ({}, {}), "the lender has come to need it"
 
 
-def test_a_ledger_that_is_made_anew_is_told_what_others_have_borrowed_from_it() -> None:
-    async def story(scene: Scene) -> None:
-        await scene.loans.make([LOAN])
-        scene.server.drop(LENDER)
-        await scene.take_over(LENDER)
-        await scene.loans.settle()
-        assert scene.lent() == (LENT, BORROWED)
-
-    tell(story)
+async def test_a_ledger_that_is_made_anew_is_told_what_others_have_borrowed_from_it(scene: Scene) -> None:
+    await scene.loans.make([LOAN])
+    scene.server.drop(LENDER)
+    await scene.take_over(LENDER)
+    await scene.loans.settle()
+    assert scene.lent() == (LENT, BORROWED)

@@ -26,7 +26,7 @@ def test_a_background_job_that_dies_is_in_the_log_with_its_reason() -> None:
     assert "disk on fire" in lines.getvalue()
 
 
-def test_a_job_that_fails_begins_anew() -> None:
+async def test_a_job_that_fails_begins_anew() -> None:
     begun: list[int] = []
     going = asyncio.Event()
 
@@ -37,15 +37,12 @@ def test_a_job_that_fails_begins_anew() -> None:
         going.set()
         await asyncio.Event().wait()
 
-    async def serve() -> None:
-        async with beside([open_gates], Log(stream=io.StringIO()), soon_s=0.001), asyncio.timeout(10):
-            await going.wait()
-
-    asyncio.run(serve())
+    async with beside([open_gates], Log(stream=io.StringIO()), soon_s=0.001), asyncio.timeout(10):
+        await going.wait()
     assert begun == [0, 1, 2]
 
 
-def test_a_job_ends_with_what_it_runs_beside() -> None:
+async def test_a_job_ends_with_what_it_runs_beside() -> None:
     ended: list[str] = []
 
     async def follow() -> None:
@@ -54,9 +51,6 @@ def test_a_job_ends_with_what_it_runs_beside() -> None:
         finally:
             ended.append("follow")
 
-    async def serve() -> None:
-        async with beside([follow], Log(stream=io.StringIO())):
-            await asyncio.sleep(0)
-
-    asyncio.run(serve())
+    async with beside([follow], Log(stream=io.StringIO())):
+        await asyncio.sleep(0)
     assert ended == ["follow"]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import logging
@@ -47,45 +46,37 @@ def test_levels_are_told(level: str) -> None:
     assert json.loads(stream.getvalue())["level"] == {"warning": "warn"}.get(level, level)
 
 
-def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> None:
+async def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> None:
     stream = Written()
     log = Log(stream=stream)
-
-    async def judge_several() -> None:
-        for number in range(3):
-            log.often("judged", number=number)
-        assert stream.writes == []
-        await until(lambda: stream.writes != [])
-
-    asyncio.run(judge_several())
+    for number in range(3):
+        log.often("judged", number=number)
+    assert stream.writes == []
+    await until(lambda: stream.writes != [])
     assert len(stream.writes) == 1
     assert [json.loads(line)["number"] for line in stream.getvalue().splitlines()] == [0, 1, 2]
 
 
-def test_nobody_waits_while_hundreds_of_lines_are_worded() -> None:
+async def test_nobody_waits_while_hundreds_of_lines_are_worded() -> None:
     stream = Written()
     log = Log(stream=stream)
-
-    async def judge_many() -> None:
-        for number in range(120):
-            log.often("judged", number=number)
-        assert [text.count("\n") for text in stream.writes] == [50, 50]
-
-    asyncio.run(judge_many())
+    for number in range(120):
+        log.often("judged", number=number)
+    assert [text.count("\n") for text in stream.writes] == [50, 50]
 
 
-def test_lines_keep_their_order_and_nothing_urgent_waits() -> None:
+async def test_lines_keep_their_order_and_nothing_urgent_waits() -> None:
     stream = io.StringIO()
     log = Log(stream=stream)
+    log.often("judged")
+    log.warning("failed")
+    assert events(stream) == ["judged", "failed"]
 
-    async def fail_after_judging() -> None:
-        log.often("judged")
-        log.warning("failed")
-        assert events(stream) == ["judged", "failed"]
 
-    asyncio.run(fail_after_judging())
-    log.often("told where no loop runs")
-    assert events(stream)[2:] == ["told where no loop runs"]
+def test_a_line_is_written_at_once_where_no_loop_runs() -> None:
+    stream = io.StringIO()
+    Log(stream=stream).often("judged")
+    assert events(stream) == ["judged"]
 
 
 def test_a_process_that_ends_has_told_all() -> None:

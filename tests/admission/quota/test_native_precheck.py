@@ -179,13 +179,10 @@ def test_where_the_read_takes_too_long_the_plugin_decides(monkeypatch: pytest.Mo
         assert await site.ask() == ""
 
 
-def test_before_quotas_have_been_listed_the_plugin_decides() -> None:
-    async def story() -> None:
-        with serving() as server:
-            server.put(FULL)
-            assert await Site(server).ask() == ""
-
-    asyncio.run(story())
+async def test_before_quotas_have_been_listed_the_plugin_decides() -> None:
+    with serving() as server:
+        server.put(FULL)
+        assert await Site(server).ask() == ""
 
 
 def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:

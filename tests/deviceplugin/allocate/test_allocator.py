@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from halfcard import names
 from tests.builders import pod
 from tests.extender.pod_server import Fault
 
-from ..desks import World, tell
+from ..desks import World, running_world
 
 SHARE: Final = pod().asks(core=30, memory=20)
 LARGE: Final = pod().asks(core=80, memory=20)
@@ -29,200 +29,160 @@ CARD0, CARD1 = {"containers-0": ["GPU-0"]}, {"containers-0": ["GPU-1"]}
 # --- Allocate ---------------------------------------------------------------------------------------------------------
 
 
-def test_allocate_answers_a_slot_and_asks_nobody() -> None:
-    async def story(world: World) -> None:
-        granted = world.desk.allocate(names.VCUDA_CORE, ["hc-1", "hc-0"])
-        assert granted.cdi == (f"halfcard.dev/slot={slot_name(names.VCUDA_CORE, ['hc-0', 'hc-1'])}",)
-        assert not granted.devices and not granted.mounts and not granted.env
-        assert not world.server.calls
-
-    tell(story)
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with running_world() as world:
+        yield world
 
 
-def test_allocate_refuses_more_than_one_slice_in_nvidias_words() -> None:
-    async def story(world: World) -> None:
-        world.single = frozenset({names.NVIDIA_GPU_SHARED})
-        assert world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
-        assert world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
-        with pytest.raises(
-            RefusedError, match=r"maximum request size for shared resources is 1; found 2; .* ask for 1"
-        ):
-            world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1", "hc-2"])
-
-    tell(story)
+async def test_allocate_answers_a_slot_and_asks_nobody(world: World) -> None:
+    granted = world.desk.allocate(names.VCUDA_CORE, ["hc-1", "hc-0"])
+    assert granted.cdi == (f"halfcard.dev/slot={slot_name(names.VCUDA_CORE, ['hc-0', 'hc-1'])}",)
+    assert not granted.devices and not granted.mounts and not granted.env
+    assert not world.server.calls
 
 
-def test_allocate_refuses_ids_that_are_not_ours() -> None:
-    async def story(world: World) -> None:
-        with pytest.raises(
-            RefusedError, match=r'invalid allocation request for "nvidia.com/gpu": unknown device: GPU-0'
-        ):
-            world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
-
-    tell(story)
+async def test_allocate_refuses_more_than_one_slice_in_nvidias_words(world: World) -> None:
+    world.single = frozenset({names.NVIDIA_GPU_SHARED})
+    assert world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
+    assert world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
+    with pytest.raises(RefusedError, match=r"maximum request size for shared resources is 1; found 2; .* ask for 1"):
+        world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1", "hc-2"])
 
 
-def test_a_container_that_another_plugin_started_starts_again_with_what_that_one_gave() -> None:
-    async def story(world: World) -> None:
-        world.bind("theirs", pod().asks(gpu=1))
-        await world.desk.prestart(names.NVIDIA_GPU, ["GPU-1"])
-        assert (world.patches(), world.slots.uids()) == (0, frozenset())
+async def test_allocate_refuses_ids_that_are_not_ours(world: World) -> None:
+    with pytest.raises(RefusedError, match=r'invalid allocation request for "nvidia.com/gpu": unknown device: GPU-0'):
+        world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
 
-    tell(story)
+
+async def test_a_container_that_another_plugin_started_starts_again_with_what_that_one_gave(world: World) -> None:
+    world.bind("theirs", pod().asks(gpu=1))
+    await world.desk.prestart(names.NVIDIA_GPU, ["GPU-1"])
+    assert (world.patches(), world.slots.uids()) == (0, frozenset())
 
 
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_container_gets_the_cards_of_its_record_its_limits_and_nothing_is_written_to_the_api() -> None:
-    async def story(world: World) -> None:
-        await world.run("p", SHARE.annotated({"tencent.com/vcuda-core-limit": "60"}), CARD1)
-        for edits in world.edits("p"):
-            assert [each["path"] for each in edits["deviceNodes"]] == ["/dev/nvidia1", "/dev/nvidiactl"]
-        for limits in world.limits("p"):
-            assert limits == {
-                "version": 1,
-                "namespace": "team",
-                "pod": "p",
-                "uid": "uid-p",
-                "containers": ["containers-0"],
-                "dialect": "tencent",
-                "cards": [{"index": 1, "uuid": "GPU-1", "cores_pct": 30, "cores_limit_pct": 60, "memory_mib": 5120}],
-            }
-        assert len(world.edits("p")) == 2 and world.cards("p") == {"GPU-1"}
-        assert world.patches() == 0
-
-    tell(story)
-
-
-def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_takes_them() -> None:
-    async def story(world: World) -> None:
-        cards = {f"p{number}": f"GPU-{number % 2}" for number in range(6)}
-        for name, card in cards.items():
-            world.bind(name, SHARE, {"containers-0": [card]})
-        for name in reversed(cards):
-            world.admit(name)
-        await asyncio.gather(*(world.start(name) for name in sorted(cards, key=lambda name: cards[name])))
-        assert {name: world.cards(name) for name in cards} == {name: {card} for name, card in cards.items()}
-
-    tell(story)
+async def test_a_container_gets_the_cards_of_its_record_its_limits_and_nothing_is_written_to_the_api(
+    world: World,
+) -> None:
+    await world.run("p", SHARE.annotated({"tencent.com/vcuda-core-limit": "60"}), CARD1)
+    for edits in world.edits("p"):
+        assert [each["path"] for each in edits["deviceNodes"]] == ["/dev/nvidia1", "/dev/nvidiactl"]
+    for limits in world.limits("p"):
+        assert limits == {
+            "version": 1,
+            "namespace": "team",
+            "pod": "p",
+            "uid": "uid-p",
+            "containers": ["containers-0"],
+            "dialect": "tencent",
+            "cards": [{"index": 1, "uuid": "GPU-1", "cores_pct": 30, "cores_limit_pct": 60, "memory_mib": 5120}],
+        }
+    assert len(world.edits("p")) == 2 and world.cards("p") == {"GPU-1"}
+    assert world.patches() == 0
 
 
-def test_pods_with_as_many_cores_and_other_memory_get_what_each_has_asked_for() -> None:
+async def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_takes_them(world: World) -> None:
+    cards = {f"p{number}": f"GPU-{number % 2}" for number in range(6)}
+    for name, card in cards.items():
+        world.bind(name, SHARE, {"containers-0": [card]})
+    for name in reversed(cards):
+        world.admit(name)
+    await asyncio.gather(*(world.start(name) for name in sorted(cards, key=lambda name: cards[name])))
+    assert {name: world.cards(name) for name in cards} == {name: {card} for name, card in cards.items()}
+
+
+async def test_pods_with_as_many_cores_and_other_memory_get_what_each_has_asked_for(world: World) -> None:
     units = {"little": 4, "much": 40}
-
-    async def story(world: World) -> None:
-        for card, (name, memory) in enumerate(units.items()):
-            world.bind(name, pod().asks(core=30, memory=memory), {"containers-0": [f"GPU-{card}"]})
-        for name in ("much", "little"):
-            world.admit(name)
-        await asyncio.gather(*(world.start(name) for name in units))
-        for name, memory in units.items():
-            assert {limits["cards"][0]["memory_mib"] for limits in world.limits(name)} == {256 * memory}
-
-    tell(story)
+    for card, (name, memory) in enumerate(units.items()):
+        world.bind(name, pod().asks(core=30, memory=memory), {"containers-0": [f"GPU-{card}"]})
+    for name in ("much", "little"):
+        world.admit(name)
+    await asyncio.gather(*(world.start(name) for name in units))
+    for name, memory in units.items():
+        assert {limits["cards"][0]["memory_mib"] for limits in world.limits(name)} == {256 * memory}
 
 
-def test_an_init_container_that_kubelet_does_not_list_gets_the_card_of_its_record() -> None:
+async def test_an_init_container_that_kubelet_does_not_list_gets_the_card_of_its_record(world: World) -> None:
     asks = pod().init(core=60, memory=40).asks(core=30, memory=20)
-
-    async def story(world: World) -> None:
-        world.bind("p", asks, {"initContainers-0": ["GPU-0"], "containers-0": ["GPU-1"]})
-        world.admit("p")
-        await world.start("p", "initContainers-0")
-        assert world.cards("p", "initContainers-0") == {"GPU-0"}
-        await world.start("p")
-        assert world.cards("p") == {"GPU-1"}
-
-    tell(story)
+    world.bind("p", asks, {"initContainers-0": ["GPU-0"], "containers-0": ["GPU-1"]})
+    world.admit("p")
+    await world.start("p", "initContainers-0")
+    assert world.cards("p", "initContainers-0") == {"GPU-0"}
+    await world.start("p")
+    assert world.cards("p") == {"GPU-1"}
 
 
-def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_checkpoint() -> None:
-    async def story(world: World) -> None:
-        for name, card in (("a", "GPU-0"), ("b", "GPU-1")):
-            world.bind(name, pod().init(gpu=1).asks(), {"initContainers-0": [card]})
-            world.admit(name)
-        world.has_checkpoint = False
-        with pytest.raises(RefusedError, match=r"kubelet does not say which pod holds 1 of nvidia.com/gpu \(hc-0\)"):
-            await world.start("a", "initContainers-0")
-        world.has_checkpoint = True
-        for name, card in (("b", "GPU-1"), ("a", "GPU-0")):
-            await world.start(name, "initContainers-0")
-            assert world.cards(name, "initContainers-0") == {card}
-
-    tell(story)
-
-
-def test_pods_to_whom_kubelet_gave_some_of_the_same_ids_have_their_own_cards() -> None:
-    async def story(world: World) -> None:
-        world.bind("a", SHARE, CARD1)
-        world.admit("a")
-        world.manager.lose_track_of("uid-a")
-        world.bind("b", pod().asks(core=45, memory=35), CARD0)
-        world.admit("b")
-        for name, card in (("a", "GPU-1"), ("b", "GPU-0"), ("a", "GPU-1")):
-            await world.start(name)
-            assert world.cards(name) == {card}
-
-    tell(story)
-
-
-def test_an_init_container_that_is_not_listed_is_not_taken_for_a_pod_with_some_of_its_ids() -> None:
-    async def story(world: World) -> None:
-        world.bind("a", pod().init(core=30, memory=20).asks(), {"initContainers-0": ["GPU-1"]})
-        world.admit("a")
-        world.manager.lose_track_of("uid-a")
-        world.bind("b", pod().asks(core=45, memory=35), CARD0)
-        world.admit("b")
+async def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_checkpoint(world: World) -> None:
+    for name, card in (("a", "GPU-0"), ("b", "GPU-1")):
+        world.bind(name, pod().init(gpu=1).asks(), {"initContainers-0": [card]})
+        world.admit(name)
+    world.has_checkpoint = False
+    with pytest.raises(RefusedError, match=r"kubelet does not say which pod holds 1 of nvidia.com/gpu \(hc-0\)"):
         await world.start("a", "initContainers-0")
-        assert world.cards("a", "initContainers-0") == {"GPU-1"}
-
-    tell(story)
-
-
-def test_of_pods_to_whom_kubelet_gave_the_very_same_ids_none_starts_until_one_is_deleted() -> None:
-    async def story(world: World) -> None:
-        world.bind("a", SHARE, CARD1)
-        world.admit("a")
-        world.manager.lose_track_of("uid-a")
-        world.bind("b", SHARE, CARD0)
-        world.admit("b")
-        for name in "ab":
-            with pytest.raises(RefusedError, match=r"to both team/a and team/b; delete the one that does not run yet"):
-                await world.start(name)
-        world.delete("a")
-        await world.start("b")
-        assert world.cards("b") == {"GPU-0"}
-
-    tell(story)
+    world.has_checkpoint = True
+    for name, card in (("b", "GPU-1"), ("a", "GPU-0")):
+        await world.start(name, "initContainers-0")
+        assert world.cards(name, "initContainers-0") == {card}
 
 
-def test_a_restart_of_a_container_changes_nothing() -> None:
-    async def story(world: World) -> None:
-        await world.run("p", SHARE, CARD1)
-        before = world.edits("p")
-        world.restart()
-        await world.start("p")
-        assert world.edits("p") == before
+async def test_pods_to_whom_kubelet_gave_some_of_the_same_ids_have_their_own_cards(world: World) -> None:
+    world.bind("a", SHARE, CARD1)
+    world.admit("a")
+    world.manager.lose_track_of("uid-a")
+    world.bind("b", pod().asks(core=45, memory=35), CARD0)
+    world.admit("b")
+    for name, card in (("a", "GPU-1"), ("b", "GPU-0"), ("a", "GPU-1")):
+        await world.start(name)
+        assert world.cards(name) == {card}
 
-    tell(story)
+
+async def test_an_init_container_that_is_not_listed_is_not_taken_for_a_pod_with_some_of_its_ids(world: World) -> None:
+    world.bind("a", pod().init(core=30, memory=20).asks(), {"initContainers-0": ["GPU-1"]})
+    world.admit("a")
+    world.manager.lose_track_of("uid-a")
+    world.bind("b", pod().asks(core=45, memory=35), CARD0)
+    world.admit("b")
+    await world.start("a", "initContainers-0")
+    assert world.cards("a", "initContainers-0") == {"GPU-1"}
 
 
-def test_pods_do_not_wait_for_each_others_calls() -> None:
-    async def story(world: World) -> None:
-        for name in "ab":
-            world.bind(name, SHARE, CARD0)
-            world.admit(name)
-        world.server.faults = ["held"]
-        slow = asyncio.create_task(world.start("a"))
-        await world.server.somebody_is_held()
-        await world.start("b")
-        assert not slow.done()
-        world.server.release.set()
-        await slow
-        assert world.cards("a") == world.cards("b") == {"GPU-0"}
+async def test_of_pods_to_whom_kubelet_gave_the_very_same_ids_none_starts_until_one_is_deleted(world: World) -> None:
+    world.bind("a", SHARE, CARD1)
+    world.admit("a")
+    world.manager.lose_track_of("uid-a")
+    world.bind("b", SHARE, CARD0)
+    world.admit("b")
+    for name in "ab":
+        with pytest.raises(RefusedError, match=r"to both team/a and team/b; delete the one that does not run yet"):
+            await world.start(name)
+    world.delete("a")
+    await world.start("b")
+    assert world.cards("b") == {"GPU-0"}
 
-    tell(story)
+
+async def test_a_restart_of_a_container_changes_nothing(world: World) -> None:
+    await world.run("p", SHARE, CARD1)
+    before = world.edits("p")
+    world.restart()
+    await world.start("p")
+    assert world.edits("p") == before
+
+
+async def test_pods_do_not_wait_for_each_others_calls(world: World) -> None:
+    for name in "ab":
+        world.bind(name, SHARE, CARD0)
+        world.admit(name)
+    world.server.faults = ["held"]
+    slow = asyncio.create_task(world.start("a"))
+    await world.server.somebody_is_held()
+    await world.start("b")
+    assert not slow.done()
+    world.server.release.set()
+    await slow
+    assert world.cards("a") == world.cards("b") == {"GPU-0"}
 
 
 # --- what is not to start ---------------------------------------------------------------------------------------------
@@ -237,245 +197,193 @@ ODD: Final[dict[str, tuple[dict[str, str], dict[str, list[str]] | None, str]]] =
 
 
 @pytest.mark.parametrize(("words", "cards", "told"), ODD.values(), ids=ODD)
-def test_a_pod_that_is_not_as_it_should_be_does_not_start(
-    words: dict[str, str], cards: dict[str, list[str]] | None, told: str
+async def test_a_pod_that_is_not_as_it_should_be_does_not_start(
+    words: dict[str, str], cards: dict[str, list[str]] | None, told: str, world: World
 ) -> None:
-    async def story(world: World) -> None:
-        with pytest.raises(RefusedError, match=told):
-            await world.run("p", SHARE, cards, **words)
-        assert not list(world.slots) and world.patches() == 0
-
-    tell(story)
+    with pytest.raises(RefusedError, match=told):
+        await world.run("p", SHARE, cards, **words)
+    assert not list(world.slots) and world.patches() == 0
 
 
-def test_a_pod_that_is_gone_does_not_start() -> None:
-    async def story(world: World) -> None:
-        world.bind("p", SHARE, CARD0)
-        world.admit("p")
-        del world.server.pods["p"]
-        with pytest.raises(RefusedError, match="pod team/p is gone"):
-            await world.desk.prestart(*next(world.ids("p", "containers-0")))
-
-    tell(story)
+async def test_a_pod_that_is_gone_does_not_start(world: World) -> None:
+    world.bind("p", SHARE, CARD0)
+    world.admit("p")
+    del world.server.pods["p"]
+    with pytest.raises(RefusedError, match="pod team/p is gone"):
+        await world.desk.prestart(*next(world.ids("p", "containers-0")))
 
 
-def test_a_pod_does_not_start_on_a_sick_card_and_does_when_it_is_well() -> None:
-    async def story(world: World) -> None:
-        well = world.node
-        world.node = replace(well, cards=(replace(well.cards[0], why_not="Xid 79"), well.cards[1]))
-        with pytest.raises(RefusedError, match=r"pod team/p: card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries"):
-            await world.run("p", SHARE, CARD0)
-        world.node = well
+async def test_a_pod_does_not_start_on_a_sick_card_and_does_when_it_is_well(world: World) -> None:
+    well = world.node
+    world.node = replace(well, cards=(replace(well.cards[0], why_not="Xid 79"), well.cards[1]))
+    with pytest.raises(RefusedError, match=r"pod team/p: card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries"):
+        await world.run("p", SHARE, CARD0)
+    world.node = well
+    await world.start("p")
+    assert world.cards("p") == {"GPU-0"}
+
+
+async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: World) -> None:
+    world.bind("p", SHARE, CARD0)
+    world.admit("p")
+    state = world.folder / "state" / "slots"
+    state.rmdir()
+    state.touch()
+    with pytest.raises(RefusedError, match=r"what the container gets cannot be written: .*see the node's disk"):
         await world.start("p")
-        assert world.cards("p") == {"GPU-0"}
 
-    tell(story)
+    async def failing() -> Any:
+        raise KubeletError("kubelet does not answer")
 
-
-def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod() -> None:
-    async def story(world: World) -> None:
-        world.bind("p", SHARE, CARD0)
-        world.admit("p")
-        state = world.folder / "state" / "slots"
-        state.rmdir()
-        state.touch()
-        with pytest.raises(RefusedError, match=r"what the container gets cannot be written: .*see the node's disk"):
-            await world.start("p")
-
-        async def failing() -> Any:
-            raise KubeletError("kubelet does not answer")
-
-        world.desk.around = replace(world.desk.around, held=failing)
-        with pytest.raises(RefusedError, match="kubelet does not answer"):
-            await world.start("p")
-
-    tell(story)
+    world.desk.around = replace(world.desk.around, held=failing)
+    with pytest.raises(RefusedError, match="kubelet does not answer"):
+        await world.start("p")
 
 
 # --- neighbours -------------------------------------------------------------------------------------------------------
 
 
-def test_a_neighbour_that_was_deleted_by_force_keeps_its_share_until_it_has_ended() -> None:
-    async def story(world: World) -> None:
-        await world.run("old", LARGE, CARD0)
-        world.delete("old", by_force=True)
-        with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave 20 % of"):
-            await world.run("new", LARGE, CARD0)
-        world.restart()
-        with pytest.raises(RefusedError, match="held by containers of team/old"):
-            await world.start("new")
-        await world.run("small", pod().asks(core=10, memory=1), CARD0)
-        world.living.discard("uid-old")
+async def test_a_neighbour_that_was_deleted_by_force_keeps_its_share_until_it_has_ended(world: World) -> None:
+    await world.run("old", LARGE, CARD0)
+    world.delete("old", by_force=True)
+    with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave 20 % of"):
+        await world.run("new", LARGE, CARD0)
+    world.restart()
+    with pytest.raises(RefusedError, match="held by containers of team/old"):
         await world.start("new")
-        assert world.cards("new") == {"GPU-0"}
-
-    tell(story)
+    await world.run("small", pod().asks(core=10, memory=1), CARD0)
+    world.living.discard("uid-old")
+    await world.start("new")
+    assert world.cards("new") == {"GPU-0"}
 
 
 STATIC: Final = LARGE.annotated({names.MIRROR_POD: "5f0c" * 8})
 """As the API server has it: with a uid that kubelet and the kernel do not know."""
 
 
-def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_ended() -> None:
-    async def story(world: World) -> None:
-        await world.run("static", STATIC, CARD0)
-        assert world.living == {"5f0c" * 8} and await world.desk.sweep() == ()
-        world.delete("static", by_force=True)
-        with pytest.raises(RefusedError, match="held by containers of team/static, which still run"):
-            await world.run("new", LARGE, CARD0)
-        world.living.clear()
-        await world.start("new")
-        assert world.cards("new") == {"GPU-0"}
-
-    tell(story)
-
-
-def test_a_pod_from_a_file_of_kubelets_starts_again_when_somebody_has_deleted_its_copy() -> None:
-    async def story(world: World) -> None:
-        await world.run("static", STATIC, CARD0)
-        world.bind("static", STATIC, CARD0, uid="another")
-        await world.start("static")
-        assert world.cards("static") == {"GPU-0"} and len(world.slots.uids()) == 1
-
-    tell(story)
-
-
-def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on() -> None:
-    async def story(world: World) -> None:
-        await world.run("old", WHOLE, CARD0)
-        world.delete("old", by_force=True)
-        world.bind("new", WHOLE, CARD0)
-        world.admit("new")
-        assert world.given["new"] == world.given["old"]
-        world.restart()
-        with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave too little"):
-            await world.start("new")
-        world.living.discard("uid-old")
-        await world.start("new")
-        assert world.cards("new") == {"GPU-0"} and world.slots.tenants("uid-new") == []
-
-    tell(story)
-
-
-def test_a_neighbour_that_has_ended_is_out_of_the_way_at_once() -> None:
-    async def story(world: World) -> None:
-        await world.run("old", LARGE, CARD0)
-        world.delete("old")
+async def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_ended(world: World) -> None:
+    await world.run("static", STATIC, CARD0)
+    assert world.living == {"5f0c" * 8} and await world.desk.sweep() == ()
+    world.delete("static", by_force=True)
+    with pytest.raises(RefusedError, match="held by containers of team/static, which still run"):
         await world.run("new", LARGE, CARD0)
-        assert [slot.pod for slot in world.slots] == ["new", "new"]
-
-    tell(story)
-
-
-def test_a_sweep_frees_what_has_ended_and_nothing_else() -> None:
-    async def story(world: World) -> None:
-        await world.run("old", SHARE, CARD0)
-        await world.run("new", SHARE, CARD0)
-        assert await world.desk.sweep() == ()
-        world.delete("old")
-        assert {slot.pod for slot in await world.desk.sweep()} == {"old"}
-        assert world.cards("new") == {"GPU-0"}
-
-    tell(story)
+    world.living.clear()
+    await world.start("new")
+    assert world.cards("new") == {"GPU-0"}
 
 
-def test_a_sweep_looks_for_the_processes_of_those_alone_that_kubelet_no_longer_lists() -> None:
-    async def story(world: World) -> None:
-        for name in ("old", "new"):
-            await world.run(name, SHARE, CARD0)
-        await world.desk.sweep()
-        assert world.looked_for == set()
-        world.delete("old")
-        await world.desk.sweep()
-        assert world.looked_for == {"uid-old"}
+async def test_a_pod_from_a_file_of_kubelets_starts_again_when_somebody_has_deleted_its_copy(world: World) -> None:
+    await world.run("static", STATIC, CARD0)
+    world.bind("static", STATIC, CARD0, uid="another")
+    await world.start("static")
+    assert world.cards("static") == {"GPU-0"} and len(world.slots.uids()) == 1
 
-    tell(story)
+
+async def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on(world: World) -> None:
+    await world.run("old", WHOLE, CARD0)
+    world.delete("old", by_force=True)
+    world.bind("new", WHOLE, CARD0)
+    world.admit("new")
+    assert world.given["new"] == world.given["old"]
+    world.restart()
+    with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave too little"):
+        await world.start("new")
+    world.living.discard("uid-old")
+    await world.start("new")
+    assert world.cards("new") == {"GPU-0"} and world.slots.tenants("uid-new") == []
+
+
+async def test_a_neighbour_that_has_ended_is_out_of_the_way_at_once(world: World) -> None:
+    await world.run("old", LARGE, CARD0)
+    world.delete("old")
+    await world.run("new", LARGE, CARD0)
+    assert [slot.pod for slot in world.slots] == ["new", "new"]
+
+
+async def test_a_sweep_frees_what_has_ended_and_nothing_else(world: World) -> None:
+    await world.run("old", SHARE, CARD0)
+    await world.run("new", SHARE, CARD0)
+    assert await world.desk.sweep() == ()
+    world.delete("old")
+    assert {slot.pod for slot in await world.desk.sweep()} == {"old"}
+    assert world.cards("new") == {"GPU-0"}
+
+
+async def test_a_sweep_looks_for_the_processes_of_those_alone_that_kubelet_no_longer_lists(world: World) -> None:
+    for name in ("old", "new"):
+        await world.run(name, SHARE, CARD0)
+    await world.desk.sweep()
+    assert world.looked_for == set()
+    world.delete("old")
+    await world.desk.sweep()
+    assert world.looked_for == {"uid-old"}
 
 
 # --- names are used again ---------------------------------------------------------------------------------------------
 
 
-def test_a_pod_of_the_same_name_gets_its_own_card() -> None:
-    async def story(world: World) -> None:
-        await world.run("web-0", SHARE, CARD0, uid="first")
-        world.delete("web-0")
-        await world.run("web-0", SHARE, CARD1, uid="second")
-        assert world.cards("web-0") == {"GPU-1"}
-        assert {slot.uid for slot in await world.desk.sweep()} == {"first"}
-
-    tell(story)
+async def test_a_pod_of_the_same_name_gets_its_own_card(world: World) -> None:
+    await world.run("web-0", SHARE, CARD0, uid="first")
+    world.delete("web-0")
+    await world.run("web-0", SHARE, CARD1, uid="second")
+    assert world.cards("web-0") == {"GPU-1"}
+    assert {slot.uid for slot in await world.desk.sweep()} == {"first"}
 
 
-def test_without_the_api_a_pod_of_the_same_name_does_not_get_its_predecessors_card() -> None:
-    async def story(world: World) -> None:
-        await world.run("web-0", SHARE, CARD0, uid="first")
-        world.delete("web-0")
-        world.bind("web-0", SHARE, CARD1, uid="second")
-        world.admit("web-0")
-        world.server.faults = ["refused"]
-        with pytest.raises(RefusedError, match="the API server does not say which cards it has: 500 etcd: no leader"):
-            await world.start("web-0")
-
-    tell(story)
+async def test_without_the_api_a_pod_of_the_same_name_does_not_get_its_predecessors_card(world: World) -> None:
+    await world.run("web-0", SHARE, CARD0, uid="first")
+    world.delete("web-0")
+    world.bind("web-0", SHARE, CARD1, uid="second")
+    world.admit("web-0")
+    world.server.faults = ["refused"]
+    with pytest.raises(RefusedError, match="the API server does not say which cards it has: 500 etcd: no leader"):
+        await world.start("web-0")
 
 
-def test_a_container_of_the_predecessor_does_not_get_its_successors_card() -> None:
+async def test_a_container_of_the_predecessor_does_not_get_its_successors_card(world: World) -> None:
     """Kubelet restarts it while the API server has another pod of that name already."""
-
-    async def story(world: World) -> None:
-        await world.run("web-0", SHARE, CARD0, uid="first")
-        del world.server.pods["web-0"]
-        world.bind("web-0", SHARE, CARD1, uid="second")
-        with pytest.raises(RefusedError, match="kubelet means an earlier pod team/web-0 than there is now"):
-            await world.start("web-0")
-        assert world.cards("web-0") == {"GPU-0"}
-
-    tell(story)
+    await world.run("web-0", SHARE, CARD0, uid="first")
+    del world.server.pods["web-0"]
+    world.bind("web-0", SHARE, CARD1, uid="second")
+    with pytest.raises(RefusedError, match="kubelet means an earlier pod team/web-0 than there is now"):
+        await world.start("web-0")
+    assert world.cards("web-0") == {"GPU-0"}
 
 
 # --- without the API --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", ["refused", "unheard"])
-def test_without_the_api_a_container_starts_again_on_what_it_had(fault: Fault) -> None:
-    async def story(world: World) -> None:
-        await world.run("p", SHARE, CARD1)
-        world.restart()
-        world.server.faults = [fault] * 8
+async def test_without_the_api_a_container_starts_again_on_what_it_had(fault: Fault, world: World) -> None:
+    await world.run("p", SHARE, CARD1)
+    world.restart()
+    world.server.faults = [fault] * 8
+    await world.start("p")
+    assert world.cards("p") == {"GPU-1"}
+    world.node = replace(world.node, cards=tuple(replace(card, why_not="Xid 79") for card in world.node.cards))
+    with pytest.raises(RefusedError, match="is out of order"):
         await world.start("p")
-        assert world.cards("p") == {"GPU-1"}
-        world.node = replace(world.node, cards=tuple(replace(card, why_not="Xid 79") for card in world.node.cards))
-        with pytest.raises(RefusedError, match="is out of order"):
-            await world.start("p")
-
-    tell(story)
 
 
-def test_without_the_api_a_container_starts_again_long_after_the_runtime_was_told_of_it() -> None:
-    async def story(world: World) -> None:
-        await world.run("p", SHARE, CARD1)
-        before = world.edits("p")
-        world.clock += 60 * 10**9
-        assert await world.desk.sweep() == ()
-        assert not list((world.folder / "cdi").glob("*.json"))
-        world.server.faults = ["refused"] * 2
+async def test_without_the_api_a_container_starts_again_long_after_the_runtime_was_told_of_it(world: World) -> None:
+    await world.run("p", SHARE, CARD1)
+    before = world.edits("p")
+    world.clock += 60 * 10**9
+    assert await world.desk.sweep() == ()
+    assert not list((world.folder / "cdi").glob("*.json"))
+    world.server.faults = ["refused"] * 2
+    await world.start("p")
+    assert world.edits("p") == before
+
+
+async def test_without_the_api_a_container_that_never_started_waits(world: World) -> None:
+    world.bind("p", SHARE, CARD1)
+    world.admit("p")
+    world.server.faults = ["refused"]
+    with pytest.raises(RefusedError, match=r"does not say which cards it has: 500 .*; kubelet tries again"):
         await world.start("p")
-        assert world.edits("p") == before
-
-    tell(story)
-
-
-def test_without_the_api_a_container_that_never_started_waits() -> None:
-    async def story(world: World) -> None:
-        world.bind("p", SHARE, CARD1)
-        world.admit("p")
-        world.server.faults = ["refused"]
-        with pytest.raises(RefusedError, match=r"does not say which cards it has: 500 .*; kubelet tries again"):
-            await world.start("p")
-        await world.start("p")
-        assert world.cards("p") == {"GPU-1"}
-
-    tell(story)
+    await world.start("p")
+    assert world.cards("p") == {"GPU-1"}
 
 
 # --- without a record -------------------------------------------------------------------------------------------------
@@ -486,84 +394,66 @@ def record(world: World, name: str) -> dict[str, list[str]]:
     return found
 
 
-def test_a_pod_that_somebody_else_bound_is_given_cards_and_a_record() -> None:
-    async def story(world: World) -> None:
-        await world.run("p", SHARE)
-        assert world.cards("p") == set(record(world, "p")["containers-0"])
-        assert world.server.annotations("p")[f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0"] == "0"
-        assert world.patches() == 1
-
-    tell(story)
+async def test_a_pod_that_somebody_else_bound_is_given_cards_and_a_record(world: World) -> None:
+    await world.run("p", SHARE)
+    assert world.cards("p") == set(record(world, "p")["containers-0"])
+    assert world.server.annotations("p")[f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0"] == "0"
+    assert world.patches() == 1
 
 
 @pytest.mark.parametrize("watched", [True, False], ids=["as the watch sees it", "before the watch sees anything"])
-def test_pods_without_a_record_that_start_together_do_not_take_the_same_card(watched: bool) -> None:  # noqa: FBT001
-    async def story(world: World) -> None:
-        world.watched = watched
-        for name in "ab":
-            world.bind(name, LARGE)
-            world.admit(name)
-        await asyncio.gather(*(world.start(name) for name in "ab"))
-        assert world.cards("a") | world.cards("b") == {"GPU-0", "GPU-1"}
-        assert all(world.cards(name) == set(record(world, name)["containers-0"]) for name in "ab")
-
-    tell(story)
-
-
-def test_a_pod_without_a_record_for_which_there_is_no_room_is_not_given_one() -> None:
-    async def story(world: World) -> None:
-        for number in range(2):
-            await world.run(f"p{number}", LARGE, {"containers-0": [f"GPU-{number}"]})
-        with pytest.raises(RefusedError, match="they do not have enough left for it; kubelet tries again"):
-            await world.run("p", LARGE)
-        assert world.patches() == 0
-
-    tell(story)
+async def test_pods_without_a_record_that_start_together_do_not_take_the_same_card(
+    world: World, *, watched: bool
+) -> None:
+    world.watched = watched
+    for name in "ab":
+        world.bind(name, LARGE)
+        world.admit(name)
+    await asyncio.gather(*(world.start(name) for name in "ab"))
+    assert world.cards("a") | world.cards("b") == {"GPU-0", "GPU-1"}
+    assert all(world.cards(name) == set(record(world, name)["containers-0"]) for name in "ab")
 
 
-def test_a_pod_that_changed_meanwhile_is_looked_at_again() -> None:
-    async def story(world: World) -> None:
-        world.bind("p", WHOLE)
-        world.admit("p")
-        world.server.faults = [None, "held"]
-        starting = asyncio.create_task(world.start("p"))
-        await world.server.somebody_is_held()
-        world.server.change("p", **{names.PLACEMENT: '{"node":"n1","cards":{"containers-0":["GPU-1"]}}'})
-        world.server.release.set()
-        await starting
-        assert world.cards("p") == {"GPU-1"} and record(world, "p") == CARD1
+async def test_a_pod_without_a_record_for_which_there_is_no_room_is_not_given_one(world: World) -> None:
+    for number in range(2):
+        await world.run(f"p{number}", LARGE, {"containers-0": [f"GPU-{number}"]})
+    with pytest.raises(RefusedError, match="they do not have enough left for it; kubelet tries again"):
+        await world.run("p", LARGE)
+    assert world.patches() == 0
 
-    tell(story)
+
+async def test_a_pod_that_changed_meanwhile_is_looked_at_again(world: World) -> None:
+    world.bind("p", WHOLE)
+    world.admit("p")
+    world.server.faults = [None, "held"]
+    starting = asyncio.create_task(world.start("p"))
+    await world.server.somebody_is_held()
+    world.server.change("p", **{names.PLACEMENT: '{"node":"n1","cards":{"containers-0":["GPU-1"]}}'})
+    world.server.release.set()
+    await starting
+    assert world.cards("p") == {"GPU-1"} and record(world, "p") == CARD1
 
 
 @pytest.mark.parametrize(("faults", "patches"), [([None, "unanswered"], 1), ([None, "unheard"], 2)])
-def test_a_record_of_which_nobody_knows_whether_it_was_written_starts_nobody(
-    faults: Iterable[Fault | None], patches: int
+async def test_a_record_of_which_nobody_knows_whether_it_was_written_starts_nobody(
+    faults: Iterable[Fault | None], patches: int, world: World
 ) -> None:
-    async def story(world: World) -> None:
-        world.server.faults = list(faults)
-        with pytest.raises(
-            RefusedError, match=r"its cards cannot be recorded: no answer to PATCH .*; kubelet tries again"
-        ):
-            await world.run("p", WHOLE)
-        assert not list(world.slots)
-        await world.start("p")
-        assert world.cards("p") == set(record(world, "p")["containers-0"])
-        assert world.patches() == patches
-
-    tell(story)
+    world.server.faults = list(faults)
+    with pytest.raises(RefusedError, match=r"its cards cannot be recorded: no answer to PATCH .*; kubelet tries again"):
+        await world.run("p", WHOLE)
+    assert not list(world.slots)
+    await world.start("p")
+    assert world.cards("p") == set(record(world, "p")["containers-0"])
+    assert world.patches() == patches
 
 
 # --- without CDI ------------------------------------------------------------------------------------------------------
 
 
-def test_without_cdi_the_cards_are_behind_links() -> None:
-    async def story(world: World) -> None:
-        world.restart(SymlinkInjector(world.folder, world.slots.folder, lambda: [0, 1]))
-        await world.run("p", WHOLE, CARD1)
-        folder = world.slots.folder(slot_name(*next(world.ids("p", "containers-0"))))
-        found = {path.name: str(path.readlink()) for path in folder.iterdir() if path.is_symlink()}
-        assert found == {"nvidia0": "/dev/null", "nvidia1": str(world.folder / "nvidia1")}
-        assert json.loads((folder / "limits.json").read_text())["cards"][0]["uuid"] == "GPU-1"
-
-    tell(story)
+async def test_without_cdi_the_cards_are_behind_links(world: World) -> None:
+    world.restart(SymlinkInjector(world.folder, world.slots.folder, lambda: [0, 1]))
+    await world.run("p", WHOLE, CARD1)
+    folder = world.slots.folder(slot_name(*next(world.ids("p", "containers-0"))))
+    found = {path.name: str(path.readlink()) for path in folder.iterdir() if path.is_symlink()}
+    assert found == {"nvidia0": "/dev/null", "nvidia1": str(world.folder / "nvidia1")}
+    assert json.loads((folder / "limits.json").read_text())["cards"][0]["uuid"] == "GPU-1"

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -57,403 +57,340 @@ async def agent(at: Kubelet) -> AsyncIterator[Agent]:
         await one.end()
 
 
-def tell(folder: Path, story: Callable[[Kubelet, Agent], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with kubelet(folder) as node, agent(node) as one:
-            await story(node, one)
-
-    asyncio.run(run())
+@pytest.fixture
+async def node(folder: Path) -> AsyncIterator[Kubelet]:
+    async with kubelet(folder) as node:
+        yield node
 
 
-def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
+@pytest.fixture
+async def one(node: Kubelet) -> AsyncIterator[Agent]:
+    async with agent(node) as one:
+        yield one
+
+
+async def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def bug(_: ServedResource) -> None:
         raise ZeroDivisionError
 
-    async def run() -> None:
-        async with kubelet(folder) as node:
-            one = Agent(node)
-            one.plugins.offer({CORE: devices(3)})
-            await until(lambda: node.devices(CORE))
-            with monkeypatch.context() as broken:
-                broken.setattr(ServedResource, "run", bug)
-                one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
-                await asyncio.wait((one.running,), timeout=10)
-            assert one.running.exception() is not None
-            await until(lambda: not node.devices(CORE))
-            one.running = asyncio.create_task(one.plugins.run())
-            await until(lambda: node.devices(CORE) == devices(3) and node.devices(MEMORY) == devices(2))
-            await one.end()
-
-    asyncio.run(run())
+    async with kubelet(folder) as node:
+        one = Agent(node)
+        one.plugins.offer({CORE: devices(3)})
+        await until(lambda: node.devices(CORE))
+        with monkeypatch.context() as broken:
+            broken.setattr(ServedResource, "run", bug)
+            one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
+            await asyncio.wait((one.running,), timeout=10)
+        assert one.running.exception() is not None
+        await until(lambda: not node.devices(CORE))
+        one.running = asyncio.create_task(one.plugins.run())
+        await until(lambda: node.devices(CORE) == devices(3) and node.devices(MEMORY) == devices(2))
+        await one.end()
 
 
-def test_what_is_offered_is_registered_with_all_its_devices_and_prestart(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(100), MEMORY: [Device("hc-0", healthy=False, numa=1), Device("hc-1", numa=0)]})
-        await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        assert node.devices(CORE) == devices(100)
-        assert node.devices(MEMORY) == [Device("hc-0", healthy=False, numa=1), Device("hc-1", numa=0)]
-        for client in node.registered:
-            assert client.request.version == "v1beta1"
-            assert client.request.options.pre_start_required and client.options.pre_start_required
-            assert not client.options.get_preferred_allocation_available
-        assert len(node.registered) == 2
-        assert len({client.request.endpoint for client in node.registered}) == 2
-        assert one.plugins.problems() == ()
-
-    tell(folder, story)
+async def test_what_is_offered_is_registered_with_all_its_devices_and_prestart(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(100), MEMORY: [Device("hc-0", healthy=False, numa=1), Device("hc-1", numa=0)]})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    assert node.devices(CORE) == devices(100)
+    assert node.devices(MEMORY) == [Device("hc-0", healthy=False, numa=1), Device("hc-1", numa=0)]
+    for client in node.registered:
+        assert client.request.version == "v1beta1"
+        assert client.request.options.pre_start_required and client.options.pre_start_required
+        assert not client.options.get_preferred_allocation_available
+    assert len(node.registered) == 2
+    assert len({client.request.endpoint for client in node.registered}) == 2
+    assert one.plugins.problems() == ()
 
 
-def test_each_registration_is_told_of(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(1)})
-        await until(lambda: one.registered == [CORE])
-        await node.stop()
-        await node.start()
-        await until(lambda: one.registered == [CORE, CORE])
-
-    tell(folder, story)
+async def test_each_registration_is_told_of(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(1)})
+    await until(lambda: one.registered == [CORE])
+    await node.stop()
+    await node.start()
+    await until(lambda: one.registered == [CORE, CORE])
 
 
-def test_calls_reach_the_desk_with_the_resource_that_they_are_about(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(4), MEMORY: devices(4)})
-        await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        for resource in (CORE, MEMORY):
-            assert (await node.clients[resource].allocate("hc-1")).envs["RESOURCE"] == resource
-            await node.clients[resource].prestart("hc-1", "hc-2")
-        assert one.desk.started == [(CORE, ("hc-1", "hc-2")), (MEMORY, ("hc-1", "hc-2"))]
-
-    tell(folder, story)
+async def test_calls_reach_the_desk_with_the_resource_that_they_are_about(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(4), MEMORY: devices(4)})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    for resource in (CORE, MEMORY):
+        assert (await node.clients[resource].allocate("hc-1")).envs["RESOURCE"] == resource
+        await node.clients[resource].prestart("hc-1", "hc-2")
+    assert one.desk.started == [(CORE, ("hc-1", "hc-2")), (MEMORY, ("hc-1", "hc-2"))]
 
 
 @pytest.mark.parametrize("turns", range(4))
-def test_an_agent_that_is_ended_while_it_is_told_of_a_change_ends(folder: Path, turns: int) -> None:
-    async def run() -> None:
-        async with kubelet(folder) as node:
-            one = Agent(node)
-            one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
-            await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-            one.plugins.offer({CORE: devices(3), MEMORY: devices(3)})
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            async with asyncio.timeout(5):
-                await one.end()
-
-    asyncio.run(run())
-
-
-def test_each_change_is_told_as_a_whole_and_to_who_it_concerns(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
+async def test_an_agent_that_is_ended_while_it_is_told_of_a_change_ends(folder: Path, turns: int) -> None:
+    async with kubelet(folder) as node:
+        one = Agent(node)
         one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
         await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
-        await until(lambda: node.devices(CORE) == devices(3))
-        one.plugins.offer({CORE: [Device("hc-0", healthy=False), *devices(2, 1)], MEMORY: devices(2)})
-        await until(lambda: node.devices(CORE)[0] == Device("hc-0", healthy=False))
-        assert len(node.clients[CORE].lists) == 3
-        assert len(node.clients[MEMORY].lists) == 1
-
-    tell(folder, story)
+        one.plugins.offer({CORE: devices(3), MEMORY: devices(3)})
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await one.end()
 
 
-def test_changes_that_come_at_once_are_told_as_one(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
+async def test_each_change_is_told_as_a_whole_and_to_who_it_concerns(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE) == devices(3))
+    one.plugins.offer({CORE: [Device("hc-0", healthy=False), *devices(2, 1)], MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE)[0] == Device("hc-0", healthy=False))
+    assert len(node.clients[CORE].lists) == 3
+    assert len(node.clients[MEMORY].lists) == 1
+
+
+async def test_changes_that_come_at_once_are_told_as_one(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(1)})
+    await until(lambda: node.devices(CORE))
+    for count in range(2, 500):
+        one.plugins.offer({CORE: devices(count)})
+    await until(lambda: node.devices(CORE) == devices(499))
+    assert len(node.clients[CORE].lists) <= 3
+
+
+async def test_what_is_offered_while_nobody_listens_is_told_to_who_listens_next(node: Kubelet, one: Agent) -> None:
+    await node.stop()
+    one.plugins.offer({CORE: devices(2)})
+    await until(one.plugins.problems)
+    (problem,) = one.plugins.problems()
+    assert str(node.plugin_folder) in problem
+    one.plugins.offer({CORE: devices(3)})
+    await node.start()
+    await until(lambda: node.devices(CORE))
+    assert node.clients[CORE].lists == [devices(3)]
+    await until(lambda: not one.plugins.problems())
+
+
+async def test_all_resources_are_there_again_soon_after_kubelet_restarted(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    gaps = []
+    for _ in range(5):
+        before = {client.request.endpoint for client in node.clients.values()}
+        await node.stop()
+        await node.start()
+        await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+        assert not before & {client.request.endpoint for client in node.clients.values()}
+        gaps.append(max(client.told_at[0] for client in node.clients.values()) - node.started_at)
+    assert sorted(gaps)[2] < 0.3, gaps  # 0.1 on a machine that does nothing else
+    await until(lambda: len(node.sockets()) == 2)
+
+
+async def test_a_kubelet_that_is_not_there_yet_is_waited_for(folder: Path) -> None:
+    node = Kubelet(folder)
+    async with agent(node) as one:
         one.plugins.offer({CORE: devices(1)})
-        await until(lambda: node.devices(CORE))
-        for count in range(2, 500):
-            one.plugins.offer({CORE: devices(count)})
-        await until(lambda: node.devices(CORE) == devices(499))
-        assert len(node.clients[CORE].lists) <= 3
-
-    tell(folder, story)
-
-
-def test_what_is_offered_while_nobody_listens_is_told_to_who_listens_next(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        await node.stop()
-        one.plugins.offer({CORE: devices(2)})
         await until(one.plugins.problems)
-        (problem,) = one.plugins.problems()
-        assert str(node.plugin_folder) in problem
-        one.plugins.offer({CORE: devices(3)})
         await node.start()
         await until(lambda: node.devices(CORE))
-        assert node.clients[CORE].lists == [devices(3)]
-        await until(lambda: not one.plugins.problems())
-
-    tell(folder, story)
+    await node.stop()
 
 
-def test_all_resources_are_there_again_soon_after_kubelet_restarted(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
-        await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        gaps = []
-        for _ in range(5):
-            before = {client.request.endpoint for client in node.clients.values()}
-            await node.stop()
-            await node.start()
-            await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-            assert not before & {client.request.endpoint for client in node.clients.values()}
-            gaps.append(max(client.told_at[0] for client in node.clients.values()) - node.started_at)
-        assert sorted(gaps)[2] < 0.3, gaps  # 0.1 on a machine that does nothing else
-        await until(lambda: len(node.sockets()) == 2)
-
-    tell(folder, story)
+async def test_a_dropped_stream_is_registered_anew_on_another_socket(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    first = node.clients[CORE].request.endpoint
+    await node.drop(CORE)
+    await until(lambda: node.devices(CORE))
+    assert node.clients[CORE].request.endpoint != first
+    assert len(node.registered) == 3
+    await until(lambda: len(node.sockets()) == 2)
 
 
-def test_a_kubelet_that_is_not_there_yet_is_waited_for(folder: Path) -> None:
-    async def run() -> None:
-        node = Kubelet(folder)
-        async with agent(node) as one:
-            one.plugins.offer({CORE: devices(1)})
-            await until(one.plugins.problems)
-            await node.start()
-            await until(lambda: node.devices(CORE))
-        await node.stop()
-
-    asyncio.run(run())
-
-
-def test_a_dropped_stream_is_registered_anew_on_another_socket(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
-        await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        first = node.clients[CORE].request.endpoint
+async def test_one_that_is_dropped_again_and_again_comes_back_ever_later(node: Kubelet, one: Agent) -> None:
+    one.plugins.offer({CORE: devices(2)})
+    times = []
+    for _ in range(6):
+        await until(lambda: node.devices(CORE))
+        times.append(node.clients[CORE].told_at[0])
         await node.drop(CORE)
-        await until(lambda: node.devices(CORE))
-        assert node.clients[CORE].request.endpoint != first
-        assert len(node.registered) == 3
-        await until(lambda: len(node.sockets()) == 2)
-
-    tell(folder, story)
-
-
-def test_one_that_is_dropped_again_and_again_comes_back_ever_later(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2)})
-        times = []
-        for _ in range(6):
-            await until(lambda: node.devices(CORE))
-            times.append(node.clients[CORE].told_at[0])
-            await node.drop(CORE)
-        gaps = [after - before for before, after in pairwise(times)]
-        assert gaps[-1] > 0.3, gaps
-        await node.stop()
-        node.refusal = "not quite ready"
-        await node.start()
-        await until(lambda: node.attempts > 7)
-        node.refusal = ""
-        await until(lambda: node.devices(CORE))
-        assert node.clients[CORE].told_at[0] - node.started_at < 0.4  # a new kubelet is not made to wait
-
-    tell(folder, story)
+    gaps = [after - before for before, after in pairwise(times)]
+    assert gaps[-1] > 0.3, gaps
+    await node.stop()
+    node.refusal = "not quite ready"
+    await node.start()
+    await until(lambda: node.attempts > 7)
+    node.refusal = ""
+    await until(lambda: node.devices(CORE))
+    assert node.clients[CORE].told_at[0] - node.started_at < 0.4  # a new kubelet is not made to wait
 
 
-def test_one_that_was_well_for_a_while_comes_back_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_was_well_for_a_while_comes_back_at_once(
+    monkeypatch: pytest.MonkeyPatch, node: Kubelet, one: Agent
+) -> None:
     monkeypatch.setattr(served_resource, "_LONGEST_REST_S", 0.4)
-
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2)})
-        for _ in range(6):
-            await until(lambda: node.devices(CORE))
-            await node.drop(CORE)
+    one.plugins.offer({CORE: devices(2)})
+    for _ in range(6):
         await until(lambda: node.devices(CORE))
-        await asyncio.sleep(0.5)
-        dropped_at = asyncio.get_running_loop().time()
         await node.drop(CORE)
-        await until(lambda: node.devices(CORE))
-        assert node.clients[CORE].told_at[0] - dropped_at < 0.3
-
-    tell(folder, story)
-
-
-def test_one_that_hangs_while_we_register_is_left_for_the_next(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        node.hangs = True
-        one.plugins.offer({CORE: devices(2)})
-        await until(lambda: node.attempts)
-        async with kubelet(folder) as new:
-            await until(lambda: new.devices(CORE))
-            assert new.clients[CORE].told_at[0] - new.started_at < 0.3
-            assert new.attempts == 1
-
-    tell(folder, story)
+    await until(lambda: node.devices(CORE))
+    await asyncio.sleep(0.5)
+    dropped_at = asyncio.get_running_loop().time()
+    await node.drop(CORE)
+    await until(lambda: node.devices(CORE))
+    assert node.clients[CORE].told_at[0] - dropped_at < 0.3
 
 
-def test_a_resource_that_is_no_longer_offered_is_no_problem_any_more(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        node.refusal = "no"
-        one.plugins.offer({CORE: devices(2), MEMORY: devices(1)})
-        await until(lambda: len(one.plugins.problems()) == 2)
-        one.plugins.offer({MEMORY: devices(1)})
-        await until(lambda: len(one.plugins.problems()) == 1)
-
-    tell(folder, story)
-
-
-def test_a_refusal_of_kubelets_is_told_and_tried_again(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        node.refusal = 'the ResourceName "tencent.com/vcuda-core" is invalid'
-        one.plugins.offer({CORE: devices(2)})
-        await until(one.plugins.problems)
-        (problem,) = one.plugins.problems()
-        assert node.refusal in problem and problem.startswith("kubelet did not register tencent.com/vcuda-core")
-        node.refusal = ""
-        await until(lambda: node.devices(CORE))
-        await until(lambda: not one.plugins.problems())
-        await until(lambda: len(node.sockets()) == 1)
-
-    tell(folder, story)
+async def test_one_that_hangs_while_we_register_is_left_for_the_next(folder: Path, node: Kubelet, one: Agent) -> None:
+    node.hangs = True
+    one.plugins.offer({CORE: devices(2)})
+    await until(lambda: node.attempts)
+    async with kubelet(folder) as new:
+        await until(lambda: new.devices(CORE))
+        assert new.clients[CORE].told_at[0] - new.started_at < 0.3
+        assert new.attempts == 1
 
 
-def test_what_another_plugin_serves_is_left_to_it_until_it_goes(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
-        one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
-        await until(lambda: node.devices(MEMORY) and one.plugins.problems())
-        (problem,) = one.plugins.problems()
-        assert CORE in problem and "tencent.com/vcuda-core-7" in problem and "node_resources" in problem
-        assert [client.request.resource_name for client in node.registered] == [MEMORY]
-        node.foreign = {}
-        await until(lambda: node.devices(CORE), 10)
-        await until(lambda: not one.plugins.problems())
-
-    tell(folder, story)
+async def test_a_resource_that_is_no_longer_offered_is_no_problem_any_more(node: Kubelet, one: Agent) -> None:
+    node.refusal = "no"
+    one.plugins.offer({CORE: devices(2), MEMORY: devices(1)})
+    await until(lambda: len(one.plugins.problems()) == 2)
+    one.plugins.offer({MEMORY: devices(1)})
+    await until(lambda: len(one.plugins.problems()) == 1)
 
 
-def test_a_kubelet_that_has_run_for_a_while_is_heard_out_before_anything_is_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_refusal_of_kubelets_is_told_and_tried_again(node: Kubelet, one: Agent) -> None:
+    node.refusal = 'the ResourceName "tencent.com/vcuda-core" is invalid'
+    one.plugins.offer({CORE: devices(2)})
+    await until(one.plugins.problems)
+    (problem,) = one.plugins.problems()
+    assert node.refusal in problem and problem.startswith("kubelet did not register tencent.com/vcuda-core")
+    node.refusal = ""
+    await until(lambda: node.devices(CORE))
+    await until(lambda: not one.plugins.problems())
+    await until(lambda: len(node.sockets()) == 1)
+
+
+async def test_what_another_plugin_serves_is_left_to_it_until_it_goes(node: Kubelet, one: Agent) -> None:
+    node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
+    one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+    await until(lambda: node.devices(MEMORY) and one.plugins.problems())
+    (problem,) = one.plugins.problems()
+    assert CORE in problem and "tencent.com/vcuda-core-7" in problem and "node_resources" in problem
+    assert [client.request.resource_name for client in node.registered] == [MEMORY]
+    node.foreign = {}
+    await until(lambda: node.devices(CORE), 10)
+    await until(lambda: not one.plugins.problems())
+
+
+async def test_a_kubelet_that_has_run_for_a_while_is_heard_out_before_anything_is_taken(
+    monkeypatch: pytest.MonkeyPatch, node: Kubelet, one: Agent
 ) -> None:
     monkeypatch.setattr(served_resource, "_HASTY_LOOK_S", 0.0)
+    node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
+    node.looks.clear()
+    a_minute_ago = time.time() - 60
+    os.utime(node.plugin_folder / "kubelet.sock", (a_minute_ago, a_minute_ago))
+    one.plugins.offer({CORE: devices(2)})
+    await until(lambda: "GetAllocatableResources" in node.asked)
+    node.looks.set()
+    await until(one.plugins.problems)
+    assert node.registered == []
 
-    async def story(node: Kubelet, one: Agent) -> None:
+
+async def test_while_another_plugin_has_taken_a_resource_from_us_we_say_nothing_to_kubelet(
+    node: Kubelet, one: Agent
+) -> None:
+    one.plugins.offer({CORE: devices(2)})
+    await until(lambda: node.devices(CORE))
+    ours = node.clients[CORE]
+    node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
+    one.plugins.offer({CORE: devices(3)})
+    await until(one.plugins.problems)
+    assert ours.lists == [devices(2)]
+    assert node.dropped == 0, "kubelet would take the other plugin for the one that left"
+    node.foreign = {}
+    one.plugins.offer({CORE: devices(4)})
+    await until(lambda: node.devices(CORE) == devices(4))
+    assert len(node.registered) == 2 and ours.lists == [devices(2)]
+    await until(lambda: not one.plugins.problems())
+
+
+async def test_what_is_offered_after_a_look_at_other_plugins_is_not_told_before_the_next_look(
+    node: Kubelet, one: Agent
+) -> None:
+    one.plugins.offer({CORE: devices(2)})
+    await until(lambda: node.devices(CORE))
+    ours = node.clients[CORE]
+
+    def another_comes() -> None:
         node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
-        node.looks.clear()
-        a_minute_ago = time.time() - 60
-        os.utime(node.plugin_folder / "kubelet.sock", (a_minute_ago, a_minute_ago))
-        one.plugins.offer({CORE: devices(2)})
-        await until(lambda: "GetAllocatableResources" in node.asked)
-        node.looks.set()
-        await until(one.plugins.problems)
-        assert node.registered == []
-
-    tell(folder, story)
-
-
-def test_while_another_plugin_has_taken_a_resource_from_us_we_say_nothing_to_kubelet(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2)})
-        await until(lambda: node.devices(CORE))
-        ours = node.clients[CORE]
-        node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
-        one.plugins.offer({CORE: devices(3)})
-        await until(one.plugins.problems)
-        assert ours.lists == [devices(2)]
-        assert node.dropped == 0, "kubelet would take the other plugin for the one that left"
-        node.foreign = {}
         one.plugins.offer({CORE: devices(4)})
-        await until(lambda: node.devices(CORE) == devices(4))
-        assert len(node.registered) == 2 and ours.lists == [devices(2)]
-        await until(lambda: not one.plugins.problems())
 
-    tell(folder, story)
-
-
-def test_what_is_offered_after_a_look_at_other_plugins_is_not_told_before_the_next_look(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2)})
-        await until(lambda: node.devices(CORE))
-        ours = node.clients[CORE]
-
-        def another_comes() -> None:
-            node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
-            one.plugins.offer({CORE: devices(4)})
-
-        await until(lambda: len(node.asked) >= 2)
-        node.after_look = another_comes
-        one.plugins.offer({CORE: devices(3)})
-        await until(one.plugins.problems)
-        assert devices(4) not in ours.lists
-
-    tell(folder, story)
+    await until(lambda: len(node.asked) >= 2)
+    node.after_look = another_comes
+    one.plugins.offer({CORE: devices(3)})
+    await until(one.plugins.problems)
+    assert devices(4) not in ours.lists
 
 
-def test_ids_of_a_plugin_that_was_here_before_may_be_offered_on_for_the_pods_that_hold_them(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        kept = [*devices(2), Device("tencent.com/vcuda-core-7")]
-        one.plugins.offer({CORE: kept})
-        await until(lambda: node.devices(CORE))
-        one.plugins.offer({CORE: [*kept, *devices(1, 2)]})
-        await until(lambda: len(node.devices(CORE)) == 4)
-        assert one.plugins.problems() == ()
+async def test_ids_of_a_plugin_that_was_here_before_may_be_offered_on_for_the_pods_that_hold_them(
+    node: Kubelet, one: Agent
+) -> None:
+    kept = [*devices(2), Device("tencent.com/vcuda-core-7")]
+    one.plugins.offer({CORE: kept})
+    await until(lambda: node.devices(CORE))
+    one.plugins.offer({CORE: [*kept, *devices(1, 2)]})
+    await until(lambda: len(node.devices(CORE)) == 4)
+    assert one.plugins.problems() == ()
 
-    tell(folder, story)
+
+async def test_a_resource_that_is_no_longer_offered_is_emptied_then_gone_and_may_come_back(
+    node: Kubelet, one: Agent
+) -> None:
+    one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE) and node.devices(MEMORY))
+    leaving = node.clients[CORE]
+    one.plugins.offer({MEMORY: devices(2)})
+    await until(lambda: CORE not in node.clients)
+    assert leaving.lists == [devices(2), []]
+    await until(lambda: len(node.sockets()) == 1)
+    assert one.plugins.problems() == () and MEMORY in node.clients
+    one.plugins.offer({CORE: devices(1), MEMORY: devices(2)})
+    await until(lambda: node.devices(CORE) == devices(1))
 
 
-def test_a_resource_that_is_no_longer_offered_is_emptied_then_gone_and_may_come_back(folder: Path) -> None:
-    async def story(node: Kubelet, one: Agent) -> None:
-        one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
+async def test_an_end_is_quick_and_takes_nothing_from_running_containers(folder: Path) -> None:
+    async with kubelet(folder) as node:
+        one = Agent(node)
+        one.desk.gate.clear()
+        one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
         await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-        leaving = node.clients[CORE]
-        one.plugins.offer({MEMORY: devices(2)})
-        await until(lambda: CORE not in node.clients)
-        assert leaving.lists == [devices(2), []]
-        await until(lambda: len(node.sockets()) == 1)
-        assert one.plugins.problems() == () and MEMORY in node.clients
-        one.plugins.offer({CORE: devices(1), MEMORY: devices(2)})
-        await until(lambda: node.devices(CORE) == devices(1))
-
-    tell(folder, story)
-
-
-def test_an_end_is_quick_and_takes_nothing_from_running_containers(folder: Path) -> None:
-    async def run() -> None:
-        async with kubelet(folder) as node:
-            one = Agent(node)
-            one.desk.gate.clear()
-            one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
-            await until(lambda: node.devices(CORE) and node.devices(MEMORY))
-            clients = dict(node.clients)
-            waiting = asyncio.create_task(clients[CORE].prestart("hc-1"))
-            await until(lambda: one.desk.waiting)
-            assert await one.end() < 0.5  # 0.1 on a machine that does nothing else
-            await until(lambda: node.dropped == 2)
-            assert clients[CORE].lists == [devices(800)] and clients[MEMORY].lists == [devices(2560)]
-            assert node.sockets() == set()
-            with pytest.raises(Exception, match=r"CANCELLED|UNAVAILABLE"):
-                await waiting
-
-    asyncio.run(run())
+        clients = dict(node.clients)
+        waiting = asyncio.create_task(clients[CORE].prestart("hc-1"))
+        await until(lambda: one.desk.waiting)
+        assert await one.end() < 0.5  # 0.1 on a machine that does nothing else
+        await until(lambda: node.dropped == 2)
+        assert clients[CORE].lists == [devices(800)] and clients[MEMORY].lists == [devices(2560)]
+        assert node.sockets() == set()
+        with pytest.raises(Exception, match=r"CANCELLED|UNAVAILABLE"):
+            await waiting
 
 
-def test_sockets_that_one_who_was_killed_has_left_are_cleared_away(folder: Path) -> None:
+async def test_sockets_that_one_who_was_killed_has_left_are_cleared_away(folder: Path) -> None:
     async def story(node: Kubelet, one: Agent) -> None:
         one.plugins.offer({CORE: devices(1)})
         await until(lambda: node.devices(CORE))
         assert node.sockets() == {node.clients[CORE].request.endpoint, "nvidia-gpu.sock"}
 
-    async def run() -> None:
-        async with kubelet(folder) as node:
-            (node.plugin_folder / "hc-0123abcd.sock").touch()
-            (node.plugin_folder / "nvidia-gpu.sock").touch()
-            async with agent(node) as one:
-                await story(node, one)
-
-    asyncio.run(run())
-
-
-def test_a_folder_that_is_not_kubelets_is_said_to_be_wrong(folder: Path) -> None:
-    async def run() -> None:
-        node = Kubelet(folder)
-        node.plugin_folder.rmdir()
+    async with kubelet(folder) as node:
+        (node.plugin_folder / "hc-0123abcd.sock").touch()
+        (node.plugin_folder / "nvidia-gpu.sock").touch()
         async with agent(node) as one:
-            one.plugins.offer({CORE: devices(1), MEMORY: devices(1)})
-            await until(one.plugins.problems)
-            (problem,) = one.plugins.problems()
-            assert str(node.plugin_folder) in problem and "--kubelet-plugins" in problem
+            await story(node, one)
 
-    asyncio.run(run())
+
+async def test_a_folder_that_is_not_kubelets_is_said_to_be_wrong(folder: Path) -> None:
+    node = Kubelet(folder)
+    node.plugin_folder.rmdir()
+    async with agent(node) as one:
+        one.plugins.offer({CORE: devices(1), MEMORY: devices(1)})
+        await until(one.plugins.problems)
+        (problem,) = one.plugins.problems()
+        assert str(node.plugin_folder) in problem and "--kubelet-plugins" in problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,143 +17,118 @@ from .kubelet import Kubelet, entry, holder, kubelet, until
 CORE, MEMORY = "tencent.com/vcuda-core", "tencent.com/vcuda-memory"
 
 
-def tell(folder: Path, story: Callable[[Kubelet, PodResources], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with kubelet(folder) as node:
-            pod_resources = PodResources(node.pod_resources)
-            try:
-                await story(node, pod_resources)
-            finally:
-                await pod_resources.close()
-
-    asyncio.run(run())
+@pytest.fixture
+async def node(folder: Path) -> AsyncIterator[Kubelet]:
+    async with kubelet(folder) as node:
+        yield node
 
 
-def test_the_ids_of_a_container_are_one_set_by_resource(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        entries = [entry(CORE, "hc-1"), entry(MEMORY, "hc-1"), entry(CORE, "hc-2", "hc-3"), entry(CORE, "hc-1")]
-        two = holder("two", [entry(CORE, "hc-5")], "first")
-        two.containers.add(name="second", devices=[entry(CORE, "hc-6")])
-        two.containers.add(name="third")
-        node.holders = [holder("one", entries), holder("none", []), two]
-        assert await pod_resources.held() == (
-            ListedDevices("team", "one", "main", CORE, frozenset({"hc-1", "hc-2", "hc-3"})),
-            ListedDevices("team", "one", "main", MEMORY, frozenset({"hc-1"})),
-            ListedDevices("team", "two", "first", CORE, frozenset({"hc-5"})),
-            ListedDevices("team", "two", "second", CORE, frozenset({"hc-6"})),
-        )
-
-    tell(folder, story)
+@pytest.fixture
+async def pod_resources(node: Kubelet) -> AsyncIterator[PodResources]:
+    pod_resources = PodResources(node.pod_resources)
+    yield pod_resources
+    await pod_resources.close()
 
 
-def test_what_is_allocatable_comes_by_resource(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        assert await pod_resources.allocatable() == {}
-        node.foreign = {CORE: ["a", "b", "a"], MEMORY: ["a"]}
-        assert await pod_resources.allocatable() == {CORE: frozenset("ab"), MEMORY: frozenset("a")}
-
-    tell(folder, story)
-
-
-def test_an_answer_may_be_large(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.holders = [holder(f"pod-{n}", [entry(f"{CORE}{'x' * 200}", f"hc-{n}")] * 200) for n in range(200)]
-        assert sum(pod.ByteSize() for pod in node.holders) > 8 * 2**20
-        assert len(await pod_resources.held()) == 200
-
-    tell(folder, story)
+async def test_the_ids_of_a_container_are_one_set_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
+    entries = [entry(CORE, "hc-1"), entry(MEMORY, "hc-1"), entry(CORE, "hc-2", "hc-3"), entry(CORE, "hc-1")]
+    two = holder("two", [entry(CORE, "hc-5")], "first")
+    two.containers.add(name="second", devices=[entry(CORE, "hc-6")])
+    two.containers.add(name="third")
+    node.holders = [holder("one", entries), holder("none", []), two]
+    assert await pod_resources.held() == (
+        ListedDevices("team", "one", "main", CORE, frozenset({"hc-1", "hc-2", "hc-3"})),
+        ListedDevices("team", "one", "main", MEMORY, frozenset({"hc-1"})),
+        ListedDevices("team", "two", "first", CORE, frozenset({"hc-5"})),
+        ListedDevices("team", "two", "second", CORE, frozenset({"hc-6"})),
+    )
 
 
-def test_who_asks_is_told_how_it_was_after_he_asked_and_shares_the_answer_with_all_who_wait(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.answers.clear()
-        first = asyncio.create_task(pod_resources.held())
-        await until(lambda: node.asked == ["List"])
-        node.holders = [holder("late", [entry(CORE, "hc-1")])]  # the answer to the first has been made already
-        later = [asyncio.create_task(pod_resources.held()) for _ in range(40)]
-        for _ in range(3):
-            await asyncio.sleep(0)  # they have called, as far as they do
-        assert await pod_resources.allocatable() == {}
-        assert node.asked == ["List", "GetAllocatableResources"], "one List at a time"
-        node.answers.set()
-        assert await first == ()
-        for task in later:
-            assert [held.pod for held in await task] == ["late"]
-        assert node.asked.count("List") == 2
-        await pod_resources.held()
-        assert node.asked.count("List") == 3
-
-    tell(folder, story)
+async def test_what_is_allocatable_comes_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
+    assert await pod_resources.allocatable() == {}
+    node.foreign = {CORE: ["a", "b", "a"], MEMORY: ["a"]}
+    assert await pod_resources.allocatable() == {CORE: frozenset("ab"), MEMORY: frozenset("a")}
 
 
-def test_one_who_gives_up_does_not_spoil_it_for_the_others(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.answers.clear()
-        impatient, patient = (asyncio.create_task(pod_resources.held()) for _ in range(2))
-        await until(lambda: node.asked)
-        impatient.cancel()
-        await asyncio.wait((impatient,))
-        node.answers.set()
-        assert await patient == ()
-        assert len(node.asked) == 1
-
-    tell(folder, story)
+async def test_an_answer_may_be_large(node: Kubelet, pod_resources: PodResources) -> None:
+    node.holders = [holder(f"pod-{n}", [entry(f"{CORE}{'x' * 200}", f"hc-{n}")] * 200) for n in range(200)]
+    assert sum(pod.ByteSize() for pod in node.holders) > 8 * 2**20
+    assert len(await pod_resources.held()) == 200
 
 
-def test_a_refusal_for_the_number_of_calls_is_waited_out(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.limited = 3
-        assert await pod_resources.held() == ()
-        assert len(node.asked) == 4
-        node.limited = 1
-        assert await pod_resources.allocatable() == {}
+async def test_who_asks_is_told_how_it_was_after_he_asked_and_shares_the_answer_with_all_who_wait(
+    node: Kubelet, pod_resources: PodResources
+) -> None:
+    node.answers.clear()
+    first = asyncio.create_task(pod_resources.held())
+    await until(lambda: node.asked == ["List"])
+    node.holders = [holder("late", [entry(CORE, "hc-1")])]  # the answer to the first has been made already
+    later = [asyncio.create_task(pod_resources.held()) for _ in range(40)]
+    for _ in range(3):
+        await asyncio.sleep(0)  # they have called, as far as they do
+    assert await pod_resources.allocatable() == {}
+    assert node.asked == ["List", "GetAllocatableResources"], "one List at a time"
+    node.answers.set()
+    assert await first == ()
+    for task in later:
+        assert [held.pod for held in await task] == ["late"]
+    assert node.asked.count("List") == 2
+    await pod_resources.held()
+    assert node.asked.count("List") == 3
 
-    tell(folder, story)
+
+async def test_one_who_gives_up_does_not_spoil_it_for_the_others(node: Kubelet, pod_resources: PodResources) -> None:
+    node.answers.clear()
+    impatient, patient = (asyncio.create_task(pod_resources.held()) for _ in range(2))
+    await until(lambda: node.asked)
+    impatient.cancel()
+    await asyncio.wait((impatient,))
+    node.answers.set()
+    assert await patient == ()
+    assert len(node.asked) == 1
 
 
-def test_a_kubelet_that_limits_for_ever_is_not_waited_for_for_ever(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_refusal_for_the_number_of_calls_is_waited_out(node: Kubelet, pod_resources: PodResources) -> None:
+    node.limited = 3
+    assert await pod_resources.held() == ()
+    assert len(node.asked) == 4
+    node.limited = 1
+    assert await pod_resources.allocatable() == {}
+
+
+async def test_a_kubelet_that_limits_for_ever_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, node: Kubelet, pod_resources: PodResources
 ) -> None:
     monkeypatch.setattr(pod_resources_module, "_PATIENCE_S", 0.2)
-
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.limited = 10**6
-        with pytest.raises(KubeletError, match="rejected by rate limit"):
-            await pod_resources.held()
-        assert len(node.asked) < 15
-
-    tell(folder, story)
+    node.limited = 10**6
+    with pytest.raises(KubeletError, match="rejected by rate limit"):
+        await pod_resources.held()
+    assert len(node.asked) < 15
 
 
-def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        await node.stop()
-        waiting = [asyncio.create_task(pod_resources.held()) for _ in range(2)]
-        for task in waiting:
-            with pytest.raises(KubeletError, match=rf"{node.pod_resources}.*--pod-resources"):
-                await task
-        await node.start()
-        async with asyncio.timeout(0.5):
-            while True:
-                try:
-                    assert await pod_resources.held() == ()
-                except KubeletError:
-                    await asyncio.sleep(0.01)
-                else:
-                    break
-
-    tell(folder, story)
+async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubelet, pod_resources: PodResources) -> None:
+    await node.stop()
+    waiting = [asyncio.create_task(pod_resources.held()) for _ in range(2)]
+    for task in waiting:
+        with pytest.raises(KubeletError, match=rf"{node.pod_resources}.*--pod-resources"):
+            await task
+    await node.start()
+    async with asyncio.timeout(0.5):
+        while True:
+            try:
+                assert await pod_resources.held() == ()
+            except KubeletError:
+                await asyncio.sleep(0.01)
+            else:
+                break
 
 
-def test_closing_ends_who_waits(folder: Path) -> None:
-    async def story(node: Kubelet, pod_resources: PodResources) -> None:
-        node.answers.clear()
-        first = asyncio.create_task(pod_resources.held())
-        await until(lambda: node.asked)
-        second = asyncio.create_task(pod_resources.held())
-        await asyncio.sleep(0)
-        await pod_resources.close()
-        done, waiting = await asyncio.wait((first, second), timeout=1)
-        assert not waiting and all(task.cancelled() or task.exception() for task in done)
-
-    tell(folder, story)
+async def test_closing_ends_who_waits(node: Kubelet, pod_resources: PodResources) -> None:
+    node.answers.clear()
+    first = asyncio.create_task(pod_resources.held())
+    await until(lambda: node.asked)
+    second = asyncio.create_task(pod_resources.held())
+    await asyncio.sleep(0)
+    await pod_resources.close()
+    done, waiting = await asyncio.wait((first, second), timeout=1)
+    assert not waiting and all(task.cancelled() or task.exception() for task in done)

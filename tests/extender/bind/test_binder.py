@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvloop
 
 from extender.bind.binder import Binder, BindRules, NotBound, NotLeading
 from extender.bind.quota_reservations import QuotaReservations
@@ -73,23 +72,20 @@ class Replica:
         return [left.cores for left in room.left]
 
 
-Story = Callable[[PodServer, Replica], Awaitable[None]]
+@pytest.fixture
+def server() -> Iterator[PodServer]:
+    with serving_pods() as server:
+        server.put(manifest("p"))
+        yield server
 
 
-def tell(story: Story) -> None:
-    """Of a server with pod p on it, and a replica that has seen it."""
-
-    async def run() -> None:
-        with serving_pods() as server:
-            server.put(manifest("p"))
-            replica = Replica(server)
-            replica.see_all()
-            try:
-                await story(server, replica)
-            finally:
-                replica.calls.close()
-
-    uvloop.run(run())
+@pytest.fixture
+async def replica(server: PodServer) -> AsyncIterator[Replica]:
+    """A replica that knows pod p."""
+    replica = Replica(server)
+    replica.see_all()
+    yield replica
+    replica.calls.close()
 
 
 def manifest(name: str, asks: PodBuilder = HALF, **metadata: Any) -> dict[str, Any]:
@@ -111,94 +107,75 @@ def recorded(server: PodServer, name: str = "p") -> list[str]:
 # --- as it should be --------------------------------------------------------------------------------------------------
 
 
-def test_a_bind_is_one_request_that_carries_the_record() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        await replica.bind("p")
-        (call,) = server.calls
-        assert call.is_binding
-        assert call.body["metadata"]["uid"] == "uid-p"
-        assert call.body["metadata"]["resourceVersion"] == "101"
-        assert server.node("p") == "n1"
-        assert recorded(server) == ["n1-0"]
-        assert server.annotations("p")[names.TENCENT + names.PREDICATE_CARDS_SUFFIX + "0"] == "0"
-        assert replica.cores_free() == [50, 100]
-
-    tell(story)
+async def test_a_bind_is_one_request_that_carries_the_record(server: PodServer, replica: Replica) -> None:
+    await replica.bind("p")
+    (call,) = server.calls
+    assert call.is_binding
+    assert call.body["metadata"]["uid"] == "uid-p"
+    assert call.body["metadata"]["resourceVersion"] == "101"
+    assert server.node("p") == "n1"
+    assert recorded(server) == ["n1-0"]
+    assert server.annotations("p")[names.TENCENT + names.PREDICATE_CARDS_SUFFIX + "0"] == "0"
+    assert replica.cores_free() == [50, 100]
 
 
-def test_the_cards_count_before_the_answer_is_there() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = ["held"]
-        binding = asyncio.create_task(replica.bind("p"))
-        await server.somebody_is_held()
-        assert replica.cores_free() == [50, 100]
-        server.release.set()
-        await binding
-
-    tell(story)
+async def test_the_cards_count_before_the_answer_is_there(server: PodServer, replica: Replica) -> None:
+    server.faults = ["held"]
+    binding = asyncio.create_task(replica.bind("p"))
+    await server.somebody_is_held()
+    assert replica.cores_free() == [50, 100]
+    server.release.set()
+    await binding
 
 
-def test_a_pod_that_the_watch_has_not_shown_yet_is_looked_up() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.put(manifest("late"))
-        await replica.bind("late")
-        assert [call.method for call in server.calls] == ["GET", "POST"]
-        assert server.node("late") == "n1"
-
-    tell(story)
+async def test_a_pod_that_the_watch_has_not_shown_yet_is_looked_up(server: PodServer, replica: Replica) -> None:
+    server.put(manifest("late"))
+    await replica.bind("late")
+    assert [call.method for call in server.calls] == ["GET", "POST"]
+    assert server.node("late") == "n1"
 
 
-def test_of_two_binds_of_a_pod_at_once_one_writes_and_both_succeed() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = ["held"]
-        both = [asyncio.create_task(replica.bind("p")) for _ in range(2)]
-        await server.somebody_is_held()
-        await asyncio.sleep(0)
-        assert writes(server) == ["binding"]
-        server.release.set()
-        await asyncio.gather(*both)
-        assert writes(server) == ["binding"]
-        assert replica.cores_free() == [50, 100]
-
-    tell(story)
+async def test_of_two_binds_of_a_pod_at_once_one_writes_and_both_succeed(server: PodServer, replica: Replica) -> None:
+    server.faults = ["held"]
+    both = [asyncio.create_task(replica.bind("p")) for _ in range(2)]
+    await server.somebody_is_held()
+    await asyncio.sleep(0)
+    assert writes(server) == ["binding"]
+    server.release.set()
+    await asyncio.gather(*both)
+    assert writes(server) == ["binding"]
+    assert replica.cores_free() == [50, 100]
 
 
 # --- what was bound before --------------------------------------------------------------------------------------------
 
 
-def test_a_second_bind_to_the_same_node_succeeds_and_changes_nothing() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
+async def test_a_second_bind_to_the_same_node_succeeds_and_changes_nothing(server: PodServer, replica: Replica) -> None:
+    await replica.bind("p")
+    before = server.pods["p"]
+    await replica.bind("p")
+    replica.see_all()
+    await replica.bind("p")
+    assert server.pods["p"] == before
+    assert writes(server) == ["binding"]
+
+
+async def test_a_bind_that_we_did_not_see_succeeds_and_its_record_is_what_counts(
+    server: PodServer, replica: Replica
+) -> None:
+    container = server.pods["p"]["spec"]["containers"][0]["name"]
+    record = json.dumps({"node": "n1", "cards": {container: ["n1-1"]}})
+    server.put(_bound(server.pods["p"], "n1", {names.PLACEMENT: record}))
+    await replica.bind("p")
+    assert server.annotations("p")[names.PLACEMENT] == record
+    assert replica.cores_free() == [100, 50]
+
+
+async def test_a_bind_to_another_node_fails_and_gives_the_cards_back(server: PodServer, replica: Replica) -> None:
+    server.put(_bound(server.pods["p"], "n2", {}))
+    with pytest.raises(NotBound, match="bound to node n2 already, not to n1"):
         await replica.bind("p")
-        before = server.pods["p"]
-        await replica.bind("p")
-        replica.see_all()
-        await replica.bind("p")
-        assert server.pods["p"] == before
-        assert writes(server) == ["binding"]
-
-    tell(story)
-
-
-def test_a_bind_that_we_did_not_see_succeeds_and_its_record_is_what_counts() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        container = server.pods["p"]["spec"]["containers"][0]["name"]
-        record = json.dumps({"node": "n1", "cards": {container: ["n1-1"]}})
-        server.put(_bound(server.pods["p"], "n1", {names.PLACEMENT: record}))
-        await replica.bind("p")
-        assert server.annotations("p")[names.PLACEMENT] == record
-        assert replica.cores_free() == [100, 50]
-
-    tell(story)
-
-
-def test_a_bind_to_another_node_fails_and_gives_the_cards_back() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.put(_bound(server.pods["p"], "n2", {}))
-        with pytest.raises(NotBound, match="bound to node n2 already, not to n1"):
-            await replica.bind("p")
-        assert replica.cores_free("n1") == [100, 100]
-
-    tell(story)
+    assert replica.cores_free("n1") == [100, 100]
 
 
 def _bound(known: dict[str, Any], to: str, annotations: dict[str, str]) -> dict[str, Any]:
@@ -209,192 +186,157 @@ def _bound(known: dict[str, Any], to: str, annotations: dict[str, str]) -> dict[
 # --- conflicts --------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_changed_meanwhile_is_bound_as_it_is_now() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.change("p", note="somebody wrote something")
+async def test_a_pod_that_changed_meanwhile_is_bound_as_it_is_now(server: PodServer, replica: Replica) -> None:
+    server.change("p", note="somebody wrote something")
+    await replica.bind("p")
+    assert writes(server) == ["binding", "binding"]
+    assert server.node("p") == "n1"
+    assert replica.cores_free() == [50, 100]
+
+
+async def test_a_pod_that_was_replaced_by_one_of_the_same_name_is_gone(server: PodServer, replica: Replica) -> None:
+    server.put(manifest("p", uid="another"))
+    with pytest.raises(NotBound, match="pod team/p is gone"):
         await replica.bind("p")
-        assert writes(server) == ["binding", "binding"]
-        assert server.node("p") == "n1"
-        assert replica.cores_free() == [50, 100]
-
-    tell(story)
+    assert replica.state.pod("uid-p") is None
+    assert server.node("p") == ""
+    assert replica.cores_free() == [100, 100]
 
 
-def test_a_pod_that_was_replaced_by_one_of_the_same_name_is_gone() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.put(manifest("p", uid="another"))
-        with pytest.raises(NotBound, match="pod team/p is gone"):
-            await replica.bind("p")
-        assert replica.state.pod("uid-p") is None
-        assert server.node("p") == ""
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
+async def test_a_pod_that_was_deleted_is_gone(server: PodServer, replica: Replica) -> None:
+    del server.pods["p"]
+    with pytest.raises(NotBound, match="pod team/p is gone"):
+        await replica.bind("p")
+    assert replica.cores_free() == [100, 100]
 
 
-def test_a_pod_that_was_deleted_is_gone() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        del server.pods["p"]
-        with pytest.raises(NotBound, match="pod team/p is gone"):
-            await replica.bind("p")
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
-
-
-def test_a_conflict_that_cannot_be_looked_into_gives_the_cards_back() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.change("p", note="x")
-        server.faults = [None, "refused"]
-        with pytest.raises(NotBound, match="does not show pod team/p"):
-            await replica.bind("p")
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
+async def test_a_conflict_that_cannot_be_looked_into_gives_the_cards_back(server: PodServer, replica: Replica) -> None:
+    server.change("p", note="x")
+    server.faults = [None, "refused"]
+    with pytest.raises(NotBound, match="does not show pod team/p"):
+        await replica.bind("p")
+    assert replica.cores_free() == [100, 100]
 
 
 # --- no answer --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", ["unanswered", "refused but done"])
-def test_a_bind_that_was_done_without_an_answer_is_found_out_and_kept(fault: Fault) -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = [fault]
-        await replica.bind("p")
-        assert server.node("p") == "n1"
-        assert replica.cores_free() == [50, 100]
-
-    tell(story)
+async def test_a_bind_that_was_done_without_an_answer_is_found_out_and_kept(
+    fault: Fault, server: PodServer, replica: Replica
+) -> None:
+    server.faults = [fault]
+    await replica.bind("p")
+    assert server.node("p") == "n1"
+    assert replica.cores_free() == [50, 100]
 
 
 @pytest.mark.parametrize("fault", ["unheard", "refused"])
-def test_a_bind_that_was_not_done_can_never_be_done_afterwards_and_its_cards_are_free(fault: Fault) -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = [fault]
-        with pytest.raises(NotBound, match="the API server did not answer; try again"):
-            await replica.bind("p")
-        assert replica.cores_free() == [100, 100]
-        assert server.carry_out(server.calls[0])[0] == 409, "the lost request arrives after all"
+async def test_a_bind_that_was_not_done_can_never_be_done_afterwards_and_its_cards_are_free(
+    fault: Fault, server: PodServer, replica: Replica
+) -> None:
+    server.faults = [fault]
+    with pytest.raises(NotBound, match="the API server did not answer; try again"):
         await replica.bind("p")
-        assert server.node("p") == "n1"
+    assert replica.cores_free() == [100, 100]
+    assert server.carry_out(server.calls[0])[0] == 409, "the lost request arrives after all"
+    await replica.bind("p")
+    assert server.node("p") == "n1"
 
-    tell(story)
 
-
-def test_the_cards_stay_promised_until_it_is_known() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = ["unheard", "unheard", "held"]
-        binding = asyncio.create_task(replica.bind("p"))
-        await server.somebody_is_held()
-        assert replica.cores_free() == [50, 100]
-        server.release.set()
-        with pytest.raises(NotBound):
-            await binding
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
+async def test_the_cards_stay_promised_until_it_is_known(server: PodServer, replica: Replica) -> None:
+    server.faults = ["unheard", "unheard", "held"]
+    binding = asyncio.create_task(replica.bind("p"))
+    await server.somebody_is_held()
+    assert replica.cores_free() == [50, 100]
+    server.release.set()
+    with pytest.raises(NotBound):
+        await binding
+    assert replica.cores_free() == [100, 100]
 
 
 @pytest.mark.parametrize("gone", ["deleted", "replaced"])
-def test_a_pod_that_goes_while_nobody_answers_is_gone(gone: str) -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = ["unheard", "held"]
-        binding = asyncio.create_task(replica.bind("p"))
-        await server.somebody_is_held()
-        if gone == "deleted":
-            del server.pods["p"]
-        else:
-            server.put(manifest("p", uid="another"))
-        server.release.set()
-        with pytest.raises(NotBound, match="is gone"):
-            await binding
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
+async def test_a_pod_that_goes_while_nobody_answers_is_gone(gone: str, server: PodServer, replica: Replica) -> None:
+    server.faults = ["unheard", "held"]
+    binding = asyncio.create_task(replica.bind("p"))
+    await server.somebody_is_held()
+    if gone == "deleted":
+        del server.pods["p"]
+    else:
+        server.put(manifest("p", uid="another"))
+    server.release.set()
+    with pytest.raises(NotBound, match="is gone"):
+        await binding
+    assert replica.cores_free() == [100, 100]
 
 
-def test_nothing_was_written_where_the_server_was_not_reached() -> None:
-    async def run() -> None:
-        with serving_pods() as server:
-            server.put(manifest("p"))
-            replica = Replica(server)
-            replica.see_all()
-        with pytest.raises(NotBound, match="the API server cannot be reached"):
-            await replica.bind("p")
-        assert replica.cores_free() == [100, 100]
-        replica.calls.close()
-
-    uvloop.run(run())
+async def test_nothing_was_written_where_the_server_was_not_reached() -> None:
+    with serving_pods() as server:
+        server.put(manifest("p"))
+        replica = Replica(server)
+        replica.see_all()
+    with pytest.raises(NotBound, match="the API server cannot be reached"):
+        await replica.bind("p")
+    assert replica.cores_free() == [100, 100]
+    replica.calls.close()
 
 
 # --- who decides ------------------------------------------------------------------------------------------------------
 
 
-def test_who_does_not_lead_writes_nothing() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        replica.leads = False
-        with pytest.raises(NotLeading):
-            await replica.bind("p")
-        assert server.calls == []
-        assert replica.cores_free() == [100, 100]
-
-    tell(story)
-
-
-def test_who_does_not_lead_any_more_leaves_a_pod_with_anothers_mark_alone() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.change("p", **{names.FENCE: "second-0"})
-        replica.see_all()
-        replica.leads = False
-        with pytest.raises(NotLeading):
-            await replica.bind("p")
-        assert writes(server) == []
-
-    tell(story)
-
-
-def test_a_mark_of_an_earlier_leader_is_replaced_before_the_pod_is_bound() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.change("p", **{names.FENCE: "old-0"})
-        replica.see_all()
+async def test_who_does_not_lead_writes_nothing(server: PodServer, replica: Replica) -> None:
+    replica.leads = False
+    with pytest.raises(NotLeading):
         await replica.bind("p")
-        assert writes(server) == ["PATCH", "binding"]
-        assert server.annotations("p")[names.FENCE].startswith("first-")
-
-    tell(story)
+    assert server.calls == []
+    assert replica.cores_free() == [100, 100]
 
 
-def test_who_stops_leading_while_nobody_answers_leaves_it_to_the_next() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.faults = ["held"]
-        binding = asyncio.create_task(replica.bind("p"))
-        await server.somebody_is_held()
-        replica.leads = False
-        server.faults = ["unheard"] * 3
-        replica.calls.close()
-        with pytest.raises(NotLeading):
-            await binding
-        assert replica.cores_free() == [100, 100]
+async def test_who_does_not_lead_any_more_leaves_a_pod_with_anothers_mark_alone(
+    server: PodServer, replica: Replica
+) -> None:
+    server.change("p", **{names.FENCE: "second-0"})
+    replica.see_all()
+    replica.leads = False
+    with pytest.raises(NotLeading):
+        await replica.bind("p")
+    assert writes(server) == []
 
-    tell(story)
+
+async def test_a_mark_of_an_earlier_leader_is_replaced_before_the_pod_is_bound(
+    server: PodServer, replica: Replica
+) -> None:
+    server.change("p", **{names.FENCE: "old-0"})
+    replica.see_all()
+    await replica.bind("p")
+    assert writes(server) == ["PATCH", "binding"]
+    assert server.annotations("p")[names.FENCE].startswith("first-")
+
+
+async def test_who_stops_leading_while_nobody_answers_leaves_it_to_the_next(
+    server: PodServer, replica: Replica
+) -> None:
+    server.faults = ["held"]
+    binding = asyncio.create_task(replica.bind("p"))
+    await server.somebody_is_held()
+    replica.leads = False
+    server.faults = ["unheard"] * 3
+    replica.calls.close()
+    with pytest.raises(NotLeading):
+        await binding
+    assert replica.cores_free() == [100, 100]
 
 
 # --- pods that are not bound ------------------------------------------------------------------------------------------
 
 
-def _refused(asks: PodBuilder, to: str = "n1", **metadata: Any) -> str:
-    said: list[str] = []
-
-    async def story(server: PodServer, replica: Replica) -> None:
-        server.put(manifest("q", asks, **metadata))
-        with pytest.raises(NotBound) as why:
-            await replica.bind("q", to)
-        assert writes(server) == []
-        assert replica.cores_free() == [100, 100]
-        said.append(str(why.value))
-
-    tell(story)
-    return said[0]
+async def _refusal(server: PodServer, replica: Replica, to: str = "n1") -> str:
+    """Returns why pod q is not bound; nothing is written or kept for it."""
+    with pytest.raises(NotBound) as why:
+        await replica.bind("q", to)
+    assert writes(server) == []
+    assert replica.cores_free() == [100, 100]
+    return str(why.value)
 
 
 @pytest.mark.parametrize(
@@ -406,26 +348,24 @@ def _refused(asks: PodBuilder, to: str = "n1", **metadata: Any) -> str:
         (pod().asks(cpu="1"), "n1", "asks for no card"),
     ],
 )
-def test_a_pod_that_cannot_be_placed_is_told_why(asks: PodBuilder, to: str, sentence: str) -> None:
-    assert sentence in _refused(asks, to)
+async def test_the_error_says_why_a_pod_cannot_be_placed(
+    server: PodServer, replica: Replica, asks: PodBuilder, to: str, sentence: str
+) -> None:
+    server.put(manifest("q", asks))
+    assert sentence in await _refusal(server, replica, to)
 
 
-def test_a_pod_with_a_record_before_it_is_bound_is_not_bound() -> None:
-    assert names.PLACEMENT in _refused(HALF, annotations={names.PLACEMENT: '{"node":"n1","cards":{"c0":["n1-1"]}}'})
+async def test_a_pod_with_a_record_before_it_is_bound_is_not_bound(server: PodServer, replica: Replica) -> None:
+    record = {names.PLACEMENT: '{"node":"n1","cards":{"c0":["n1-1"]}}'}
+    server.put(manifest("q", HALF, annotations=record))
+    assert names.PLACEMENT in await _refusal(server, replica)
 
 
-def test_pods_with_sidecars_init_containers_and_generated_names_are_bound_with_a_record_for_each_container() -> None:
-    async def story(server: PodServer, replica: Replica) -> None:
-        asks = (
-            pod()
-            .asks(core="40", memory="8")
-            .asks(core="100")
-            .init(core="40", memory="8")
-            .sidecar(core="10", memory="4")
-        )
-        server.put(manifest("model-predictor-7d9f-x2x", asks, generateName="model-predictor-7d9f-"))
-        await replica.bind("model-predictor-7d9f-x2x")
-        assert len(recorded(server, "model-predictor-7d9f-x2x")) == 4
-        assert replica.cores_free() in ([0, 50], [50, 0])
-
-    tell(story)
+async def test_pods_with_sidecars_init_containers_and_generated_names_are_bound_with_a_record_for_each_container(
+    server: PodServer, replica: Replica
+) -> None:
+    asks = pod().asks(core="40", memory="8").asks(core="100").init(core="40", memory="8").sidecar(core="10", memory="4")
+    server.put(manifest("model-predictor-7d9f-x2x", asks, generateName="model-predictor-7d9f-"))
+    await replica.bind("model-predictor-7d9f-x2x")
+    assert len(recorded(server, "model-predictor-7d9f-x2x")) == 4
+    assert replica.cores_free() in ([0, 50], [50, 0])

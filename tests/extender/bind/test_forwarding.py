@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import uvloop
 from prometheus_client import CollectorRegistry
 
 from extender.app import extender_app
@@ -76,44 +75,37 @@ async def leading(replica: Replica) -> AsyncIterator[str]:
         serving.cancel()
 
 
-def tell(story: Callable[[PodServer, str], Awaitable[None]]) -> None:
-    """Of pod p, and the address of the leader."""
-
-    async def run() -> None:
-        with serving_pods() as server:
-            server.put(manifest("p"))
-            replica = Replica(server)
-            replica.see_all()
-            async with leading(replica) as address:
-                await story(server, address)
-            replica.calls.close()
-
-    uvloop.run(run())
+@pytest.fixture
+def server() -> Iterator[PodServer]:
+    with serving_pods() as server:
+        server.put(manifest("p"))
+        yield server
 
 
-def test_the_leader_binds_what_another_replica_was_asked_to() -> None:
-    async def story(server: PodServer, address: str) -> None:
-        assert await error(follower(address)) == ""
-        assert server.node("p") == "n1"
-
-    tell(story)
-
-
-def test_why_the_leader_does_not_bind_is_passed_on_as_it_is() -> None:
-    async def story(server: PodServer, address: str) -> None:
-        assert (await error(follower(address), ELSEWHERE)).startswith("node n9: Halfcard does not know this node")
-        assert server.node("p") == ""
-
-    tell(story)
+@pytest.fixture
+async def address(server: PodServer) -> AsyncIterator[str]:
+    """The address of the leader, which knows pod p."""
+    replica = Replica(server)
+    replica.see_all()
+    async with leading(replica) as address:
+        yield address
+    replica.calls.close()
 
 
-def test_what_was_handed_on_is_not_handed_on_again() -> None:
-    async def story(server: PodServer, address: str) -> None:
-        said = await error(follower(address), query_string=FORWARDED)
-        assert said.startswith("no replica of Halfcard's extender leads")
-        assert server.node("p") == ""
+async def test_the_leader_binds_what_another_replica_was_asked_to(server: PodServer, address: str) -> None:
+    assert await error(follower(address)) == ""
+    assert server.node("p") == "n1"
 
-    tell(story)
+
+async def test_why_the_leader_does_not_bind_is_passed_on_as_it_is(server: PodServer, address: str) -> None:
+    assert (await error(follower(address), ELSEWHERE)).startswith("node n9: Halfcard does not know this node")
+    assert server.node("p") == ""
+
+
+async def test_what_was_handed_on_is_not_handed_on_again(server: PodServer, address: str) -> None:
+    said = await error(follower(address), query_string=FORWARDED)
+    assert said.startswith("no replica of Halfcard's extender leads")
+    assert server.node("p") == ""
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
 import pytest
-import uvloop
 
 from extender.bind.binder import NotBound, NotLeading
 from extender.bind.quota_reservations import NoBudgetError, QuotaReservations
@@ -58,178 +57,143 @@ class Scene:
         self.ledgers.put(NAME, COUNTED._replace(committed={ON_T4: cores}))
 
 
-def tell(story: Callable[[Scene], Awaitable[None]]) -> None:
-    async def run() -> None:
-        with serving_pods() as pods, serving_ledgers() as ledgers:
-            pods.put(manifest("p"))
-            pods.put(manifest("q"))
-            ledgers.put(NAME, COUNTED)
-            calls = ApiCalls(Access("127.0.0.1", ledgers.port))
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    with serving_pods() as pods, serving_ledgers() as ledgers:
+        pods.put(manifest("p"))
+        pods.put(manifest("q"))
+        ledgers.put(NAME, COUNTED)
+        calls = ApiCalls(Access("127.0.0.1", ledgers.port))
 
-            def replica(term: str) -> Replica:
-                clock = asyncio.get_running_loop().time
-                budgets = QuotaReservations(lambda _: (budget(),), LedgerStore(calls, names.NAMESPACE), clock)
-                budgets.on_ledger_change(NAME, ledgers.seen(NAME))
-                return Replica(pods, term, budgets=budgets)
+        def replica(term: str) -> Replica:
+            clock = asyncio.get_running_loop().time
+            budgets = QuotaReservations(lambda _: (budget(),), LedgerStore(calls, names.NAMESPACE), clock)
+            budgets.on_ledger_change(NAME, ledgers.seen(NAME))
+            return Replica(pods, term, budgets=budgets)
 
-            one, other = replica("first"), replica("second")
-            one.see_all()
-            try:
-                await story(Scene(pods, ledgers, one, other))
-            finally:
-                for each in (one, other, calls):
-                    each.close()
-
-    uvloop.run(run())
+        one, other = replica("first"), replica("second")
+        one.see_all()
+        yield Scene(pods, ledgers, one, other)
+        for each in (one, other, calls):
+            each.close()
 
 
-def test_a_pod_is_bound_with_a_promise_of_what_it_counts_where_it_goes() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_pod_is_bound_with_a_promise_of_what_it_counts_where_it_goes(scene: Scene) -> None:
+    await scene.replica.bind("p")
+    assert scene.pods.node("p") == "n1"
+    (entry,) = scene.open()
+    assert (entry.namespace, entry.pod, entry.cost[ON_T4]) == ("team", "p", 50)
+
+
+async def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_again(scene: Scene) -> None:
+    scene.hold(60)  # the replica has not seen it yet
+    with pytest.raises(NotBound, match="exceeded quota: team/gpu, requested: cores of model T4=50"):
         await scene.replica.bind("p")
-        assert scene.pods.node("p") == "n1"
-        (entry,) = scene.open()
-        assert (entry.namespace, entry.pod, entry.cost[ON_T4]) == ("team", "p", 50)
-
-    tell(story)
+    assert scene.pods.node("p") == "" and scene.open() == []
+    assert scene.replica.cores_free() == [100, 100]
 
 
-def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_again() -> None:
-    async def story(scene: Scene) -> None:
-        scene.hold(60)  # the replica has not seen it yet
-        with pytest.raises(NotBound, match="exceeded quota: team/gpu, requested: cores of model T4=50"):
-            await scene.replica.bind("p")
-        assert scene.pods.node("p") == "" and scene.open() == []
-        assert scene.replica.cores_free() == [100, 100]
-
-    tell(story)
-
-
-def test_who_is_kept_from_a_node_by_a_budget_or_by_its_cards_is_told_which() -> None:
-    async def story(scene: Scene) -> None:
-        scene.hold(60)
-        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-        with pytest.raises(NotBound, match=r"^node n1: exceeded quota: team/gpu, requested: cores of model T4=50, .*"):
-            await scene.replica.bind("p")
-        scene.pods.put(manifest("large", pod().asks(core="300")))
-        scene.replica.see_all()
-        with pytest.raises(NotBound, match=r"^node n1: fewer than 3 cards are wholly free; the scheduler will choose"):
-            await scene.replica.bind("large")
-
-    tell(story)
+async def test_who_is_kept_from_a_node_by_a_budget_or_by_its_cards_is_told_which(scene: Scene) -> None:
+    scene.hold(60)
+    scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+    with pytest.raises(NotBound, match=r"^node n1: exceeded quota: team/gpu, requested: cores of model T4=50, .*"):
+        await scene.replica.bind("p")
+    scene.pods.put(manifest("large", pod().asks(core="300")))
+    scene.replica.see_all()
+    with pytest.raises(NotBound, match=r"^node n1: fewer than 3 cards are wholly free; the scheduler will choose"):
+        await scene.replica.bind("large")
 
 
-def test_two_that_go_at_once_where_there_is_room_for_one_are_not_both_bound() -> None:
-    async def story(scene: Scene) -> None:
-        scene.hold(50)
-        went = await asyncio.gather(scene.replica.bind("p"), scene.replica.bind("q"), return_exceptions=True)
-        assert sorted(type(each).__name__ for each in went) == ["NoneType", "NotBound"]
-        assert used(scene.ledgers.ledger(NAME))[ON_T4] == 100
-
-    tell(story)
+async def test_two_that_go_at_once_where_there_is_room_for_one_are_not_both_bound(scene: Scene) -> None:
+    scene.hold(50)
+    went = await asyncio.gather(scene.replica.bind("p"), scene.replica.bind("q"), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in went) == ["NoneType", "NotBound"]
+    assert used(scene.ledgers.ledger(NAME))[ON_T4] == 100
 
 
 @pytest.mark.parametrize("fault", ["unheard", "refused"])
-def test_a_bind_that_certainly_failed_gives_its_promise_back(fault: Fault) -> None:
-    async def story(scene: Scene) -> None:
-        scene.pods.faults = [fault]
-        with pytest.raises(NotBound):
-            await scene.replica.bind("p")
-        await scene.nothing_open()
+async def test_a_bind_that_certainly_failed_gives_its_promise_back(fault: Fault, scene: Scene) -> None:
+    scene.pods.faults = [fault]
+    with pytest.raises(NotBound):
         await scene.replica.bind("p")
-        assert len(scene.open()) == 1
-
-    tell(story)
-
-
-def test_the_promise_of_a_bind_that_nobody_knows_of_stays() -> None:
-    async def story(scene: Scene) -> None:
-        scene.pods.faults = ["held"]
-        binding = asyncio.create_task(scene.replica.bind("p"))
-        await scene.pods.somebody_is_held()
-        scene.replica.leads = False
-        scene.pods.faults = ["unanswered"]
-        binding.cancel()
-        await asyncio.wait([binding])
-        assert len(scene.open()) == 1
-        scene.pods.release.set()
-
-    tell(story)
+    await scene.nothing_open()
+    await scene.replica.bind("p")
+    assert len(scene.open()) == 1
 
 
-def test_whoever_leads_next_takes_back_what_was_promised_to_a_bind_that_can_land_no_more() -> None:
-    async def story(scene: Scene) -> None:
-        scene.pods.faults = ["held"]
-        binding = asyncio.create_task(scene.replica.bind("p"))
-        await scene.pods.somebody_is_held()
-        binding.cancel()
-        await asyncio.wait([binding])
-        (promise,) = (ledger := scene.ledgers.ledger(NAME)).open
-        created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
-        scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
-        scene.next.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-        await take_over(scene.next)
-        await until(lambda: promise not in scene.ledgers.ledger(NAME).open)
-        assert scene.ledgers.ledger(NAME).open == created
-        scene.pods.release.set()
-
-    tell(story)
+async def test_the_promise_of_a_bind_that_nobody_knows_of_stays(scene: Scene) -> None:
+    scene.pods.faults = ["held"]
+    binding = asyncio.create_task(scene.replica.bind("p"))
+    await scene.pods.somebody_is_held()
+    scene.replica.leads = False
+    scene.pods.faults = ["unanswered"]
+    binding.cancel()
+    await asyncio.wait([binding])
+    assert len(scene.open()) == 1
+    scene.pods.release.set()
 
 
-def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed_at_the_last_moment() -> None:
-    async def story(scene: Scene) -> None:
-        budgets = scene.next.binder.budgets
-
-        async def refresh() -> None:
-            scene.next.see_all()
-            await scene.replica.bind("p")
-            budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-
-        await takeover(scene.next, refresh).run()
-        await scene.next.bind("q")
-        assert {entry.pod for entry in scene.open()} == {"p", "q"}
-
-    tell(story)
-
-
-def test_nobody_is_bound_who_was_promised_something_too_late_to_decide() -> None:
-    async def story(scene: Scene) -> None:
-        scene.ledgers.faults = ["held"]
-        binding = asyncio.create_task(scene.replica.bind("p"))
-        await asyncio.to_thread(scene.ledgers.held.wait, 10)
-        scene.replica.leads = False
-        scene.ledgers.release.set()
-        with pytest.raises(NotLeading):
-            await binding
-        assert scene.pods.node("p") == "" and scene.replica.cores_free() == [100, 100]
-        await scene.nothing_open()
-
-    tell(story)
+async def test_whoever_leads_next_takes_back_what_was_promised_to_a_bind_that_can_land_no_more(scene: Scene) -> None:
+    scene.pods.faults = ["held"]
+    binding = asyncio.create_task(scene.replica.bind("p"))
+    await scene.pods.somebody_is_held()
+    binding.cancel()
+    await asyncio.wait([binding])
+    (promise,) = (ledger := scene.ledgers.ledger(NAME)).open
+    created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
+    scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
+    scene.next.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+    await take_over(scene.next)
+    await until(lambda: promise not in scene.ledgers.ledger(NAME).open)
+    assert scene.ledgers.ledger(NAME).open == created
+    scene.pods.release.set()
 
 
-def test_while_nobody_has_counted_no_node_is_good() -> None:
-    async def story(scene: Scene) -> None:
-        scene.ledgers.put(NAME, COUNTED._replace(of="another quota of this name"))
-        budgets = scene.replica.binder.budgets
+async def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed_at_the_last_moment(
+    scene: Scene,
+) -> None:
+    budgets = scene.next.binder.budgets
+
+    async def refresh() -> None:
+        scene.next.see_all()
+        await scene.replica.bind("p")
         budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-        facts = scene.replica.state.pod("uid-p")
-        assert facts is not None
-        with pytest.raises(NoBudgetError, match="nobody has counted yet what is in use; the scheduler will try again"):
-            budgets.limits(facts)
-        with pytest.raises(NotBound, match="nobody has counted"):
-            await scene.replica.bind("p")
 
-    tell(story)
+    await takeover(scene.next, refresh).run()
+    await scene.next.bind("q")
+    assert {entry.pod for entry in scene.open()} == {"p", "q"}
 
 
-def test_a_pod_that_came_past_its_quota_waits_until_there_is_room() -> None:
-    async def story(scene: Scene) -> None:
-        scene.ledgers.put(NAME, COUNTED._replace(late=frozenset({"uid-p"})))
-        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-        with pytest.raises(NotBound, match="pod team/p came past it while too little was left"):
-            await scene.replica.bind("p")
-        await scene.replica.bind("q")
-        scene.ledgers.put(NAME, COUNTED)
-        scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+async def test_nobody_is_bound_who_was_promised_something_too_late_to_decide(scene: Scene) -> None:
+    scene.ledgers.faults = ["held"]
+    binding = asyncio.create_task(scene.replica.bind("p"))
+    await asyncio.to_thread(scene.ledgers.held.wait, 10)
+    scene.replica.leads = False
+    scene.ledgers.release.set()
+    with pytest.raises(NotLeading):
+        await binding
+    assert scene.pods.node("p") == "" and scene.replica.cores_free() == [100, 100]
+    await scene.nothing_open()
+
+
+async def test_while_nobody_has_counted_no_node_is_good(scene: Scene) -> None:
+    scene.ledgers.put(NAME, COUNTED._replace(of="another quota of this name"))
+    budgets = scene.replica.binder.budgets
+    budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+    facts = scene.replica.state.pod("uid-p")
+    assert facts is not None
+    with pytest.raises(NoBudgetError, match="nobody has counted yet what is in use; the scheduler will try again"):
+        budgets.limits(facts)
+    with pytest.raises(NotBound, match="nobody has counted"):
         await scene.replica.bind("p")
 
-    tell(story)
+
+async def test_a_pod_that_came_past_its_quota_waits_until_there_is_room(scene: Scene) -> None:
+    scene.ledgers.put(NAME, COUNTED._replace(late=frozenset({"uid-p"})))
+    scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+    with pytest.raises(NotBound, match="pod team/p came past it while too little was left"):
+        await scene.replica.bind("p")
+    await scene.replica.bind("q")
+    scene.ledgers.put(NAME, COUNTED)
+    scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
+    await scene.replica.bind("p")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import uvloop
 
 import extender.refused.requeue
 from extender.packing.fleet import fleet_of
@@ -28,38 +27,42 @@ from tests.kube.manifests.test_folder_source import until
 
 SMALL, LARGE = (pod().asks(core=core, memory="20") for core in ("50", "100"))
 
-Story = Callable[[PodServer, State, Requeue], Awaitable[None]]
-
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extender.refused.requeue, "_PAUSE_S", 0.01)
 
 
-def tell(story: Story) -> None:
-    """Of one card that `tenant` has, while `small` and `large` were refused."""
+@pytest.fixture
+def server() -> Iterator[PodServer]:
+    with serving_pods() as server:
+        server.put(manifest("tenant", LARGE) | {"spec": {**LARGE.manifest["spec"], "nodeName": "n1"}})
+        server.put(manifest("small", SMALL))
+        server.put(manifest("large", LARGE))
+        yield server
 
-    async def run() -> None:
-        with serving_pods() as server:
-            server.put(manifest("tenant", LARGE) | {"spec": {**LARGE.manifest["spec"], "nodeName": "n1"}})
-            server.put(manifest("small", SMALL))
-            server.put(manifest("large", LARGE))
-            state = State(Dialects(), CapacityRules())
-            state.replace_nodes([node("n1", 1, 16384)])
-            state.replace_pods(server.listed())
-            policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(state.nodes().values()))
-            calls = ApiCalls(Access("127.0.0.1", server.port))
-            waking = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())
-            refuse(state, waking)
-            running = asyncio.create_task(waking.run())
-            try:
-                await story(server, state, waking)
-                assert not running.done()
-            finally:
-                running.cancel()
-                calls.close()
 
-    uvloop.run(run())
+@pytest.fixture
+def state(server: PodServer) -> State:
+    """One card that `tenant` has."""
+    state = State(Dialects(), CapacityRules())
+    state.replace_nodes([node("n1", 1, 16384)])
+    state.replace_pods(server.listed())
+    return state
+
+
+@pytest.fixture
+async def waking(server: PodServer, state: State) -> AsyncIterator[Requeue]:
+    """A running requeue that saw `small` and `large` refused."""
+    policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(state.nodes().values()))
+    calls = ApiCalls(Access("127.0.0.1", server.port))
+    waking = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())
+    refuse(state, waking)
+    running = asyncio.create_task(waking.run())
+    yield waking
+    assert not running.done()
+    running.cancel()
+    calls.close()
 
 
 def refuse(state: State, waking: Requeue) -> None:
@@ -79,44 +82,37 @@ def woken(server: PodServer) -> list[str]:
     return [name for name in ("large", "small") if names.RECONSIDER in server.annotations(name)]
 
 
-def test_when_a_card_is_free_those_who_wait_for_it_are_woken_once() -> None:
-    async def story(server: PodServer, state: State, _: Requeue) -> None:
-        state.end_pod("uid-tenant")
-        await until(lambda: woken(server) == ["large", "small"])
-        await rounds()
-        assert [call.method for call in server.calls] == ["PATCH", "PATCH"]
-
-    tell(story)
+@pytest.mark.usefixtures("waking")
+async def test_when_a_card_is_free_those_who_wait_for_it_are_woken_once(server: PodServer, state: State) -> None:
+    state.end_pod("uid-tenant")
+    await until(lambda: woken(server) == ["large", "small"])
+    await rounds()
+    assert [call.method for call in server.calls] == ["PATCH", "PATCH"]
 
 
-def test_whoever_would_be_refused_again_sleeps_on() -> None:
-    async def story(server: PodServer, state: State, _: Requeue) -> None:
-        server.put(manifest("half", SMALL) | {"spec": {**SMALL.manifest["spec"], "nodeName": "n1"}})
-        state.replace_pods(server.listed())
-        state.end_pod("uid-tenant")
-        await until(lambda: woken(server) == ["small"])
-        await rounds()
-        assert len(server.calls) == 1
-
-    tell(story)
+@pytest.mark.usefixtures("waking")
+async def test_whoever_would_be_refused_again_sleeps_on(server: PodServer, state: State) -> None:
+    server.put(manifest("half", SMALL) | {"spec": {**SMALL.manifest["spec"], "nodeName": "n1"}})
+    state.replace_pods(server.listed())
+    state.end_pod("uid-tenant")
+    await until(lambda: woken(server) == ["small"])
+    await rounds()
+    assert len(server.calls) == 1
 
 
-def test_nothing_is_asked_of_anybody_while_nothing_changes() -> None:
-    async def story(server: PodServer, _state: State, _: Requeue) -> None:
-        await rounds()
-        assert server.calls == []
-
-    tell(story)
+@pytest.mark.usefixtures("waking")
+async def test_nothing_is_asked_of_anybody_while_nothing_changes(server: PodServer) -> None:
+    await rounds()
+    assert server.calls == []
 
 
-def test_who_was_refused_anew_is_woken_anew_by_the_next_change_only() -> None:
-    async def story(server: PodServer, state: State, waking: Requeue) -> None:
-        state.end_pod("uid-tenant")
-        await until(lambda: woken(server) == ["large", "small"])
-        refuse(state, waking)
-        await rounds()
-        assert len(server.calls) == 2
-        state.put_node(node("n2", 1, 16384))
-        await until(lambda: len(server.calls) == 4)
-
-    tell(story)
+async def test_who_was_refused_anew_is_woken_anew_by_the_next_change_only(
+    server: PodServer, state: State, waking: Requeue
+) -> None:
+    state.end_pod("uid-tenant")
+    await until(lambda: woken(server) == ["large", "small"])
+    refuse(state, waking)
+    await rounds()
+    assert len(server.calls) == 2
+    state.put_node(node("n2", 1, 16384))
+    await until(lambda: len(server.calls) == 4)

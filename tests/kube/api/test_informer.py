@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -86,24 +87,20 @@ async def following(server: NodeServer, seen: Seen) -> AsyncIterator[Informer[Be
         await asyncio.wait((running,))
 
 
-Story = Callable[[NodeServer, Seen, Informer[Beating]], Awaitable[None]]
+@asynccontextmanager
+async def informer_of(*names: str) -> AsyncIterator[tuple[NodeServer, Seen, Informer[Beating]]]:
+    """A server that begins with these nodes, and an informer that has listed them."""
+    with serving() as server:
+        for name in names:
+            server.put(node(name, 4))
+        seen = Seen()
+        async with following(server, seen) as informer:
+            await until(lambda: informer.ready)
+            yield server, seen, informer
 
 
-def tell(story: Story, *begin: str) -> None:
-    async def run() -> None:
-        with serving() as server:
-            for name in begin:
-                server.put(node(name, 4))
-            seen = Seen()
-            async with following(server, seen) as one:
-                await until(lambda: one.ready)
-                await story(server, seen, one)
-
-    asyncio.run(run())
-
-
-def test_one_complete_list_comes_first_then_the_changes_in_order_all_on_the_loop() -> None:
-    async def story(server: NodeServer, seen: Seen, _: Informer[Beating]) -> None:
+async def test_one_complete_list_comes_first_then_the_changes_in_order_all_on_the_loop() -> None:
+    async with informer_of(*"abcd") as (server, seen, _):
         assert seen.story == ["listed a0 b0 c0 d0"]
         assert server.calls[0]["limit"] == "2"
         server.put(node("b", 4, heartbeat=1))
@@ -114,14 +111,11 @@ def test_one_complete_list_comes_first_then_the_changes_in_order_all_on_the_loop
         assert seen.story[1:] == ["MODIFIED b1", "DELETED a0", "ADDED e0"]
         assert seen.threads == {threading.current_thread()}
 
-    tell(story, *"abcd")
 
-
-def test_changes_that_come_close_together_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_that_come_close_together_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube.api.informer, "_TOGETHER_S", 0.05)
     monkeypatch.setattr(kube.api.informer, "_BATCH", 200)
-
-    async def story(server: NodeServer, seen: Seen, _: Informer[Beating]) -> None:
+    async with informer_of("a") as (server, seen, _):
         for beat in range(1, 501):
             server.put(node("a", 4, heartbeat=beat))
         await until(lambda: len(seen.story) == 501)
@@ -129,11 +123,9 @@ def test_changes_that_come_close_together_are_handed_over_together(monkeypatch: 
         assert len(seen.batches) < 50
         assert max(seen.batches) <= 200
 
-    tell(story, "a")
 
-
-def test_an_odd_object_spoils_only_itself_listed_or_changed() -> None:
-    async def story(server: NodeServer, seen: Seen, _: Informer[Beating]) -> None:
+async def test_an_odd_object_spoils_only_itself_listed_or_changed() -> None:
+    async with informer_of("a") as (server, seen, _):
         server.put({"metadata": {"name": "odd", "namespace": "n", "uid": "u"}, "status": {}})
         server.put({"metadata": {"name": 7}})
         server.put(node("b", 4))
@@ -143,11 +135,9 @@ def test_an_odd_object_spoils_only_itself_listed_or_changed() -> None:
         assert str(seen.odd[0]) == "n/odd is left out: Object missing required field `heartbeat` - at `$.status`"
         assert seen.odd[0].uid == "u"
 
-    tell(story, "a")
 
-
-def test_a_lost_connection_is_told_and_what_was_missed_is_listed_in_its_place() -> None:
-    async def story(server: NodeServer, seen: Seen, one: Informer[Beating]) -> None:
+async def test_a_lost_connection_is_told_and_what_was_missed_is_listed_in_its_place() -> None:
+    async with informer_of("a", "b") as (server, seen, one):
         server.refusal = (503, "starting")
         server.cut()
         await until(lambda: one.trouble is not None)
@@ -159,70 +149,59 @@ def test_a_lost_connection_is_told_and_what_was_missed_is_listed_in_its_place() 
         await until(lambda: seen.story == ["listed a0 b0", "listed b0 odd odd"])
         await until(lambda: one.trouble is None)
 
-    tell(story, "a", "b")
+
+@pytest.mark.parametrize("where", ["listed", "changed"])
+async def test_a_bug_in_what_is_called_back_is_raised_to_whoever_runs_it(where: str) -> None:
+    with serving() as server:
+        seen = Seen()
+        seen.fails_when = where
+        nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+        one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes")
+        running = asyncio.create_task(one.run())
+        server.put(node("a", 4))
+        await until(lambda: one.ready or running.done())
+        server.put(node("b", 4))
+        with pytest.raises(ZeroDivisionError):
+            await running
 
 
 @pytest.mark.parametrize("where", ["listed", "changed"])
-def test_a_bug_in_what_is_called_back_is_raised_to_whoever_runs_it(where: str) -> None:
-    async def run() -> None:
-        with serving() as server:
-            seen = Seen()
-            seen.fails_when = where
-            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
-            one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes")
-            running = asyncio.create_task(one.run())
-            server.put(node("a", 4))
-            await until(lambda: one.ready or running.done())
-            server.put(node("b", 4))
-            with pytest.raises(ZeroDivisionError):
-                await running
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("where", ["listed", "changed"])
-def test_who_follows_again_after_a_bug_misses_nothing(where: str) -> None:
-    async def run() -> None:
-        with serving() as server:
-            server.put(node("a", 4))
-            seen = Seen()
-            seen.fails_when = where
-            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
-            one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes")
-            refreshing = asyncio.create_task(one.refresh()) if where == "listed" else None
-            await asyncio.sleep(0)  # the first list is the one that is wished for
-            failing = asyncio.create_task(one.run())
-            await until(lambda: one.ready or failing.done())
-            server.put(node("b", 4))
-            with pytest.raises(ZeroDivisionError):
-                await failing
-            server.delete("a")
-            seen.story, seen.fails_when = [], ""
-            running = asyncio.create_task(one.run())
-            await until(lambda: seen.story[-1:] == ["listed b0"])
-            server.put(node("c", 4))
-            await until(lambda: seen.story[-1:] == ["ADDED c0"])
-            if refreshing is not None:
-                async with asyncio.timeout(5):
-                    await refreshing
-            running.cancel()
-            await asyncio.wait((running,))
-
-    asyncio.run(run())
+async def test_who_follows_again_after_a_bug_misses_nothing(where: str) -> None:
+    with serving() as server:
+        server.put(node("a", 4))
+        seen = Seen()
+        seen.fails_when = where
+        nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+        one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes")
+        refreshing = asyncio.create_task(one.refresh()) if where == "listed" else None
+        await asyncio.sleep(0)  # the first list is the one that is wished for
+        failing = asyncio.create_task(one.run())
+        await until(lambda: one.ready or failing.done())
+        server.put(node("b", 4))
+        with pytest.raises(ZeroDivisionError):
+            await failing
+        server.delete("a")
+        seen.story, seen.fails_when = [], ""
+        running = asyncio.create_task(one.run())
+        await until(lambda: seen.story[-1:] == ["listed b0"])
+        server.put(node("c", 4))
+        await until(lambda: seen.story[-1:] == ["ADDED c0"])
+        if refreshing is not None:
+            async with asyncio.timeout(5):
+                await refreshing
+        running.cancel()
+        await asyncio.wait((running,))
 
 
-def test_cancelling_ends_the_thread_at_once() -> None:
+async def test_cancelling_ends_the_thread_at_once() -> None:
     def alive() -> bool:
         return any(thread.name == "nodes" for thread in threading.enumerate())
 
-    async def run() -> None:
-        with serving() as server:
-            async with following(server, Seen()) as one:
-                await until(lambda: one.ready)
-                assert alive()
-            await until(lambda: not alive())
-
-    asyncio.run(run())
+    with serving() as server:
+        async with following(server, Seen()) as one:
+            await until(lambda: one.ready)
+            assert alive()
+        await until(lambda: not alive())
 
 
 def test_whoever_is_cancelled_between_two_calls_makes_no_other() -> None:
@@ -234,8 +213,8 @@ def test_whoever_is_cancelled_between_two_calls_makes_no_other() -> None:
         assert not server.calls
 
 
-def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
-    async def story(server: NodeServer, seen: Seen, one: Informer[Beating]) -> None:
+async def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
+    async with informer_of("a") as (server, seen, one):
         assert seen.story == ["listed a0"]
         for beat in range(1, 4):
             server.put(node("a", 4, heartbeat=beat))
@@ -244,11 +223,9 @@ def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
             assert seen.story[-1] == f"listed a{beat}"
         assert one.trouble is None
 
-    tell(story, "a")
 
-
-def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
-    async def story(server: NodeServer, seen: Seen, one: Informer[Beating]) -> None:
+async def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
+    async with informer_of("a") as (server, seen, one):
         server.refusal = (503, "starting")
         refreshing = asyncio.create_task(one.refresh())
         await until(lambda: one.trouble is not None)
@@ -258,46 +235,37 @@ def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
             await refreshing
         assert seen.story == ["listed a0", "listed a0"]
 
-    tell(story, "a")
+
+async def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_one() -> None:
+    with serving() as server:
+        waiting: list[asyncio.Task[None]] = []
+        nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+        one = Informer(
+            nodes,
+            listed=lambda _: waiting.append(asyncio.ensure_future(one.wait_until_ready())),
+            changed=lambda _: None,
+            name="nodes",
+        )
+        running = asyncio.create_task(one.run())
+        await until(lambda: bool(waiting))
+        async with asyncio.timeout(5):
+            await waiting[0]
+        running.cancel()
+        await asyncio.wait((running,))
 
 
-def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_one() -> None:
-    async def run() -> None:
-        with serving() as server:
-            waiting: list[asyncio.Task[None]] = []
-            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
-            one = Informer(
-                nodes,
-                listed=lambda _: waiting.append(asyncio.ensure_future(one.wait_until_ready())),
-                changed=lambda _: None,
-                name="nodes",
-            )
-            running = asyncio.create_task(one.run())
-            await until(lambda: bool(waiting))
-            async with asyncio.timeout(5):
-                await waiting[0]
-            running.cancel()
-            await asyncio.wait((running,))
-
-    asyncio.run(run())
-
-
-def test_a_collection_that_may_be_absent_is_empty_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collection_that_may_be_absent_is_empty_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube.api.reflector, "_ABSENT_S", 0.01)
-
-    async def run() -> None:
-        with serving() as server:
-            server.refusal = (404, "the server could not find the requested resource")
-            seen = Seen()
-            nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
-            one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes", may_be_absent=True)
-            running = asyncio.create_task(one.run())
-            await until(lambda: one.ready)
-            assert (one.trouble, set(seen.story)) == (None, {"listed "})
-            server.put(node("a", 4))
-            server.refusal = None
-            await until(lambda: seen.story[-1] == "listed a0")
-            running.cancel()
-            await asyncio.wait((running,))
-
-    asyncio.run(run())
+    with serving() as server:
+        server.refusal = (404, "the server could not find the requested resource")
+        seen = Seen()
+        nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
+        one = Informer(nodes, listed=seen.listed, changed=seen.changed, name="nodes", may_be_absent=True)
+        running = asyncio.create_task(one.run())
+        await until(lambda: one.ready)
+        assert (one.trouble, set(seen.story)) == (None, {"listed "})
+        server.put(node("a", 4))
+        server.refusal = None
+        await until(lambda: seen.story[-1] == "listed a0")
+        running.cancel()
+        await asyncio.wait((running,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import pytest
 
@@ -21,19 +21,14 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/halfcard-system/leases"
 PATH = f"{LEASES}/extender"
 QUICK = LeaseTimings(lasts_s=0.4, decides_s=0.3, renews_s=0.02, rests_s=0.02)
 MIX = "halfcard.dev/mix"
-Story = Callable[[ObjectServer], Awaitable[None]]
 
 
-def tell(story: Story, holder: str | None = "") -> None:
-    """A holder of None is a Lease that is not there."""
-
-    async def run() -> None:
-        with serving_objects() as server:
-            if holder is not None:
-                write(server, holder)
-            await story(server)
-
-    asyncio.run(run())
+@pytest.fixture
+def server() -> Iterator[ObjectServer]:
+    """A server with a Lease that nobody holds."""
+    with serving_objects() as server:
+        write(server, holder="")
+        yield server
 
 
 def write(server: ObjectServer, holder: str, annotations: Mapping[str, str] = {}) -> None:
@@ -94,163 +89,133 @@ def carried(server: ObjectServer) -> Object:
     return found
 
 
-def test_whoever_is_elected_decides_after_the_takeover_and_says_where_it_is() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server, slow=True) as one:
-            await until(lambda: one.takeovers == 1)
-            renewals = len(server.calls)
-            await until(lambda: len(server.calls) > renewals + 3)
-            assert not one.leadership.may_decide()
-            one.finish.set()
-            await until(one.leadership.may_decide)
-            assert one.leadership.leader_address == carried(server)[names.LEADER_ADDRESS] == "r1:3456"
-            assert spec(server)["holderIdentity"].startswith("r1_")
-            assert spec(server)["leaseTransitions"] == 1
-            assert server.objects[PATH]["metadata"]["labels"] == {"app": "halfcard"}
-        assert one.takeovers == 1
-
-    tell(story)
-
-
-def test_who_fails_by_a_bug_gives_the_lease_back_and_stands_again() -> None:
-    async def story(server: ObjectServer) -> None:
-        bugs = [ZeroDivisionError()]
-
-        def notes() -> Mapping[str, str]:
-            if bugs:
-                raise bugs.pop()
-            return {}
-
-        one = Replica(server, "r1", notes)
-        one.finish.set()
-        with pytest.raises(ZeroDivisionError):
-            await one.leadership.run(one.elected)
+async def test_whoever_is_elected_decides_after_the_takeover_and_says_where_it_is(server: ObjectServer) -> None:
+    async with replica(server, slow=True) as one:
+        await until(lambda: one.takeovers == 1)
+        renewals = len(server.calls)
+        await until(lambda: len(server.calls) > renewals + 3)
         assert not one.leadership.may_decide()
-        assert "holderIdentity" not in spec(server)
-        again = asyncio.create_task(one.leadership.run(one.elected))
+        one.finish.set()
+        await until(one.leadership.may_decide)
+        assert one.leadership.leader_address == carried(server)[names.LEADER_ADDRESS] == "r1:3456"
+        assert spec(server)["holderIdentity"].startswith("r1_")
+        assert spec(server)["leaseTransitions"] == 1
+        assert server.objects[PATH]["metadata"]["labels"] == {"app": "halfcard"}
+    assert one.takeovers == 1
+
+
+async def test_who_fails_by_a_bug_gives_the_lease_back_and_stands_again(server: ObjectServer) -> None:
+    bugs = [ZeroDivisionError()]
+
+    def notes() -> Mapping[str, str]:
+        if bugs:
+            raise bugs.pop()
+        return {}
+
+    one = Replica(server, "r1", notes)
+    one.finish.set()
+    with pytest.raises(ZeroDivisionError):
+        await one.leadership.run(one.elected)
+    assert not one.leadership.may_decide()
+    assert "holderIdentity" not in spec(server)
+    again = asyncio.create_task(one.leadership.run(one.elected))
+    await until(one.leadership.may_decide)
+    assert one.takeovers == 2
+    again.cancel()
+    await asyncio.wait((again,))
+    one.calls.close()
+
+
+async def test_another_one_waits_knows_the_address_and_takes_over_when_the_first_one_stops(
+    server: ObjectServer,
+) -> None:
+    async with contextlib.AsyncExitStack() as first:
+        one = await first.enter_async_context(replica(server))
+        await until(one.leadership.may_decide)
+        async with replica(server, "r2") as two:
+            await until(lambda: two.leadership.leader_address == "r1:3456")
+            assert two.takeovers == 0
+            await first.aclose()
+            assert not one.leadership.may_decide()
+            await until(two.leadership.may_decide)
+            assert two.leadership.leader_address == "r2:3456"
+
+
+async def test_a_stop_gives_the_lease_back_with_its_notes(server: ObjectServer) -> None:
+    async with replica(server, notes=lambda: {MIX: "learnt"}):
+        await until(lambda: MIX in carried(server))
+    assert not spec(server).get("holderIdentity")
+    assert carried(server) == {MIX: "learnt"}
+    async with replica(server, "r2", notes=dict) as two:
+        await until(two.leadership.may_decide)
+        assert two.leadership.notes[MIX] == "learnt"
+
+
+async def test_notes_of_the_one_before_stay_until_the_takeover_is_done(server: ObjectServer) -> None:
+    write(server, "", {MIX: "old"})
+    async with replica(server, notes=lambda: {MIX: "new"}, slow=True) as one:
+        await until(lambda: one.takeovers == 1)
+        await until(lambda: names.LEADER_ADDRESS in carried(server))
+        assert one.leadership.notes[MIX] == "old"
+        one.finish.set()
+        await until(lambda: carried(server)[MIX] == "new")
+
+
+async def test_a_missing_lease_is_created_and_led_only_when_it_has_lasted(server: ObjectServer) -> None:
+    del server.objects[PATH]
+    async with replica(server) as one, replica(server, "r2") as two:
+        await until(lambda: PATH in server.objects)
+        assert spec(server)["holderIdentity"] == NOBODY_YET
+        assert not one.takeovers + two.takeovers
+        await until(lambda: one.leadership.may_decide() or two.leadership.may_decide())
+
+
+async def test_whoever_is_pushed_aside_decides_nothing_and_takes_over_anew_later(server: ObjectServer) -> None:
+    async with replica(server) as one:
+        await until(one.leadership.may_decide)
+        write(server, "somebody")
+        await until(lambda: not one.leadership.may_decide())
+        assert one.takeovers == 1
         await until(one.leadership.may_decide)
         assert one.takeovers == 2
-        again.cancel()
-        await asyncio.wait((again,))
-        one.calls.close()
-
-    tell(story)
 
 
-def test_another_one_waits_knows_the_address_and_takes_over_when_the_first_one_stops() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with contextlib.AsyncExitStack() as first:
-            one = await first.enter_async_context(replica(server))
-            await until(one.leadership.may_decide)
-            async with replica(server, "r2") as two:
-                await until(lambda: two.leadership.leader_address == "r1:3456")
-                assert two.takeovers == 0
-                await first.aclose()
-                assert not one.leadership.may_decide()
-                await until(two.leadership.may_decide)
-                assert two.leadership.leader_address == "r2:3456"
-
-    tell(story)
+async def test_somebody_who_only_annotates_the_lease_costs_no_takeover(server: ObjectServer) -> None:
+    async with replica(server) as one:
+        await until(one.leadership.may_decide)
+        write(server, spec(server)["holderIdentity"], {"seen": "yes"})
+        renewals = len(server.calls)
+        await until(lambda: len(server.calls) > renewals + 5 and one.leadership.may_decide())
+        assert one.takeovers == 1
+        assert carried(server)["seen"] == "yes"
 
 
-def test_a_stop_gives_the_lease_back_with_its_notes() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server, notes=lambda: {MIX: "learnt"}):
-            await until(lambda: MIX in carried(server))
-        assert not spec(server).get("holderIdentity")
-        assert carried(server) == {MIX: "learnt"}
-        async with replica(server, "r2", notes=dict) as two:
-            await until(two.leadership.may_decide)
-            assert two.leadership.notes[MIX] == "learnt"
-
-    tell(story)
+async def test_answers_that_get_lost_cost_no_takeover(server: ObjectServer) -> None:
+    async with replica(server) as one:
+        await until(one.leadership.may_decide)
+        server.faults = ["unanswered", "refused", "unheard", "unheard"]
+        await until(lambda: not server.faults)
+        renewals = len(server.calls)
+        await until(lambda: len(server.calls) > renewals + 5 and one.leadership.may_decide())
+        assert one.takeovers == 1
 
 
-def test_notes_of_the_one_before_stay_until_the_takeover_is_done() -> None:
-    async def story(server: ObjectServer) -> None:
-        write(server, "", {MIX: "old"})
-        async with replica(server, notes=lambda: {MIX: "new"}, slow=True) as one:
-            await until(lambda: one.takeovers == 1)
-            await until(lambda: names.LEADER_ADDRESS in carried(server))
-            assert one.leadership.notes[MIX] == "old"
-            one.finish.set()
-            await until(lambda: carried(server)[MIX] == "new")
-
-    tell(story)
+async def test_a_takeover_that_fails_gives_the_lease_back_and_is_tried_again(server: ObjectServer) -> None:
+    async with replica(server, slow=True) as one:
+        one.failures = 1
+        one.finish.set()
+        await until(lambda: "the list broke off" in (one.leadership.trouble or ""))
+        await until(one.leadership.may_decide)
+        assert one.takeovers == 2
+        assert spec(server)["leaseTransitions"] == 2
 
 
-def test_a_lease_that_is_not_there_is_made_and_led_only_when_it_has_lasted() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server) as one, replica(server, "r2") as two:
-            await until(lambda: PATH in server.objects)
-            assert spec(server)["holderIdentity"] == NOBODY_YET
-            assert not one.takeovers + two.takeovers
-            await until(lambda: one.leadership.may_decide() or two.leadership.may_decide())
-
-    tell(story, holder=None)
-
-
-def test_whoever_is_pushed_aside_decides_nothing_and_takes_over_anew_later() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server) as one:
-            await until(one.leadership.may_decide)
-            write(server, "somebody")
-            await until(lambda: not one.leadership.may_decide())
-            assert one.takeovers == 1
-            await until(one.leadership.may_decide)
-            assert one.takeovers == 2
-
-    tell(story)
-
-
-def test_somebody_who_only_annotates_the_lease_costs_no_takeover() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server) as one:
-            await until(one.leadership.may_decide)
-            write(server, spec(server)["holderIdentity"], {"seen": "yes"})
-            renewals = len(server.calls)
-            await until(lambda: len(server.calls) > renewals + 5 and one.leadership.may_decide())
-            assert one.takeovers == 1
-            assert carried(server)["seen"] == "yes"
-
-    tell(story)
-
-
-def test_answers_that_get_lost_cost_no_takeover() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server) as one:
-            await until(one.leadership.may_decide)
-            server.faults = ["unanswered", "refused", "unheard", "unheard"]
-            await until(lambda: not server.faults)
-            renewals = len(server.calls)
-            await until(lambda: len(server.calls) > renewals + 5 and one.leadership.may_decide())
-            assert one.takeovers == 1
-
-    tell(story)
-
-
-def test_a_takeover_that_fails_gives_the_lease_back_and_is_tried_again() -> None:
-    async def story(server: ObjectServer) -> None:
-        async with replica(server, slow=True) as one:
-            one.failures = 1
-            one.finish.set()
-            await until(lambda: "the list broke off" in (one.leadership.trouble or ""))
-            await until(one.leadership.may_decide)
-            assert one.takeovers == 2
-            assert spec(server)["leaseTransitions"] == 2
-
-    tell(story)
-
-
-def test_a_server_that_refuses_is_quoted() -> None:
-    async def story(server: ObjectServer) -> None:
-        server.faults = ["refused"] * 1000
-        async with replica(server) as one:
-            await until(lambda: bool(one.leadership.trouble))
-            assert one.leadership.trouble == (
-                "leadership is uncertain: the API server answered 500 to reading the Lease: no leader"
-            )
-            server.faults = []
-            await until(lambda: one.leadership.trouble is None)
-
-    tell(story)
+async def test_a_server_that_refuses_is_quoted(server: ObjectServer) -> None:
+    server.faults = ["refused"] * 1000
+    async with replica(server) as one:
+        await until(lambda: bool(one.leadership.trouble))
+        assert one.leadership.trouble == (
+            "leadership is uncertain: the API server answered 500 to reading the Lease: no leader"
+        )
+        server.faults = []
+        await until(lambda: one.leadership.trouble is None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +14,7 @@ from halfcard.quota.ledger import Busy, Entry, Full, Ledger, StoredPods, fold, t
 from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import ConfigMapMetadata, LedgerStore, WatchedLedger, written
 from kube.ledger.ledger_writer import Clock, LedgerWriter
-from tests.kube import ledger_server
-from tests.kube.ledger_server import NAMESPACE, LedgerServer
+from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_calls
 
 NAME: Final = "gpuquota.team.gpu"
 OF: Final = "uid-of-the-quota"
@@ -39,233 +38,175 @@ class Place:
         return set(self.server.ledger(NAME).open)
 
 
-def tell(story: Callable[[Place], Awaitable[None]]) -> None:
-    async def at_its_place(server: LedgerServer, calls: ApiCalls) -> None:
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    async with serving_calls() as (server, calls):
         server.put(NAME, READY)
-        await story(Place(server, calls))
-
-    ledger_server.tell(at_its_place)
+        yield Place(server, calls)
 
 
-def test_who_is_promised_something_stands_in_the_ledger_before_he_is_told() -> None:
-    async def story(place: Place) -> None:
-        assert await place.desk().promise("u", entry(), OF) is True
-        assert place.open() == {"u"}
-
-    tell(story)
+async def test_who_is_promised_something_stands_in_the_ledger_before_he_is_told(place: Place) -> None:
+    assert await place.desk().promise("u", entry(), OF) is True
+    assert place.open() == {"u"}
 
 
-def test_all_who_come_while_a_write_is_under_way_share_the_next() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        place.server.faults = ["held"]
-        first = asyncio.create_task(desk.promise("first", entry(1), OF))
-        await asyncio.to_thread(place.server.held.wait, 10)
-        others = [asyncio.create_task(desk.promise(f"u{at}", entry(1), OF)) for at in range(50)]
-        await asyncio.sleep(0)
-        place.server.release.set()
-        await asyncio.gather(first, *others)
-        assert len(place.open()) == 51 and place.server.writes() == 2
-
-    tell(story)
+async def test_all_who_come_while_a_write_is_under_way_share_the_next(place: Place) -> None:
+    desk = place.desk()
+    place.server.faults = ["held"]
+    first = asyncio.create_task(desk.promise("first", entry(1), OF))
+    await asyncio.to_thread(place.server.held.wait, 10)
+    others = [asyncio.create_task(desk.promise(f"u{at}", entry(1), OF)) for at in range(50)]
+    await asyncio.sleep(0)
+    place.server.release.set()
+    await asyncio.gather(first, *others)
+    assert len(place.open()) == 51 and place.server.writes() == 2
 
 
-def test_of_a_crowd_on_several_replicas_as_many_pass_as_there_is_room_for() -> None:
-    async def story(place: Place) -> None:
-        desks = [place.desk() for _ in range(3)]
-        asks = [desks[at % 3].promise(f"u{at}", entry(), OF) for at in range(60)]
-        answers = await asyncio.gather(*asks, return_exceptions=True)
-        assert sum(answer is True for answer in answers) == 10
-        assert sum(isinstance(answer, Full) for answer in answers) == 50
-        assert used(place.server.ledger(NAME)) == {"cores": 100}
-
-    tell(story)
+async def test_of_a_crowd_on_several_replicas_as_many_pass_as_there_is_room_for(place: Place) -> None:
+    desks = [place.desk() for _ in range(3)]
+    asks = [desks[at % 3].promise(f"u{at}", entry(), OF) for at in range(60)]
+    answers = await asyncio.gather(*asks, return_exceptions=True)
+    assert sum(answer is True for answer in answers) == 10
+    assert sum(isinstance(answer, Full) for answer in answers) == 50
+    assert used(place.server.ledger(NAME)) == {"cores": 100}
 
 
-def test_nobody_is_refused_on_what_was_read_before_he_came() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        await desk.promise("u", entry(100), OF)
-        with pytest.raises(Full):
-            await desk.promise("v", entry(), OF)
-        place.server.put(NAME, READY)
-        assert await desk.promise("v", entry(), OF)
-
-    tell(story)
+async def test_nobody_is_refused_on_what_was_read_before_he_came(place: Place) -> None:
+    desk = place.desk()
+    await desk.promise("u", entry(100), OF)
+    with pytest.raises(Full):
+        await desk.promise("v", entry(), OF)
+    place.server.put(NAME, READY)
+    assert await desk.promise("v", entry(), OF)
 
 
-def test_a_writer_that_comes_between_costs_another_round_and_nothing_else() -> None:
-    async def story(place: Place) -> None:
-        place.server.faults = ["outrun", "outrun"]
-        assert await place.desk().promise("u", entry(), OF) is True
-        assert place.open() == {"u"}
-
-    tell(story)
+async def test_a_writer_that_comes_between_costs_another_round_and_nothing_else(place: Place) -> None:
+    place.server.faults = ["outrun", "outrun"]
+    assert await place.desk().promise("u", entry(), OF) is True
+    assert place.open() == {"u"}
 
 
-def test_whoever_has_written_lets_others_write_before_he_writes_again() -> None:
-    async def story(place: Place) -> None:
-        one, other = (place.desk(lambda: 100.0) for _ in range(2))  # nobody's turn passes by itself
+async def test_whoever_has_written_lets_others_write_before_he_writes_again(place: Place) -> None:
+    one, other = (place.desk(lambda: 100.0) for _ in range(2))  # nobody's turn passes by itself
 
-        async def promise(desk: LedgerWriter, uid: str) -> None:
-            await desk.promise(uid, entry(1), OF)
-            for each in (one, other):
-                each.saw(place.server.seen(NAME))
+    async def promise(desk: LedgerWriter, uid: str) -> None:
+        await desk.promise(uid, entry(1), OF)
+        for each in (one, other):
+            each.saw(place.server.seen(NAME))
 
-        for desk, uid in ((one, "1"), (other, "2"), (one, "3")):
-            await promise(desk, uid)
-        await asyncio.gather(promise(one, "5"), promise(other, "4"))
-        assert [*place.server.ledger(NAME).open] == ["1", "2", "3", "4", "5"]
-        assert place.server.writes() == 5
-
-    tell(story)
+    for desk, uid in ((one, "1"), (other, "2"), (one, "3")):
+        await promise(desk, uid)
+    await asyncio.gather(promise(one, "5"), promise(other, "4"))
+    assert [*place.server.ledger(NAME).open] == ["1", "2", "3", "4", "5"]
+    assert place.server.writes() == 5
 
 
-def test_a_promise_whose_answer_was_lost_is_found_and_is_not_known_to_be_our_own() -> None:
-    async def story(place: Place) -> None:
-        place.server.faults = ["unanswered"]
-        assert await place.desk().promise("u", entry(), OF) is False
-        assert place.open() == {"u"} and place.server.writes() == 1
-
-    tell(story)
+async def test_a_promise_whose_answer_was_lost_is_found_and_is_not_known_to_be_our_own(place: Place) -> None:
+    place.server.faults = ["unanswered"]
+    assert await place.desk().promise("u", entry(), OF) is False
+    assert place.open() == {"u"} and place.server.writes() == 1
 
 
-def test_a_write_that_was_not_heard_is_written_again() -> None:
-    async def story(place: Place) -> None:
-        place.server.faults = ["unheard"]
+async def test_a_write_that_was_not_heard_is_written_again(place: Place) -> None:
+    place.server.faults = ["unheard"]
+    await place.desk().promise("u", entry(), OF)
+    assert place.open() == {"u"}
+
+
+async def test_who_has_a_promise_already_is_told_so(place: Place) -> None:
+    await place.desk().promise("u", entry(), OF)
+    assert await place.desk().promise("u", entry(), OF) is False
+    assert place.server.writes() == 1
+
+
+async def test_what_is_taken_back_is_free_again(place: Place) -> None:
+    desk = place.desk()
+    await desk.promise("u", entry(100), OF)
+    desk.take_back("u")
+    assert await desk.promise("v", entry(100), OF)
+    assert place.open() == {"v"}
+
+
+async def test_what_was_settled_meanwhile_is_not_waited_for_to_be_taken_back(place: Place) -> None:
+    desk = place.desk()
+    await desk.promise("u", entry(), OF)
+    place.server.put(NAME, READY)
+    desk.take_back("u")
+    async with asyncio.timeout(5):
+        await desk.promise("v", entry(), OF)
+    assert place.open() == {"v"}
+
+
+async def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones(place: Place) -> None:
+    desk = place.desk()
+    with pytest.raises(Busy, match="nobody has counted yet"):
+        await desk.promise("u", entry(), "another")
+    place.server.put(NAME, fold(take_over(READY, "another"), 2, StoredPods({})))
+    assert await desk.promise("u", entry(), "another")
+
+
+async def test_where_there_is_no_ledger_yet_nobody_is_told_anything(place: Place) -> None:
+    place.server.drop(NAME)
+    with pytest.raises(Busy, match="nobody has counted yet"):
         await place.desk().promise("u", entry(), OF)
-        assert place.open() == {"u"}
-
-    tell(story)
-
-
-def test_who_has_a_promise_already_is_told_so() -> None:
-    async def story(place: Place) -> None:
-        await place.desk().promise("u", entry(), OF)
-        assert await place.desk().promise("u", entry(), OF) is False
-        assert place.server.writes() == 1
-
-    tell(story)
-
-
-def test_what_is_taken_back_is_free_again() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        await desk.promise("u", entry(100), OF)
-        desk.take_back("u")
-        assert await desk.promise("v", entry(100), OF)
-        assert place.open() == {"v"}
-
-    tell(story)
-
-
-def test_what_was_settled_meanwhile_is_not_waited_for_to_be_taken_back() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        await desk.promise("u", entry(), OF)
-        place.server.put(NAME, READY)
-        desk.take_back("u")
-        async with asyncio.timeout(5):
-            await desk.promise("v", entry(), OF)
-        assert place.open() == {"v"}
-
-    tell(story)
-
-
-def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        with pytest.raises(Busy, match="nobody has counted yet"):
-            await desk.promise("u", entry(), "another")
-        place.server.put(NAME, fold(take_over(READY, "another"), 2, StoredPods({})))
-        assert await desk.promise("u", entry(), "another")
-
-    tell(story)
-
-
-def test_where_there_is_no_ledger_yet_nobody_is_told_anything() -> None:
-    async def story(place: Place) -> None:
-        place.server.drop(NAME)
-        with pytest.raises(Busy, match="nobody has counted yet"):
-            await place.desk().promise("u", entry(), OF)
-
-    tell(story)
 
 
 @pytest.mark.parametrize("text", ["scribble", "[]", '[{"cores":"many"}]'])
-def test_what_is_no_ledger_keeps_nobody_waiting(text: str) -> None:
-    async def story(place: Place) -> None:
-        place.server.put_text(NAME, text)
-        async with asyncio.timeout(2):
-            with pytest.raises(Busy, match="holds no ledger of Halfcard's"):
-                await place.desk().promise("u", entry(), OF)
-
-    tell(story)
-
-
-def test_what_a_version_to_come_has_written_is_left_as_it_is_and_says_what_to_do() -> None:
-    async def story(place: Place) -> None:
-        later = place.server.seen(NAME).content
-        later.data["format"] = "2"
-        place.server.put_map(NAME, later)
-        with pytest.raises(Busy, match=r"of format 2, .* run one version of Halfcard everywhere"):
+async def test_what_is_no_ledger_keeps_nobody_waiting(text: str, place: Place) -> None:
+    place.server.put_text(NAME, text)
+    async with asyncio.timeout(2):
+        with pytest.raises(Busy, match="holds no ledger of Halfcard's"):
             await place.desk().promise("u", entry(), OF)
-        assert place.server.writes() == 0
-
-    tell(story)
 
 
-def test_who_only_asks_is_promised_nothing() -> None:
-    async def story(place: Place) -> None:
-        await place.desk().would_promise(entry(), OF)
-        with pytest.raises(Full):
-            await place.desk().would_promise(entry(101), OF)
-        assert place.server.writes() == 0
+async def test_what_a_version_to_come_has_written_is_left_as_it_is_and_says_what_to_do(place: Place) -> None:
+    later = place.server.seen(NAME).content
+    later.data["format"] = "2"
+    place.server.put_map(NAME, later)
+    with pytest.raises(Busy, match=r"of format 2, .* run one version of Halfcard everywhere"):
+        await place.desk().promise("u", entry(), OF)
+    assert place.server.writes() == 0
 
-    tell(story)
+
+async def test_who_only_asks_is_promised_nothing(place: Place) -> None:
+    await place.desk().would_promise(entry(), OF)
+    with pytest.raises(Full):
+        await place.desk().would_promise(entry(101), OF)
+    assert place.server.writes() == 0
 
 
 # --- what is known meanwhile ------------------------------------------------------------------------------------------
 
 
-def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        desk.saw(place.server.seen(NAME))
-        place.server.faults = ["outrun"]
-        asking = asyncio.create_task(desk.promise("u", entry(), OF))
-        while not asking.done():
-            assert desk.known() is not None
-            await asyncio.sleep(0)
-
-    tell(story)
+async def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known(place: Place) -> None:
+    desk = place.desk()
+    desk.saw(place.server.seen(NAME))
+    place.server.faults = ["outrun"]
+    asking = asyncio.create_task(desk.promise("u", entry(), OF))
+    while not asking.done():
+        assert desk.known() is not None
+        await asyncio.sleep(0)
 
 
-def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anything() -> None:
-    async def story(place: Place) -> None:
-        desk = place.desk()
-        await desk.promise("u", entry(100), OF)
-        place.server.drop(NAME)
-        with pytest.raises(Busy, match="nobody has counted yet"):
-            await desk.promise("v", entry(), OF)
-        known = desk.known()
-        assert known is not None and used(known) == {"cores": 100}
-        place.server.put(NAME, READY)
-        assert await desk.promise("v", entry(100), OF)  # it was not written over
-
-    tell(story)
+async def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anything(place: Place) -> None:
+    desk = place.desk()
+    await desk.promise("u", entry(100), OF)
+    place.server.drop(NAME)
+    with pytest.raises(Busy, match="nobody has counted yet"):
+        await desk.promise("v", entry(), OF)
+    known = desk.known()
+    assert known is not None and used(known) == {"cores": 100}
+    place.server.put(NAME, READY)
+    assert await desk.promise("v", entry(100), OF)  # it was not written over
 
 
-def test_a_watch_that_is_faster_than_the_answer_is_believed() -> None:
-    async def story(place: Place) -> None:
-        desk, later = place.desk(), READY._replace(committed={"cores": 70})
-        place.server.faults = ["held"]
-        asking = asyncio.create_task(desk.promise("u", entry(), OF))
-        await asyncio.to_thread(place.server.held.wait, 10)
-        desk.saw(WatchedLedger(NAME, written(ConfigMapMetadata(NAME, "9999"), later)))
-        assert desk.known() == later
-        place.server.release.set()
-        await asking
-        assert desk.known() == later
-
-    tell(story)
+async def test_a_watch_that_is_faster_than_the_answer_is_believed(place: Place) -> None:
+    desk, later = place.desk(), READY._replace(committed={"cores": 70})
+    place.server.faults = ["held"]
+    asking = asyncio.create_task(desk.promise("u", entry(), OF))
+    await asyncio.to_thread(place.server.held.wait, 10)
+    desk.saw(WatchedLedger(NAME, written(ConfigMapMetadata(NAME, "9999"), later)))
+    assert desk.known() == later
+    place.server.release.set()
+    await asking
+    assert desk.known() == later

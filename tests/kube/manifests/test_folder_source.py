@@ -128,53 +128,44 @@ def test_a_folder_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
         FolderSource(tmp_path / "state")
 
 
-def test_changes_are_seen_whatever_they_are(tmp_path: Path) -> None:
-    async def story() -> None:
-        source = quick(folder(tmp_path, node=NODE))
-        async with watching(source):
-            (tmp_path / "sub").mkdir()
-            folder(tmp_path / "sub", more=NODE.replace("n1", "n2"))
-            await until(lambda: len(source.view().nodes) == 2)
-            (tmp_path / "sub" / "new").write_text(NODE.replace("n1", "n3"))
-            (tmp_path / "sub" / "new").replace(tmp_path / "sub" / "more.yaml")
-            await until(lambda: [node.name for node in source.view().nodes] == ["n1", "n3"])
-            (tmp_path / "node.yaml").unlink()
-            await until(lambda: [node.name for node in source.view().nodes] == ["n3"])
-
-    asyncio.run(story())
+async def test_changes_are_seen_whatever_they_are(tmp_path: Path) -> None:
+    source = quick(folder(tmp_path, node=NODE))
+    async with watching(source):
+        (tmp_path / "sub").mkdir()
+        folder(tmp_path / "sub", more=NODE.replace("n1", "n2"))
+        await until(lambda: len(source.view().nodes) == 2)
+        (tmp_path / "sub" / "new").write_text(NODE.replace("n1", "n3"))
+        (tmp_path / "sub" / "new").replace(tmp_path / "sub" / "more.yaml")
+        await until(lambda: [node.name for node in source.view().nodes] == ["n1", "n3"])
+        (tmp_path / "node.yaml").unlink()
+        await until(lambda: [node.name for node in source.view().nodes] == ["n3"])
 
 
-def test_a_mistake_while_running_keeps_the_last_good_view_until_it_is_mended(tmp_path: Path) -> None:
-    async def story() -> None:
-        source = quick(folder(tmp_path, node=NODE))
-        good = source.view()
-        async with watching(source):
-            folder(tmp_path, node="kind: Node\n\tx: 1\n")
-            await until(lambda: bool(source.problems()))
-            assert source.problems()[0].startswith(f"{tmp_path}/node.yaml:2: a tab in the indentation")
-            assert source.view() is good
-            assert source.ready()
-            folder(tmp_path, node=NODE.replace("236", "472"))
-            await until(lambda: not source.problems())
-            assert source.view().largest_card_mib == 2 * 15104
-
-    asyncio.run(story())
+async def test_a_mistake_while_running_keeps_the_last_good_view_until_it_is_mended(tmp_path: Path) -> None:
+    source = quick(folder(tmp_path, node=NODE))
+    good = source.view()
+    async with watching(source):
+        folder(tmp_path, node="kind: Node\n\tx: 1\n")
+        await until(lambda: bool(source.problems()))
+        assert source.problems()[0].startswith(f"{tmp_path}/node.yaml:2: a tab in the indentation")
+        assert source.view() is good
+        assert source.ready()
+        folder(tmp_path, node=NODE.replace("236", "472"))
+        await until(lambda: not source.problems())
+        assert source.view().largest_card_mib == 2 * 15104
 
 
-def test_a_folder_that_goes_and_comes_back_is_reported_and_read_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        state = tmp_path / "state"
-        state.mkdir()
-        source = quick(folder(state, node=NODE))
-        async with watching(source):
-            state.rename(tmp_path / "away")
-            await until(lambda: bool(source.problems()))
-            assert "No such file" in source.problems()[0]
-            assert len(source.view().nodes) == 1
-            (tmp_path / "away").rename(state)
-            await until(lambda: not source.problems())
-
-    asyncio.run(story())
+async def test_a_folder_that_goes_and_comes_back_is_reported_and_read_again(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    source = quick(folder(state, node=NODE))
+    async with watching(source):
+        state.rename(tmp_path / "away")
+        await until(lambda: bool(source.problems()))
+        assert "No such file" in source.problems()[0]
+        assert len(source.view().nodes) == 1
+        (tmp_path / "away").rename(state)
+        await until(lambda: not source.problems())
 
 
 def test_files_that_did_not_change_are_not_read_again(tmp_path: Path) -> None:

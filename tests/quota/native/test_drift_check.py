@@ -22,50 +22,43 @@ CORES: Final = f"requests.{names.VCUDA_CORE}"
 REST_S: Final = 0.01
 
 
-def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
-    async def run() -> None:
-        with serving() as server:  # gives the same everywhere: read as a pod, a quota asks for nothing
-            access = Access("127.0.0.1", server.port)
-            calls, leads = ApiCalls(access), True
-            known = NativeQuotas(access, Dialects().resources)
-            drift = DriftCheck(calls, known, lambda: leads, lambda: datetime.now(UTC), rest_s=REST_S)
-            jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
-            server.put(quota({CORES: "100"}, {CORES: "30"}))
-            await until(lambda: drift.found == {"team-a/gpu": (Drift(CORES, "30", "0"),)})
-            server.put(quota({CORES: "100"}, {CORES: "0"}))
-            await until(lambda: not drift.found)
-            server.put(quota({CORES: "100"}, {CORES: "30"}))
-            await until(lambda: bool(drift.found))
-            server.refusal = (403, "no")
-            await until(lambda: "answered 403" in drift.trouble and not drift.found)  # it is not known any more
-            server.refusal = None
-            await until(lambda: bool(drift.found))
-            leads = False
-            await until(lambda: not drift.found)
-            for job in jobs:
-                job.cancel()
-            await asyncio.wait(jobs)
-            calls.close()
-            await asyncio.sleep(0)  # the loop closes what has been asked to
-
-    asyncio.run(run())
+async def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
+    with serving() as server:  # gives the same everywhere: read as a pod, a quota asks for nothing
+        access = Access("127.0.0.1", server.port)
+        calls, leads = ApiCalls(access), True
+        known = NativeQuotas(access, Dialects().resources)
+        drift = DriftCheck(calls, known, lambda: leads, lambda: datetime.now(UTC), rest_s=REST_S)
+        jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
+        server.put(quota({CORES: "100"}, {CORES: "30"}))
+        await until(lambda: drift.found == {"team-a/gpu": (Drift(CORES, "30", "0"),)})
+        server.put(quota({CORES: "100"}, {CORES: "0"}))
+        await until(lambda: not drift.found)
+        server.put(quota({CORES: "100"}, {CORES: "30"}))
+        await until(lambda: bool(drift.found))
+        server.refusal = (403, "no")
+        await until(lambda: "answered 403" in drift.trouble and not drift.found)  # it is not known any more
+        server.refusal = None
+        await until(lambda: bool(drift.found))
+        leads = False
+        await until(lambda: not drift.found)
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
+        calls.close()
+        await asyncio.sleep(0)  # the loop closes what has been asked to
 
 
-def test_what_is_added_for_quotas_to_count_is_compared_too() -> None:
+async def test_what_is_added_for_quotas_to_count_is_compared_too() -> None:
     cards = f"requests.{names.DERIVED_CARDS}"
-
-    async def run() -> None:
-        with serving() as server:
-            access = Access("127.0.0.1", server.port)
-            calls = ApiCalls(access)
-            known = NativeQuotas(access, Dialects().resources, DerivedSettings().resources)
-            drift = DriftCheck(calls, known, lambda: True, lambda: datetime.now(UTC), rest_s=REST_S)
-            jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
-            server.put(quota({cards: "4"}, {cards: "3"}))
-            await until(lambda: drift.found == {"team-a/gpu": (Drift(cards, "3", "0"),)})
-            for job in jobs:
-                job.cancel()
-            await asyncio.wait(jobs)
-            calls.close()
-
-    asyncio.run(run())
+    with serving() as server:
+        access = Access("127.0.0.1", server.port)
+        calls = ApiCalls(access)
+        known = NativeQuotas(access, Dialects().resources, DerivedSettings().resources)
+        drift = DriftCheck(calls, known, lambda: True, lambda: datetime.now(UTC), rest_s=REST_S)
+        jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
+        server.put(quota({cards: "4"}, {cards: "3"}))
+        await until(lambda: drift.found == {"team-a/gpu": (Drift(cards, "3", "0"),)})
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
+        calls.close()

@@ -59,7 +59,7 @@ def test_what_cannot_be_written_is_told() -> None:
         assert tell(server, ("NeverCounted", "a")) == ["event at team-a/gpu: the API server answered 500: no leader"]
 
 
-def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and_done_once(
+async def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and_done_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(untracked_reports, "_EVERY_S", 0.01)
@@ -74,16 +74,13 @@ def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and_done_
         looks.append(len(tries))
         return True
 
-    async def run() -> None:
-        with serving() as server:
-            access = Access("127.0.0.1", server.port)
-            known = NativeQuotas(access, Dialects().resources)
-            reports = UntrackedReports(known, QuotaEvents(ApiCalls(access), lambda: NOW), leads, repair)
-            jobs = [asyncio.create_task(each()) for each in (known.following.run, reports.run)]
-            await until(lambda: looks.count(3) == 3)
-            for job in jobs:
-                job.cancel()
-            await asyncio.wait(jobs)
-
-    asyncio.run(run())
+    with serving() as server:
+        access = Access("127.0.0.1", server.port)
+        known = NativeQuotas(access, Dialects().resources)
+        reports = UntrackedReports(known, QuotaEvents(ApiCalls(access), lambda: NOW), leads, repair)
+        jobs = [asyncio.create_task(each()) for each in (known.following.run, reports.run)]
+        await until(lambda: looks.count(3) == 3)
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
     assert len(tries) == 3
