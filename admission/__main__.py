@@ -9,9 +9,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from kube.node_source import NodeSource
 from serving.errors import CannotServeError
@@ -26,9 +26,6 @@ from .arguments import add_common
 from .policy_settings import policy_of
 from .process import QuotaParts, Webhook, WebhookAddresses
 
-BAD_ARGUMENTS: Final = 2
-COULD_NOT_START: Final = 3
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
@@ -37,11 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         webhook = _webhook(arguments, log)
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
     except CannotServeError as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
-        return COULD_NOT_START
-    return COULD_NOT_START if run(webhook.run, log=log) else 0
+        return EXIT_CANNOT_START
+    return run(webhook.run, log=log)
 
 
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:

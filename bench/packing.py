@@ -22,6 +22,7 @@ from bench.simulated_churn import churn
 from bench.trace_variants import VARIANTS
 from cli.inputs.simulation_inputs import NoWorkloadError, read_workload
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_USAGE
 from simulation.replay import fill_up
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload
@@ -228,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"python -m bench.packing: {error}\nname the folder of the openb trace with --data or ${_DATA}",
             file=sys.stderr,
         )
-        return 2
+        return EXIT_USAGE
     jobs = list(plan.jobs())
     found = measure(arguments.data, jobs, arguments.processes, Progress(len(jobs)))
     measured = {job: found[job] for job in jobs}

@@ -10,23 +10,19 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from certs.certificate_folder import CertificateFolderError, ensure
 from certs.chains import chains
 from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
 from serving.process_arguments import add_process_arguments
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
-
-DONE: Final = 0
-BAD_ARGUMENTS: Final = 2
-FAILED: Final = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,12 +38,12 @@ def _keep(asked: argparse.Namespace) -> int:
         access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
 
     async def serve(lifecycle: Lifecycle) -> None:
         await CertificateService(access, asked.status, chains(asked.namespace), log).run(lifecycle)
 
-    return FAILED if run(serve, log=log) else DONE
+    return run(serve, log=log)
 
 
 def _ensure(asked: argparse.Namespace) -> int:
@@ -55,12 +51,12 @@ def _ensure(asked: argparse.Namespace) -> int:
         outcome = ensure(asked.folder, names=server_names(asked.name), now=datetime.now(UTC))
     except InvalidServerName as error:
         print(f"certs: {error}", file=sys.stderr)
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
     except CertificateFolderError as error:
         print(f"certs: {error}", file=sys.stderr)
-        return FAILED
+        return EXIT_CANNOT_START
     print(f"{asked.folder}: {'renewed' if outcome.changed else 'kept'}: {outcome.reason}")
-    return DONE
+    return EXIT_OK
 
 
 def _parser() -> argparse.ArgumentParser:

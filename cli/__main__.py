@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import halfcard
+from halfcard.exit_codes import EXIT_OK
 
 from . import certs, demo, dev, doctor, explain, inspect, quota, review, serve, simulate, top, webhooks
-from .exit_codes import EXIT_OK
 
 _PROGRAM: Final = "halfcard"
 

@@ -21,11 +21,11 @@ from certs.reconcile import ChainState, places
 from certs.store import ApiStore, ForbiddenError, StoreError
 from halfcard import names
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.access import AccessError
 from kube.api.calls import Answer, ApiCalls, NoAnswerError
 
 from .certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
-from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .inputs.cluster_state import add_access_arguments, find_access
 from .terminal import Colour, Screen
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from kube.manifests.documents import parse, to_json
 
 from .demo_scenes.api_server import ApiServer, CreateOutcome
 from .demo_scenes.scenes import NODE, SCENES, Scene
-from .exit_codes import EXIT_CANNOT_START, EXIT_OK
 from .judge import differences
 from .terminal import Colour, Screen
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from .exit_codes import EXIT_CANNOT_START, EXIT_USAGE
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
 _HARNESS: Final = _CHECKOUT / "tests" / "cluster" / "dev_command.py"

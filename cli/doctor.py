@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from halfcard.columns import WIDTH
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard.problems import printable
 from kube.api.access import AccessError
 from kube.api.list_watch import ApiError
@@ -21,7 +22,6 @@ from .diagnosis.checks import CHECKS, diagnose
 from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
 from .diagnosis.survey import take
-from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from .progress import Progress
 from .terminal import Colour, Screen

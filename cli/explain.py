@@ -18,13 +18,13 @@ from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
 from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 from halfcard import names
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls, NoAnswerError
 
-from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .inputs.cluster_state import ClusterState, NoClusterError, find_access, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
 from .inspect import share, warn

@@ -13,10 +13,10 @@ import msgspec
 
 from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare_json, inspect
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from halfcard.placing.card_usage import CardMode
 
 from . import gpushare_table
-from .exit_codes import EXIT_OK, EXIT_USAGE
 from .inputs.cluster_state import ClusterState, NoClusterError, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
 from .terminal import Colour, Screen

@@ -14,6 +14,7 @@ from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
 from halfcard import names
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard.quota.budget_messages import amount, exceeded
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import read_amounts
@@ -24,7 +25,6 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
 
-from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
 from .quota_commands.gpu_quotas import QuotaAnswer

@@ -14,13 +14,13 @@ from admission.policy_settings import policy_of
 from halfcard.capacity import CapacityRules
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from halfcard.columns import WIDTH
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.manifests.documents import Document, parse, read_path
 from kube.manifests.folder_source import FolderSource
 from kube.manifests.manifest_error import ManifestError
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
 
-from .exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from .judge import Item, Judge, differences
 from .terminal import Colour, Screen
 

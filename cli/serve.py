@@ -17,6 +17,7 @@ from certs.certificate_folder import CertificateFiles, CertificateFolderError, e
 from certs.folder_renewal import FolderRenewal
 from certs.server_names import InvalidServerName, ServerNames, server_names
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 from kube.manifests.folder_source import FolderSource
 from kube.manifests.manifest_error import ManifestError
 from serving.address import Address
@@ -28,8 +29,6 @@ from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
-
-from .exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
 
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what an address is compared with, not where we listen
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         keeper = FolderRenewal(files.folder, wanted, log=log)
         await webhook.run(lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[keeper.run])
 
-    return EXIT_CANNOT_START if run_process(serve, log=log) else EXIT_OK
+    return run_process(serve, log=log)
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -12,11 +12,11 @@ from typing import Final
 
 from extender.packing.placement import POLICIES
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from simulation.replay import Result, fill_up
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload, milli_of
 
-from .exit_codes import EXIT_OK, EXIT_USAGE
 from .inputs.simulation_inputs import NoWorkloadError, read_workload
 from .terminal import Colour, Screen
 

@@ -19,6 +19,7 @@ from deviceplugin.usage.usage_text import CONTAINER_HEADS, container_rows, known
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
 from halfcard.columns import columns
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from halfcard.pod.spec import PodMetadata
 from halfcard.problems import printable
 from kube.api.access import Access, AccessError
@@ -26,7 +27,6 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from kube.api.list_watch import ApiError
 from kube.node_source import NODES
 
-from .exit_codes import EXIT_OK, EXIT_USAGE
 from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 from .inspect import tally, warn
 from .terminal import Colour, Screen

@@ -11,10 +11,9 @@ import yaml
 
 from admission.policy_settings import policy_of
 from admission.webhook_configurations import configurations
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
-
-from .exit_codes import EXIT_OK, EXIT_USAGE
 
 
 class _Plain(yaml.SafeDumper):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Final
 
+from halfcard.exit_codes import EXIT_USAGE
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
@@ -23,9 +23,6 @@ from .gpus.nvml import Nvml
 from .options import AgentOptions
 from .process import Agent
 
-BAD_ARGUMENTS: Final = 2
-COULD_NOT_START: Final = 3
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deviceplugin", description=__doc__)
@@ -38,14 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         gpus = _gpus(arguments)
     except (SettingsError, AccessError, SpecError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
     if gpus.is_made_up:
         log.warning("the cards of this node are made up: its containers get none", spec=arguments.fake_gpus)
 
     async def serve(lifecycle: Lifecycle) -> None:
         await Agent(access, gpus, agreed_of(settings), place_of(arguments), log).run(lifecycle)
 
-    return COULD_NOT_START if run(serve, log=log) else 0
+    return run(serve, log=log)
 
 
 def _gpus(arguments: argparse.Namespace) -> Gpus:

@@ -36,6 +36,7 @@ from extender.scheduler_api import wire as extender_wire
 from halfcard import names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
+from halfcard.exit_codes import MEANINGS
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
 from kube.lease.candidate import LeaseTimings
@@ -47,6 +48,11 @@ from serving.certificate_expiry import watch_served
 from serving.client_limits import ClientLimits
 from serving.listener import StopTimings
 from settings import installation
+
+
+def exit_codes() -> str:
+    return table(("code", "meaning"), MEANINGS.items())
+
 
 # --- dialects --------------------------------------------------------------------------------------------------------
 
@@ -396,6 +402,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "values": values,
     "commands": commands,
     "processes": processes,
+    "exit-codes": exit_codes,
     "packages": package_map.tables,
     "glossary": glossary.tables,
 }

@@ -10,9 +10,9 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.address import Address
 from serving.errors import CannotServeError
@@ -28,9 +28,6 @@ from .malloc import keep_freed_memory
 from .options import ExtenderOptions, ReplicaOptions
 from .process import Extender
 
-BAD_ARGUMENTS: Final = 2
-COULD_NOT_START: Final = 3
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
@@ -44,10 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = replica_options(arguments)
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
     except CannotServeError as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
-        return COULD_NOT_START
+        return EXIT_CANNOT_START
 
     keep_freed_memory()
 
@@ -62,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         await extender.run(lifecycle, StopTimings(grace_s=arguments.grace))
 
-    return COULD_NOT_START if run(serve, log=log) else 0
+    return run(serve, log=log)
 
 
 def extender_options(settings: Settings) -> ExtenderOptions:

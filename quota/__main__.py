@@ -10,9 +10,9 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_USAGE
 from halfcard.quota.derived_resources import DerivedSettings
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
@@ -23,9 +23,6 @@ from settings.settings_file import settings_from
 
 from .process import QuotaOptions, QuotaService
 
-BAD_ARGUMENTS: Final = 2
-COULD_NOT_START: Final = 3
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
@@ -35,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
 
     async def serve(lifecycle: Lifecycle) -> None:
         service = QuotaService(
@@ -53,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         await service.run(lifecycle)
 
-    return COULD_NOT_START if run(serve, log=log) else 0
+    return run(serve, log=log)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,13 +17,10 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
-
-NONE_WAITS: Final = 0
-SOME_WAIT: Final = 1
-BAD_ARGUMENTS: Final = 2
 
 _PENDING: Final = "/api/v1/pods?fieldSelector=status.phase%3DPending&limit=500"
 _ROUNDS: Final = 20
@@ -117,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     except AccessError as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return BAD_ARGUMENTS
+        return EXIT_USAGE
 
     async def run() -> int:
         calls = ApiCalls(access)
@@ -126,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             calls.close()
 
-    return SOME_WAIT if asyncio.run(run()) else NONE_WAITS
+    return EXIT_REFUSED if asyncio.run(run()) else EXIT_OK
 
 
 def parser() -> argparse.ArgumentParser:

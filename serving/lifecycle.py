@@ -12,11 +12,9 @@ from typing import Any
 
 import uvloop
 
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from serving.errors import CannotServeError
 from serving.log import Log, take_over_library_logging
-
-EXIT_OK = 0
-EXIT_FAILED = 1
 
 
 class Lifecycle:
@@ -55,7 +53,7 @@ async def _under_signals(main: Main, *, log: Log) -> int:
         loop.add_signal_handler(handled, _on_signal, handled, lifecycle, running, log)
     await asyncio.wait([running])
     if running.cancelled():
-        return EXIT_FAILED
+        return EXIT_CANNOT_START
     problem = running.exception()
     return EXIT_OK if problem is None else _told(problem, log)
 
@@ -67,7 +65,7 @@ def _told(problem: BaseException, log: Log) -> int:
         raise problem
     for reason in reasons:
         log.error(str(reason))
-    return EXIT_FAILED
+    return EXIT_CANNOT_START
 
 
 def _leaves(problem: BaseException) -> list[BaseException]:

@@ -17,12 +17,12 @@ import msgspec
 import yaml
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard.quota.tke_quota_map import UNREADABLE, GpuQuotaMap, read_map
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.manifests.documents import ManifestError, read_path
 
-from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 
 SUMMARY: Final = f"the quotas of the ConfigMap {names.KUBE_SYSTEM}/{names.GPU_QUOTA_MAP} as {names.GPU_QUOTA} objects"

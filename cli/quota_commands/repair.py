@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from halfcard.dialects import Dialects
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard.quantity import InvalidQuantity
 from halfcard.quota.native_quota import ResourceQuota, resource_of
 from halfcard.quota.native_usage import in_use
@@ -22,7 +23,6 @@ from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, 
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
 
-from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from ..terminal import Colour, Screen
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from halfcard.columns import columns
 from halfcard.dialects import Dialects
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from halfcard.placing.demand import needs_of
 from halfcard.pod.requests import read_pod
 from halfcard.pod.stored_pod import StoredPod
@@ -25,7 +26,6 @@ from kube.api.list_watch import ApiError
 from settings.installation import SettingsError
 from settings.settings_file import settings_from
 
-from ..exit_codes import EXIT_OK, EXIT_USAGE
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 
 SUMMARY: Final = "who uses how much of the cluster's cards at this moment"

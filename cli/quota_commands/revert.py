@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.quota.native_quota_repair import Repair, revert
 from kube.quota.native_quota_source import ReadError, quotas_anywhere, quotas_in
 
-from ..exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from ..terminal import Colour, Screen
 

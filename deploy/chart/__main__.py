@@ -9,13 +9,11 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Final
+
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 
 from .made import made
 from .rendered import CannotRenderError
-
-DONE: Final = 0
-CANNOT_RENDER: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             file.write_text(make())
     except CannotRenderError as error:
         print(f"halfcard: {error}", file=sys.stderr)
-        return CANNOT_RENDER
-    return DONE
+        return EXIT_CANNOT_START
+    return EXIT_OK
 
 
 if __name__ == "__main__":

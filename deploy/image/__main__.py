@@ -9,14 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 
 from .archive import digest
 from .build import NAME, default_cache, image, write_root
 from .errors import CannotBuildError
-
-DONE: Final = 0
-CANNOT_BUILD: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,15 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.root:
             write_root(arguments.root)
-            return DONE
+            return EXIT_OK
         packed = image(default_cache())
     except CannotBuildError as error:
         print(f"halfcard: {error}", file=sys.stderr)
-        return CANNOT_BUILD
+        return EXIT_CANNOT_START
     arguments.file.parent.mkdir(parents=True, exist_ok=True)
     arguments.file.write_bytes(packed)
     print(f"{NAME} {digest(packed)} {len(packed) / 1e6:.1f} MB {arguments.file}")
-    return DONE
+    return EXIT_OK
 
 
 if __name__ == "__main__":

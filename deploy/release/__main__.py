@@ -10,16 +10,12 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from deploy.image.build import default_cache
 from deploy.image.errors import CannotBuildError
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED
 
 from .artefacts import artefacts, differing
-
-DONE: Final = 0
-DIFFERS: Final = 1
-CANNOT_BUILD: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _check(arguments.folder) if arguments.check else _write(artefacts(default_cache()), arguments.folder)
     except CannotBuildError as error:
         print(f"halfcard: {error}", file=sys.stderr)
-        return CANNOT_BUILD
+        return EXIT_CANNOT_START
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> int:
@@ -39,7 +35,7 @@ def _write(files: Mapping[str, bytes], folder: Path) -> int:
     for name, content in files.items():
         (folder / name).write_bytes(content)
         print(f"{len(content):>12,}  {folder / name}")
-    return DONE
+    return EXIT_OK
 
 
 def _check(folder: Path) -> int:
@@ -47,9 +43,9 @@ def _check(folder: Path) -> int:
         files = artefacts(Path(empty))
     if differs := differing(files, folder):
         print(f"halfcard: not what is made now: {', '.join(differs)}", file=sys.stderr)
-        return DIFFERS
+        return EXIT_REFUSED
     print(f"{len(files)} files are made again, byte for byte.")
-    return DONE
+    return EXIT_OK
 
 
 if __name__ == "__main__":

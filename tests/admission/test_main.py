@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from admission.__main__ import BAD_ARGUMENTS, COULD_NOT_START, main
+from admission.__main__ import main
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 
 KUBECONFIG = """
 apiVersion: v1
@@ -36,23 +37,23 @@ def test_settings_that_cannot_be_used_are_named(
     settings = tmp_path / "settings.yaml"
     settings.write_text("templates: maybe\n")
     wanted = ["--tls-dir", str(tmp_path), "--kubeconfig", str(kubeconfig), "--settings", str(settings)]
-    assert main(wanted) == BAD_ARGUMENTS
+    assert main(wanted) == EXIT_USAGE
     assert f"{settings}: templates" in why(capsys)
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(tmp_path / "none")]) == BAD_ARGUMENTS
+    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(tmp_path / "none")]) == EXIT_USAGE
     assert "none" in why(capsys)
 
 
 def test_without_a_certificate_it_does_not_start(
     tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == COULD_NOT_START
+    assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == EXIT_CANNOT_START
     assert "tls" in why(capsys)
 
 
 def test_a_missing_argument_is_told() -> None:
     with pytest.raises(SystemExit) as ended:
         main([])
-    assert ended.value.code == BAD_ARGUMENTS
+    assert ended.value.code == EXIT_USAGE

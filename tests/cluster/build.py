@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
+
 from .binaries import GROUPS, MODULES, Group, build_flags, build_folder, cache_folder
 from .errors import CannotStartError
 from .toolchain import go
@@ -143,8 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             build(name)
     except CannotStartError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return EXIT_CANNOT_START
+    return EXIT_OK
 
 
 if __name__ == "__main__":

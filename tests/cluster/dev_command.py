@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from cli.terminal import Colour, Screen
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 
 from . import dev
 from .dev_loan import Borrowed

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
+
 from .cluster import Cluster
 from .errors import CannotStartError, NotReadyError
 from .fake_pods import Counts, await_pods, creations, deletions
@@ -83,9 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tallies.append(tally)
     except (CannotStartError, NotReadyError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return EXIT_CANNOT_START
     print(table(tallies), report(tallies, wanted.connections), sep="\n\n")
-    return 0
+    return EXIT_OK
 
 
 if __name__ == "__main__":

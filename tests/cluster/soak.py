@@ -24,6 +24,7 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED
 
 from .client import Answer
 from .cluster import Cluster
@@ -39,7 +40,6 @@ _CALM_S: Final = (3.0, 8.0)
 _MAY_GROW_MIB: Final = 8.0
 _WARM_PART: Final = 0.25
 _SHOWN: Final = 10
-_CANNOT_START: Final = 3
 
 
 def say(line: str) -> None:
@@ -214,9 +214,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = soak(cluster, wanted.minutes * 60, wanted.seed)
     except (CannotStartError, NotReadyError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return _CANNOT_START
+        return EXIT_CANNOT_START
     print(table(found), json.dumps(asdict(found), indent=2), sep="\n\n")
-    return 1 if found.violations else 0
+    return EXIT_REFUSED if found.violations else EXIT_OK
 
 
 if __name__ == "__main__":

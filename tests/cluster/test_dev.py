@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 
 from . import binaries, dev, dev_node
 from .cgroups import node_cgroups

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from halfcard import names
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from tests.builders import pod
 
 from .client import Answer, Done

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import EXIT_OK
+from halfcard.exit_codes import EXIT_OK
 from tests.docs.pages import ROOT, fences
 from tests.docs.shell import shows
 from tests.docs.test_commands import DEV, typed

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from cli.exit_codes import EXIT_OK, EXIT_REFUSED
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quota.budgets import Budget, read_budget
 from settings.installation import read_settings
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.__main__ import BAD_ARGUMENTS, COULD_NOT_START, main
+from extender.__main__ import main
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 from tests.serving.authority import Authority, write_pair
 
 KUBECONFIG = """
@@ -42,7 +43,7 @@ def usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What a mistake in the arguments is answered with."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    assert ended.value.code == BAD_ARGUMENTS
+    assert ended.value.code == EXIT_USAGE
     return capsys.readouterr().err.splitlines()[-1]
 
 
@@ -53,18 +54,18 @@ def test_without_a_kubeconfig_it_has_to_be_a_pod(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert main([*ANY_PORT]) == BAD_ARGUMENTS
+    assert main([*ANY_PORT]) == EXIT_USAGE
     assert "this is no pod; name a kubeconfig" in why(capsys)
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--kubeconfig", str(tmp_path / "none")]) == BAD_ARGUMENTS
+    assert main(["--kubeconfig", str(tmp_path / "none")]) == EXIT_USAGE
     assert why(capsys).startswith(f"{tmp_path / 'none'}: cannot be read")
 
 
 def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes").write_text("buy milk")
-    assert main(["--kubeconfig", str(tmp_path / "notes")]) == BAD_ARGUMENTS
+    assert main(["--kubeconfig", str(tmp_path / "notes")]) == EXIT_USAGE
     assert why(capsys) == f"{tmp_path / 'notes'}: holds no kubeconfig; name another file"
 
 
@@ -73,7 +74,7 @@ def test_an_unknown_policy_is_told_with_those_that_there_are(
 ) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("packing: tightest\n")
-    assert main(["--kubeconfig", str(kubeconfig), "--settings", str(settings)]) == BAD_ARGUMENTS
+    assert main(["--kubeconfig", str(kubeconfig), "--settings", str(settings)]) == EXIT_USAGE
     assert why(capsys) == f"{settings}: packing: unknown policy tightest; use default, binpack, spread, fgd"
 
 
@@ -83,7 +84,7 @@ def test_an_unknown_policy_is_told_with_those_that_there_are(
 def test_without_the_certificate_it_was_told_of_it_does_not_start(
     tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--kubeconfig", str(kubeconfig), "--tls-dir", str(tmp_path), *ANY_PORT]) == COULD_NOT_START
+    assert main(["--kubeconfig", str(kubeconfig), "--tls-dir", str(tmp_path), *ANY_PORT]) == EXIT_CANNOT_START
     assert f"No such file or directory: '{tmp_path / 'tls.crt'}'" in why(capsys)
 
 
@@ -92,7 +93,7 @@ def test_a_client_authority_that_is_not_there_is_named(
 ) -> None:
     write_pair(tmp_path, Authority().issue())
     wanted = ["--tls-dir", str(tmp_path), "--client-ca", str(tmp_path / "none"), *ANY_PORT]
-    assert main(["--kubeconfig", str(kubeconfig), *wanted]) == COULD_NOT_START
+    assert main(["--kubeconfig", str(kubeconfig), *wanted]) == EXIT_CANNOT_START
     assert f"No such file or directory: '{tmp_path / 'none'}'" in why(capsys)
 
 
@@ -111,7 +112,7 @@ def test_a_port_that_somebody_holds_is_named(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         wanted = ["--kubeconfig", str(kubeconfig), *ANY_PORT, f"--{listener}", address, "--grace", "0"]
-        assert main(wanted) == COULD_NOT_START
+        assert main(wanted) == EXIT_CANNOT_START
     event = said(capsys)["event"]
     assert event.startswith(f"listener {listener}: cannot listen on {address}: ")
     assert event.endswith("use an address of this machine and a port that no other process holds")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from halfcard.exit_codes import EXIT_CANNOT_START
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle, Main, run
 from serving.log import Log
@@ -60,7 +61,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         while "stopping" not in process.stderr.readline():
             pass
         process.terminate()
-        assert process.wait(timeout=5) == 1
+        assert process.wait(timeout=5) == EXIT_CANNOT_START
 
 
 async def refuse(_: Lifecycle) -> None:
@@ -75,7 +76,7 @@ async def refuse_in_a_group(lifecycle: Lifecycle) -> None:
 @pytest.mark.parametrize("main", [refuse, refuse_in_a_group])
 @pytest.mark.usefixtures("root_handlers")
 def test_what_forbids_to_serve_is_told_in_one_line_and_fails(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(main, log=Log()) == 1
+    assert run(main, log=Log()) == EXIT_CANNOT_START
     assert json.loads(capsys.readouterr().err)["event"] == "listener work: port taken"
 
 

@@ -1,0 +1,18 @@
+"""The exit codes of every command and process; scripts can rely on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+EXIT_OK: Final = 0
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_CANNOT_START: Final = 3
+
+MEANINGS: Final[Mapping[int, str]] = {
+    EXIT_OK: "success; of a process: stopped as asked",
+    EXIT_REFUSED: "it worked, and the answer is no: something is refused, wrong, or left to do",
+    EXIT_USAGE: "the arguments, the settings or the input cannot be used",
+    EXIT_CANNOT_START: "a process cannot start or go on: a port in use, a folder that cannot be written",
+}
