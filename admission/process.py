@@ -7,7 +7,6 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -16,13 +15,13 @@ from halfcard import names
 from halfcard.cluster_view import ClusterView
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from kube.api.informer import Informer
+from kube.api.informer import Informer, follow_jobs
 from kube.cluster_source import ClusterSource
 from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
 from kube.quota.budget_source import BudgetSource
 from kube.quota.native_quota_source import NativeQuotas
 from serving.address import Address
-from serving.background_jobs import Job, beside, report
+from serving.background_jobs import Job, report_problems, run_in_background
 from serving.certificate_expiry import watch_served
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
@@ -87,8 +86,7 @@ class QuotaParts:
         }
 
     def jobs(self) -> list[Job]:
-        followed = [each.run for each in self._following()]
-        return [*self.source.jobs(), *followed, self.refusals.run]
+        return [*self.source.jobs(), *follow_jobs(self._following()), ("report refusals", self.refusals.run)]
 
     def problems(self) -> tuple[str, ...]:
         troubles = (each.trouble for each in self._following())
@@ -118,8 +116,12 @@ class Webhook:
         jobs: Sequence[Job] = (),
     ) -> None:
         """Serves until the process is asked to stop; `jobs` run at the same time."""
-        budgets = self.budgets.jobs() if self.budgets is not None else ()
-        async with beside((self.source.watch, *budgets, partial(report, self._problems, self.log), *jobs), self.log):
+        own: Sequence[Job] = (
+            ("follow the cluster", self.source.watch),
+            *(self.budgets.jobs() if self.budgets is not None else ()),
+            report_problems(self._problems, self.log),
+        )
+        async with run_in_background((*own, *jobs), self.log):
             await serve(
                 self._listeners(lifecycle),
                 lifecycle=lifecycle,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -16,10 +15,10 @@ from certs.secret_events import SecretEvents
 from certs.store import ApiStore
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from kube.api.informer import Informer
+from kube.api.informer import Informer, follow_jobs
 from kube.api.list_watch import Collection
 from serving.address import Address
-from serving.background_jobs import beside, report
+from serving.background_jobs import report_problems, run_in_background
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -56,8 +55,8 @@ class CertificateService:
         return tuple(filter(None, (each.trouble for each in self._following)))
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = [each.run for each in self._following]
-        async with beside((*follow, self._tending.run, partial(report, self._problems, self._log)), self._log):
+        own = (("renew certificates", self._tending.run), report_problems(self._problems, self._log))
+        async with run_in_background((*follow_jobs(self._following), *own), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 

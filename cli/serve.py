@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def serve(lifecycle: Lifecycle) -> None:
         keeper = FolderRenewal(files.folder, wanted, log=log)
-        await webhook.run(lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[keeper.run])
+        await webhook.run(
+            lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[("renew certificates", keeper.run)]
+        )
 
     return run_process(serve, log=log)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +16,8 @@ from halfcard import names
 from halfcard.node_changes import news
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from kube.api.informer import Informer
-from serving.background_jobs import beside, report
+from kube.api.informer import Informer, follow_jobs
+from serving.background_jobs import Job, report_problems, run_in_background
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
@@ -183,7 +182,12 @@ class Agent:
         for spoiled in self._slots.load():
             self._log.warning("slot removed", why=spoiled)
         await self._until_the_runtime_can()
-        async with beside((self._plugins.run, self._offering.run, self._sweep), self._log):
+        jobs = (
+            ("serve kubelet's calls", self._plugins.run),
+            ("publish devices", self._offering.run),
+            ("remove unused slots", self._sweep),
+        )
+        async with run_in_background(jobs, self._log):
             await asyncio.Event().wait()
 
     async def _until_the_runtime_can(self) -> None:
@@ -210,10 +214,15 @@ class Agent:
                     self._stale.set()
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow = [each.run for each in self._following()]
-        jobs = (*follow, self._cards.run, self._serve_kubelet, self._announcing.run)
+        jobs: Sequence[Job] = (
+            *follow_jobs(self._following()),
+            ("watch cards", self._cards.run),
+            ("serve kubelet", self._serve_kubelet),
+            ("write the node object", self._announcing.run),
+            report_problems(self._problems, self._log),
+        )
         gc.freeze()
-        async with beside((*jobs, partial(report, self._problems, self._log)), self._log):
+        async with run_in_background(jobs, self._log):
             await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
             self._gpus.close()
         self._slots.show_all(time.time_ns())

@@ -6,7 +6,6 @@ import gc
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -16,11 +15,12 @@ from halfcard.placing.node_totals import offers
 from halfcard.placing.pod_facts import PodFacts
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
+from kube.api.informer import follow_jobs
 from kube.lease.leadership import Leadership
 from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
-from serving.background_jobs import Job, beside, report
+from serving.background_jobs import Job, report_problems, run_in_background
 from serving.certificate_expiry import watch_served
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
@@ -158,15 +158,17 @@ class Extender:
         jobs: Sequence[Job] = (),
     ) -> None:
         watching = self._watches
-        budgets = (*self._source.jobs(), self._ledgers.following.run)
-        follow: Sequence[Job] = (
-            watching.nodes.run,
-            watching.pods.run,
-            *budgets,
-            partial(report, self._problems, self._log),
+        own: Sequence[Job] = (
+            *follow_jobs((watching.nodes, watching.pods, self._ledgers.following)),
+            *self._source.jobs(),
+            report_problems(self._problems, self._log),
+            ("lead", self._lead),
+            ("renew packing policies", self._refresh.renew),
+            ("adapt packing policies", self._refresh.adapt),
+            ("advise on preemption", self._advice.run),
+            ("requeue pods", self._requeue.run),
         )
-        own = (self._lead, self._refresh.renew, self._refresh.adapt, self._advice.run, self._requeue.run)
-        async with beside((*follow, *own, *jobs), self._log):
+        async with run_in_background((*own, *jobs), self._log):
             await serve(
                 self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=stopping, on_ready=on_ready
             )

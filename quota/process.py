@@ -20,13 +20,13 @@ from halfcard.quota.derived_resources import DerivedSettings
 from halfcard.quota.ledger import Entry, is_of_binding, uid_of
 from kube.api.access import Access
 from kube.api.calls import ApiCalls, NoAnswerError
-from kube.api.informer import Informer
+from kube.api.informer import Informer, follow_jobs
 from kube.lease.leadership import Leadership
 from kube.ledger.ledger_store import FollowedLedgers, LedgerStore, WatchedLedger
 from kube.ledger.ledger_writers import LedgerWriters
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
-from serving.background_jobs import Job, beside, report
+from serving.background_jobs import Job, report_problems, run_in_background
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -175,16 +175,18 @@ class QuotaService:
         return self._nodes.following, self._pods.following, self._ledgers.following
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow: Sequence[Job] = (*self._source.jobs(), *[each.run for each in self._following()], *self._native.jobs())
-        settle: Sequence[Job] = (self._keeping.run, partial(self._keeping.expire, time.monotonic, self._is_stored))
+        follow: Sequence[Job] = (*self._source.jobs(), *follow_jobs(self._following()), *self._native.jobs())
         keep: Sequence[Job] = (
-            *settle,
-            self._nudging.run,
-            self._opening.run,
-            self._comparing.run,
+            ("update ledgers", self._keeping.run),
+            ("expire reservations", partial(self._keeping.expire, time.monotonic, self._is_stored)),
+            ("retry owners", self._nudging.run),
+            ("admit gated pods", self._opening.run),
+            ("check consistency", self._comparing.run),
             *self._telling.jobs(),
+            ("lead", self._lead),
+            report_problems(self._problems, self._log),
         )
-        async with beside((*follow, *keep, self._lead, partial(report, self._problems, self._log)), self._log):
+        async with run_in_background((*follow, *keep), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 

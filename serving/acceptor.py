@@ -44,7 +44,7 @@ class Acceptor:
         self._arrivals: set[asyncio.Task[None]] = set()
         self._starved = False
         self._reported_at = float("-inf")
-        self._sweeper = self._loop.create_task(self._sweep_forever())
+        self._sweeper = self._loop.create_task(self._sweep_forever(), name=f"enforce deadlines of {self.name}")
 
     # Accepting
 
@@ -76,7 +76,7 @@ class Acceptor:
         accepted.settimeout(0)
         connection = Connection(self._traffic)
         self._traffic.admitted.add(connection)
-        arrival = self._loop.create_task(self._connect(accepted, connection))
+        arrival = self._loop.create_task(self._connect(accepted, connection), name="accept a connection")
         self._arrivals.add(arrival)
         arrival.add_done_callback(partial(self._arrived, accepted, connection))
 

@@ -1,6 +1,7 @@
 """Background jobs that run next to the listeners for the life of the process.
 
-Invariant: a job that fails by a bug is reported and restarted, and the process continues with its last known state.
+Invariant: a job that fails by a bug is logged with its name and restarted; the process continues with its last known
+state.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from typing import Final
 
 from serving.log import Log
 
-Job = Callable[[], Awaitable[None]]
-"""Begins it; may be called again once it has failed."""
+Job = tuple[str, Callable[[], Awaitable[None]]]
+"""A name in plain words, such as "renew certificates", and a function that runs until it is cancelled.
+
+The log shows the name; the function is called again after it has failed.
+"""
 
 _REPORT_EVERY_S: Final = 1.0
-_SOON_S, _LONGEST_S = 1.0, 60.0
-"""Before it begins anew: each time that it fails, twice as long."""
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 1.0, 60.0
+"""How long a job that failed waits before its restart; the delay doubles with each failure."""
 
 
 @contextlib.asynccontextmanager
-async def beside(jobs: Sequence[Job], log: Log, *, soon_s: float = _SOON_S) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(_watched(job, log, soon_s)) for job in jobs]
+async def run_in_background(
+    jobs: Sequence[Job], log: Log, *, first_delay_s: float = _FIRST_DELAY_S
+) -> AsyncIterator[None]:
+    """Runs the jobs while the context is open."""
+    tasks = [asyncio.create_task(_restarted(name, run, log, first_delay_s), name=name) for name, run in jobs]
     try:
         yield
     finally:
@@ -32,24 +39,28 @@ async def beside(jobs: Sequence[Job], log: Log, *, soon_s: float = _SOON_S) -> A
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _watched(job: Job, log: Log, pause: float) -> None:
+async def _restarted(name: str, run: Callable[[], Awaitable[None]], log: Log, delay_s: float) -> None:
     while True:
         try:
-            return await job()
+            return await run()
         except Exception:  # noqa: BLE001 - whatever the bug is, it must not end in silence
             trace = traceback.format_exc()
-            log.error("a background job has failed", begins_anew_in_s=pause, trace=trace)  # noqa: TRY400
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_S)
+            log.error("background job failed", job=name, restarts_in_s=delay_s, trace=trace)  # noqa: TRY400
+        await asyncio.sleep(delay_s)
+        delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
 
 
-async def report(problems: Callable[[], tuple[str, ...]], log: Log) -> None:
-    """Each problem with what is known is said once, and once more when it comes back."""
-    said: tuple[str, ...] = ()
-    while True:
-        found = problems()
-        for problem in found:
-            if problem not in said:
-                log.warning("state", problem=problem)
-        said = found
-        await asyncio.sleep(_REPORT_EVERY_S)
+def report_problems(problems: Callable[[], tuple[str, ...]], log: Log) -> Job:
+    """Returns the job that logs each problem when it begins, and again when it comes back."""
+
+    async def report() -> None:
+        logged: tuple[str, ...] = ()
+        while True:
+            found = problems()
+            for problem in found:
+                if problem not in logged:
+                    log.warning("source degraded", problem=problem)
+            logged = found
+            await asyncio.sleep(_REPORT_EVERY_S)
+
+    return "report problems", report

@@ -47,7 +47,7 @@ def run(main: Main, *, log: Log) -> int:
 
 async def _under_signals(main: Main, *, log: Log) -> int:
     lifecycle = Lifecycle()
-    running = asyncio.ensure_future(main(lifecycle))
+    running = asyncio.create_task(main(lifecycle), name="main")
     loop = asyncio.get_running_loop()
     for handled in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(handled, _on_signal, handled, lifecycle, running, log)

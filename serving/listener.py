@@ -60,7 +60,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         acceptors = [await _open(listener, stack, log=log) for listener in listeners]
         for tls in {listener.tls for listener in listeners if listener.tls is not None}:
-            stack.callback(asyncio.create_task(tls.watch(log)).cancel)
+            stack.callback(asyncio.create_task(tls.watch(log), name="reload TLS certificates").cancel)
         for acceptor in acceptors:
             acceptor.start()
             log.event("listening", listener=acceptor.name, address=str(acceptor.address))

@@ -34,7 +34,9 @@ class LiveQuotas:
     async def read(self, namespace: str) -> Read:
         task = self._next.get(namespace)
         if task is None:
-            task = self._next[namespace] = asyncio.create_task(self._read_in_turn(namespace))
+            task = self._next[namespace] = asyncio.create_task(
+                self._read_in_turn(namespace), name=f"read quotas of {namespace}"
+            )
         return await asyncio.shield(task)  # others wait for it, too
 
     async def _read_in_turn(self, namespace: str) -> Read:

@@ -60,7 +60,7 @@ class Advertiser:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:  # a bug in the seeing is one in the offering
-            seeing = group.create_task(self._see())
+            seeing = group.create_task(self._see(), name="read what pods hold")
             await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
             await self._keep_offering()
 

@@ -54,4 +54,5 @@ class Plugins:
             left_behind.unlink(missing_ok=True)
         async with asyncio.TaskGroup() as group:
             while True:
-                group.create_task((await self._idle.get()).run())
+                presence = await self._idle.get()
+                group.create_task(presence.run(), name=f"serve {presence.resource}")

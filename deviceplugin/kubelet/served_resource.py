@@ -102,7 +102,7 @@ class ServedResource:
         """A kubelet that has begun since then has removed our socket, and would look for it for 10 seconds."""
         if seen is None:
             raise KubeletError(_NOT_THERE.format(self._kubelet.path))
-        registering = asyncio.create_task(self._register(plugin))
+        registering = asyncio.create_task(self._register(plugin), name=f"register {self.resource}")
         try:
             while not registering.done():
                 if self._kubelet.identity() != seen:
@@ -115,7 +115,7 @@ class ServedResource:
 
     async def _register(self, plugin: Plugin) -> None:
         """A kubelet that begins fails pods with init containers without their devices: it is not kept waiting long."""
-        looking = asyncio.ensure_future(self._stranger(plugin))
+        looking = asyncio.create_task(self._stranger(plugin), name=f"look for another plugin of {self.resource}")
         is_hasty = self._kubelet.is_new(_KUBELETS_START_S)
         await asyncio.wait((looking,), timeout=_HASTY_LOOK_S if is_hasty else _LOOK_S)
         if looking.done() and (stranger := looking.result()):

@@ -23,7 +23,7 @@ class SingleFlight(Generic[T]):
     async def __call__(self) -> T:
         if self._latest is None or self._has_begun:
             self._has_begun = False
-            self._latest = asyncio.create_task(self._after(self._latest))
+            self._latest = asyncio.create_task(self._after(self._latest), name="call for all who wait")
             self._latest.add_done_callback(_see)
         return await asyncio.shield(self._latest)
 

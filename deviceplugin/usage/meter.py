@@ -38,7 +38,7 @@ class Meter:
 
     async def usage(self) -> NodeUsageReport:
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._look(), name="measure usage")
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> NodeUsageReport:

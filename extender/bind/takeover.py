@@ -51,7 +51,7 @@ class Takeover:
         waiting = [facts for facts in self.state.pods() if facts.asks_for_cards and not self._is_bound(facts)]
         async with asyncio.TaskGroup() as group:
             for facts in waiting:
-                group.create_task(fence(facts))
+                group.create_task(fence(facts), name="fence a pod")
         self.budgets.release_all([facts for facts in waiting if not self._is_bound(facts)])
 
     def _is_bound(self, facts: PodFacts) -> bool:

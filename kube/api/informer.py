@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import chain
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from .list_watch import Collection, Undecodable, WatchEvent
 from .reflector import Pages, Reflector
@@ -16,6 +16,9 @@ _TOGETHER_S: Final = 0.005
 _BATCH: Final = 200
 
 T = TypeVar("T")
+
+FollowJob = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
+"""A background job: its name for the log, and what runs until it is cancelled."""
 
 
 class _Listed(NamedTuple, Generic[T]):
@@ -37,6 +40,7 @@ class Informer(Generic[T]):
         name: str,
         may_be_absent: bool = False,
     ) -> None:
+        self.name = name
         self._seen = asyncio.Event()
         self._follower = Reflector(
             collection, listed=self._take_list, changed=self._take, name=name, may_be_absent=may_be_absent
@@ -76,7 +80,7 @@ class Informer(Generic[T]):
         self._announced = False
         self._loop = asyncio.get_running_loop()
         self._failed: asyncio.Future[None] = self._loop.create_future()
-        following = asyncio.ensure_future(self._follower.run())
+        following = asyncio.create_task(self._follower.run(), name=f"read {self.name}")
         try:
             await asyncio.wait((following, self._failed), return_when=asyncio.FIRST_COMPLETED)
             await (self._failed if self._failed.done() else following)
@@ -140,3 +144,8 @@ class Informer(Generic[T]):
     def _hand_over_changes(self, changes: list[WatchEvent[T]]) -> None:
         if changes:
             self._changed(changes)
+
+
+def follow_jobs(informers: Iterable[Informer[Any]]) -> list[FollowJob]:
+    """Returns the background job of each informer, with its name for the log."""
+    return [(f"follow {each.name}", each.run) for each in informers]

@@ -10,10 +10,10 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -79,7 +79,7 @@ class Leadership:
         """All annotations as last seen, also before any election."""
         return self._object["metadata"].get("annotations") or {}
 
-    async def run(self, elected: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, elected: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs until it is cancelled, and releases the Lease at the end.
 
         Args:
@@ -148,11 +148,11 @@ class Leadership:
     def _took_over(self) -> bool:
         return self._takeover is not None and _succeeded(self._takeover)
 
-    async def _continue_term(self, elected: Callable[[], Awaitable[None]]) -> None:
+    async def _continue_term(self, elected: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if not self._candidacy.holds:
             return
         if self._takeover is None:
-            self._takeover = asyncio.ensure_future(elected())
+            self._takeover = asyncio.create_task(elected(), name="take over")
         elif self._takeover.done() and not self._took_over():
             self.trouble = printable(f"the takeover failed: {_failure(self._takeover)}", _PROBLEM_CHARS)
             await self._resign()

@@ -142,7 +142,7 @@ class LedgerWriter:
 
     def _work(self) -> None:
         if self._working is None or self._working.done():
-            self._working = asyncio.get_running_loop().create_task(self._rounds())
+            self._working = asyncio.create_task(self._rounds(), name="write a ledger")
 
     async def _rounds(self) -> None:
         while self._waiting or self._cancelled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from halfcard.quota.ledger import Amounts
 from halfcard.quota.lending import reach
 
 from ..api.access import Access
-from ..api.informer import Informer
+from ..api.informer import FollowJob, Informer, follow_jobs
 from ..api.list_watch import Collection, Undecodable, WatchEvent
 from .tke_map_source import TkeMapSource
 
@@ -163,8 +163,8 @@ class BudgetSource:
         )
         return (*filter(None, troubles), *odd, *self.map.problems)
 
-    def jobs(self) -> list[Callable[[], Awaitable[None]]]:
-        return [each.run for each in self._following()]
+    def jobs(self) -> list[FollowJob]:
+        return follow_jobs(self._following())
 
 
 def _key(obj: Object) -> Key:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from halfcard.dialects import Dialects
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
+from kube.api.informer import follow_jobs
 from kube.quota.native_quota_source import NativeQuotas
 from serving.background_jobs import Job
 from serving.log import Log, utc_now
@@ -41,7 +42,11 @@ class NativeQuotaChecks:
         self._drift = DriftCheck(calls, self._known, may_decide, utc_now)
 
     def jobs(self) -> Sequence[Job]:
-        return self._known.following.run, self._reports.run, self._drift.run
+        return (
+            *follow_jobs([self._known.following]),
+            ("report untracked resources", self._reports.run),
+            ("check native quotas for drift", self._drift.run),
+        )
 
     def problems(self) -> tuple[str, ...]:
         return tuple(filter(None, (self._known.following.trouble, self._reports.trouble, self._drift.trouble)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from kube.api.calls import ApiCalls
 from kube.quota.tke_map_source import TkeMapSource
@@ -15,6 +16,12 @@ from .quota_events import QuotaEvents
 from .repair_reports import RepairReports
 from .status_writer import StatusWriter
 from .tke_map_reports import TkeMapReports
+
+
+class _Report(Protocol):
+    trouble: str
+
+    async def run(self) -> None: ...
 
 
 class Reporter:
@@ -30,11 +37,15 @@ class Reporter:
     ) -> None:
         events = QuotaEvents(calls, utc_now)
         self.exemptions = Exemptions(keeping, events, may_decide)
-        reporting = StatusWriter(calls, lambda: keeping.keepers, waits, may_decide, utc_now)
-        self._tellers = reporting, TkeMapReports(map_source, events, may_decide), self.exemptions, repairs
+        self._tellers: Mapping[str, _Report] = {
+            "write statuses": StatusWriter(calls, lambda: keeping.keepers, waits, may_decide, utc_now),
+            "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),
+            "end exemptions": self.exemptions,
+            "report repairs": repairs,
+        }
 
     def jobs(self) -> list[Job]:
-        return [each.run for each in self._tellers]
+        return [(name, each.run) for name, each in self._tellers.items()]
 
     def troubles(self) -> list[str]:
-        return [each.trouble for each in self._tellers]
+        return [each.trouble for each in self._tellers.values()]

@@ -13,6 +13,7 @@ from halfcard.dialects import Dialects
 from halfcard.quota.ledger import used
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
+from kube.api.informer import follow_jobs
 from kube.ledger.ledger_store import LedgerStore
 from kube.quota.budget_source import BudgetSource
 from quota.charged_pods import ChargedPods, Touched
@@ -68,7 +69,7 @@ class Scene:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        jobs = [asyncio.ensure_future(each()) for each in (*self.source.jobs(), self.pods.following.run)]
+        jobs = [asyncio.create_task(run()) for _, run in (*self.source.jobs(), *follow_jobs([self.pods.following]))]
         try:
             await asyncio.gather(self.source.wait_until_ready(), self.pods.following.wait_until_ready())
             yield
