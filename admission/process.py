@@ -78,10 +78,10 @@ class QuotaParts:
 
     def gates(self) -> Mapping[str, Gate]:
         """Returns the gates; native quota comes first, since nothing has to be reserved for a pod that it refuses."""
-        promised = BudgetReservation(self.desks, self.refusals.refused)
+        budgets = BudgetReservation(self.desks, self.refusals.refused)
         return {
             names.MUTATE_PODS_PATH: QueueGate(self.desks),
-            names.VALIDATE_PODS_PATH: in_turn(self.native, promised),
+            names.VALIDATE_PODS_PATH: in_turn(self.native, budgets),
             names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self.desks),
         }
 

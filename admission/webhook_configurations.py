@@ -46,7 +46,7 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
         client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails="Fail"),
         client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
     ]
-    validating[0]["sideEffects"] = "NoneOnDryRun"  # a pod that is to be stored is promised its part of a GpuQuota
+    validating[0]["sideEffects"] = "NoneOnDryRun"  # the charge of a pod that is to be stored is reserved
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
 
 

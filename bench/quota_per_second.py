@@ -20,7 +20,7 @@ from typing import Final
 from uuid import uuid4
 
 from halfcard import names
-from halfcard.quota.ledger import MOST_OPEN, Entry, Ledger, StoredPods, fold, reserve
+from halfcard.quota.ledger import MOST_OPEN, Entry, Ledger, StoredPods, commit, reserve
 from kube.ledger.ledger_store import ConfigMapMetadata, written
 from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation, Replica
@@ -117,7 +117,7 @@ def _rates(pairs: Sequence[Pair], pods: int) -> Part:
 def _decisions() -> Part:
     """Measures one more reservation with the encoding of the object, by the number of holders and reservations."""
     figures = [
-        Figure(f"{held:,} pods are stored, {coming} are promised", _decision_us(held, coming), "us", digits=0)
+        Figure(f"{held:,} pods are stored, {coming} are reserved", _decision_us(held, coming), "us", digits=0)
         for held, coming in ((1, 1), (1_000, 1), (10_000, 1), (10_000, 100), (10_000, 900))
     ]
     return Part("A decision, and what it writes", figures)
@@ -126,7 +126,7 @@ def _decisions() -> Part:
 def _decision_us(held: int, coming: int) -> float:
     cost = {"cores": 30, "memory": 5120, "shares": 1}
     pods = {str(uuid4()): Entry(OURS, f"pod-{number}", cost) for number in range(held)}
-    ledger = fold(Ledger({"cores": _ROOM}), 0, StoredPods(pods))
+    ledger = commit(Ledger({"cores": _ROOM}), 0, StoredPods(pods))
     ledger = ledger._replace(open={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)})
     entry = Entry(OURS, "one-more", cost)
     return min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MOST_OPEN)), number=20)) / 20 * 1e6

@@ -128,7 +128,7 @@ def _quiet(*lines: str) -> tuple[tuple[str, str], ...]:
 # --- the life of a reservation ---------------------------------------------------------------------------------------
 
 _STEPS: Final = (
-    ("promised", "before it is stored,", "by the validating call", "the quota's ledger"),
+    ("reserved", "before it is stored,", "by the validating call", "the quota's ledger"),
     ("used", "once it is stored,", "by the quota service", "the quota's ledger"),
     ("chosen", "while it is bound, by", "the one that leads", "the leader's memory"),
     ("recorded", "with the Binding, in", "the same request", "the pod's annotations"),
@@ -143,7 +143,7 @@ def reservation() -> Picture:
         960,
         292,
         "The life of a reservation",
-        "A pod's part of a quota is promised before it is stored, and used once it is. Its cards are chosen while it "
+        "A pod's part of a quota is reserved before it is stored, and used once it is. Its cards are chosen while it "
         "is bound, recorded in the pod with the Binding, and handed to the container by the node agent. Below each "
         "step: where it stands, and what becomes of it where the next step does not come.",
         tuple(parts),

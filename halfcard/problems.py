@@ -154,7 +154,7 @@ SHARE_NEEDS_MEMORY = Rule(
     "HC006",
     _DENY,
     "a share of a card must say how much memory it needs",
-    "Without a limit on memory one container can take what its neighbours on the card were promised.",
+    "Without a limit on memory one container can take what its neighbours on the card were given.",
 )
 MEMORY_ALONE = Rule(
     "HC007",

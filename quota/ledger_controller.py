@@ -18,7 +18,7 @@ from halfcard.quota.ledger import (
     Ledger,
     LostLeadership,
     StoredPods,
-    fold,
+    commit,
     free,
     settled,
     take_over,
@@ -40,7 +40,7 @@ _NOTHING: Final[Mapping[str, Amounts]] = {}
 _MOST_TOLD: Final = 10
 
 IsStored = Callable[[Entry, str], Awaitable[bool]]
-"""By a read of this moment: whether what was promised to a pod has come about."""
+"""Reads the pod of a reservation now, and returns whether it is stored, or bound for the reservation of a bind."""
 
 
 class LedgerController:
@@ -57,7 +57,7 @@ class LedgerController:
         self.holding = UsageIndex()
         self._ledgers = ledgers
         self._epoch = -1
-        self._promises = OpenReservations()
+        self._reservations = OpenReservations()
         self._room: Amounts = {}
         self._committed: Amounts | None = None
         self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
@@ -134,7 +134,7 @@ class LedgerController:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
-    async def fold(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
+    async def commit(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
         """Commits what pods hold. Raises LostLeadership, LedgerError and NoAnswerError.
 
         `lent` is what others have borrowed from it, which a newly created ledger does not know.
@@ -142,35 +142,35 @@ class LedgerController:
         came: frozenset[str] = frozenset()
         committed: Amounts = {}
 
-        def folded(ledger: Ledger) -> Ledger:
+        def with_commits(ledger: Ledger) -> Ledger:
             nonlocal came, committed
             came = frozenset(self.holding.came)
             pods = self._pods(has_ended, ledger, came if self._committed is not None else ())
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
-            found = fold(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
+            found = commit(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
             committed = found.committed
             return found if ledger.is_ready else found._replace(lent=lent)
 
-        await self._change(folded)
+        await self._change(with_commits)
         self.holding.counted(came)
         self._committed = committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
-        """Advances the age of open reservations once. Raises like `fold`."""
+        """Advances the age of open reservations once. Raises like `commit`."""
         began = now()
         try:
             await self._read()
             opened = self.kept.ledger.open if self.kept else {}
-            sought = [uid for uid in self._promises.nearly_old() if uid in opened]
+            sought = [uid for uid in self._reservations.nearly_old() if uid in opened]
             found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
         except (LedgerError, NoAnswerError):
-            self._promises = self._promises.failed()
+            self._reservations = self._reservations.failed()
             raise
-        kept = {promise for promise, there in zip(sought, found, strict=True) if there}
+        kept = {reservation for reservation, there in zip(sought, found, strict=True) if there}
         if self.kept is not None:
             kept |= settled(self.kept.ledger, StoredPods(self.holding.entries, self.holding.bound))
-        self._promises = self._promises.read(began, opened, kept)
-        if void := self._promises.void():
+        self._reservations = self._reservations.read(began, opened, kept)
+        if void := self._reservations.void():
             await self.change(lambda ledger: without(ledger, void))
 
     async def clear_away(self) -> None:
@@ -179,7 +179,7 @@ class LedgerController:
             await self._ledgers.delete(self.budget.ledger, self.kept)
 
     async def change(self, change: Callable[[Ledger], Ledger]) -> None:
-        """Raises as `fold`, and what `change` raises."""
+        """Raises as `commit`, and what `change` raises."""
 
         def mine(ledger: Ledger) -> Ledger:
             if ledger.epoch != self._epoch:

@@ -23,7 +23,7 @@ from .ledger_controller import IsStored, LedgerController
 from .usage_index import UsageIndex
 
 _REST_S: Final = 0.2
-"""So that one ledger is folded at most five times a second, and who promises comes to write, too."""
+"""One ledger is committed at most five times a second, so that reservations can be written in between."""
 
 _AGAIN_S: Final = 1.0
 _LOOK_EVERY_S: Final = 3.0
@@ -138,15 +138,15 @@ class LedgersController:
     async def _settle(self) -> None:
         self.trouble = ""
         self._follow_quotas()
-        await self._fold_due(of_gone=True)  # first: who would be promised something there again has to wait
+        await self._commit_due(of_gone=True)  # first, so that nothing more is reserved in the ledger of a deleted quota
         if missing := self._missing():
             await self._adopt(missing)
-        await self._fold_due()
+        await self._commit_due()
 
-    async def _fold_due(self, *, of_gone: bool = False) -> None:
+    async def _commit_due(self, *, of_gone: bool = False) -> None:
         due = {name for name in self._due & self.keepers.keys() if not of_gone or not self.keepers[name].budget.uid}
         self._due = self._due - due if of_gone else set()
-        await self._each([self.keepers[name] for name in due], self._fold)
+        await self._each([self.keepers[name] for name in due], self._commit)
 
     def _follow_quotas(self) -> None:
         budgets = {budget.ledger: budget for budget in self._source.budgets()}
@@ -170,13 +170,13 @@ class LedgersController:
         if taken:
             await self._pods.following.refresh()
         self.keepers |= {keeper.budget.ledger: keeper for keeper in taken}
-        await self._each(taken, self._fold)
+        await self._each(taken, self._commit)
 
-    async def _fold(self, keeper: LedgerController) -> None:
+    async def _commit(self, keeper: LedgerController) -> None:
         budget = keeper.budget
         self._count(keeper.holding, budget)
         altered = keeper.altered
-        await keeper.fold(self._pods.has_ended, self._lent(keeper))
+        await keeper.commit(self._pods.has_ended, self._lent(keeper))
         if altered:
             self._repaired(budget, altered)
         self._tell_of_room(keeper)
@@ -188,7 +188,7 @@ class LedgersController:
             holding.put(uid, self._pods.held(uid, budget, partial(self._concerns, budget)))
 
     def _concerns(self, budget: Budget, namespace: str) -> bool:
-        """Returns whether the budget covers a namespace, also by its definition before a change that is not folded
+        """Returns whether the budget covers a namespace, also by its definition before a change that is not applied
         yet.
         """
         return any(map(budget.is_same, self._source.of(namespace)))

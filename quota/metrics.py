@@ -28,11 +28,11 @@ def watch(
     gauge("ledgers", "Ledgers that this replica keeps.", lambda: len([*keepers()]))
     gauge("exempt", "Quotas that nobody is held to for a while.", exempt)
     gauge("repaired", "Ledgers that were wrong and have been put right, since this replica began.", repaired)
-    gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_promised, keepers())))
+    gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_reserved, keepers())))
     gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
 
 
-def _promised(keeper: LedgerController) -> int:
+def _reserved(keeper: LedgerController) -> int:
     return len(keeper.kept.ledger.open) if keeper.kept is not None else 0
 
 

@@ -144,13 +144,13 @@ class QuotaService:
         self._keeping.pods_changed(touched)
         self._opening.stir()
 
-    async def _is_stored(self, entry: Entry, promise: str) -> bool:
+    async def _is_stored(self, entry: Entry, reservation: str) -> bool:
         answer = await self._calls.get(f"/api/v1/namespaces/{entry.namespace}/pods/{entry.pod}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return False
         if answer.status != HTTPStatus.OK:
             raise NoAnswerError(f"the API server answered {answer.status} where a pod was looked for")
-        return _is_kept(promise, _POD.decode(answer.body))
+        return _is_kept(reservation, _POD.decode(answer.body))
 
     async def _lead(self) -> None:
         await self._source.wait_until_ready()
@@ -205,8 +205,8 @@ class QuotaService:
         return (Listener(STATUS, self._status.host, self._status.port, health),)
 
 
-def _is_kept(promise: str, pod: StoredPod) -> bool:
+def _is_kept(reservation: str, pod: StoredPod) -> bool:
     """One to a pod behind the gate is not: it may never come."""
-    if pod.meta.uid != uid_of(promise):
+    if pod.meta.uid != uid_of(reservation):
         return False
-    return bool(pod.node) if is_of_binding(promise) else not pod.waits_for_quota
+    return bool(pod.node) if is_of_binding(reservation) else not pod.waits_for_quota

@@ -72,7 +72,7 @@ async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | N
     for at, each in enumerate(wanted):
         try:
             await _check_somewhere(each)
-            if await each.desk.promise(uid, each.entry, each.budget.uid):
+            if await each.desk.reserve(uid, each.entry, each.budget.uid):
                 own.append(each.desk)
         except Full as full:
             _take_back(own, uid)
@@ -88,7 +88,7 @@ async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
     for at, each in enumerate(wanted):
         try:
             await _check_somewhere(each)
-            await each.desk.would_promise(each.entry, each.budget.uid)
+            await each.desk.check(each.entry, each.budget.uid)
         except Full as full:
             return _full([(each, full), *_also_short(wanted[at + 1 :])])
         except Busy as busy:
@@ -122,7 +122,7 @@ def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
 
 def _take_back(desks: Sequence[LedgerWriter], uid: str) -> None:
     for desk in desks:
-        desk.take_back(uid)
+        desk.release(uid)
 
 
 def _also_short(wanted: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:

@@ -158,7 +158,7 @@ class Binder:
         try:
             await self._send(assumed)
         except (NotBound, _Outdated):
-            reservation.release()  # each means that it is certain; where nobody knows, the promise has to expire
+            reservation.release()  # each means that it is certain; of an unknown result the reservation must expire
             raise
 
     async def _reserve(self, assumed: PodFacts, layout: Layout) -> BindReservation:

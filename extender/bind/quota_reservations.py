@@ -37,7 +37,7 @@ class BindReservation(NamedTuple):
     def release(self) -> None:
         """Only where it is certain that the pod was not bound."""
         for writer in self.writers:
-            writer.take_back(self.name)
+            writer.release(self.name)
 
 
 NO_RESERVATION: Final = BindReservation("", ())
@@ -97,7 +97,7 @@ class QuotaReservations:
             entry = Entry(facts.namespace, facts.name, budget.cost_at(place))
             writer = self._writers.of(budget)
             try:
-                await writer.promise(reservation.name, entry, budget.uid)
+                await writer.reserve(reservation.name, entry, budget.uid)
             except (Full, Busy) as why:
                 reservation.release()
                 raise NoBudgetError(_sentence(budget, why)) from None
@@ -111,9 +111,9 @@ class QuotaReservations:
             self._writers.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)
         }:
             ledger = writer.known()
-            for promise in ledger.open if ledger is not None else ():
-                if is_of_binding(promise) and uid_of(promise) in namespaces:
-                    writer.take_back(promise)
+            for reservation in ledger.open if ledger is not None else ():
+                if is_of_binding(reservation) and uid_of(reservation) in namespaces:
+                    writer.release(reservation)
 
     def _of(self, namespace: str) -> list[Budget]:
         return [budget for budget in self._budgets_of(namespace) if budget.asks_where]

@@ -215,9 +215,9 @@ def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN
     return crowd.ledger
 
 
-def cancel(ledger: Ledger, uid: str) -> Ledger:
-    """Drops a reservation. Only for a caller that made it in the same call, knows that it was written, and refused the
-    pod.
+def release(ledger: Ledger, uid: str) -> Ledger:
+    """Releases a reservation. Only for a caller that made it in the same call, knows that it was written, and refused
+    the pod.
     """
     return without(ledger, (uid,))
 
@@ -227,19 +227,19 @@ def binding_of(uid: str, attempt: str) -> str:
     return f"{uid}{_AT}{attempt}"
 
 
-def uid_of(promise: str) -> str:
-    return promise.partition(_AT)[0]
+def uid_of(reservation: str) -> str:
+    return reservation.partition(_AT)[0]
 
 
-def is_of_binding(promise: str) -> bool:
-    return _AT in promise
+def is_of_binding(reservation: str) -> bool:
+    return _AT in reservation
 
 
 # --- who leads --------------------------------------------------------------------------------------------------------
 
 
 def take_over(ledger: Ledger, of: str = "") -> Ledger:
-    """First this is written, then all pods are listed: what the one before us has folded is among them."""
+    """Raises the epoch; it is written before all pods are listed, so that the list has what was committed before."""
     return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
 
 
@@ -265,7 +265,7 @@ class StoredPods(NamedTuple):
         return sum_of(each.cost for each in self.live.values()) if self.total is None else dict(self.total)
 
 
-def fold(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
+def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     """Commits the live pods as an absolute sum, so that it may be repeated.
 
     Raises:
@@ -274,18 +274,19 @@ def fold(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     if ledger.epoch != epoch:
         raise LostLeadership
     left = without(ledger, settled(ledger, pods))
-    folded = left._replace(is_ready=True, committed=pods.together())
+    after = left._replace(is_ready=True, committed=pods.together())
     came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
-    return folded._replace(late=frozenset(came if over(folded) else ()))
+    return after._replace(late=frozenset(came if over(after) else ()))
 
 
 def settled(ledger: Ledger, pods: StoredPods) -> frozenset[str]:
     """Returns the reservations of pods that are stored, or have been stored and ended."""
-    return frozenset(
-        promise
-        for promise in ledger.open
-        if (uid := uid_of(promise)) in pods.ended or uid in (pods.bound if is_of_binding(promise) else pods.live)
-    )
+    return frozenset(reservation for reservation in ledger.open if _is_settled(reservation, pods))
+
+
+def _is_settled(reservation: str, pods: StoredPods) -> bool:
+    uid = uid_of(reservation)
+    return uid in pods.ended or uid in (pods.bound if is_of_binding(reservation) else pods.live)
 
 
 def without(ledger: Ledger, uids: Collection[str]) -> Ledger:

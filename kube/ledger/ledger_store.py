@@ -32,7 +32,7 @@ _PROBLEM_CHARS: Final = 300
 _OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
 _LONGEST_TEXT: Final = 64 * 1024
-"""What is longer is packed: 1,000 promises come to 42 kB instead of 114."""
+"""Longer texts are compressed: 1,000 reservations take 42 kB instead of 114 kB."""
 
 _PACKED_FAST: Final = 1
 

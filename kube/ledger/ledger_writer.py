@@ -22,7 +22,7 @@ from halfcard.quota.ledger import (
     Full,
     Ledger,
     Shortage,
-    cancel,
+    release,
     reserve,
     shortages,
 )
@@ -64,7 +64,7 @@ class _Settled:
     """The results of the attempts, valid once `ledger` is written."""
 
     ledger: Ledger
-    promised: list[ReservationAttempt] = field(default_factory=list)
+    reserved: list[ReservationAttempt] = field(default_factory=list)
     had: list[ReservationAttempt] = field(default_factory=list)
     refused: list[tuple[ReservationAttempt, Full | Busy]] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ class LedgerWriter:
         self._name = name
         self._clock = clock
         self._waiting: list[ReservationAttempt] = []
-        self._cancelled: set[str] = set()
+        self._to_release: set[str] = set()
         self._kept: StoredLedger | None = None
         self._outdated: StoredLedger | None = None  # somebody else has written since, or may have
         self._seen: WatchedLedger | None = None
@@ -87,7 +87,7 @@ class LedgerWriter:
         self._stirred = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
 
-    async def promise(self, uid: str, entry: Entry, of: str) -> bool:
+    async def reserve(self, uid: str, entry: Entry, of: str) -> bool:
         """Reserves the charge of a pod; returns whether this call made the reservation, which may have existed before.
 
         Raises:
@@ -107,12 +107,12 @@ class LedgerWriter:
                 self._turns.wrote(seen.writer, self._clock())
             self._stirred.set()
 
-    def take_back(self, uid: str) -> None:
+    def release(self, uid: str) -> None:
         """Releases a reservation with the next write; if that fails, the reservation expires."""
-        self._cancelled.add(uid)
+        self._to_release.add(uid)
         self._work()
 
-    async def would_promise(self, entry: Entry, of: str) -> None:
+    async def check(self, entry: Entry, of: str) -> None:
         """Raises like `reserve`, and writes nothing."""
         ledger = await self.now()
         _check_whose(ledger, of)
@@ -145,7 +145,7 @@ class LedgerWriter:
             self._working = asyncio.create_task(self._rounds(), name="write a ledger")
 
     async def _rounds(self) -> None:
-        while self._waiting or self._cancelled:
+        while self._waiting or self._to_release:
             await self._turn()
             asks, self._waiting = self._waiting, []
             left = [ask for ask in asks if not self._is_late(ask)]
@@ -157,7 +157,7 @@ class LedgerWriter:
                 await asyncio.sleep(_AGAIN_S)
             except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
                 self._outdated, again = self._kept, []
-                self._cancelled.clear()  # they expire: tried again they might fail for ever
+                self._to_release.clear()  # they expire: tried again they might fail for ever
                 for ask in left:
                     _fail(ask, bug)
             self._waiting = again + self._waiting
@@ -184,7 +184,7 @@ class LedgerWriter:
         """Handles a write without an answer: it may be stored, so a reservation that is found then is not known to be
         this call's.
         """
-        self._cancelled.clear()
+        self._to_release.clear()
         for ask in asks:
             ask.is_unsure = True
             if isinstance(error, LedgerError):
@@ -194,7 +194,7 @@ class LedgerWriter:
     async def _round(self, asks: list[ReservationAttempt]) -> list[ReservationAttempt]:
         """Makes one write for these attempts; returns those that must be tried again."""
         kept = self._to_write_over() or await self._read()
-        self._cancelled &= kept.ledger.open.keys()
+        self._to_release &= kept.ledger.open.keys()
         settled = self._settle(kept.ledger, asks)
         if any(ask.came > self._as_of for ask, _ in settled.refused):
             kept = await self._read()
@@ -207,8 +207,8 @@ class LedgerWriter:
         return []
 
     def _settle(self, ledger: Ledger, asks: list[ReservationAttempt]) -> _Settled:
-        for uid in self._cancelled:
-            ledger = cancel(ledger, uid)
+        for uid in self._to_release:
+            ledger = release(ledger, uid)
         found, crowd = _Settled(ledger), Crowd(ledger, self._most_of_one)
         for ask in asks:
             try:
@@ -217,7 +217,7 @@ class LedgerWriter:
             except (Full, Busy) as why:
                 found.refused.append((ask, why))
             else:
-                (found.promised if is_new and not ask.is_unsure else found.had).append(ask)
+                (found.reserved if is_new and not ask.is_unsure else found.had).append(ask)
         found.ledger = crowd.ledger
         return found
 
@@ -250,7 +250,7 @@ class LedgerWriter:
 
     async def _write(self, ledger: Ledger, over: StoredLedger) -> bool:
         began = self._clock()
-        cancelled = set(self._cancelled)
+        cancelled = set(self._to_release)
         written = await self._ledgers.write(self._name, ledger, over, _CALL_S, by=self._turns.me)
         self._turns.took(self._clock() - began)
         if written is None:
@@ -259,7 +259,7 @@ class LedgerWriter:
         self._keep(written)
         self._turns.wrote(self._turns.me, self._clock())
         self._as_of = began
-        self._cancelled -= cancelled
+        self._to_release -= cancelled
         return True
 
 
@@ -269,7 +269,7 @@ def _check_whose(ledger: Ledger, of: str) -> None:
 
 
 def _tell(settled: _Settled) -> None:
-    for ask in settled.promised:
+    for ask in settled.reserved:
         _succeed(ask, own=True)
     for ask in settled.had:
         _succeed(ask, own=False)

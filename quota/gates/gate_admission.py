@@ -109,15 +109,15 @@ class GateAdmission:
         return {name: terms for name, keeper in self.keeping.keepers.items() if (terms := keeper.budget.terms)}
 
     async def _open(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
-        promised: list[LedgerWriter] = []
+        reserved: list[LedgerWriter] = []
         for budget in budgets:
             desk = self.desk_of(budget)
             try:
-                if await desk.promise(waiting.uid, waiting.entries[budget.ledger], budget.uid):
-                    promised.append(desk)
+                if await desk.reserve(waiting.uid, waiting.entries[budget.ledger], budget.uid):
+                    reserved.append(desk)
             except (Full, Busy):
-                for each in promised:
-                    each.take_back(waiting.uid)
+                for each in reserved:
+                    each.release(waiting.uid)
                 return
         if self.may_decide():
             await self._remove_gate(waiting, pod)

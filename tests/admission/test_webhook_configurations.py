@@ -76,8 +76,8 @@ def test_every_kind_with_a_template_is_sent() -> None:
 
 @pytest.mark.parametrize("each", WEBHOOKS, ids=[each["name"] for each in WEBHOOKS])
 def test_every_webhook_declares_its_side_effects_spares_exempt_namespaces_and_answers_soon(each: Json) -> None:
-    promises = each["name"] == names.webhook_name(names.VALIDATE_PODS_PATH)
-    assert each["sideEffects"] == ("NoneOnDryRun" if promises else "None")
+    reserves = each["name"] == names.webhook_name(names.VALIDATE_PODS_PATH)
+    assert each["sideEffects"] == ("NoneOnDryRun" if reserves else "None")
     assert each["timeoutSeconds"] <= 10
     assert each["admissionReviewVersions"] == ["v1", "v1beta1"]
     (selector,) = each["namespaceSelector"]["matchExpressions"]

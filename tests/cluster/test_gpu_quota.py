@@ -1,4 +1,4 @@
-"""GpuQuotas on a real API server: what is promised, counted, refused and given back."""
+"""GpuQuotas on a real API server: what is reserved, counted, refused and released."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaService, team
     said = refusal(quotas.webhook.create(team, share("d")))
     assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in said
     assert "(20 more needed: 0.30 card asked, 0.10 card free)" in said
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled")
     assert quotas.ledger(ledger).committed == {"cores": 90, "memory": 15 * 1024, "shares": 3}
 
 
@@ -86,7 +86,7 @@ def test_several_namespaces_share_one_budget(quotas: QuotaService, team: str) ->
     quotas.webhook.create(other, share("a")).must()
     for namespace in (team, other):
         assert f"exceeded quota: {team}, requested: cores=30" in refusal(quotas.webhook.create(namespace, share("b")))
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled")
     assert quotas.ledger(ledger).committed["cores"] == 60
 
 
@@ -111,11 +111,13 @@ def test_a_pod_that_another_budget_refuses_holds_nothing_of_the_first(quotas: Qu
     quotas.allow(team, "b-narrow", hard={"shares": 0})
     said = refusal(quotas.webhook.create(team, share("a")))
     assert f"exceeded quota: {team}/b-narrow, requested: shares=1, used: shares=0, limited: shares=0" in said
-    quotas.cluster.wait_until(lambda: used(quotas.ledger(wide)) == {}, what="the promise to be taken back", seconds=10)
+    quotas.cluster.wait_until(
+        lambda: used(quotas.ledger(wide)) == {}, what="the reservation to be released", seconds=10
+    )
 
 
-def test_a_promise_whose_pod_native_quota_refuses_is_taken_back(quotas: QuotaService, team: str) -> None:
-    """The API server counts last: by then the promise has been made, and nobody else tells us."""
+def test_a_reservation_whose_pod_native_quota_refuses_is_released(quotas: QuotaService, team: str) -> None:
+    """The API server counts last: by then the reservation has been made, and no call reports the refusal."""
     ledger = quotas.allow(team, hard={"cores": 100})
     native = {
         "apiVersion": "v1",
@@ -129,7 +131,7 @@ def test_a_promise_whose_pod_native_quota_refuses_is_taken_back(quotas: QuotaSer
     )
     assert "exceeded quota: none" in refusal(quotas.webhook.create(team, share("a")))
     assert used(quotas.ledger(ledger))["cores"] == 30
-    quotas.cluster.wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="the promise to expire", seconds=120)
+    quotas.cluster.wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="the reservation to expire", seconds=120)
 
 
 def test_a_quota_tells_how_many_pods_it_has_refused_and_the_last_of_them(quotas: QuotaService, team: str) -> None:
@@ -366,7 +368,7 @@ def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaServ
     assert second is not leading
     quotas.wait_led()
     quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 5, what="three to be let in", seconds=60)
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the promises to be settled", seconds=90)
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled", seconds=90)
     assert used(quotas.ledger(ledger))["cores"] == 90
 
 

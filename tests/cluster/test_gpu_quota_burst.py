@@ -162,7 +162,7 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
 
     burst.run(creates, disturb)
     stored, opened = burst.stored(), quotas.ledger(ledger).open
-    say(f"{dict(burst.answers)}; {stored} stored, {len(opened)} promised")
+    say(f"{dict(burst.answers)}; {stored} stored, {len(opened)} reserved")
     assert stored <= ROOM
     assert stored <= burst.answers[201] + burst.answers[500]
     assert ROOM - len(opened) <= stored or kind in WAITING, "those are still let in"
@@ -170,7 +170,7 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
     quotas.webhook.add_replica()
     quotas.wait_led()
     wait_until(
-        lambda: is_settled(quotas.ledger(ledger), burst), what="promises to be settled", seconds=EXPIRED_WITHIN_S
+        lambda: is_settled(quotas.ledger(ledger), burst), what="reservations to be settled", seconds=EXPIRED_WITHIN_S
     )
     burst.fill()
     burst.empty()
@@ -183,7 +183,7 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
 
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:
-    """Every promise is kept or taken back, and what is used is what is stored."""
+    """Every reservation is committed or released, and what is used is what is stored."""
     return not ledger.open and used(ledger)["shares"] == burst.stored()
 
 

@@ -151,7 +151,7 @@ def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: Q
     team = quotas.cluster.create_namespace(tier)
     name = quotas.allow(team, hard={"cores": 60})
     assert create(quotas, team, "one").ok
-    quotas.cluster.wait_until(lambda: not quotas.ledger(name).open, what="the promise to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(name).open, what="the reservation to be settled")
     path = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}"
     stored = quotas.cluster.request("GET", path).must()
     right = quotas.ledger(name).committed

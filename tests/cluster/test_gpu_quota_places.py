@@ -82,9 +82,9 @@ class Scene:
                 self.quotas.cluster.request("DELETE", path).must()
 
     def counted(self, ledger: str) -> Mapping[str, int]:
-        """All that is in use, once nothing is only promised."""
+        """All that is in use, once nothing is only reserved."""
         self.quotas.cluster.wait_until(
-            lambda: not self.quotas.ledger(ledger).open, what="the promises to be settled", seconds=90
+            lambda: not self.quotas.ledger(ledger).open, what="the reservations to be settled", seconds=90
         )
         return used(self.quotas.ledger(ledger))
 
@@ -177,9 +177,7 @@ def test_room_that_a_deleted_pod_leaves_is_given_to_one_that_waits(scene: Scene,
     assert first not in {each["metadata"]["name"] for each in scene.pods(team)}
 
 
-def test_nothing_is_lost_or_given_twice_while_whoever_promises_and_whoever_counts_are_killed(
-    scene: Scene, team: str
-) -> None:
+def test_nothing_is_lost_or_given_twice_while_webhook_and_quota_service_are_killed(scene: Scene, team: str) -> None:
     ledger = scene.quotas.allow(team, byModel={"A100": {"cores": 240}, "T4": {"cores": 180}})
     scene.extension.add_replica()
     scene.quotas.add_replica()

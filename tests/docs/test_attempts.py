@@ -63,7 +63,7 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/cluster/test_gpu_quota_burst.py::test_a_burst_while_replicas_and_the_leader_are_killed",
         ),
         "Creating again and again": (
-            "tests/halfcard/quota/test_ledger.py::test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises",
+            "tests/halfcard/quota/test_ledger.py::test_one_namespace_cannot_use_up_a_shared_budget_with_reservations",
         ),
         "Making the webhook fail": (
             "tests/cluster/test_webhook_outages.py::test_killed_under_load_nothing_slips_through",

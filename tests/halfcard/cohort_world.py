@@ -1,4 +1,4 @@
-"""Three ledgers of one cohort: replicas that promise in them, leaders that lend between them, writes that land late.
+"""Three ledgers of one cohort: replicas that reserve in them, leaders that lend between them, writes that land late.
 
 A leader does here what quota/loans.py does, one write at a time, so that anything may come between two of them.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from halfcard.quota import ledger as promising
+from halfcard.quota import ledger as rules
 from halfcard.quota import lending, queueing
 from halfcard.quota.ledger import Amounts, Busy, Entry, Full, Ledger
 from halfcard.quota.lending import Loan, Terms
@@ -75,11 +75,11 @@ class World:
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
-    def promise(self, name: str, cores: int) -> None:
+    def reserve(self, name: str, cores: int) -> None:
         ledger, version = self.written[name]
         uid = f"u{next(self._uids)}"
         try:
-            self.write(name, promising.reserve(ledger, uid, Entry("team", uid, {CORES: cores})), version)
+            self.write(name, rules.reserve(ledger, uid, Entry("team", uid, {CORES: cores})), version)
         except (Full, Busy):
             self.waiting.append((name, uid, cores))
 
@@ -87,7 +87,7 @@ class World:
         ledger, version = self.written[name]
         uids = [*ledger.open]
         if uids:
-            self.write(name, promising.without(ledger, {uids[which % len(uids)]}), version)
+            self.write(name, rules.without(ledger, {uids[which % len(uids)]}), version)
 
     # --- who leads ----------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class World:
 
     def _takes_over(self, name: str) -> None:
         ledger, version = self.written[name]
-        self.write(name, promising.take_over(ledger), version)
+        self.write(name, rules.take_over(ledger), version)
         self.seen[name] = self.written[name]
 
     def takes_over_anew(self) -> None:
@@ -179,7 +179,7 @@ class World:
         self._answer = "arrives"
         if (name, waiting.uid, entry.cost[CORES]) not in self.waiting:
             return
-        if self._change(name, lambda ledger: promising.reserve(ledger, waiting.uid, entry)):
+        if self._change(name, lambda ledger: rules.reserve(ledger, waiting.uid, entry)):
             self.waiting.remove((name, waiting.uid, entry.cost[CORES]))
 
     # --- is all well? -------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class World:
         """What must never be, by sums of our own."""
         ledgers = {name: ledger for name, (ledger, _) in self.written.items()}
         used = sum(entry.cost[CORES] for ledger in ledgers.values() for entry in ledger.open.values())
-        found = [f"{used} of {sum(HARD.values())} are promised"] if used > sum(HARD.values()) else []
+        found = [f"{used} of {sum(HARD.values())} are reserved"] if used > sum(HARD.values()) else []
         for name, ledger in ledgers.items():
             for lender, amounts in ledger.borrowed.items():
                 lent = ledgers[lender].lent.get(name, {}).get(CORES, 0)

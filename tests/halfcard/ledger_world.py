@@ -30,9 +30,9 @@ class Rules:
     """As they are; a test breaks one at a time."""
 
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
-    cancel: Callable[[Ledger, str], Ledger] = rules.cancel
+    release: Callable[[Ledger, str], Ledger] = rules.release
     take_over: Callable[[Ledger], Ledger] = rules.take_over
-    fold: Callable[[Ledger, int, StoredPods], Ledger] = rules.fold
+    commit: Callable[[Ledger, int, StoredPods], Ledger] = rules.commit
     read: Callable[[OpenReservations, float, Collection[str], Collection[str]], OpenReservations] = (
         OpenReservations.read
     )
@@ -47,7 +47,7 @@ class Leader:
 
     epoch: int | None
     live: dict[str, Entry] | None
-    promises: OpenReservations = field(default_factory=OpenReservations)
+    reservations: OpenReservations = field(default_factory=OpenReservations)
     ended: frozenset[str] = frozenset()
     bound: frozenset[str] = frozenset()
 
@@ -96,7 +96,7 @@ class World:
         """Whatever is under way is done when it goes on."""
         self.clock += seconds
         for leader in self.leaders:
-            leader.promises = leader.promises.failed()
+            leader.reservations = leader.reservations.failed()
 
     def store(self, uid: str) -> None:
         self.stored[uid] = self.coming.pop(uid)[0]
@@ -114,8 +114,8 @@ class World:
     def _with_its_place(self, uid: str, entry: Entry) -> Entry:
         return entry._replace(cost={**entry.cost, ON_MODEL: entry.cost[CORES]}) if uid in self.bound else entry
 
-    def is_kept(self, promise: str) -> bool:
-        return rules.uid_of(promise) in (self.bound if rules.is_of_binding(promise) else self.stored)
+    def is_kept(self, reservation: str) -> bool:
+        return rules.uid_of(reservation) in (self.bound if rules.is_of_binding(reservation) else self.stored)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class World:
         return "busy"
 
     def refused_after(self, replica: int) -> None:
-        """Another ledger had no room: what was promised in this call is given back."""
+        """Another ledger had no room: this call releases what it has reserved."""
         self.look(replica)
         uid = f"u{next(self._uids)}"
         try:
@@ -157,30 +157,30 @@ class World:
         except (Full, Busy):
             return
         self.write(wanted, self.version)
-        self.write(self.rules.cancel(self.ledger, uid), self.version)
+        self.write(self.rules.release(self.ledger, uid), self.version)
         self.look(replica)
 
     def tries_to_bind(self, uid: str, *, dies: bool = False) -> None:
-        """With a promise of its own for the node that was chosen; who `dies` sends nothing."""
+        """With a reservation of its own for the node that was chosen; who `dies` sends nothing."""
         if uid in self.bound:
             return
-        promise = rules.binding_of(uid, f"{next(self._uids)}")
+        reservation = rules.binding_of(uid, f"{next(self._uids)}")
         entry = Entry(self.stored[uid].namespace, uid, {ON_MODEL: self.stored[uid].cost[CORES]})
         try:
-            wanted = self.rules.reserve(self.ledger, promise, entry)
+            wanted = self.rules.reserve(self.ledger, reservation, entry)
         except (Full, Busy):
             return
         self.write(wanted, self.version)
         if not dies:
-            self.being_bound[uid] = promise, self.worked + CREATE_S
+            self.being_bound[uid] = reservation, self.worked + CREATE_S
 
     def is_bound(self, uid: str) -> None:
         del self.being_bound[uid]
         self.bound.add(uid)
 
     def was_not_bound(self, uid: str) -> None:
-        """The API server said so: what was promised for it is given back."""
-        self.write(self.rules.cancel(self.ledger, self.being_bound.pop(uid)[0]), self.version)
+        """The API server said so: its reservation is released."""
+        self.write(self.rules.release(self.ledger, self.being_bound.pop(uid)[0]), self.version)
 
     # --- leaders ------------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class World:
         if mine.live is not None:
             mine.live, mine.ended, mine.bound = self.live(), frozenset(self.ended), frozenset(self.bound)
 
-    def folds(self, leader: int) -> bool:
+    def commits(self, leader: int) -> bool:
         """With what it heard last, which may be long ago."""
         mine = self.leaders[leader]
         if mine.epoch is None or mine.live is None:
@@ -215,7 +215,7 @@ class World:
         try:
             strangers = mine.live.keys() - self.ledger.open.keys()
             pods = StoredPods(mine.live, mine.bound, strangers, mine.ended)
-            wanted = self.rules.fold(self.ledger, mine.epoch, pods)
+            wanted = self.rules.commit(self.ledger, mine.epoch, pods)
         except LostLeadership:
             return False
         return self.write(wanted, self.version)
@@ -224,8 +224,8 @@ class World:
         """All pods, by a quorum; and takes back what is void."""
         mine = self.leaders[leader]
         opened = self.ledger.open.keys()
-        mine.promises = self.rules.read(mine.promises, self.clock, opened, {*filter(self.is_kept, opened)})
-        if self.ledger.epoch == mine.epoch and (void := self.rules.void(mine.promises) & self.ledger.open.keys()):
+        mine.reservations = self.rules.read(mine.reservations, self.clock, opened, {*filter(self.is_kept, opened)})
+        if self.ledger.epoch == mine.epoch and (void := self.rules.void(mine.reservations) & self.ledger.open.keys()):
             self.write(rules.without(self.ledger, void), self.version)
 
     # --- is all well? -------------------------------------------------------------------------------------------------
@@ -236,14 +236,14 @@ class World:
         coming = sum(entry.cost[CORES] for entry, _ in self.coming.values())
         placed = sum(self.stored[uid].cost[CORES] for uid in {*self.bound, *self.being_bound})
         told = (
-            (self._promised(CORES), HARD, "are promised"),
+            (self._reserved(CORES), HARD, "are reserved"),
             (held + coming, HARD, "are stored or may be"),
-            (self._promised(ON_MODEL), HARD_ON_MODEL, "are promised on the model"),
+            (self._reserved(ON_MODEL), HARD_ON_MODEL, "are reserved on the model"),
             (placed, HARD_ON_MODEL, "are bound or may be"),
         )
         return [f"{found} of {hard} {what}" for found, hard, what in told if found > hard]
 
-    def _promised(self, key: str) -> int:
+    def _reserved(self, key: str) -> int:
         return self.ledger.committed.get(key, 0) + sum(entry.cost.get(key, 0) for entry in self.ledger.open.values())
 
     def settle(self) -> None:
@@ -255,7 +255,7 @@ class World:
             self.works(5.0)
             self.reads(last)
             self.hears(last)
-            self.folds(last)
+            self.commits(last)
 
     def leaked(self) -> Amounts:
         """What is counted and nobody has."""

@@ -29,7 +29,7 @@ class Life(RuleBasedStateMachine):
         self.world = World(self.obeyed)
         self.world.stands()
         self.world.begins(0)
-        self.world.folds(0)
+        self.world.commits(0)
 
     @rule(replica=REPLICAS, namespace=st.sampled_from("abc"), cores=st.integers(1, 6))
     def creates(self, replica: int, namespace: str, cores: int) -> None:
@@ -88,11 +88,11 @@ class Life(RuleBasedStateMachine):
         self.world.begins(which % len(self.world.leaders))
 
     @rule(which=ANY, hears=st.booleans())
-    def a_leader_folds(self, which: int, hears: bool) -> None:  # noqa: FBT001
+    def a_leader_commits(self, which: int, hears: bool) -> None:  # noqa: FBT001
         leader = which % len(self.world.leaders)
         if hears:
             self.world.hears(leader)
-        self.world.folds(leader)
+        self.world.commits(leader)
 
     @rule(which=ANY, times=st.integers(1, 16), apart=st.sampled_from([1.0, 4.0]))
     def a_leader_reads(self, which: int, times: int, apart: float) -> None:
@@ -101,7 +101,7 @@ class Life(RuleBasedStateMachine):
             self.world.reads(which % len(self.world.leaders))
 
     @invariant()
-    def nothing_is_promised_twice(self) -> None:
+    def nothing_is_reserved_twice(self) -> None:
         assert self.world.wrong() == []
 
     def teardown(self) -> None:
@@ -117,55 +117,55 @@ TestLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=
 # --- broken rules -----------------------------------------------------------------------------------------------------
 
 
-def blind_to_promises(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
+def blind_to_reservations(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
     return rules.reserve(ledger._replace(open={}), uid, entry)._replace(open={**ledger.open, uid: entry})
 
 
 def adding(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    found = rules.fold(ledger, epoch, pods)
+    found = rules.commit(ledger, epoch, pods)
     return found._replace(committed=rules.sum_of([ledger.committed, found.committed]))
 
 
 def in_any_epoch(ledger: Ledger, _epoch: int, pods: StoredPods) -> Ledger:
-    return rules.fold(ledger, ledger.epoch, pods)
+    return rules.commit(ledger, ledger.epoch, pods)
 
 
 def forgetting(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.fold(ledger, epoch, pods)._replace(open={})
+    return rules.commit(ledger, epoch, pods)._replace(open={})
 
 
 def keeping(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.fold(ledger, epoch, pods)._replace(open=ledger.open)
+    return rules.commit(ledger, epoch, pods)._replace(open=ledger.open)
 
 
 def taking_waiting_pods_for_bound(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.fold(ledger, epoch, pods._replace(bound=pods.live.keys()))
+    return rules.commit(ledger, epoch, pods._replace(bound=pods.live.keys()))
 
 
-def keeping_what_a_bind_was_promised(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.fold(ledger, epoch, pods._replace(bound=()))
+def keeping_the_reservation_of_a_bind(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
+    return rules.commit(ledger, epoch, pods._replace(bound=()))
 
 
 def by_the_clock(
-    promises: OpenReservations, began: float, uids: Collection[str], stored: Collection[str]
+    reservations: OpenReservations, began: float, uids: Collection[str], stored: Collection[str]
 ) -> OpenReservations:
-    return OpenReservations.read(promises._replace(now=began, read_at=None), began, uids, stored)
+    return OpenReservations.read(reservations._replace(now=began, read_at=None), began, uids, stored)
 
 
-def young(promises: OpenReservations) -> frozenset[str]:
-    return frozenset(uid for uid, first in promises.since.items() if promises.now - first >= 20)
+def young(reservations: OpenReservations) -> frozenset[str]:
+    return frozenset(uid for uid, first in reservations.since.items() if reservations.now - first >= 20)
 
 
 BROKEN: Final = {
-    "a promise is not counted": Rules(reserve=blind_to_promises),
+    "a reservation is not counted": Rules(reserve=blind_to_reservations),
     "a ledger is written over any version": Rules(compares=False),
-    "a fold adds to what was folded": Rules(fold=adding),
-    "a fold that forgets who has not come yet": Rules(fold=forgetting),
-    "a fold that keeps the promise of who has come": Rules(fold=keeping),
-    "a fold counts twice who was bound": Rules(fold=keeping_what_a_bind_was_promised),
-    "a promise is void when it may still be kept": Rules(void=young),
-    "a promise is void at once": Rules(void=lambda promises: frozenset(promises.since)),
-    "a promise is never void": Rules(void=lambda _: frozenset()),
+    "a commit adds to what was committed": Rules(commit=adding),
+    "a commit that drops the reservations of pods that are not stored yet": Rules(commit=forgetting),
+    "a commit that keeps the reservations of stored pods": Rules(commit=keeping),
+    "a commit that counts bound pods twice": Rules(commit=keeping_the_reservation_of_a_bind),
+    "a reservation is void when it may still be kept": Rules(void=young),
+    "a reservation is void at once": Rules(void=lambda reservations: frozenset(reservations.since)),
+    "a reservation is never void": Rules(void=lambda _: frozenset()),
 }
 
 
@@ -177,24 +177,24 @@ def test_each_rule_is_needed(broken: Rules) -> None:
     assert_is_found(Broken)
 
 
-def a_pod_is_folded_while_somebody_stands(world: World) -> None:
+def a_pod_is_committed_while_somebody_stands(world: World) -> None:
     world.create(0, "a", 6)
     world.stands()
     world.store("u0")
     world.hears(0)
-    world.folds(0)
+    world.commits(0)
     world.begins(1)
-    world.folds(1)
+    world.commits(1)
 
 
-def one_that_led_folds_beside_one_that_leads(world: World) -> None:
+def one_that_led_commits_beside_one_that_leads(world: World) -> None:
     world.create(0, "a", 6)
     world.stands()
     world.begins(1)
     world.store("u0")
     world.hears(0)
-    world.folds(0)
-    world.folds(1)
+    world.commits(0)
+    world.commits(1)
 
 
 def the_api_server_hangs_before_it_stores(world: World) -> None:
@@ -204,22 +204,22 @@ def the_api_server_hangs_before_it_stores(world: World) -> None:
         world.reads(0)
 
 
-def a_pod_is_folded_while_it_is_about_to_be_bound(world: World) -> None:
+def a_pod_is_committed_while_it_is_about_to_be_bound(world: World) -> None:
     for uid in ("u0", "u1"):
         world.create(0, "a", 4)
         world.store(uid)
     world.tries_to_bind("u0")
     world.hears(0)
-    world.folds(0)
+    world.commits(0)
     world.tries_to_bind("u1")
 
 
 @pytest.mark.parametrize(
     ("history", "broken"),
     [
-        (a_pod_is_folded_while_somebody_stands, Rules(lists_after_epoch=False)),
-        (one_that_led_folds_beside_one_that_leads, Rules(fold=in_any_epoch)),
-        (one_that_led_folds_beside_one_that_leads, Rules(take_over=lambda ledger: ledger)),
+        (a_pod_is_committed_while_somebody_stands, Rules(lists_after_epoch=False)),
+        (one_that_led_commits_beside_one_that_leads, Rules(commit=in_any_epoch)),
+        (one_that_led_commits_beside_one_that_leads, Rules(take_over=lambda ledger: ledger)),
         (the_api_server_hangs_before_it_stores, Rules(read=by_the_clock)),
     ],
 )
@@ -228,10 +228,10 @@ def test_histories_that_chance_finds_late(history: Callable[[World], None], brok
     assert after(history, broken) == ["12 of 10 are stored or may be"]
 
 
-def test_a_bind_is_promised_what_it_takes_until_it_is_done() -> None:
-    history = a_pod_is_folded_while_it_is_about_to_be_bound
+def test_a_bind_has_a_reservation_until_it_is_done() -> None:
+    history = a_pod_is_committed_while_it_is_about_to_be_bound
     assert after(history, Rules()) == []
-    assert after(history, Rules(fold=taking_waiting_pods_for_bound)) == ["8 of 6 are bound or may be"]
+    assert after(history, Rules(commit=taking_waiting_pods_for_bound)) == ["8 of 6 are bound or may be"]
 
 
 def after(history: Callable[[World], None], obeyed: Rules) -> list[str]:
@@ -239,7 +239,7 @@ def after(history: Callable[[World], None], obeyed: Rules) -> list[str]:
     world = World(obeyed)
     world.stands()
     world.begins(0)
-    world.folds(0)
+    world.commits(0)
     history(world)
     world.look(0)
     world.create(0, "b", 6)

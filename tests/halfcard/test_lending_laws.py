@@ -30,7 +30,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(name=NAMES, cores=st.integers(1, 6))
     def somebody_comes(self, name: str, cores: int) -> None:
-        self.world.promise(name, cores)
+        self.world.reserve(name, cores)
 
     @rule(name=NAMES, which=ANY)
     def somebody_ends(self, name: str, which: int) -> None:
@@ -127,7 +127,7 @@ def test_each_rule_is_needed(broken: Rules) -> None:
 def a_loan_lands_after_all(world: World) -> None:
     """Its second write was on the way while the lender was told what he is owed."""
     for _ in range(3):
-        world.promise("b", 3)
+        world.reserve("b", 3)
     world.looks()
     world.plans()
     while world.written["a"][0].lent == {}:
@@ -142,16 +142,16 @@ def a_loan_lands_after_all(world: World) -> None:
 
 def what_was_free_is_used_before_it_goes_back(world: World) -> None:
     for _ in range(4):
-        world.promise("b", 3)
+        world.reserve("b", 3)
     world.settles_down()
     world.end("b", 0)
     world.looks()
     world.plans()
-    world.promise("b", 3)
+    world.reserve("b", 3)
     while world.steps:
         world.does()
     for name, cores in (("a", 4), ("a", 3), ("c", 3)):
-        world.promise(name, cores)
+        world.reserve(name, cores)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +188,17 @@ def used(world: World) -> dict[str, int]:
 def test_what_one_does_not_use_another_may() -> None:
     world = World()
     for _ in range(5):
-        world.promise("b", 3)
+        world.reserve("b", 3)
     assert used(planned(world)) == {"a": 0, "b": 12, "c": 0}, "no more than 8 may be borrowed, and pods are of 3"
 
 
 def test_who_has_lent_is_first_to_have_it_back() -> None:
     world = World()
     for _ in range(4):
-        world.promise("b", 3)
+        world.reserve("b", 3)
     planned(world)
-    world.promise("a", 8)
-    world.promise("b", 3)
+    world.reserve("a", 8)
+    world.reserve("b", 3)
     assert used(planned(world)) == {"a": 0, "b": 12, "c": 0}, "nobody is driven out"
     world.end("b", 0)
     assert used(planned(world)) == {"a": 8, "b": 9, "c": 0}, "though b was asked first"

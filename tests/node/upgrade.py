@@ -34,7 +34,7 @@ _EARLIER: Final[dict[str, Any]] = {**_VALUES, "image": {"pullPolicy": "Never", "
 _TENANTS: Final = "team-a"
 _BUDGET: Final = quota("gpu", {"hard": {"shares": 100_000, "cores": 1_000_000}}, _TENANTS)
 _SHARE: Final = {"core": 30, "memory": 10}
-_REAL: Final = 20  # a quota promises to a thousand at once, and is counted by nobody while its leader is replaced
+_REAL: Final = 20  # a ledger reserves for a thousand at once, and is not counted while its leader is replaced
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""One ledger under its keeper, over a real connection: epochs, folds, promises that nobody comes with."""
+"""One ledger and its controller, over a real connection: epochs, commits, reservations whose pod never comes."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Place:
     async def leading(self) -> LedgerController:
         keeper = self.keeper()
         await keeper.take_over()
-        await self.fold(keeper, {})
+        await self.commit(keeper, {})
         return keeper
 
-    async def fold(self, keeper: LedgerController, live: Mapping[str, Entry]) -> None:
+    async def commit(self, keeper: LedgerController, live: Mapping[str, Entry]) -> None:
         """With these pods stored and no others."""
         for uid in {*keeper.holding.entries, *live}:
             keeper.holding.put(uid, CountedPod(live[uid]) if uid in live else None)
-        await keeper.fold(self.has_ended)
+        await keeper.commit(self.has_ended)
 
     def has_ended(self, uid: str) -> bool:
         return uid in self.ended
@@ -64,7 +64,7 @@ class Place:
     def ledger(self) -> Ledger:
         return self.server.ledger(NAME)
 
-    def promise(self, *uids: str) -> None:
+    def reserve(self, *uids: str) -> None:
         ledger = self.ledger()
         for uid in uids:
             ledger = reserve(ledger, uid, entry())
@@ -81,7 +81,7 @@ async def test_a_new_ledger_is_ready_once_all_pods_are_counted(place: Place) -> 
     keeper = place.keeper()
     await keeper.take_over()
     assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
-    await place.fold(keeper, {"u": entry(70)})
+    await place.commit(keeper, {"u": entry(70)})
     assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
     assert place.ledger().late == frozenset()
 
@@ -90,38 +90,38 @@ async def test_whoever_takes_over_deposes_the_one_before(place: Place) -> None:
     before = await place.leading()
     after = await place.leading()
     with pytest.raises(LostLeadership):
-        await place.fold(before, {"u": entry()})
-    await place.fold(after, {"u": entry()})
+        await place.commit(before, {"u": entry()})
+    await place.commit(after, {"u": entry()})
     assert used(place.ledger()) == {"cores": 10}
 
 
-async def test_a_fold_goes_over_whatever_was_promised_meanwhile(place: Place) -> None:
+async def test_a_commit_keeps_what_was_reserved_meanwhile(place: Place) -> None:
     keeper = await place.leading()
-    place.promise("u", "v")
-    await place.fold(keeper, {"u": entry()})
+    place.reserve("u", "v")
+    await place.commit(keeper, {"u": entry()})
     assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
 
 
-async def test_the_promise_of_a_pod_that_came_and_went_is_settled_at_once(place: Place) -> None:
+async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(place: Place) -> None:
     keeper = await place.leading()
-    place.promise("u")
+    place.reserve("u")
     place.ended.add("u")
     await place.pass_time(keeper, 1)
     assert keeper.is_due(place.has_ended)
-    await place.fold(keeper, {})
+    await place.commit(keeper, {})
     assert used(place.ledger()) == {}
 
 
-async def test_a_pod_that_came_without_a_promise_is_late_where_there_is_too_little(place: Place) -> None:
+async def test_a_pod_that_came_without_a_reservation_is_late_where_there_is_too_little(place: Place) -> None:
     keeper = await place.leading()
-    await place.fold(keeper, {"u": entry(90)})
-    await place.fold(keeper, {"u": entry(90), "v": entry(20)})
+    await place.commit(keeper, {"u": entry(90)})
+    await place.commit(keeper, {"u": entry(90), "v": entry(20)})
     assert place.ledger().late == {"v"}
 
 
-async def test_a_promise_with_which_nobody_comes_expires_after_its_time_and_two_looks(place: Place) -> None:
+async def test_a_reservation_whose_pod_never_comes_expires_after_its_time_and_two_looks(place: Place) -> None:
     keeper = await place.leading()
-    place.promise("u", "slow")
+    place.reserve("u", "slow")
     place.stored.add("slow")
     await place.pass_time(keeper, OLD_S + APART_S)
     assert place.ledger().open.keys() == {"u", "slow"}
@@ -131,7 +131,7 @@ async def test_a_promise_with_which_nobody_comes_expires_after_its_time_and_two_
 
 async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
     keeper = await place.leading()
-    place.promise("u")
+    place.reserve("u")
     await place.pass_time(keeper, OLD_S - 5)
     place.clock += 3600.0
     await place.pass_time(keeper, 3)
@@ -141,16 +141,16 @@ async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
 async def test_what_is_allowed_follows_the_quota(place: Place) -> None:
     keeper = await place.leading()
     keeper.budget = BUDGET._replace(hard={"cores": 5})
-    await place.fold(keeper, {})
+    await place.commit(keeper, {})
     assert place.ledger().hard == {"cores": 5}
 
 
 async def test_it_is_told_once_that_there_is_more_room(place: Place) -> None:
     keeper = await place.leading()
     assert keeper.has_more_room() and not keeper.has_more_room()
-    await place.fold(keeper, {"u": entry(100)})
+    await place.commit(keeper, {"u": entry(100)})
     assert not keeper.has_more_room()
-    await place.fold(keeper, {"u": entry(90)})
+    await place.commit(keeper, {"u": entry(90)})
     assert keeper.has_more_room()
 
 
@@ -158,14 +158,14 @@ async def test_a_ledger_that_somebody_deleted_is_begun_anew(place: Place) -> Non
     keeper = await place.leading()
     place.server.drop(NAME)
     with pytest.raises(LostLeadership):
-        await place.fold(keeper, {"u": entry()})
+        await place.commit(keeper, {"u": entry()})
     await keeper.take_over()
     assert not place.ledger().is_ready
 
 
-async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_promises(place: Place) -> None:
+async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(place: Place) -> None:
     keeper = await place.leading()
-    place.promise("u")
+    place.reserve("u")
     await place.pass_time(keeper, 1)
     await keeper.clear_away()
     assert place.server.there() == {NAME}
@@ -181,11 +181,11 @@ async def test_what_is_no_ledger_is_named_with_what_to_do(place: Place) -> None:
 
 
 async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(place: Place) -> None:
-    """One that comes back as the same, as a default does, would promise of what nobody counts."""
+    """A quota that comes back as the same object, as a default does, would reserve in a ledger that is not counted."""
     keeper = await place.leading()
     assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
     keeper.budget = gone(NAME)
-    await place.fold(keeper, {})
+    await place.commit(keeper, {})
     assert (place.ledger().of, place.ledger().hard) == ("", {})
     await place.keeper().take_over()
     assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
@@ -197,22 +197,22 @@ async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(pla
     now = [noon - timedelta(seconds=1)]
     keeper = LedgerController(LedgerStore(place.calls, NAMESPACE), exempt, lambda: now[0])
     await keeper.take_over()
-    await place.fold(keeper, {"u": entry(170)})
+    await place.commit(keeper, {"u": entry(170)})
     assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
     assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
     now[0] = noon
     assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
-    await place.fold(keeper, {"u": entry(170)})
+    await place.commit(keeper, {"u": entry(170)})
     assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
 
 
 async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(place: Place) -> None:
     keeper = await place.leading()
     live = {"u": entry(30)}
-    await place.fold(keeper, live)
+    await place.commit(keeper, live)
     assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
     place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
     keeper.kept = await LedgerStore(place.calls, NAMESPACE).read(NAME)
     assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
-    await place.fold(keeper, live)
+    await place.commit(keeper, live)
     assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")

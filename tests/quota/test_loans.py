@@ -45,7 +45,7 @@ class Scene:
     async def take_over(self, name: str) -> None:
         keeper = LedgerController(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
         await keeper.take_over()
-        await keeper.fold(lambda _: False)
+        await keeper.commit(lambda _: False)
         self.keeping.keepers[name] = keeper
         self.keeping.ledger_changed(name, self.server.seen(name))
 

@@ -1,4 +1,4 @@
-"""Binding within budgets of a model: nobody is bound without a promise, and who is not bound keeps none."""
+"""Binding within budgets of a model: no pod is bound without a reservation, and a pod that is not bound keeps none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from extender.bind.binder import NotBound, NotLeading
 from extender.bind.quota_reservations import NoBudgetError, QuotaReservations
 from halfcard import names
 from halfcard.quota.budgets import Budget, read_budget
-from halfcard.quota.ledger import Entry, Ledger, StoredPods, fold, used
+from halfcard.quota.ledger import Entry, Ledger, StoredPods, commit, used
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import LedgerStore
@@ -35,7 +35,7 @@ def budget() -> Budget:
     return found
 
 
-COUNTED: Final = fold(Ledger(budget().hard, of="q"), 0, StoredPods({}))
+COUNTED: Final = commit(Ledger(budget().hard, of="q"), 0, StoredPods({}))
 
 
 @dataclass
@@ -78,7 +78,7 @@ async def scene() -> AsyncIterator[Scene]:
             each.close()
 
 
-async def test_a_pod_is_bound_with_a_promise_of_what_it_counts_where_it_goes(scene: Scene) -> None:
+async def test_a_pod_is_bound_with_a_reservation_of_what_it_counts_where_it_goes(scene: Scene) -> None:
     await scene.replica.bind("p")
     assert scene.pods.node("p") == "n1"
     (entry,) = scene.open()
@@ -112,7 +112,7 @@ async def test_two_that_go_at_once_where_there_is_room_for_one_are_not_both_boun
 
 
 @pytest.mark.parametrize("fault", ["unheard", "refused"])
-async def test_a_bind_that_certainly_failed_gives_its_promise_back(fault: Fault, scene: Scene) -> None:
+async def test_a_bind_that_certainly_failed_releases_its_reservation(fault: Fault, scene: Scene) -> None:
     scene.pods.faults = [fault]
     with pytest.raises(NotBound):
         await scene.replica.bind("p")
@@ -121,7 +121,7 @@ async def test_a_bind_that_certainly_failed_gives_its_promise_back(fault: Fault,
     assert len(scene.open()) == 1
 
 
-async def test_the_promise_of_a_bind_that_nobody_knows_of_stays(scene: Scene) -> None:
+async def test_the_reservation_of_a_bind_with_an_unknown_result_stays(scene: Scene) -> None:
     scene.pods.faults = ["held"]
     binding = asyncio.create_task(scene.replica.bind("p"))
     await scene.pods.somebody_is_held()
@@ -133,23 +133,23 @@ async def test_the_promise_of_a_bind_that_nobody_knows_of_stays(scene: Scene) ->
     scene.pods.release.set()
 
 
-async def test_whoever_leads_next_takes_back_what_was_promised_to_a_bind_that_can_land_no_more(scene: Scene) -> None:
+async def test_the_next_leader_releases_the_reservation_of_a_bind_that_can_no_longer_land(scene: Scene) -> None:
     scene.pods.faults = ["held"]
     binding = asyncio.create_task(scene.replica.bind("p"))
     await scene.pods.somebody_is_held()
     binding.cancel()
     await asyncio.wait([binding])
-    (promise,) = (ledger := scene.ledgers.ledger(NAME)).open
+    (reservation,) = (ledger := scene.ledgers.ledger(NAME)).open
     created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
     scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
     scene.next.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
     await take_over(scene.next)
-    await until(lambda: promise not in scene.ledgers.ledger(NAME).open)
+    await until(lambda: reservation not in scene.ledgers.ledger(NAME).open)
     assert scene.ledgers.ledger(NAME).open == created
     scene.pods.release.set()
 
 
-async def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed_at_the_last_moment(
+async def test_the_next_leader_keeps_the_reservation_of_a_bind_that_landed_at_the_last_moment(
     scene: Scene,
 ) -> None:
     budgets = scene.next.binder.budgets
@@ -164,7 +164,7 @@ async def test_whoever_leads_next_leaves_what_was_promised_to_a_bind_that_landed
     assert {entry.pod for entry in scene.open()} == {"p", "q"}
 
 
-async def test_nobody_is_bound_who_was_promised_something_too_late_to_decide(scene: Scene) -> None:
+async def test_no_pod_is_bound_whose_reservation_was_written_too_late_to_decide(scene: Scene) -> None:
     scene.ledgers.faults = ["held"]
     binding = asyncio.create_task(scene.replica.bind("p"))
     await asyncio.to_thread(scene.ledgers.held.wait, 10)

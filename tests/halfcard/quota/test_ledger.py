@@ -15,27 +15,27 @@ from halfcard.quota.ledger import (
     LostLeadership,
     Shortage,
     StoredPods,
-    cancel,
-    fold,
+    commit,
     over,
+    release,
     reserve,
     take_over,
     used,
 )
 
-READY = fold(Ledger({"cores": 100, "cards": 2}), 0, StoredPods({}))
+READY = commit(Ledger({"cores": 100, "cards": 2}), 0, StoredPods({}))
 
 
 def entry(namespace: str = "team", **cost: int) -> Entry:
     return Entry(namespace, "pod", cost)
 
 
-def test_a_promise_counts_until_it_is_committed_and_then_once() -> None:
-    promised = reserve(READY, "u", entry(cores=30))
-    assert used(promised) == {"cores": 30}
-    committed = fold(promised, 0, StoredPods({"u": entry(cores=30)}))
+def test_a_reservation_counts_until_it_is_committed_and_then_once() -> None:
+    reserved = reserve(READY, "u", entry(cores=30))
+    assert used(reserved) == {"cores": 30}
+    committed = commit(reserved, 0, StoredPods({"u": entry(cores=30)}))
     assert (committed.open, committed.committed, used(committed)) == ({}, {"cores": 30}, {"cores": 30})
-    assert used(fold(committed, 0, StoredPods({}))) == {}
+    assert used(commit(committed, 0, StoredPods({}))) == {}
 
 
 def test_what_is_missing_is_told_of_everything_that_is_short() -> None:
@@ -70,9 +70,9 @@ def test_the_ledger_of_a_quota_that_was_made_anew_begins_anew() -> None:
     assert (another.is_ready, another.of, another.epoch) == (False, "another", READY.epoch + 1)
 
 
-def test_a_pod_that_has_its_promise_is_not_charged_again() -> None:
-    promised = reserve(READY, "u", entry(cores=90))
-    assert reserve(promised, "u", entry(cores=90)) is promised
+def test_a_pod_that_has_its_reservation_is_not_charged_again() -> None:
+    reserved = reserve(READY, "u", entry(cores=90))
+    assert reserve(reserved, "u", entry(cores=90)) is reserved
 
 
 def test_before_anybody_has_counted_nothing_is_granted() -> None:
@@ -80,7 +80,7 @@ def test_before_anybody_has_counted_nothing_is_granted() -> None:
         reserve(Ledger({"cores": 100}), "u", entry(cores=1))
 
 
-def test_one_namespace_cannot_hold_all_of_a_shared_budget_by_promises() -> None:
+def test_one_namespace_cannot_use_up_a_shared_budget_with_reservations() -> None:
     open_of_one = {f"u{at}": entry(cores=0) for at in range(MOST_OPEN_OF_ONE)}
     crowded = READY._replace(open=open_of_one)
     with pytest.raises(Busy, match=f"{MOST_OPEN_OF_ONE} pods of namespace team"):
@@ -103,23 +103,23 @@ def test_who_writes_labels_cannot_make_a_ledger_too_large_to_be_written() -> Non
         reserve(last, "w", Entry("team", "pod", {"cores per user=new": 1}))
 
 
-def test_what_is_given_back_may_be_promised_again() -> None:
-    assert cancel(reserve(READY, "u", entry(cores=100)), "u") == READY
+def test_released_amounts_may_be_reserved_again() -> None:
+    assert release(reserve(READY, "u", entry(cores=100)), "u") == READY
 
 
 def test_a_pod_that_came_and_went_unseen_holds_nothing_any_more() -> None:
-    promised = reserve(reserve(READY, "u", entry(cores=30)), "v", entry(cores=30))
-    assert fold(promised, 0, StoredPods({}, ended={"u", "w"})).open.keys() == {"v"}
+    reserved = reserve(reserve(READY, "u", entry(cores=30)), "v", entry(cores=30))
+    assert commit(reserved, 0, StoredPods({}, ended={"u", "w"})).open.keys() == {"v"}
 
 
-def test_whoever_led_before_folds_no_more() -> None:
+def test_an_earlier_leader_cannot_commit() -> None:
     with pytest.raises(LostLeadership):
-        fold(take_over(READY), 0, StoredPods({}))
+        commit(take_over(READY), 0, StoredPods({}))
 
 
 def test_who_came_past_the_ledger_is_late_while_there_is_too_little() -> None:
     live = {"u": entry(cores=60), "past": entry(cores=60)}
-    full = fold(reserve(READY, "u", entry(cores=60)), 0, StoredPods(live, strangers={"u", "past"}))
+    full = commit(reserve(READY, "u", entry(cores=60)), 0, StoredPods(live, strangers={"u", "past"}))
     assert full.late == {"past"}
-    assert fold(full, 0, StoredPods(live)).late == {"past"}
-    assert fold(full, 0, StoredPods({"past": entry(cores=60)})).late == frozenset()
+    assert commit(full, 0, StoredPods(live)).late == {"past"}
+    assert commit(full, 0, StoredPods({"past": entry(cores=60)})).late == frozenset()

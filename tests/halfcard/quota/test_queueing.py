@@ -49,7 +49,7 @@ def test_a_ledger_that_nobody_knows_or_has_counted_lets_nobody_in() -> None:
     assert queue([waiting("p")], {"a": Ledger({})}).first[0].shortages == ()
 
 
-def test_one_that_has_its_promise_already_is_let_in() -> None:
+def test_a_pod_that_has_its_reservation_already_is_admitted() -> None:
     full = reserve(ROOM["a"], "uid-p", Entry("team", "p", {"cores": 100}))
     assert opened(queue([waiting("p", 100)], {"a": full})) == ["p"]
 

@@ -1,4 +1,4 @@
-"""When a promise may be taken back: in time that counts, and after two reads that find no pod."""
+"""When a reservation expires: in time that counts, and after two reads that find no pod."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from halfcard.quota.reservation_expiry import APART_S, OLD_S, STEP_S, OpenReservations
 
 
-def reads(promises: OpenReservations, *times: float, stored: Sequence[str] = ()) -> OpenReservations:
+def reads(reservations: OpenReservations, *times: float, stored: Sequence[str] = ()) -> OpenReservations:
     for each in times:
-        promises = promises.read(each, {"u"}, stored)
-    return promises
+        reservations = reservations.read(each, {"u"}, stored)
+    return reservations
 
 
 def every(step: float, until: float) -> list[float]:
@@ -22,7 +22,7 @@ def every(step: float, until: float) -> list[float]:
 OLD = every(5.0, OLD_S)
 
 
-def test_an_old_promise_is_void_after_two_reads_that_find_no_pod() -> None:
+def test_an_old_reservation_is_void_after_two_reads_that_find_no_pod() -> None:
     old = reads(OpenReservations(), *OLD)
     assert old.void() == frozenset()
     assert reads(old, OLD_S + APART_S / 2).void() == frozenset()

@@ -20,7 +20,7 @@ LABEL: Final = f"{'x' * 253}/{'y' * 63}"
 KEYS: Final = ("cores", "memory", "cards", "shares")
 
 
-def promises(many: int) -> dict[str, Entry]:
+def reservations(many: int) -> dict[str, Entry]:
     cost = dict.fromkeys(KEYS, 2**40)
     return {str(uuid4()): Entry(f"{number:063}", f"{number:0253}", cost) for number in range(many)}
 
@@ -31,7 +31,7 @@ def stored(ledger: Ledger) -> bytes:
 
 @pytest.mark.parametrize("many", [0, 3, MOST_OPEN])
 def test_what_is_written_is_read_again(many: int) -> None:
-    ledger = Ledger({"cores": 9}, committed={"cores": 5}, open=promises(many), lent={"b": {"cores": 1}})
+    ledger = Ledger({"cores": 9}, committed={"cores": 5}, open=reservations(many), lent={"b": {"cores": 1}})
     kept = WatchedLedger("gpuquota.a.b", msgspec.json.decode(stored(ledger), type=ConfigMap)).read()
     assert kept is not None and kept.ledger == ledger and kept.version == "7"
 
@@ -41,7 +41,7 @@ def test_the_largest_ledger_is_one_that_the_api_server_takes() -> None:
     letters = string.ascii_letters + string.digits
     values = ["".join(chance.choices(letters, k=63)) for _ in range(MOST_VALUES)]
     committed = {f"{key} per {LABEL}={value}": 2**40 for value in values for key in KEYS}
-    largest = Ledger({}, committed=committed, open=promises(MOST_OPEN))
+    largest = Ledger({}, committed=committed, open=reservations(MOST_OPEN))
     assert len(stored(largest)) < MOST_BYTES * 0.8
 
 

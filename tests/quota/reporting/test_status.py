@@ -42,9 +42,9 @@ def test_amounts_are_used_of_allowed_in_the_units_of_the_manifest() -> None:
     assert status["perLabel"] == [{"key": "cores per user=alice", "amount": "30/30"}]
 
 
-def test_what_is_promised_counts_as_used() -> None:
-    promised = LEDGER._replace(open={"w": Entry("team", "new", {"cores": 100})})
-    status = status_of(promised, LIVE)
+def test_what_is_reserved_counts_as_used() -> None:
+    reserved = LEDGER._replace(open={"w": Entry("team", "new", {"cores": 100})})
+    status = status_of(reserved, LIVE)
     assert (status["cores"], status["promised"]) == ("330/400", 1)
 
 
