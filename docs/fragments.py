@@ -257,7 +257,7 @@ def _of_extender() -> CollectorRegistry:
     registry = CollectorRegistry()
     counted = extender_metrics.ExtenderMetrics(registry)
     counted.answered("filter", "ok", 0.0)
-    counted.watch(leading=lambda: 1, nodes=lambda: 0, doubts=lambda: 0)
+    counted.watch(leading=lambda: 1, nodes=lambda: 0, inconsistencies=lambda: 0)
     return registry
 
 

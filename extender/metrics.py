@@ -40,11 +40,11 @@ class ExtenderMetrics:
         self._answers_of(verb, outcome).inc()
         self._seconds_of(verb).observe(seconds)
 
-    def watch(self, *, leading: Figure, nodes: Figure, doubts: Figure) -> None:
+    def watch(self, *, leading: Figure, nodes: Figure, inconsistencies: Figure) -> None:
         """Adds figures that are read at each scrape."""
         self._gauge("leading", "1 on the replica that binds.", leading)
         self._gauge("nodes", "Nodes that are known and believed.", nodes)
-        self._gauge("doubts", "Nodes and pods that cannot be believed; `halfcard inspect` names them.", doubts)
+        self._gauge("doubts", "Nodes and pods that cannot be believed; `halfcard inspect` names them.", inconsistencies)
 
     def _gauge(self, name: str, help_text: str, figure: Figure) -> None:
         Gauge(f"halfcard_extender_{name}", help_text, registry=self._registry).set_function(figure)

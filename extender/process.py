@@ -133,7 +133,7 @@ class Extender:
     async def _take_over(self) -> None:
         """A new term: a mark that a pod carries already would change nothing, and be taken for ours."""
         self._term = secrets.token_hex(8)
-        self._refresh.recall()
+        self._refresh.load()
         refresh, next_fence = self._watches.pods.refresh, self._binder.next_fence
         await Takeover(self.state, self._calls, refresh, next_fence, self._budgets).run()
         self._log.event("leading", term=self._term)
@@ -163,7 +163,7 @@ class Extender:
             *self._source.jobs(),
             report_problems(self._problems, self._log),
             ("lead", self._lead),
-            ("renew packing policies", self._refresh.renew),
+            ("refresh packing policies", self._refresh.refresh),
             ("adapt packing policies", self._refresh.adapt),
             ("advise on preemption", self._advice.run),
             ("requeue pods", self._requeue.run),
@@ -205,7 +205,7 @@ class Extender:
         )
 
     def _on_unschedulable(self, facts: PodFacts, nodes: Sequence[str]) -> None:
-        self._requeue.refused(facts)
+        self._requeue.add(facts)
         self._advice.enqueue(facts, nodes)
 
     def _metrics(self, registry: CollectorRegistry) -> ExtenderMetrics:
@@ -213,7 +213,7 @@ class Extender:
         metrics.watch(
             leading=lambda: float(self._leadership.may_decide()),
             nodes=lambda: len(self.state.nodes()),
-            doubts=lambda: len(self.state.inconsistencies()),
+            inconsistencies=lambda: len(self.state.inconsistencies()),
         )
         if (tls := self._replica.tls) is not None:
             watch_served(registry, lambda: tls.leaf.not_after)

@@ -1,8 +1,11 @@
-"""Keeps nodes, pods and their layouts: all that decisions are made from, updated by watches of nodes and pods.
+"""Holds nodes, pods and their layouts, from which all decisions are made; watches of nodes and pods update it.
 
-Invariant: it equals a rebuild from the same nodes and pods, plus what was just assumed and not seen yet. A node's room
-depends on its own pods alone and is computed again when one of them changes; no operation costs more because the
-cluster is larger. Used by one thread, the event loop's.
+A pod is assumed on its node and cards before the API server confirms the bind, and the assumption is forgotten if the
+bind fails: assume and forget are the words of kube-scheduler's cache.
+
+Invariant: the state equals a rebuild from the same nodes and pods plus the assumptions. A node's room depends on its
+own pods alone and is computed again when one of them changes; no operation costs more because the cluster is larger.
+Used by one thread, the event loop's.
 """
 
 from __future__ import annotations
@@ -29,33 +32,33 @@ from .node_names import NodeNames
 
 Change = Callable[[NodeUsage, Node, Bound], NodeUsage | None]
 
-_LONGEST_LOG: Final = 200_000
-_MOST_GONE: Final = 20_000
+_MAX_CHANGES: Final = 200_000
+_MAX_ENDED: Final = 20_000
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class Changes:
-    """The names of nodes in the order in which something about them changed; readers remember how far they are."""
+    """Logs the names of changed nodes in order; each reader remembers how far it has read."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._forgotten = 0
+        self._dropped = 0
 
     @property
     def now(self) -> int:
-        return self._forgotten + len(self._names)
+        return self._dropped + len(self._names)
 
-    def note(self, name: str) -> None:
+    def add(self, name: str) -> None:
         self._names.append(name)
-        if len(self._names) > _LONGEST_LOG:
-            half = _LONGEST_LOG // 2
+        if len(self._names) > _MAX_CHANGES:
+            half = _MAX_CHANGES // 2
             del self._names[:half]
-            self._forgotten += half
+            self._dropped += half
 
     def since(self, then: int) -> set[str] | None:
-        """Returns the changed names; None where that is too long ago."""
-        return None if then < self._forgotten else set(self._names[then - self._forgotten :])
+        """Returns the names that changed after `then`; None where the log does not reach back so far."""
+        return None if then < self._dropped else set(self._names[then - self._dropped :])
 
 
 def _ignore(_facts: PodFacts) -> None:
@@ -63,7 +66,7 @@ def _ignore(_facts: PodFacts) -> None:
 
 
 class State:
-    """The state; `on_arrival` is called with each pod with claims when it is first seen."""
+    """The state; `on_arrival` is called once for each pod with claims, when it is first seen."""
 
     def __init__(
         self, dialects: Dialects, capacity_rules: CapacityRules, on_arrival: Callable[[PodFacts], None] = _ignore
@@ -82,12 +85,12 @@ class State:
         self._bound: defaultdict[str, dict[str, Bound]] = defaultdict(dict)
         self._usages: dict[str, NodeUsage] = {}
         self._node_classes: dict[str, NodeClass] = {}
-        self._doubts: dict[str, tuple[str, ...]] = {}
-        self._troubled: dict[str, PodFacts] = {}
+        self._inconsistent: dict[str, tuple[str, ...]] = {}
+        self._undecidable: dict[str, PodFacts] = {}
         self._stale: set[str] = set()
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------------------------------
 
     def nodes(self) -> Mapping[str, Node]:
         return self._nodes
@@ -109,11 +112,11 @@ class State:
         while self._stale:
             name = self._stale.pop()
             self._node_classes.pop(name, None)
-            self._doubts.pop(name, None)
+            self._inconsistent.pop(name, None)
             if (usage := self.usage(name)) is not None:
                 self._node_classes[name] = class_of(usage.room)
                 if usage.doubts:
-                    self._doubts[name] = usage.doubts
+                    self._inconsistent[name] = usage.doubts
 
     def usage(self, name: str) -> NodeUsage | None:
         node = self._nodes.get(name)
@@ -140,12 +143,12 @@ class State:
         return [facts for facts in found if facts is not None]
 
     def inconsistencies(self) -> tuple[str, ...]:
-        """Every node and pod that cannot be believed, a sentence each."""
-        odd = [str(node) for node in self._implausible.values()]
+        """Describes implausible nodes, contradicting records and undecidable pods, a sentence each."""
+        nodes = [str(node) for node in self._implausible.values()]
         self._refresh()
-        held = [doubt for doubts in self._doubts.values() for doubt in doubts]
-        unread = [f"pod {facts.title}: {facts.trouble}" for facts in self._troubled.values()]
-        return (*odd, *held, *unread)
+        usages = [each for found in self._inconsistent.values() for each in found]
+        pods = [f"pod {facts.title}: {facts.trouble}" for facts in self._undecidable.values()]
+        return (*nodes, *usages, *pods)
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class State:
             self.put_node(obj)
 
     def put_node(self, obj: Mapping[str, Any]) -> None:
-        """Heartbeats change nothing that we look at, and are not looked at."""
+        """Records a node; a heartbeat changes nothing that we read and is skipped."""
         name, fingerprint = _name(obj), _fingerprint(obj)
         if self._fingerprints.get(name) == fingerprint:
             return
@@ -166,10 +169,10 @@ class State:
             self.drop_node(name)
             self._implausible[name] = node
         else:
-            self._take(name, node)
+            self._store_node(name, node)
         self._fingerprints[name] = fingerprint
 
-    def _take(self, name: str, node: Node) -> None:
+    def _store_node(self, name: str, node: Node) -> None:
         self._implausible.pop(name, None)
         known = self._nodes.get(name)
         if known is None:
@@ -177,7 +180,7 @@ class State:
         if known is None or known != node:
             self._nodes[name] = node
             self._kinds[name] = kind_of(node)
-            self._touch(name)
+            self._mark_changed(name)
         elif known.published != node.published:
             self._nodes[name] = node
 
@@ -187,7 +190,7 @@ class State:
         self._kinds.pop(name, None)
         if self._nodes.pop(name, None) is not None:
             self.node_names.remove(name)
-            self._touch(name)
+            self._mark_changed(name)
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -201,79 +204,79 @@ class State:
     def put_pod(self, pod: StoredPod) -> None:
         """Records a pod; an older version, or one of a deleted pod, is ignored."""
         facts = read_facts(pod, self.dialects)
-        if not facts.uid or facts.uid in self._gone or self._is_late(facts):
+        if not facts.uid or facts.uid in self._ended or self._is_outdated(facts):
             return
         if facts.is_over:
             self.end_pod(facts.uid)
         elif facts.node or facts.asks_for_cards:
-            self._note(facts)
+            self._store_pod(facts)
         else:
             self._drop(facts.uid)
 
-    def _is_late(self, facts: PodFacts) -> bool:
+    def _is_outdated(self, facts: PodFacts) -> bool:
         known = self._stored.get(facts.uid)
         return known is not None and _number(facts.version) < _number(known.version)
 
-    def _note(self, facts: PodFacts) -> None:
+    def _store_pod(self, facts: PodFacts) -> None:
         before = self.pod(facts.uid)
         if before is None and facts.asks_for_cards:
             self._on_arrival(facts)
         self._stored[facts.uid] = facts
-        self._troubled.pop(facts.uid, None)
+        self._undecidable.pop(facts.uid, None)
         if facts.trouble:
-            self._troubled[facts.uid] = facts
+            self._undecidable[facts.uid] = facts
         if facts.node:
             self._assumed.pop(facts.uid, None)
-        self._settle(before, self.pod(facts.uid))
+        self._update_usages(before, self.pod(facts.uid))
 
     def end_pod(self, uid: str) -> None:
-        """Records that a pod is deleted, or that its containers will never run again: its cards are free for good."""
-        self._gone[uid] = None
-        if len(self._gone) > _MOST_GONE:
-            self._gone.popitem(last=False)
+        """Records that a pod is deleted or that its containers never run again: its cards are free."""
+        self._ended[uid] = None
+        if len(self._ended) > _MAX_ENDED:
+            self._ended.popitem(last=False)
         self._drop(uid)
 
     def _drop(self, uid: str) -> None:
         before = self.pod(uid)
         self._stored.pop(uid, None)
-        self._troubled.pop(uid, None)
+        self._undecidable.pop(uid, None)
         self._assumed.pop(uid, None)
-        self._settle(before, None)
+        self._update_usages(before, None)
 
     def assume(self, facts: PodFacts) -> None:
-        """The pod will be bound so; it counts from now on."""
+        """Counts a pod on the node and cards of `facts` until the API server shows its node, or `forget`."""
         before = self.pod(facts.uid)
         self._assumed[facts.uid] = facts
-        self._settle(before, facts)
+        self._update_usages(before, facts)
 
     def forget(self, uid: str) -> None:
-        """Drops an assumption; the pod counts as it was last seen."""
+        """Drops an assumption; the pod counts again as the API server last showed it."""
         before = self._assumed.pop(uid, None)
         if before is not None:
-            self._settle(before, self._stored.get(uid))
+            self._update_usages(before, self._stored.get(uid))
 
-    def _settle(self, before: PodFacts | None, after: PodFacts | None) -> None:
+    def _update_usages(self, before: PodFacts | None, after: PodFacts | None) -> None:
         was = before.bound() if before is not None and before.node else None
         now = after.bound() if after is not None and after.node else None
         if was == now and before and after and before.node == after.node:
             return
         if before is not None and was is not None:
             self._bound[before.node].pop(before.uid, None)
-            self._touch(before.node, was, parted)
+            self._mark_changed(before.node, was, parted)
         if after is not None and now is not None:
             self._bound[after.node][after.uid] = now
-            self._touch(after.node, now, joined)
+            self._mark_changed(after.node, now, joined)
 
-    def _touch(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
-        """Something is different about a node; where it is one pod, the others need not be looked at again."""
-        name = self.node_names.interned(name)  # and not the text of each pod that is there
+    def _mark_changed(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
+        """Marks a node as changed; if it is one pod that came or left, the others are not read again."""
+        name = self.node_names.interned(name)  # one string for each node, instead of one for each of its pods
         known, node = self._usages.pop(name, None), self._nodes.get(name)
         if known is not None and node is not None and pod is not None and change is not None:
             changed = change(known, node, pod)
             if changed is not None:
                 self._usages[name] = changed
         self._stale.add(name)
-        self.changes.note(name)
+        self.changes.add(name)
 
 
 def _fingerprint(obj: Mapping[str, Any]) -> int:
@@ -286,5 +289,5 @@ def _name(obj: Mapping[str, Any]) -> str:
 
 
 def _number(version: str) -> int:
-    """Versions of one collection are numbers that grow."""
+    """Returns a resourceVersion as a number: versions of one collection grow."""
     return int(version) if version.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Follows nodes and pods into the state."""
+"""Watches nodes and pods of the API server and writes them to the state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .state import State
 _NODES: Final = "/api/v1/nodes"
 _PODS: Final = "/api/v1/pods"
 _PODS_A_PAGE: Final = 500
-_MOST_ODD: Final = 100
+_MAX_UNDECODABLE: Final = 100
 
 
 class ClusterWatches:
-    """Running `nodes` and `pods` keeps `state` fresh."""
+    """The informers of nodes and pods, which update `state` while they run."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class ClusterWatches:
         on_arrival: Callable[[PodFacts], None],
     ) -> None:
         self.state = State(dialects, capacity_rules, on_arrival)
-        self._odd_pods: dict[str, str] = {}
+        self._undecodable: dict[str, str] = {}
         self.nodes = Informer(
             Collection(access, _NODES, dict[str, Any]),
             listed=self._list_nodes,
@@ -48,7 +48,7 @@ class ClusterWatches:
         )
 
     def ready(self) -> bool:
-        """Has everything been seen once?"""
+        """Returns whether all nodes and pods have been listed once."""
         return self.nodes.ready and self.pods.ready
 
     async def wait_until_ready(self) -> None:
@@ -57,7 +57,7 @@ class ClusterWatches:
 
     def problems(self) -> tuple[str, ...]:
         troubles = tuple(trouble for trouble in (self.nodes.trouble, self.pods.trouble) if trouble)
-        return (*troubles, *self._odd_pods.values(), *self.state.inconsistencies())
+        return (*troubles, *self._undecodable.values(), *self.state.inconsistencies())
 
     def _list_nodes(self, objects: Sequence[dict[str, Any] | Undecodable]) -> None:
         self.state.replace_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
@@ -72,21 +72,21 @@ class ClusterWatches:
                 self.state.put_node(change.object)
 
     def _list_pods(self, pods: Sequence[StoredPod | Undecodable]) -> None:
-        self._odd_pods.clear()
+        self._undecodable.clear()
         for pod in pods:
             if isinstance(pod, Undecodable):
-                self._note_odd(pod)
+                self._note_undecodable(pod)
         self.state.replace_pods([pod for pod in pods if not isinstance(pod, Undecodable)])
 
     def _change_pods(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
         for change in changes:
             if isinstance(change.object, Undecodable):
-                self._note_odd(change.object)
+                self._note_undecodable(change.object)
             elif change.type == "DELETED":
                 self.state.end_pod(change.object.meta.uid)
             else:
                 self.state.put_pod(change.object)
 
-    def _note_odd(self, pod: Undecodable) -> None:
-        if len(self._odd_pods) < _MOST_ODD:
-            self._odd_pods[pod.uid] = f"pod {pod}"
+    def _note_undecodable(self, pod: Undecodable) -> None:
+        if len(self._undecodable) < _MAX_UNDECODABLE:
+            self._undecodable[pod.uid] = f"pod {pod}"

@@ -27,14 +27,14 @@ def fence_patch(uid: str, fence: str) -> bytes:
     return msgspec.json.encode({"metadata": {"uid": uid, "annotations": {names.FENCE: fence}}})
 
 
-def binding(promised: PodFacts) -> bytes:
+def binding(assumed: PodFacts) -> bytes:
     """Refused by the API server if the pod has changed since this version, or is another one."""
     metadata = {
-        "name": promised.name,
-        "namespace": promised.namespace,
-        "uid": promised.uid,
-        "resourceVersion": promised.version,
-        "annotations": promised.owned,
+        "name": assumed.name,
+        "namespace": assumed.namespace,
+        "uid": assumed.uid,
+        "resourceVersion": assumed.version,
+        "annotations": assumed.owned,
     }
-    target = {"apiVersion": "v1", "kind": "Node", "name": promised.node}
+    target = {"apiVersion": "v1", "kind": "Node", "name": assumed.node}
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})

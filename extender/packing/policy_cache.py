@@ -29,7 +29,7 @@ class PolicyCache:
             self._made[wanted] = made
         return made
 
-    def renew(self) -> None:
+    def clear(self) -> None:
         self._made.clear()
 
     def adapt(self) -> bool:

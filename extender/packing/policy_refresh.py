@@ -24,26 +24,26 @@ class PolicyRefresh:
 
     state: State
     answers: AnswerCache
-    learning: WorkloadStats
-    expectations: PolicyCache
+    stats: WorkloadStats
+    policies: PolicyCache
     notes: Callable[[], Mapping[str, str]]
     leads: Callable[[], bool]
 
-    async def renew(self) -> None:
+    async def refresh(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_EVERY_S)
             if self.leads():
-                self._expect_anew()
+                self._apply()
             else:
-                self.recall()
+                self.load()
 
-    def recall(self) -> None:
+    def load(self) -> None:
         """Replaces the mix of the initial list, which counted only running pods, by the one on the Lease."""
-        self.learning.recall(self.notes())
-        self._expect_anew()
+        self.stats.load(self.notes())
+        self._apply()
 
-    def _expect_anew(self) -> None:
-        self.expectations.renew()
+    def _apply(self) -> None:
+        self.policies.clear()
         self.answers.policy_changed()
 
     async def adapt(self) -> None:
@@ -51,5 +51,5 @@ class PolicyRefresh:
         looked = -1
         while True:
             await asyncio.sleep(_ADAPT_EVERY_S)
-            if looked != (looked := self.state.changes.now) and self.expectations.adapt():
+            if looked != (looked := self.state.changes.now) and self.policies.adapt():
                 self.answers.policy_changed()

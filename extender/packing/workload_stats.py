@@ -36,14 +36,14 @@ class WorkloadStats:
         self._newest *= _GROWTH
         self._counts[kind] = self._counts.get(kind, 0.0) + self._newest
         if len(self._counts) > 2 * _MOST_KINDS or self._newest > 2.0**20:
-            self._forget()
+            self._rescale()
 
     def mix(self) -> WorkloadMix:
         """Counts are those of pods that have just come."""
         frequent = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
         return WorkloadMix(tuple([(kind, count / self._newest) for kind, count in frequent[:_MOST_KINDS]]))
 
-    def _forget(self) -> None:
+    def _rescale(self) -> None:
         self._counts = dict(self.mix().kinds)
         self._newest = 1.0
 
@@ -52,7 +52,7 @@ class WorkloadStats:
     def notes(self) -> Mapping[str, str]:
         return {names.LEARNT_MIX: write_mix(self.mix())}
 
-    def recall(self, notes: Mapping[str, str]) -> None:
+    def load(self, notes: Mapping[str, str]) -> None:
         """The leader saw each pod once; what we counted from a list of all that run is no better."""
         mix = read_mix(notes.get(names.LEARNT_MIX, ""))
         if mix is not None:

@@ -26,7 +26,7 @@ Used = dict[int, list[tuple[str, CardUse]]]
 
 _NOBODY: Final[Victims] = frozenset()
 _OVERFULL: Final = CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
-"""Of a card of which more is given away than there is."""
+"""The room of a card that is used beyond its amounts."""
 
 _MOST_SETS: Final = 1024
 """Sets of one card's tenants that are compared: all there are of ten; a card with more may be cleared instead."""

@@ -58,11 +58,11 @@ class PreemptionAdvice:
 
     def enqueue(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         """Records a pod that fits on none of these nodes, which are all it may run on."""
-        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_advised_lately(facts.uid):
+        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_advised_recently(facts.uid):
             self._waiting[facts.uid] = facts, nodes
             self._has_pods.set()
 
-    def _was_advised_lately(self, uid: str) -> bool:
+    def _was_advised_recently(self, uid: str) -> bool:
         told = self._advised_at.get(uid)
         return told is not None and self.now().timestamp() - told < _AGAIN_AFTER_S
 

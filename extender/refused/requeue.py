@@ -54,7 +54,7 @@ class Requeue:
         self._budgets = budgets
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
-    def refused(self, facts: PodFacts) -> None:
+    def add(self, facts: PodFacts) -> None:
         """Everywhere: the pod waits from now on."""
         self._refused[facts.uid] = _Refusal(facts, self._state.changes.now, self._budgets.changes)
         self._refused.move_to_end(facts.uid)
@@ -65,7 +65,7 @@ class Requeue:
         while True:
             await asyncio.sleep(_PAUSE_S)
             for facts in [*islice(self._outdated(), _AT_ONCE)]:
-                await self._wake(facts)
+                await self._requeue(facts)
 
     def _outdated(self) -> Iterator[PodFacts]:
         """Pods whose refusal is no longer true; each is named once, until it is refused again."""
@@ -106,7 +106,7 @@ class Requeue:
         rooms = self._state.room
         return any(not limits.why_not(self._state.kind(each), facts.demand, partial(rooms, each)) for each in fitting)
 
-    async def _wake(self, facts: PodFacts) -> None:
+    async def _requeue(self, facts: PodFacts) -> None:
         """Changes the pod so that the scheduler retries it; a pod that is gone or changes at this moment needs none
         of it.
         """
@@ -115,4 +115,4 @@ class Requeue:
         try:
             await self._calls.patch(pod_path(facts), msgspec.json.encode({"metadata": metadata}))
         except NoAnswerError:
-            self.refused(facts)
+            self.add(facts)

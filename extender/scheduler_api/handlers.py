@@ -42,7 +42,7 @@ class VerbHandlers:
     on_unschedulable: OnUnschedulable
 
     async def filter(self, body: bytes, _scope: Scope) -> bytes:
-        question = self._question(body)
+        question = self._read_call(body)
         try:
             return verbs.filter_nodes(
                 self.state, self.answers, question, self.on_unschedulable, self.binder.budgets.limits
@@ -51,7 +51,7 @@ class VerbHandlers:
             raise DeclinedCall(str(why)) from None
 
     async def prioritize(self, body: bytes, _scope: Scope) -> bytes:
-        question = self._question(body)
+        question = self._read_call(body)
         try:
             return verbs.prioritize_nodes(self.state, self.answers, question)
         except Unplaceable as why:
@@ -89,7 +89,7 @@ class VerbHandlers:
         except NotForwarded as why:
             raise DeclinedCall(f"{_NO_LEADER} ({why})") from None
 
-    def _question(self, body: bytes) -> wire.NodesCall:
+    def _read_call(self, body: bytes) -> wire.NodesCall:
         question = wire.read_nodes_call(body, self.state.node_names.read)
         self._check_ready()
         return question

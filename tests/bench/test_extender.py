@@ -25,7 +25,7 @@ def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capf
     assert all(figure["name"] and math.isfinite(figure["value"]) for figure in figures)
 
 
-def test_nobody_on_the_cluster_has_more_than_there_is() -> None:
+def test_no_card_of_the_cluster_is_overcommitted() -> None:
     size = Size(nodes=10, pods=40, pods_later=400)
     state = State(Dialects(), CapacityRules())
     state.replace_nodes([cluster.node(number) for number in range(size.nodes)])

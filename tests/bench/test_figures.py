@@ -35,6 +35,6 @@ def test_the_json_holds_every_number_with_its_target(tmp_path: Path) -> None:
     }
 
 
-def test_the_table_names_each_part_above_its_figures() -> None:
+def test_the_table_shows_each_part_above_its_figures() -> None:
     text = table([Part("first", [Figure("a", 1, "s")]), Part("second", [Figure("b", 2, "s")])])
     assert [line.split()[0] for line in text.splitlines() if line] == ["first", "a", "second", "b"]

@@ -5,7 +5,7 @@ from collections import Counter
 from bench.malformed import case
 
 
-def test_a_case_is_the_same_whenever_it_is_made() -> None:
+def test_a_case_is_reproducible() -> None:
     assert [case(7, number) for number in range(20)] == [case(7, number) for number in range(20)]
     assert [case(7, number) for number in range(1, 20)] != [case(8, number) for number in range(1, 20)]
 
@@ -16,7 +16,7 @@ def test_every_kind_of_damage_occurs_and_the_costly_one_is_rare() -> None:
     assert kinds["too large"] == 1
 
 
-def test_a_request_says_how_long_its_body_is() -> None:
+def test_a_request_carries_the_length_of_its_body() -> None:
     for number in range(50):
         sent = case(3, number)
         head, _, body = sent.request().partition(b"\r\n\r\n")

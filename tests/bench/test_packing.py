@@ -32,7 +32,7 @@ def test_it_prints_tables_and_writes_them_as_json(data: Path, capsys: pytest.Cap
     assert "default at 95 %: turned away by FGD" in {figure["name"] for figure in churn["figures"]}
 
 
-def test_without_the_trace_it_says_how_to_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_trace_it_says_how_to_pass_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert packing.main(["--data", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert "cannot be read" in said and "--data or $HALFCARD_OPENB" in said
@@ -47,7 +47,7 @@ def test_the_full_plan_has_every_workload_for_both_policies() -> None:
             assert seeds == set(range(42, 52))
 
 
-def test_the_mean_of_the_seeds_is_compared() -> None:
+def test_the_mean_over_all_seeds_is_compared() -> None:
     measured = {
         Job("default", THEIRS, 42): Done(allocated=94.0),
         Job("default", THEIRS, 43): Done(allocated=96.0),
@@ -68,18 +68,18 @@ TARGETS = {
 
 
 @pytest.mark.parametrize(("theirs", "ours", "verdict"), TARGETS.values(), ids=TARGETS.keys())
-def test_what_is_left_is_judged(theirs: float, ours: float, verdict: str) -> None:
+def test_a_target_is_met_by_a_fifth_fewer_idle_cards(theirs: float, ours: float, verdict: str) -> None:
     part = fill_part([Filled("cpu x2", theirs, ours, 1000)], Plan())
     assert part.figures[0].verdict == verdict
 
 
-def test_fgd_is_held_to_its_published_figures() -> None:
+def test_fgd_is_compared_with_its_published_figures() -> None:
     part = fill_part([Filled("default", 95.2, 97.0, 1000)], Plan())
     assert [figure.verdict for figure in part.figures if "published" in figure.name] == ["MISSED"]
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(2.0, "met"), (2.1, "MISSED")])
-def test_no_more_may_be_turned_away(ours: float, verdict: str) -> None:
+def test_more_refused_pods_than_the_peer_miss_the_target(ours: float, verdict: str) -> None:
     measured = {
         Job("default", OURS, 42, 0.95): Done(turned_away=ours),
         Job("default", THEIRS, 42, 0.95): Done(turned_away=2.0),

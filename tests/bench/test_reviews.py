@@ -13,7 +13,7 @@ def judged(path: str, pod: reviews.Json) -> Verdict:
     return decide(path, wire.read(reviews.body(reviews.pod_review(pod))), AdmissionPolicy(), NOTHING_KNOWN)
 
 
-def test_the_pod_review_is_of_the_size_that_is_told() -> None:
+def test_the_pod_review_has_the_printed_size() -> None:
     assert 4000 <= len(reviews.body(reviews.pod_review(reviews.pod()))) <= 4800
 
 
@@ -23,11 +23,11 @@ def test_the_pod_is_allowed_and_gets_a_patch() -> None:
     assert verdict.changes
 
 
-def test_the_accepted_pod_is_what_the_patch_makes_of_it() -> None:
+def test_the_accepted_pod_is_the_patched_pod() -> None:
     assert judged(names.MUTATE_PODS_PATH, reviews.accepted_pod()).changes == ()
     assert judged(names.VALIDATE_PODS_PATH, reviews.accepted_pod()) == Verdict()
 
 
-def test_a_large_pod_is_about_as_large_as_asked_for() -> None:
+def test_a_large_pod_has_about_the_requested_size() -> None:
     for size in (100_000, 1_000_000):
         assert 0.9 * size < len(reviews.body(reviews.pod_review(reviews.pod_of_size(size)))) < 1.1 * size

@@ -27,7 +27,7 @@ def test_the_fuzzer_finds_no_violation_in_a_few_hundred_requests(of: str, capfd:
 
 
 @pytest.mark.parametrize(("status", "violations"), [(200, 0), (400, 0), (500, 1), (503, 1)])
-def test_only_a_5xx_is_a_violation_and_it_says_how_to_send_it_again(status: int, violations: int) -> None:
+def test_only_a_5xx_is_a_violation_and_the_report_says_how_to_repeat_it(status: int, violations: int) -> None:
     tally = fuzz.Tally()
     fuzz.count_answer(Answer(status, b"why", 0.01), case(1, 42), fuzz.Plan(1, 0, 100), number=42, tally=tally)
     assert len(tally.violations) == violations

@@ -28,12 +28,12 @@ def test_pods_with_several_cards_make_up_their_part_of_the_demand(share: float) 
     assert part(pods, [pod for pod in pods if pod.milli > 1000]) == pytest.approx(share, abs=0.03)
 
 
-def test_so_many_pods_want_a_model() -> None:
+def test_the_given_part_of_pods_requests_a_model() -> None:
     using = [pod for pod in gpuspec(PODS, 0.33) if pod.milli]
     assert len([pod for pod in using if pod.demand.wanted.models]) / len(using) == pytest.approx(0.33, abs=0.05)
 
 
-def test_each_pod_asks_for_so_much_more_cpu_in_whole_cores() -> None:
+def test_each_pod_requests_more_cpu_in_whole_cores() -> None:
     asked = [
         (before.demand.cpu_milli, after.demand.cpu_milli) for before, after in zip(PODS, cpu(PODS, 1.3), strict=True)
     ]
@@ -41,7 +41,7 @@ def test_each_pod_asks_for_so_much_more_cpu_in_whole_cores() -> None:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_the_same_each_time_and_its_pods_have_names_of_their_own(name: str) -> None:
+def test_a_variant_is_reproducible_and_its_pod_names_are_unique(name: str) -> None:
     pods = VARIANTS[name](PODS)
     assert pods == VARIANTS[name](PODS)
     assert len({pod.name for pod in pods}) == len(pods)

@@ -21,7 +21,7 @@ _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
 _CALLERS: Final = (
     "tests/extender/bind/test_forwarding.py::"
-    "test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims_named"
+    "test_bind_and_preempt_from_other_machines_need_a_client_certificate"
 )
 
 TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -43,14 +43,14 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
         ),
         "Two replicas that both consider themselves the leader": (
-            "tests/extender/bind/test_takeover.py::test_two_leaders_never_give_a_card_twice",
+            "tests/extender/bind/test_takeover.py::test_two_leaders_never_grant_a_card_twice",
             "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_lands_no_more",
         ),
         "A pod without a record that another program bound": (
             f"{_RACES}::test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for",
         ),
         "Bodies that are huge, slow or no JSON": (
-            "tests/extender/scheduler_api/test_verbs.py::test_no_body_makes_a_verb_fail",
+            "tests/extender/scheduler_api/test_verbs.py::test_every_body_gets_an_answer",
             "tests/serving/test_deadlines.py::test_half_a_request_is_answered_408_and_closed",
         ),
         "A name or a message that forges log lines": (

@@ -33,7 +33,7 @@ SHAPES = [
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 1)), min_size=1, max_size=8))
-async def test_what_filter_accepts_bind_places_and_what_it_refuses_bind_refuses(
+async def test_filter_and_bind_agree(
     asking: list[tuple[PodBuilder, int]],
 ) -> None:
     """Pods come one after the other and take what is there; first each is tried where it is refused."""

@@ -50,7 +50,7 @@ def usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 # --- the cluster and the settings
 
 
-def test_without_a_kubeconfig_it_has_to_be_a_pod(
+def test_without_a_kubeconfig_it_must_run_in_a_pod(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -58,18 +58,18 @@ def test_without_a_kubeconfig_it_has_to_be_a_pod(
     assert "this is no pod; name a kubeconfig" in why(capsys)
 
 
-def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_names_a_missing_kubeconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--kubeconfig", str(tmp_path / "none")]) == EXIT_USAGE
     assert why(capsys).startswith(f"{tmp_path / 'none'}: cannot be read")
 
 
-def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_names_a_file_that_is_no_kubeconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes").write_text("buy milk")
     assert main(["--kubeconfig", str(tmp_path / "notes")]) == EXIT_USAGE
     assert why(capsys) == f"{tmp_path / 'notes'}: holds no kubeconfig; name another file"
 
 
-def test_an_unknown_policy_is_told_with_those_that_there_are(
+def test_the_error_for_an_unknown_policy_lists_all_policies(
     tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "settings.yaml"
@@ -81,14 +81,14 @@ def test_an_unknown_policy_is_told_with_those_that_there_are(
 # --- certificates
 
 
-def test_without_the_certificate_it_was_told_of_it_does_not_start(
+def test_it_does_not_start_without_the_certificate_of_its_arguments(
     tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--kubeconfig", str(kubeconfig), "--tls-dir", str(tmp_path), *ANY_PORT]) == EXIT_CANNOT_START
     assert f"No such file or directory: '{tmp_path / 'tls.crt'}'" in why(capsys)
 
 
-def test_a_client_authority_that_is_not_there_is_named(
+def test_the_error_names_a_missing_client_ca(
     tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_pair(tmp_path, Authority().issue())
@@ -97,7 +97,7 @@ def test_a_client_authority_that_is_not_there_is_named(
     assert f"No such file or directory: '{tmp_path / 'none'}'" in why(capsys)
 
 
-def test_client_certificates_without_tls_are_a_mistake(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_ca_without_tls_is_refused(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = usage(["--kubeconfig", str(kubeconfig), "--client-ca", "ca.crt"], capsys)
     assert told.endswith("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
 
@@ -106,7 +106,7 @@ def test_client_certificates_without_tls_are_a_mistake(kubeconfig: Path, capsys:
 
 
 @pytest.mark.parametrize("listener", ["extender", "status"])
-def test_a_port_that_somebody_holds_is_named(
+def test_the_error_names_a_port_that_is_in_use(
     listener: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -119,7 +119,7 @@ def test_a_port_that_somebody_holds_is_named(
 
 
 @pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:65536"])
-def test_an_address_that_is_none_is_told_with_the_forms_that_work(
+def test_the_error_for_a_bad_address_shows_valid_forms(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f'argument --extender: listen address: got "{text}"; use HOST:PORT' in usage(["--extender", text], capsys)
@@ -128,6 +128,6 @@ def test_an_address_that_is_none_is_told_with_the_forms_that_work(
 @pytest.mark.parametrize(
     "text", ["10.0.0.7:3456", "https://10.0.0.7", "https://10.0.0.7:0x1", "https://10.0.0.7:3456/scheduler", ""]
 )
-def test_others_are_told_a_whole_url_or_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_advertised_address_must_be_a_complete_url(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = usage(["--advertise", text], capsys)
     assert f'argument --advertise: got "{text}"; a URL with a port and no path' in told

@@ -16,7 +16,7 @@ from tests.halfcard.placing.examples import demands, room, rooms
 
 
 @given(rooms(), demands)
-def test_what_is_possible_and_why_not_is_the_same_in_a_rooms_likeness(found: Room, demand: Demand) -> None:
+def test_a_room_and_its_class_have_the_same_fit_and_reason(found: Room, demand: Demand) -> None:
     assume(not names_single_cards(demand))
     alike = class_of(found).room
     assert possible(found, demand) == possible(alike, demand)
@@ -26,7 +26,7 @@ def test_what_is_possible_and_why_not_is_the_same_in_a_rooms_likeness(found: Roo
 
 
 @given(rooms(), st.randoms(use_true_random=False))
-def test_neither_order_nor_names_of_cards_make_rooms_unlike(found: Room, random: st.DataObject) -> None:
+def test_order_and_names_of_cards_do_not_change_the_class(found: Room, random: st.DataObject) -> None:
     pairs = [*zip(found.cards, found.left, strict=True)]
     random.shuffle(pairs)  # type: ignore[attr-defined]
     cards = tuple(replace(card, index=at, uuid=f"GPU-x{at}") for at, (card, _) in enumerate(pairs))
@@ -34,7 +34,7 @@ def test_neither_order_nor_names_of_cards_make_rooms_unlike(found: Room, random:
     assert class_of(found) is class_of(other)
 
 
-def test_rooms_with_other_cards_or_less_left_are_unlike() -> None:
+def test_rooms_with_other_cards_or_less_free_have_another_class() -> None:
     whole = room(2)
     others = [room(3), room(2, 4096), room(2, None), room(2, replicas=2), room(2, slices="nvidia.com/gpu")]
     others.append(room(2, whole.cards[0].memory_mib, (0, {"core": "10", "memory": "1"})))

@@ -29,7 +29,7 @@ def written(names: list[str] | None) -> msgspec.Raw:
 
 
 @given(entered=NAMES, gone=NAMES, asked=st.lists(TEXTS, max_size=12))
-def test_a_list_is_read_as_written_whichever_names_are_known(
+def test_a_list_decodes_to_the_same_names_whichever_are_known(
     entered: list[str], gone: list[str], asked: list[str]
 ) -> None:
     left = {*entered} - {*gone}

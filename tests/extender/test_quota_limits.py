@@ -39,7 +39,7 @@ def why_not(found: QuotaLimits, node: Node, room: Room | None = None, built: Pod
 FULL: Final = {"cards of model A100": 2}
 
 
-def test_a_node_whose_model_is_used_up_is_refused_in_numbers() -> None:
+def test_a_node_is_refused_with_amounts_where_the_limit_of_its_model_is_reached() -> None:
     found = limits(FEW, FULL)
     assert why_not(found, Node("a", (A100,))) == (
         "exceeded quota: team/gpu, requested: cards of model A100=1, used: cards of model A100=2, "
@@ -49,13 +49,13 @@ def test_a_node_whose_model_is_used_up_is_refused_in_numbers() -> None:
     assert why_not(limits(FEW, {"cards of model A100": 1}), Node("a", (A100,))) == ""
 
 
-def test_a_pool_that_is_used_up_is_refused_whatever_the_model() -> None:
+def test_a_pool_at_its_limit_is_refused_whatever_the_model() -> None:
     found = limits({"byPool": {"lab": {"cores": 150}}}, {"cores of pool lab": 100})
     assert "cores of pool lab=100" in why_not(found, Node("t", (T4,), pool="lab"))
     assert why_not(found, Node("t", (T4,), pool="other")) == ""
 
 
-def test_a_mixed_node_does_where_the_pod_fits_on_cards_of_another_model() -> None:
+def test_a_mixed_node_is_accepted_where_the_pod_fits_on_cards_of_another_model() -> None:
     found = limits(FEW, FULL)
     assert why_not(found, MIXED) == ""
     taken = empty_room(MIXED)
@@ -64,7 +64,7 @@ def test_a_mixed_node_does_where_the_pod_fits_on_cards_of_another_model() -> Non
     assert "cards of model A100" in why_not(limits(FEW, FULL, pod().asks(core=200)), MIXED, built=pod().asks(core=200))
 
 
-def test_a_pod_is_laid_on_cards_of_models_that_are_open_to_it() -> None:
+def test_a_pod_is_placed_on_cards_of_models_that_are_not_closed() -> None:
     closed = limits(FEW, FULL).closed(kind_of(MIXED))
     assert [*closed] == [A100.model]
     asked = narrowed(demand(), closed)
@@ -72,5 +72,5 @@ def test_a_pod_is_laid_on_cards_of_models_that_are_open_to_it() -> None:
     assert asked.wanted.narrows
 
 
-def test_without_budgets_nothing_is_against_any_node() -> None:
+def test_no_node_is_closed_without_budgets() -> None:
     assert UNLIMITED.why_not(NodeKind("", ("T4",)), demand(), lambda: None) == ""

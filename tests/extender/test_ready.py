@@ -37,7 +37,7 @@ def asked(address: tuple[str, int], path: str) -> tuple[int, str]:
     return answer.status, said
 
 
-def test_who_has_seen_nothing_yet_lives_and_is_not_ready(tmp_path: Path) -> None:
+def test_a_process_that_has_read_nothing_yet_is_live_but_not_ready(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
     with running(kubeconfig) as address:

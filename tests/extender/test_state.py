@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order it is seen: the state is what a rebuild would be, and so are the answers."""
+"""The state equals a rebuild, and cached answers equal new ones, after any events in any order."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ SHAPES = [
 ASKED = [demand for shape in SHAPES if (demand := read_facts(stored(shape), DIALECTS).demand).needs]
 
 
-QUESTIONS = [NAMES, [*NAMES, "stranger"], ["n2", "n0", "n1"], ["n2", "n1"], ["n1"], []]
+NODE_LISTS = [NAMES, [*NAMES, "unknown"], ["n2", "n0", "n1"], ["n2", "n1"], ["n1"], []]
 
 
-def odd_node(name: str) -> dict[str, Any]:
+def implausible_node(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "annotations": {names.INVENTORY: "no list"}}}
 
 
@@ -54,24 +54,24 @@ def plain_policy() -> Any:
 
 @dataclass
 class World:
-    """What is true, what was told, and a state that only hears of it."""
+    """The cluster, the events so far, and a state that is built from these events."""
 
     state: State = field(default_factory=lambda: state_of([]))
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     pods: dict[str, StoredPod] = field(default_factory=dict)
-    promised: dict[str, PodFacts] = field(default_factory=dict)
-    before: list[StoredPod] = field(default_factory=list)
+    assumed: dict[str, PodFacts] = field(default_factory=dict)
+    events: list[StoredPod] = field(default_factory=list)
     version: int = 100
     answers: AnswerCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.answers = AnswerCache(self.state, lambda _name: plain_policy())
 
-    # --- what happens -------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def put_node(self, number: int, cards: int) -> None:
         name = NAMES[number % len(NAMES)]
-        self.nodes[name] = node(name, cards) if cards else odd_node(name)
+        self.nodes[name] = node(name, cards) if cards else implausible_node(name)
         self.state.put_node(self.nodes[name])
 
     def drop_node(self, number: int, _: int) -> None:
@@ -81,9 +81,9 @@ class World:
 
     def create(self, shape: int, _: int) -> None:
         self.version += 1
-        self._see(self._dressed(SHAPES[shape % len(SHAPES)], f"u{self.version}"))
+        self._put(self._named(SHAPES[shape % len(SHAPES)], f"u{self.version}"))
 
-    def _dressed(self, shape: PodBuilder, uid: str) -> StoredPod:
+    def _named(self, shape: PodBuilder, uid: str) -> StoredPod:
         found = stored(replace(shape, metadata={**shape.metadata, "name": uid}))
         return self._newer(found)
 
@@ -92,15 +92,15 @@ class World:
         metadata = msgspec.structs.replace(found.meta, resource_version=str(self.version), uid=found.meta.name)
         return msgspec.structs.replace(found, metadata=metadata, **changes)
 
-    def _see(self, found: StoredPod) -> None:
-        self.before.append(found)
+    def _put(self, found: StoredPod) -> None:
+        self.events.append(found)
         self.pods[found.meta.uid] = found
         if found.node:
-            self.promised.pop(found.meta.uid, None)
+            self.assumed.pop(found.meta.uid, None)
         self.state.put_pod(found)
 
     def bind(self, number: int, how: int) -> None:
-        """With a record, without one, or with one that names a card that is not there."""
+        """Binds a pod with a record, without one, or with one that names a missing card."""
         found = self._some(number, lambda each: not each.node)
         if found is None or found.spec is None:
             return
@@ -110,54 +110,54 @@ class World:
         record = {"node": where, "cards": {name: [f"{where}-{how % 4}"] for name in containers}}
         annotations = {**found.annotations, **({names.PLACEMENT: json.dumps(record)} if how % 3 else {})}
         changed = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.meta, annotations=annotations))
-        self._see(self._newer(changed, spec=spec))
+        self._put(self._newer(changed, spec=spec))
 
     def touch(self, number: int, _: int) -> None:
         if (found := self._some(number)) is not None:
-            self._see(self._newer(found))
+            self._put(self._newer(found))
 
     def finish(self, number: int, _: int) -> None:
         if (found := self._some(number)) is not None:
             over = self._newer(found, status=msgspec.convert({"phase": "Succeeded"}, type(found.status)))
-            self._forget(over.meta.uid)
-            self.before.append(over)
+            self._remove(over.meta.uid)
+            self.events.append(over)
             self.state.put_pod(over)
 
     def delete(self, number: int, _: int) -> None:
         if (found := self._some(number)) is not None:
-            self._forget(found.meta.uid)
+            self._remove(found.meta.uid)
             self.state.end_pod(found.meta.uid)
 
-    def hear_again(self, number: int, _: int) -> None:
-        """Of something that was told before: it comes late."""
-        if self.before:
-            self.state.put_pod(self.before[number % len(self.before)])
+    def repeat(self, number: int, _: int) -> None:
+        """Delivers an old event again: it is late."""
+        if self.events:
+            self.state.put_pod(self.events[number % len(self.events)])
 
-    def promise(self, number: int, where: int) -> None:
+    def assume(self, number: int, where: int) -> None:
         found = self._some(number, lambda each: not each.node and bool(self._facts(each).demand.needs))
         if found is not None:
             facts = replace(self._facts(found), node=NAMES[where % len(NAMES)])
-            self.promised[facts.uid] = facts
+            self.assumed[facts.uid] = facts
             self.state.assume(facts)
 
-    def take_back(self, number: int, _: int) -> None:
-        if self.promised:
-            uid = [*self.promised][number % len(self.promised)]
-            del self.promised[uid]
+    def forget(self, number: int, _: int) -> None:
+        if self.assumed:
+            uid = [*self.assumed][number % len(self.assumed)]
+            del self.assumed[uid]
             self.state.forget(uid)
 
-    def vanish_and_list(self, number: int, _: int) -> None:
-        """The watch was cut, and somebody went meanwhile."""
+    def list_again(self, number: int, _: int) -> None:
+        """Lists all objects after the watch missed a deletion."""
         if (found := self._some(number)) is not None:
-            self._forget(found.meta.uid)
+            self._remove(found.meta.uid)
         self.state.replace_pods(self.pods.values())
         self.state.replace_nodes(self.nodes.values())
 
     def ask(self, number: int, _: int) -> None:
-        """So that answers are remembered that things happen to."""
+        """Fills the caches, so that later events have to update them."""
         demand = ASKED[number % len(ASKED)]
         feasible, ranked = self.answers.feasible(demand), self.answers.ranked(demand)
-        for asked in QUESTIONS:
+        for asked in NODE_LISTS:
             feasible.among(asked)
         ranked.told(NAMES)
 
@@ -165,18 +165,17 @@ class World:
         found = [each for each in self.pods.values() if which(each)]
         return found[number % len(found)] if found else None
 
-    def _forget(self, uid: str) -> None:
+    def _remove(self, uid: str) -> None:
         self.pods.pop(uid, None)
-        self.promised.pop(uid, None)
+        self.assumed.pop(uid, None)
 
     def _facts(self, found: StoredPod) -> PodFacts:
         return read_facts(found, DIALECTS)
 
-    # --- what it must be ----------------------------------------------------------------------------------------------
 
     def rebuilt(self) -> State:
         state = state_of(self.nodes.values(), self.pods.values())
-        for facts in self.promised.values():
+        for facts in self.assumed.values():
             state.assume(facts)
         return state
 
@@ -191,17 +190,17 @@ STEPS = [
     World.touch,
     World.finish,
     World.delete,
-    World.hear_again,
-    World.promise,
-    World.take_back,
-    World.vanish_and_list,
+    World.repeat,
+    World.assume,
+    World.forget,
+    World.list_again,
     World.ask,
 ]
 STORIES = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 11), st.integers(0, 4)), max_size=40)
 
 
 def after(story: list[tuple[Callable[[World, int, int], None], int, int]], asked: int = 0) -> World:
-    """`asked` demands are asked about after every step, so that there is something to be out of date."""
+    """Returns the world after all steps; the caches are filled for `asked` demands after each step."""
     world = World()
     for number in range(len(NAMES)):
         world.put_node(number, 2)
@@ -213,7 +212,7 @@ def after(story: list[tuple[Callable[[World, int, int], None], int, int]], asked
 
 
 @given(STORIES)
-def test_the_state_is_what_a_rebuild_from_the_same_objects_would_be(story: Any) -> None:
+def test_the_state_equals_a_rebuild_from_the_same_objects(story: Any) -> None:
     world = after(story)
     rebuilt = world.rebuilt()
     assert world.state.nodes() == rebuilt.nodes()
@@ -225,23 +224,23 @@ def test_the_state_is_what_a_rebuild_from_the_same_objects_would_be(story: Any) 
 
 
 @given(STORIES)
-def test_answers_are_what_they_would_be_if_they_were_worked_out_now(story: Any) -> None:
+def test_cached_answers_equal_new_ones(story: Any) -> None:
     assert_fresh(after(story, asked=2))
 
 
 @given(STORIES)
-def test_so_are_they_when_ranks_that_are_gone_are_forgotten(story: Any) -> None:
+def test_cached_answers_equal_new_ones_after_the_ranks_are_cleared(story: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("extender.scheduler_api.answer_cache._MOST_RANKS", 0)
         assert_fresh(after(story, asked=2))
 
 
 def assert_fresh(world: World) -> None:
-    """Each answer is what somebody says who was asked nothing before, about one node after the other."""
+    """Compares each cached answer with that of a new cache, which is asked about one node at a time."""
     fresh = AnswerCache(world.rebuilt(), lambda _name: plain_policy())
     for demand in ASKED:
         feasible, ranked = world.answers.feasible(demand), world.answers.ranked(demand)
-        for asked in QUESTIONS:
+        for asked in NODE_LISTS:
             one_by_one = [(name, reason) for name in asked for reason in fresh.feasible(demand).among([name])]
             assert sorted(one_by_one) == sorted(by_node(feasible.among(asked)))
             assert ranked.ranks(asked) == pytest.approx(fresh.ranked(demand).ranks(asked))
@@ -253,7 +252,7 @@ def by_node(told: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 
 @given(STORIES)
-def test_what_ends_leaves_the_room_as_it_was(story: Any) -> None:
+def test_a_pod_that_ends_restores_the_room(story: Any) -> None:
     world = after(story)
     for uid in [*world.pods]:
         world.delete(0, 0)
@@ -263,30 +262,30 @@ def test_what_ends_leaves_the_room_as_it_was(story: Any) -> None:
         assert world.state.room(name) == untouched.room(name)
 
 
-def test_the_arrival_of_a_pod_is_told_once_and_only_if_it_asks_for_cards() -> None:
-    told: list[str] = []
-    state = State(DIALECTS, CapacityRules(), on_arrival=lambda facts: told.append(facts.uid))
+def test_on_arrival_is_called_once_and_only_for_pods_with_claims() -> None:
+    arrived: list[str] = []
+    state = State(DIALECTS, CapacityRules(), on_arrival=lambda facts: arrived.append(facts.uid))
     state.replace_nodes([node("n1")])
     for _ in range(2):
         state.put_pod(stored(pod("a").asks(core="10", memory="1")))
         state.put_pod(stored(pod("b").asks(cpu="1"), on="n1"))
     state.put_pod(stored(pod("a").asks(core="10", memory="1"), on="n1"))
-    assert told == ["a"]
+    assert arrived == ["a"]
 
 
-def test_a_node_whose_heartbeat_comes_changes_nothing() -> None:
+def test_a_heartbeat_changes_nothing() -> None:
     state = state_of([node("n1")])
     then = state.changes.now
     state.put_node(node("n1"))
     assert state.changes.since(then) == set()
 
 
-def test_changes_of_long_ago_cannot_be_told() -> None:
+def test_changes_before_the_start_of_the_log_are_unknown() -> None:
     changes = Changes()
     then = changes.now
     for number in range(200_001):
-        changes.note(f"n{number % 7}")
+        changes.add(f"n{number % 7}")
     assert changes.since(then) is None
-    lately = changes.now
-    changes.note("n9")
-    assert changes.since(lately) == {"n9"}
+    recent = changes.now
+    changes.add("n9")
+    assert changes.since(recent) == {"n9"}

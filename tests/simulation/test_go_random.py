@@ -17,7 +17,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("seed", PRINTED)
-def test_each_kind_of_number_is_gos(seed: int) -> None:
+def test_each_kind_of_number_equals_that_of_go(seed: int) -> None:
     random = GoRandom(seed)
     drawn = random.int63(), *(random.intn(n) for n in (10, 1213, 1 << 30)), random.float64(), random.perm(7)
     assert drawn == PRINTED[seed]
@@ -32,7 +32,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("seed", MIXED)
-def test_a_shuffle_and_what_follows_it_for_five_thousand_numbers_are_gos(seed: int) -> None:
+def test_a_shuffle_and_five_thousand_numbers_after_it_equal_those_of_go(seed: int) -> None:
     random, cards, folded = GoRandom(seed), list(range(10)), 0
     random.shuffle(cards)
     for _ in range(5000):

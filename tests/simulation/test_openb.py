@@ -34,16 +34,16 @@ PODS = {
 
 
 @pytest.mark.parametrize(("row", "meant"), PODS.values(), ids=PODS.keys())
-def test_a_row_of_pods_means(row: str, meant: object) -> None:
+def test_a_row_of_pods_is_decoded(row: str, meant: object) -> None:
     assert one_pod(row) == meant
 
 
-def test_a_table_without_the_column_of_models_asks_for_none() -> None:
+def test_a_table_without_a_column_of_models_requests_none() -> None:
     (pod,) = read_pods("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,2,1,500\n", "pods.csv")
     assert not pod.demand.wanted.narrows
 
 
-def test_a_row_of_nodes_means() -> None:
+def test_a_row_of_nodes_is_decoded() -> None:
     one, bare = read_nodes(f"{NODE_HEADS}\nn1,64000,262144,2,P100\nn2,1000,10,0,\n", "nodes.csv")
     assert (one.name, one.cpu_milli, one.memory_mib) == ("n1", 64000, 262144)
     assert [(card.index, card.model, card.memory_mib is None) for card in one.cards] == [
@@ -76,7 +76,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "told"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_row_that_cannot_be_believed_is_refused_by_file_and_line(text: str, told: str) -> None:
+def test_an_implausible_row_is_refused_with_file_and_line(text: str, told: str) -> None:
     with pytest.raises(TableError) as error:
         read_pods(text, "pods.csv")
     assert told in str(error.value)

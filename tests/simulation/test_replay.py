@@ -18,7 +18,7 @@ each_policy = pytest.mark.parametrize("policy", POLICIES)
 
 
 @each_policy
-def test_demand_is_allocated_or_pending(policy: str) -> None:
+def test_all_demand_is_allocated_or_pending(policy: str) -> None:
     result = fill_up(BASE, policy, seed=42, tune=1.5)
     assert result.allocated_gpus + result.pending_gpus == pytest.approx(result.demand_gpus)
     assert sum(result.pending_by_size.values()) == result.pending_pods
@@ -29,7 +29,7 @@ def test_demand_is_allocated_or_pending(policy: str) -> None:
 
 
 @each_policy
-def test_the_same_seed_tells_the_same_twice(policy: str) -> None:
+def test_the_same_seed_gives_the_same_result(policy: str) -> None:
     assert asdict(fill_up(BASE, policy, seed=5, tune=1.3)) == asdict(fill_up(BASE, policy, seed=5, tune=1.3))
 
 
@@ -45,7 +45,7 @@ def test_progress_goes_up_to_the_last_pod() -> None:
     assert told == [(done, len(BASE.pods)) for done in range(len(BASE.pods) + 1)]
 
 
-def test_nobody_leaves_in_a_fill_up_so_that_more_pods_never_allocate_less() -> None:
+def test_more_pods_never_allocate_less() -> None:
     allocated = [
         fill_up(ReplayWorkload(BASE.nodes, BASE.pods[:count]), "spread", seed=1, tune=0).allocated_gpus
         for count in range(0, len(BASE.pods) + 1, 20)

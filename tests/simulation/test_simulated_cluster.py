@@ -43,7 +43,7 @@ def check_nothing_is_given_twice(base: ReplayWorkload, stays: list[tuple[TracePo
 
 
 @each_policy
-def test_nothing_is_given_twice_while_it_fills_up(policy: str) -> None:
+def test_no_amount_is_granted_twice_in_a_fill_up(policy: str) -> None:
     base = SMALL.drawn(1, 2.0)
     cluster = cluster_of(policy, base)
     stays = [(pod, stay) for pod in base.pods if (stay := cluster.arrive(pod.demand)) is not None]
@@ -53,7 +53,7 @@ def test_nothing_is_given_twice_while_it_fills_up(policy: str) -> None:
 
 @each_policy
 @given(steps=st.lists(st.tuples(st.integers(0, 39), st.booleans()), max_size=80))
-def test_pods_that_come_and_go_never_overlap_and_leave_no_trace(policy: str, steps: list[tuple[int, bool]]) -> None:
+def test_arriving_and_leaving_pods_never_overlap_and_restore_the_rooms(policy: str, steps: list[tuple[int, bool]]) -> None:
     cluster = cluster_of(policy)
     stays: list[tuple[TracePod, SimulatedPod]] = []
     for number, leaves in steps:
@@ -69,7 +69,7 @@ def test_pods_that_come_and_go_never_overlap_and_leave_no_trace(policy: str, ste
 
 @each_policy
 @given(numbers=st.lists(st.integers(0, 39), max_size=50))
-def test_what_is_remembered_decides_as_if_it_were_worked_out_anew(policy: str, numbers: list[int]) -> None:
+def test_cached_ranks_equal_new_ones(policy: str, numbers: list[int]) -> None:
     cluster = cluster_of(policy)
     cluster.policy = cluster.policy.adapted(cluster.rooms)
     for number in numbers:

@@ -16,7 +16,7 @@ from .trace import workload
 BASE = workload()
 
 
-def test_pods_are_sorted_by_name_shuffled_and_drawn_again_below_the_target() -> None:
+def test_pods_are_sorted_shuffled_and_drawn_again_below_the_target() -> None:
     random = GoRandom(42)
     random.int63()
     pods = sorted(BASE.pods, key=lambda pod: pod.name)

@@ -32,7 +32,7 @@ HALF = pod().asks(core="50", memory="20")
 
 @dataclass
 class Replica:
-    """One that leads, as far as it knows."""
+    """A replica that leads, or believes it."""
 
     server: PodServer
     term: str = "first"
@@ -47,7 +47,7 @@ class Replica:
         self.state.replace_nodes([node("n1", 2, MIB), node("n2", 2, MIB)])
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
         policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
-        manners = BindRules(
+        rules = BindRules(
             policy_of=lambda _name: policy,
             prefixes={"tencent": names.TENCENT},
             aliyun_unit_mib=1024,
@@ -55,7 +55,7 @@ class Replica:
             may_decide=lambda: self.leads,
             term=lambda: self.term,
         )
-        self.binder = Binder(self.state, self.calls, manners, self.budgets)
+        self.binder = Binder(self.state, self.calls, rules, self.budgets)
 
     def close(self) -> None:
         self.calls.close()
@@ -104,7 +104,7 @@ def recorded(server: PodServer, name: str = "p") -> list[str]:
     return [card for cards in record["cards"].values() for card in cards]
 
 
-# --- as it should be --------------------------------------------------------------------------------------------------
+# --- without faults ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_bind_is_one_request_that_carries_the_record(server: PodServer, replica: Replica) -> None:
@@ -119,7 +119,7 @@ async def test_a_bind_is_one_request_that_carries_the_record(server: PodServer, 
     assert replica.cores_free() == [50, 100]
 
 
-async def test_the_cards_count_before_the_answer_is_there(server: PodServer, replica: Replica) -> None:
+async def test_the_cards_are_assumed_before_the_answer_arrives(server: PodServer, replica: Replica) -> None:
     server.faults = ["held"]
     binding = asyncio.create_task(replica.bind("p"))
     await server.somebody_is_held()
@@ -128,14 +128,14 @@ async def test_the_cards_count_before_the_answer_is_there(server: PodServer, rep
     await binding
 
 
-async def test_a_pod_that_the_watch_has_not_shown_yet_is_looked_up(server: PodServer, replica: Replica) -> None:
+async def test_a_pod_that_the_watch_has_not_shown_is_read(server: PodServer, replica: Replica) -> None:
     server.put(manifest("late"))
     await replica.bind("late")
     assert [call.method for call in server.calls] == ["GET", "POST"]
     assert server.node("late") == "n1"
 
 
-async def test_of_two_binds_of_a_pod_at_once_one_writes_and_both_succeed(server: PodServer, replica: Replica) -> None:
+async def test_two_concurrent_binds_of_a_pod_both_succeed_with_one_write(server: PodServer, replica: Replica) -> None:
     server.faults = ["held"]
     both = [asyncio.create_task(replica.bind("p")) for _ in range(2)]
     await server.somebody_is_held()
@@ -147,7 +147,7 @@ async def test_of_two_binds_of_a_pod_at_once_one_writes_and_both_succeed(server:
     assert replica.cores_free() == [50, 100]
 
 
-# --- what was bound before --------------------------------------------------------------------------------------------
+# --- pods that are bound already --------------------------------------------------------------------------------------
 
 
 async def test_a_second_bind_to_the_same_node_succeeds_and_changes_nothing(server: PodServer, replica: Replica) -> None:
@@ -160,7 +160,7 @@ async def test_a_second_bind_to_the_same_node_succeeds_and_changes_nothing(serve
     assert writes(server) == ["binding"]
 
 
-async def test_a_bind_that_we_did_not_see_succeeds_and_its_record_is_what_counts(
+async def test_a_bind_by_another_leader_is_accepted_with_its_record(
     server: PodServer, replica: Replica
 ) -> None:
     container = server.pods["p"]["spec"]["containers"][0]["name"]
@@ -171,7 +171,7 @@ async def test_a_bind_that_we_did_not_see_succeeds_and_its_record_is_what_counts
     assert replica.cores_free() == [100, 50]
 
 
-async def test_a_bind_to_another_node_fails_and_gives_the_cards_back(server: PodServer, replica: Replica) -> None:
+async def test_a_bind_to_another_node_fails_and_is_forgotten(server: PodServer, replica: Replica) -> None:
     server.put(_bound(server.pods["p"], "n2", {}))
     with pytest.raises(NotBound, match="bound to node n2 already, not to n1"):
         await replica.bind("p")
@@ -186,7 +186,7 @@ def _bound(known: dict[str, Any], to: str, annotations: dict[str, str]) -> dict[
 # --- conflicts --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pod_that_changed_meanwhile_is_bound_as_it_is_now(server: PodServer, replica: Replica) -> None:
+async def test_a_pod_that_changed_meanwhile_is_read_and_bound(server: PodServer, replica: Replica) -> None:
     server.change("p", note="somebody wrote something")
     await replica.bind("p")
     assert writes(server) == ["binding", "binding"]
@@ -194,7 +194,7 @@ async def test_a_pod_that_changed_meanwhile_is_bound_as_it_is_now(server: PodSer
     assert replica.cores_free() == [50, 100]
 
 
-async def test_a_pod_that_was_replaced_by_one_of_the_same_name_is_gone(server: PodServer, replica: Replica) -> None:
+async def test_a_pod_that_was_replaced_under_the_same_name_is_gone(server: PodServer, replica: Replica) -> None:
     server.put(manifest("p", uid="another"))
     with pytest.raises(NotBound, match="pod team/p is gone"):
         await replica.bind("p")
@@ -210,7 +210,7 @@ async def test_a_pod_that_was_deleted_is_gone(server: PodServer, replica: Replic
     assert replica.cores_free() == [100, 100]
 
 
-async def test_a_conflict_that_cannot_be_looked_into_gives_the_cards_back(server: PodServer, replica: Replica) -> None:
+async def test_the_assumption_is_forgotten_where_the_pod_cannot_be_read_after_a_conflict(server: PodServer, replica: Replica) -> None:
     server.change("p", note="x")
     server.faults = [None, "refused"]
     with pytest.raises(NotBound, match="does not show pod team/p"):
@@ -222,7 +222,7 @@ async def test_a_conflict_that_cannot_be_looked_into_gives_the_cards_back(server
 
 
 @pytest.mark.parametrize("fault", ["unanswered", "refused but done"])
-async def test_a_bind_that_was_done_without_an_answer_is_found_out_and_kept(
+async def test_a_bind_that_was_stored_without_an_answer_is_detected(
     fault: Fault, server: PodServer, replica: Replica
 ) -> None:
     server.faults = [fault]
@@ -232,7 +232,7 @@ async def test_a_bind_that_was_done_without_an_answer_is_found_out_and_kept(
 
 
 @pytest.mark.parametrize("fault", ["unheard", "refused"])
-async def test_a_bind_that_was_not_done_can_never_be_done_afterwards_and_its_cards_are_free(
+async def test_a_lost_bind_can_never_be_stored_later_and_its_assumption_is_forgotten(
     fault: Fault, server: PodServer, replica: Replica
 ) -> None:
     server.faults = [fault]
@@ -244,7 +244,7 @@ async def test_a_bind_that_was_not_done_can_never_be_done_afterwards_and_its_car
     assert server.node("p") == "n1"
 
 
-async def test_the_cards_stay_promised_until_it_is_known(server: PodServer, replica: Replica) -> None:
+async def test_the_cards_stay_assumed_until_the_result_is_known(server: PodServer, replica: Replica) -> None:
     server.faults = ["unheard", "unheard", "held"]
     binding = asyncio.create_task(replica.bind("p"))
     await server.somebody_is_held()
@@ -256,7 +256,7 @@ async def test_the_cards_stay_promised_until_it_is_known(server: PodServer, repl
 
 
 @pytest.mark.parametrize("gone", ["deleted", "replaced"])
-async def test_a_pod_that_goes_while_nobody_answers_is_gone(gone: str, server: PodServer, replica: Replica) -> None:
+async def test_a_pod_that_is_deleted_during_an_outage_is_gone(gone: str, server: PodServer, replica: Replica) -> None:
     server.faults = ["unheard", "held"]
     binding = asyncio.create_task(replica.bind("p"))
     await server.somebody_is_held()
@@ -270,7 +270,7 @@ async def test_a_pod_that_goes_while_nobody_answers_is_gone(gone: str, server: P
     assert replica.cores_free() == [100, 100]
 
 
-async def test_nothing_was_written_where_the_server_was_not_reached() -> None:
+async def test_the_assumption_is_forgotten_where_the_request_was_not_sent() -> None:
     with serving_pods() as server:
         server.put(manifest("p"))
         replica = Replica(server)
@@ -281,10 +281,10 @@ async def test_nothing_was_written_where_the_server_was_not_reached() -> None:
     replica.calls.close()
 
 
-# --- who decides ------------------------------------------------------------------------------------------------------
+# --- leadership -------------------------------------------------------------------------------------------------------
 
 
-async def test_who_does_not_lead_writes_nothing(server: PodServer, replica: Replica) -> None:
+async def test_a_replica_that_does_not_lead_writes_nothing(server: PodServer, replica: Replica) -> None:
     replica.leads = False
     with pytest.raises(NotLeading):
         await replica.bind("p")
@@ -292,7 +292,7 @@ async def test_who_does_not_lead_writes_nothing(server: PodServer, replica: Repl
     assert replica.cores_free() == [100, 100]
 
 
-async def test_who_does_not_lead_any_more_leaves_a_pod_with_anothers_mark_alone(
+async def test_a_replica_that_no_longer_leads_keeps_the_fence_of_another(
     server: PodServer, replica: Replica
 ) -> None:
     server.change("p", **{names.FENCE: "second-0"})
@@ -303,7 +303,7 @@ async def test_who_does_not_lead_any_more_leaves_a_pod_with_anothers_mark_alone(
     assert writes(server) == []
 
 
-async def test_a_mark_of_an_earlier_leader_is_replaced_before_the_pod_is_bound(
+async def test_the_fence_of_an_earlier_leader_is_replaced_before_the_bind(
     server: PodServer, replica: Replica
 ) -> None:
     server.change("p", **{names.FENCE: "old-0"})
@@ -313,7 +313,7 @@ async def test_a_mark_of_an_earlier_leader_is_replaced_before_the_pod_is_bound(
     assert server.annotations("p")[names.FENCE].startswith("first-")
 
 
-async def test_who_stops_leading_while_nobody_answers_leaves_it_to_the_next(
+async def test_a_replica_that_loses_the_lease_during_an_outage_forgets_the_assumption(
     server: PodServer, replica: Replica
 ) -> None:
     server.faults = ["held"]
@@ -355,7 +355,7 @@ async def test_the_error_says_why_a_pod_cannot_be_placed(
     assert sentence in await _refusal(server, replica, to)
 
 
-async def test_a_pod_with_a_record_before_it_is_bound_is_not_bound(server: PodServer, replica: Replica) -> None:
+async def test_a_pod_with_a_forged_record_is_not_bound(server: PodServer, replica: Replica) -> None:
     record = {names.PLACEMENT: '{"node":"n1","cards":{"c0":["n1-1"]}}'}
     server.put(manifest("q", HALF, annotations=record))
     assert names.PLACEMENT in await _refusal(server, replica)

@@ -92,17 +92,17 @@ async def address(server: PodServer) -> AsyncIterator[str]:
     replica.calls.close()
 
 
-async def test_the_leader_binds_what_another_replica_was_asked_to(server: PodServer, address: str) -> None:
+async def test_the_leader_binds_what_another_replica_forwards(server: PodServer, address: str) -> None:
     assert await error(follower(address)) == ""
     assert server.node("p") == "n1"
 
 
-async def test_why_the_leader_does_not_bind_is_passed_on_as_it_is(server: PodServer, address: str) -> None:
+async def test_the_error_of_the_leader_is_returned_unchanged(server: PodServer, address: str) -> None:
     assert (await error(follower(address), ELSEWHERE)).startswith("node n9: Halfcard does not know this node")
     assert server.node("p") == ""
 
 
-async def test_what_was_handed_on_is_not_handed_on_again(server: PodServer, address: str) -> None:
+async def test_a_forwarded_call_is_not_forwarded_again(server: PodServer, address: str) -> None:
     said = await error(follower(address), query_string=FORWARDED)
     assert said.startswith("no replica of Halfcard's extender leads")
     assert server.node("p") == ""
@@ -118,7 +118,7 @@ async def test_what_was_handed_on_is_not_handed_on_again(server: PodServer, addr
         ("nowhere", 'the Lease names no address of its holder: "nowhere"'),
     ],
 )
-def test_where_there_is_no_leader_to_be_reached_the_scheduler_is_told_why(leader: str | None, why: str) -> None:
+def test_the_answer_says_why_no_leader_can_be_reached(leader: str | None, why: str) -> None:
     said = asyncio.run(error(follower(leader)))
     assert said.startswith("no replica of Halfcard's extender leads")
     assert why in said
@@ -148,7 +148,7 @@ def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[s
 
 
 @pytest.mark.parametrize("client", STRANGERS)
-def test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims_named(
+def test_bind_and_preempt_from_other_machines_need_a_client_certificate(
     client: tuple[str, int] | None,
 ) -> None:
     said = refusals(follower(None), client)
@@ -158,5 +158,5 @@ def test_without_client_certificates_nobody_else_may_have_a_pod_bound_or_victims
 
 
 @pytest.mark.parametrize("client", NEIGHBOURS)
-def test_who_calls_from_this_machine_needs_none(client: tuple[str, int]) -> None:
+def test_calls_from_this_machine_need_no_client_certificate(client: tuple[str, int]) -> None:
     assert refusals(follower(None), client) == []

@@ -1,4 +1,4 @@
-"""Who comes to lead sees every bind of the one before, or keeps it from ever being done: no card is given twice."""
+"""A new leader sees every bind of the previous one or makes it fail: no card is granted twice."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def new(server: PodServer) -> AsyncIterator[Replica]:
     replica.calls.close()
 
 
-async def test_every_pod_that_asks_for_cards_and_has_no_node_is_marked(server: PodServer, new: Replica) -> None:
+async def test_every_pod_with_claims_and_without_a_node_is_fenced(server: PodServer, new: Replica) -> None:
     server.put(manifest("q"))
     server.put(manifest("plain", pod().asks(cpu="1")))
     server.put(manifest("bound") | {"spec": {**manifest("bound")["spec"], "nodeName": "n1"}})
@@ -66,7 +66,7 @@ async def test_every_pod_that_asks_for_cards_and_has_no_node_is_marked(server: P
     assert new.cores_free() == [50, 100]
 
 
-async def test_a_bind_that_arrives_after_the_mark_is_not_done(server: PodServer, old: Replica, new: Replica) -> None:
+async def test_a_bind_that_arrives_after_the_fence_fails(server: PodServer, old: Replica, new: Replica) -> None:
     server.faults = ["held"]
     late = asyncio.create_task(old.bind("p"))
     await server.somebody_is_held()
@@ -81,7 +81,7 @@ async def test_a_bind_that_arrives_after_the_mark_is_not_done(server: PodServer,
     assert server.node("p") == "n2"
 
 
-async def test_a_bind_that_arrives_between_the_list_and_the_mark_is_seen(
+async def test_a_bind_that_arrives_between_the_list_and_the_fence_is_seen(
     server: PodServer, old: Replica, new: Replica
 ) -> None:
     async def refresh() -> None:
@@ -95,7 +95,7 @@ async def test_a_bind_that_arrives_between_the_list_and_the_mark_is_seen(
     assert writes(server).count("binding") == 1
 
 
-async def test_a_promise_of_an_earlier_term_is_no_more_than_a_hope(server: PodServer, old: Replica) -> None:
+async def test_an_assumption_of_an_earlier_term_is_forgotten_where_the_pod_has_no_node(server: PodServer, old: Replica) -> None:
     """It lost its lead while the API server was silent, and leads again."""
     facts = old.state.pod("uid-p")
     assert facts is not None
@@ -113,7 +113,7 @@ async def test_a_promise_of_an_earlier_term_is_no_more_than_a_hope(server: PodSe
 
 
 @pytest.mark.parametrize("gone", ["deleted", "replaced"])
-async def test_a_pod_that_is_gone_needs_no_mark(gone: str, server: PodServer, new: Replica) -> None:
+async def test_a_deleted_pod_needs_no_fence(gone: str, server: PodServer, new: Replica) -> None:
     async def refresh() -> None:
         new.see_all()
         if gone == "deleted":
@@ -124,7 +124,7 @@ async def test_a_pod_that_is_gone_needs_no_mark(gone: str, server: PodServer, ne
     await takeover(new, refresh).run()
 
 
-async def test_where_a_pod_cannot_be_marked_the_lead_is_not_taken(server: PodServer, new: Replica) -> None:
+async def test_a_takeover_fails_where_a_pod_cannot_be_fenced(server: PodServer, new: Replica) -> None:
     server.faults = ["refused"]
     with pytest.raises(ExceptionGroup) as failed:
         await take_over(new)
@@ -142,7 +142,7 @@ Moment = Literal["before the list", "after the list", "after the marks", "at the
     late=st.lists(st.sampled_from(get_args(Moment)), min_size=1, max_size=3),
     order=st.permutations(range(5)),
 )
-async def test_two_leaders_never_give_a_card_twice(pods: int, late: list[Moment], order: list[int]) -> None:
+async def test_two_leaders_never_grant_a_card_twice(pods: int, late: list[Moment], order: list[int]) -> None:
     """The old one's requests are on their way and arrive at any moment, or never; the new one binds all it can."""
 
     async def story(server: PodServer) -> None:

@@ -53,7 +53,7 @@ CARDS = {
 
 
 @pytest.mark.parametrize(("pods", "annotations", "reason"), CARDS.values(), ids=CARDS.keys())
-def test_each_card_has_its_one_reason(pods: list[StoredPod], annotations: dict[str, str], reason: str) -> None:
+def test_each_card_has_exactly_one_reason(pods: list[StoredPod], annotations: dict[str, str], reason: str) -> None:
     found = pending([node(annotations=annotations)], pods, stored(TRAIN))
     assert [card.reason for card in view(found, "gpu1").cards] == [reason]
 
@@ -80,24 +80,24 @@ WORDED = {
 
 
 @pytest.mark.parametrize(("asking", "pods", "reason"), WORDED.values(), ids=WORDED.keys())
-def test_a_reason_is_said_of_the_card(asking: PodBuilder, pods: list[StoredPod], reason: str) -> None:
+def test_the_reason_of_a_card_speaks_of_that_card(asking: PodBuilder, pods: list[StoredPod], reason: str) -> None:
     (card,) = view(pending([node()], pods, stored(asking)), "gpu1").cards
     assert card.reason == reason
 
 
-def test_a_card_tells_its_numbers_and_its_pods() -> None:
+def test_a_card_shows_its_amounts_and_its_pods() -> None:
     found = pending([node()], [tenant("a", "gpu1-0", core=80)], stored(TRAIN))
     (card,) = view(found, "gpu1").cards
     assert (card.cores_free, card.memory_mib_free, card.pods) == (20, CARD_MIB - 1024, ("ns/a",))
 
 
-def test_cards_out_of_use_and_cards_of_unknown_memory_are_named() -> None:
+def test_cards_out_of_order_and_cards_of_unknown_memory_have_their_own_reasons() -> None:
     found = pending([node("gpu1", mib=None), node("cpu1", cards=0)], [], stored(TRAIN))
     assert [card.reason for card in view(found, "gpu1").cards] == ["its memory is not known"]
     assert view(found, "cpu1").reason == "no GPU known to Halfcard"
 
 
-def test_nodes_that_fit_stand_first_and_carry_the_scores_of_the_policy() -> None:
+def test_nodes_that_fit_come_first_with_the_scores_of_the_policy() -> None:
     pods = [tenant("a", "gpu2-0", core=60), tenant("b", "gpu3-0", core=90)]
     found = pending([node("gpu1"), node("gpu2"), node("gpu3")], pods, stored(TRAIN))
     assert [(each.name, each.fits) for each in found.nodes] == [("gpu2", True), ("gpu1", True), ("gpu3", False)]
@@ -105,7 +105,7 @@ def test_nodes_that_fit_stand_first_and_carry_the_scores_of_the_policy() -> None
     assert found.nearest is None
 
 
-def test_the_nearest_node_is_where_the_fewest_would_have_to_go() -> None:
+def test_the_nearest_node_needs_the_fewest_evictions() -> None:
     pods = [
         tenant("a", "gpu1-0", core=50),
         tenant("b", "gpu1-0", core=50),
@@ -116,7 +116,7 @@ def test_the_nearest_node_is_where_the_fewest_would_have_to_go() -> None:
     assert found.nearest == NodeEvictions("gpu2", (Victim("ns/c", 0),))
 
 
-def test_the_nearest_node_is_asked_for_by_itself_and_only_where_the_pod_fits_nowhere() -> None:
+def test_fewest_evictions_is_none_where_the_pod_fits_somewhere() -> None:
     pods = [tenant("a", "gpu1-0", core=90), tenant("b", "gpu2-0", core=90, priority=9)]
     asking = read_facts(stored(TRAIN, priority=5), state_of([]).dialects)
     assert fewest_evictions(
@@ -126,7 +126,7 @@ def test_the_nearest_node_is_asked_for_by_itself_and_only_where_the_pod_fits_now
     assert fewest_evictions(state_of([node("gpu1"), node("gpu3")], pods), asking, ["gpu1", "gpu2", "gpu3"]) is None
 
 
-def test_what_only_a_person_could_do_stands_apart() -> None:
+def test_evictions_of_higher_priority_are_listed_separately() -> None:
     pods = [tenant("a", "gpu1-0", core=90, priority=9)]
     found = pending([node()], pods, stored(TRAIN, priority=5))
     assert found.nearest is None
@@ -134,12 +134,12 @@ def test_what_only_a_person_could_do_stands_apart() -> None:
     assert [each.pod for each in found.nearest_of_any_priority.pods] == ["ns/a"]
 
 
-def test_where_nobody_could_make_room_there_is_no_nearest_node() -> None:
+def test_there_is_no_nearest_node_where_no_eviction_helps() -> None:
     found = pending([node()], [tenant("a", "gpu1-0", core=10)], stored(pod("new").asks(gpu=2), priority=5))
     assert (found.nearest, found.nearest_of_any_priority) == (None, None)
 
 
-def test_forged_records_and_amounts_that_are_no_amounts_are_said_first() -> None:
+def test_forged_records_and_malformed_amounts_are_reported_first() -> None:
     forged = explained(state_of([node()]), stored(TRAIN, record={"tencent.com/predicate-gpu-idx-0": "0"}))
     odd = explained(state_of([node()]), stored(pod("odd").asks(core="1.5", memory=4)))
     for found, told in ((forged, "tencent.com/predicate-gpu-idx-0"), (odd, 'got "1.5"')):
@@ -172,14 +172,14 @@ RECORDS = {
 
 
 @pytest.mark.parametrize(("system", "asking", "record"), [(key, *value) for key, value in RECORDS.items()], ids=RECORDS)
-def test_a_bound_pod_is_on_its_cards_by_somebodys_word(system: str, asking: PodBuilder, record: dict[str, str]) -> None:
+def test_a_bound_pod_shows_which_system_recorded_its_cards(system: str, asking: PodBuilder, record: dict[str, str]) -> None:
     where = placed(state_of([node(cards=2)]), stored(asking, on="gpu1", record=record))
     assert (where.node, where.recorded_by) == ("gpu1", system)
     assert [[card.index for card in grant.cards] for grant in where.grants] == [[1]]
     assert where.since == ("" if system == "Halfcard" else "2022-10-24T00:00:00Z")
 
 
-def test_a_pod_without_a_record_is_a_guess_and_one_on_a_strange_node_is_nowhere() -> None:
+def test_cards_are_a_guess_without_a_record_and_empty_on_an_unknown_node() -> None:
     state = state_of([node()])
     guess, nowhere = placed(state, stored(TRAIN, on="gpu1")), placed(state, stored(TRAIN, on="gone"))
     assert (guess.recorded_by, guess.grants[0].cards[0].index) == ("", 0)
@@ -187,12 +187,12 @@ def test_a_pod_without_a_record_is_a_guess_and_one_on_a_strange_node_is_nowhere(
 
 
 @pytest.mark.parametrize("written", ["soon", "9" * 40, "-1", "²"])
-def test_a_time_that_is_none_is_not_told(written: str) -> None:
+def test_an_invalid_time_is_not_shown(written: str) -> None:
     record = {"ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_ASSUME_TIME": written}
     assert placed(state_of([node()]), stored(pod("p").asks(gpu_mem=2), on="gpu1", record=record)).since == ""
 
 
-def test_neighbours_are_those_on_the_same_card() -> None:
+def test_neighbours_are_the_pods_on_the_same_card() -> None:
     pods = [tenant("beside", "gpu1-0", core=20), tenant("elsewhere", "gpu1-1", core=20)]
     where = placed(state_of([node(cards=2)], pods), stored(TRAIN, on="gpu1", cards=["gpu1-0"]))
     assert [each.title for each in where.grants[0].cards[0].neighbours] == ["ns/beside"]
@@ -207,7 +207,7 @@ def placed(state: State, pod_there: StoredPod) -> BoundPod:
 # --- neither
 
 
-def test_pods_that_hold_and_want_nothing_are_told_apart() -> None:
+def test_pods_without_claims_and_ended_pods_have_their_own_states() -> None:
     state = state_of([node()])
     assert explained(state, stored(pod("plain").container())).standing is PodState.NO_CARDS
     over = explained(state, stored(TRAIN, on="gpu1", cards=["gpu1-0"], phase="Succeeded"))
@@ -225,12 +225,12 @@ SPOKEN = {
 
 
 @pytest.mark.parametrize(("words", "asking"), SPOKEN.items(), ids=SPOKEN.keys())
-def test_what_a_container_asks_for_is_said_in_words(words: str, asking: PodBuilder) -> None:
+def test_the_claim_of_a_container_is_described_in_words(words: str, asking: PodBuilder) -> None:
     facts = read_facts(stored(asking), state_of([]).dialects)
     assert [describe_claim(need.claim) for need in facts.demand.needs] == [words]
 
 
-def test_a_node_that_does_not_publish_what_is_asked_for_is_none_to_go_to() -> None:
+def test_a_node_that_does_not_publish_a_requested_resource_is_refused() -> None:
     """Its cards would do, and the scheduler counts by name before it asks about cards."""
     tencent = {names.VCUDA_CORE: "100", names.VCUDA_MEMORY: "64"}
     nodes = [node("gpu1", capacity=tencent), node("other", capacity={names.ALIYUN_GPU_MEM: "16"})]
@@ -240,6 +240,6 @@ def test_a_node_that_does_not_publish_what_is_asked_for_is_none_to_go_to() -> No
     assert found.nearest is not None and found.nearest.node == "gpu1"
 
 
-def test_what_no_node_publishes_is_not_counted_by_the_scheduler_either() -> None:
+def test_a_resource_that_no_node_publishes_refuses_no_node() -> None:
     found = pending([node("gpu1", capacity={names.NVIDIA_GPU: "1"})], [], stored(pod("h").asks(gpu=1, gpumem=3000)))
     assert view(found, "gpu1").fits

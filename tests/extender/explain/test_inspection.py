@@ -42,7 +42,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("pods", "gpu", "sgpu", "memory"), STEPS.values(), ids=STEPS.keys())
-def test_the_mixed_node_offers_what_its_pods_hold_and_what_it_could_take(
+def test_a_mixed_node_offers_what_its_pods_use_and_what_is_free(
     pods: list[StoredPod], gpu: tuple[int, int], sgpu: tuple[int, int], memory: tuple[int, int]
 ) -> None:
     published = dict(zip(SEED_RESOURCES, ("4", "8", "344"), strict=True))
@@ -51,7 +51,7 @@ def test_the_mixed_node_offers_what_its_pods_hold_and_what_it_could_take(
     assert seen(state, "a10").resources == expected
 
 
-def test_the_numbers_come_and_go_with_the_pods() -> None:
+def test_the_amounts_follow_the_pods() -> None:
     published = dict(zip(SEED_RESOURCES, ("4", "8", "344"), strict=True))
     state = state_of([node("a10", 4, A10_MIB, capacity=published)])
     told = []
@@ -71,7 +71,7 @@ def totals_of(state: State) -> tuple[int | None, ...]:
     return tuple(found[name].total for name in SEED_RESOURCES)
 
 
-def test_a_resource_that_the_node_does_not_publish_is_told_while_a_pod_asks_for_it() -> None:
+def test_an_unpublished_resource_is_shown_while_a_pod_requests_it() -> None:
     asking = stored(pod("p").asks(gpu_mem=2), on="gpu1", cards=["gpu1-0"])
     published = {"cpu": "8", "aliyun.com/gpu-count": "1", "tencent.com/vcuda-core": "100"}
     assert set(seen(state_of([node(capacity=published)])).resources) == {"tencent.com/vcuda-core"}
@@ -81,7 +81,7 @@ def test_a_resource_that_the_node_does_not_publish_is_told_while_a_pod_asks_for_
     }
 
 
-def test_a_node_that_begins_to_publish_is_seen_to() -> None:
+def test_a_newly_published_resource_is_shown() -> None:
     state = state_of([node()])
     state.put_node(node(capacity={"nvidia.com/gpu": "1"}))
     assert seen(state).resources == {"nvidia.com/gpu": Amount(1, 0)}
@@ -90,7 +90,7 @@ def test_a_node_that_begins_to_publish_is_seen_to() -> None:
 # --- cards and who is on them
 
 
-def test_what_is_used_adds_up_in_every_mode() -> None:
+def test_used_amounts_add_up_in_every_card_mode() -> None:
     pods = [
         stored(pod("share").asks(core=30, memory=8), on="gpu1", cards=["gpu1-0"]),
         stored(pod("memory").asks(tuya_memory=4), on="gpu1", cards=["gpu1-0"]),
@@ -110,7 +110,7 @@ def test_what_is_used_adds_up_in_every_mode() -> None:
         assert card.memory_mib.used == sum(each.memory_mib for each in card.pods)
 
 
-def test_who_has_no_record_is_marked_and_who_has_no_card_is_named() -> None:
+def test_pods_without_a_record_are_marked_and_pods_without_a_card_are_listed() -> None:
     pods = [
         stored(pod("written").asks(core=10, memory=4), on="gpu1", cards=["gpu1-0"]),
         stored(pod("guessed").asks(core=10, memory=4), on="gpu1"),
@@ -125,14 +125,14 @@ def test_who_has_no_record_is_marked_and_who_has_no_card_is_named() -> None:
     assert (seen(state).pods, seen(state, "cpu1").pods) == (2, 1)
 
 
-def test_a_card_out_of_order_says_why_and_what_cannot_be_is_a_doubt() -> None:
+def test_a_card_out_of_order_says_why_and_an_overfull_card_is_an_inconsistency() -> None:
     pods = [stored(pod(name).asks(core=70, memory=4), on="gpu1", cards=["gpu1-1"]) for name in ("a", "b")]
     found = seen(state_of([node(cards=2, annotations={names.CORDONED_CARDS: "0"})], pods))
     assert [card.out_of_order for card in found.cards] == ["cordoned", ""]
     assert any("ns/b" in doubt for doubt in found.doubts)
 
 
-def test_json_says_the_same() -> None:
+def test_the_json_has_the_same_content() -> None:
     state = state_of([node(address="10.0.0.1")], [stored(pod("p").asks(sgpu=1), on="gpu1", cards=["gpu1-0"])])
     told = json.loads(json.dumps(inspect_json(state, state.nodes()["gpu1"], TABLE)))
     assert told["address"] == "10.0.0.1"
@@ -144,7 +144,7 @@ def test_json_says_the_same() -> None:
 # --- gpushare's shape
 
 
-def test_gpushares_tools_read_nodes_devices_and_pods_in_their_unit() -> None:
+def test_gpushare_tools_get_nodes_devices_and_pods_in_their_unit() -> None:
     pods = [stored(pod(f"binpack-{at}").asks(gpu_mem=at), on="gpu1", cards=["gpu1-0"]) for at in (1, 2)]
     state = state_of([node(cards=2, mib=14 * GIB)], pods)
     assert gpushare_json(state, state.nodes().values(), GIB) == {
@@ -179,7 +179,7 @@ def asked(state: State, path: str) -> tuple[int, dict[str, Any]]:
     return answer.status, json.loads(answer.body)
 
 
-def test_a_node_is_inspected_by_name_in_both_shapes() -> None:
+def test_a_node_is_inspected_by_name_in_both_formats() -> None:
     state = state_of([node(), node("gpu2")])
     one = inspect_json(state, state.nodes()["gpu2"], TABLE)
     assert asked(state, "/inspect/gpu2") == (200, json.loads(json.dumps(one)))
@@ -189,7 +189,7 @@ def test_a_node_is_inspected_by_name_in_both_shapes() -> None:
 
 
 @pytest.mark.parametrize("path", ["/inspect/none", "/gpushare-scheduler/inspect/none"])
-def test_an_unknown_node_is_an_error_in_the_same_shape(path: str) -> None:
+def test_an_unknown_node_is_an_error_in_the_same_format(path: str) -> None:
     status, told = asked(state_of([node()]), path)
     assert (status, told["nodes"]) == (404, [])
     assert "node none" in told["error"]

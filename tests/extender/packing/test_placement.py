@@ -24,17 +24,17 @@ RANKS = st.lists(st.sampled_from([WORST, -3, 0, 0.25, 1, 1.5, 7, 400]), min_size
         ([WORST, WORST], [10, 0]),
     ],
 )
-def test_the_best_has_ten_and_the_others_as_far_as_they_are_behind(ranks: list[float], given_scores: list[int]) -> None:
+def test_the_best_node_scores_10_and_others_by_their_distance(ranks: list[float], given_scores: list[int]) -> None:
     assert [*scores(ranks, "abcd"[: len(ranks)])] == given_scores
 
 
-def test_of_equally_good_ones_the_first_by_name_has_ten() -> None:
+def test_the_first_by_name_of_equally_good_nodes_scores_10() -> None:
     assert [*scores([1, 1, 1, 0], ["n3", "n1", "n2", "n0"])] == [9, 10, 9, 0]
     assert [*scores([1, 1, 1], ["n3", "n1", "n2"])] == [0, 10, 0]
 
 
 @given(RANKS)
-def test_one_has_ten_and_whoever_ranks_higher_scores_no_less(ranks: list[float]) -> None:
+def test_one_node_scores_10_and_a_higher_rank_never_scores_less(ranks: list[float]) -> None:
     found = scores(ranks, [f"n{at:02}" for at in range(len(ranks))])
     assert found.count(TOP) == 1
     assert ranks[found.index(TOP)] == max(ranks)

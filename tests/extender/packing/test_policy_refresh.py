@@ -15,7 +15,7 @@ from ..populated import node, state_of, stored
 ONLY_HALVES = PodClass(0, 0, 1, 50)
 
 
-def test_what_was_answered_before_the_takeover_is_worked_out_anew() -> None:
+def test_ranks_are_computed_again_after_a_takeover() -> None:
     before, after = WorkloadStats(), WorkloadStats()
     for _ in range(5000):
         before.count(ONLY_HALVES)
@@ -31,7 +31,7 @@ def test_what_was_answered_before_the_takeover_is_worked_out_anew() -> None:
         return answers.ranked(wanted).ranks(["gpu1", "gpu2"])
 
     unlearnt = ranks()
-    renewal.recall()
+    renewal.load()
     learnt = AnswerCache(state, PolicyCache("default", before.mix, state).policy).ranked(wanted)
     assert ranks() == learnt.ranks(["gpu1", "gpu2"])
     assert ranks() != unlearnt

@@ -35,24 +35,24 @@ ASKED: Final[dict[str, tuple[list[Claim], tuple[int, int]]]] = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_a_pod_is_of_the_kind_of_its_cards_and_its_share_of_each(name: str) -> None:
+def test_the_class_of_a_pod_has_its_cards_and_its_share_of_each(name: str) -> None:
     claims, (cards, hundredths) = ASKED[name]
     demand = Demand(tuple(Need(ContainerStage.APP, 0, claim) for claim in claims), cpu_milli=4000, memory_mib=8192)
     kind = pod_class_of(demand).on_cards_of(CARD_MIB)
     assert (kind.cards, kind.share, kind.cpu_milli, kind.memory_mib) == (cards, hundredths, 4000, 8192)
 
 
-def test_init_containers_use_what_the_others_will_have() -> None:
+def test_init_containers_reuse_the_cards_of_the_other_containers() -> None:
     needs = (Need(ContainerStage.APP, 0, share(30)), Need(ContainerStage.INIT, 0, share(20)))
     assert pod_class_of(Demand(needs)).share == 30
 
 
-def test_a_kind_knows_which_models_it_may_use() -> None:
+def test_a_class_may_use_only_its_models() -> None:
     kind = pod_class_of(Demand((Need(ContainerStage.APP, 0, share(30)),), CardPreferences(models=("a100", "t4"))))
     assert [kind.may_use(model) for model in ("Tesla T4", "NVIDIA-A100-SXM4", "V100")] == [True, True, False]
 
 
-def test_the_common_kinds_come_first_until_they_make_up_enough() -> None:
+def test_the_common_classes_are_the_most_frequent_up_to_a_share() -> None:
     one, two, three = (PodClass(0, 0, 1, size) for size in (10, 20, 30))
     mix = WorkloadMix(((three, 5.0), (one, 60.0), (two, 35.0)))
     kinds, weights = zip(*mix.common(0.9), strict=True)
@@ -62,7 +62,7 @@ def test_the_common_kinds_come_first_until_they_make_up_enough() -> None:
     assert WorkloadMix(()).common(0.9) == ()
 
 
-def test_kinds_that_look_the_same_are_counted_together() -> None:
+def test_classes_that_become_equal_are_merged() -> None:
     mix = WorkloadMix(((PodClass(1, 5, 1, 10), 2.0), (PodClass(1, 7, 1, 10), 3.0)))
     assert mix.as_seen(lambda kind: kind._replace(memory_mib=0)).kinds == ((PodClass(1, 0, 1, 10), 5.0),)
 
@@ -71,5 +71,5 @@ def test_kinds_that_look_the_same_are_counted_together() -> None:
     ("sizes", "usual"),
     [([], 0), ([(0, 9)], 0), ([(16, 1)], 16), ([(16, 3), (80, 2)], 16), ([(0, 9), (16, 1), (80, 2)], 80)],
 )
-def test_the_usual_card_is_the_one_in_the_middle(sizes: list[tuple[int, int]], usual: int) -> None:
+def test_the_usual_card_is_the_median(sizes: list[tuple[int, int]], usual: int) -> None:
     assert usual_card_mib(tuple((NodeShape("", 2, mib, 0, 0), nodes) for mib, nodes in sizes)) == usual

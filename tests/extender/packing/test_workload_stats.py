@@ -22,18 +22,18 @@ def part(mix: WorkloadMix, kind: PodClass) -> float:
     return dict(mix.kinds).get(kind, 0.0) / sum(count for _, count in mix.kinds)
 
 
-def test_a_new_cluster_expects_what_is_usual() -> None:
+def test_a_new_cluster_expects_the_usual_mix() -> None:
     assert {kind for kind, _ in WorkloadStats().mix().kinds} == {kind for kind, _ in USUAL.kinds}
 
 
-def test_what_comes_is_soon_expected_more_than_what_is_usual() -> None:
+def test_observed_pods_soon_outweigh_the_usual_mix() -> None:
     learning = WorkloadStats()
     for _ in range(200):
         learning.count(COMMON)
     assert part(learning.mix(), COMMON) > 0.75
 
 
-def test_what_no_longer_comes_is_forgotten() -> None:
+def test_pods_that_no_longer_come_lose_their_weight() -> None:
     learning = WorkloadStats()
     for _ in range(1000):
         learning.count(COMMON)
@@ -43,7 +43,7 @@ def test_what_no_longer_comes_is_forgotten() -> None:
     assert 0 < part(learning.mix(), COMMON) < 0.05
 
 
-def test_however_many_kinds_come_few_are_kept_and_the_frequent_ones_are_among_them() -> None:
+def test_only_the_most_frequent_classes_are_kept() -> None:
     learning = WorkloadStats()
     for number in range(3000):
         learning.count(COMMON)
@@ -53,12 +53,12 @@ def test_however_many_kinds_come_few_are_kept_and_the_frequent_ones_are_among_th
     assert part(mix, COMMON) > 0.5
 
 
-def test_it_survives_a_restart_and_forgets_on_as_before() -> None:
+def test_statistics_survive_a_restart_and_keep_decaying() -> None:
     before = WorkloadStats()
     for number in range(5000):
         before.count(PodClass(1000 * (number % 7), 0, 1, 10 + number % 11))
     after = WorkloadStats()
-    after.recall(before.notes())
+    after.load(before.notes())
     for learning in (before, after):
         learning.count(COMMON)
     expected = {kind: pytest.approx(count, abs=0.02) for kind, count in before.mix().kinds}
@@ -82,9 +82,9 @@ def test_it_survives_a_restart_and_forgets_on_as_before() -> None:
         "[1e999]",
     ],
 )
-def test_notes_that_make_no_sense_change_nothing(text: str) -> None:
+def test_unreadable_notes_change_nothing(text: str) -> None:
     learning = WorkloadStats()
-    learning.recall({names.LEARNT_MIX: text})
+    learning.load({names.LEARNT_MIX: text})
     assert learning.mix() == WorkloadStats().mix()
 
 
@@ -95,25 +95,25 @@ ROW: Final = [1.5, 4000, 8192, 1, 50, 0, "t4"]
     ("at", "value"),
     [(0, 0), (0, -1), (0, 1e300), (1, -1), (1, 2**60), (3, 5000), (4, 101), (5, -1), (6, None), (2, 1.5)],
 )
-def test_a_row_that_no_pod_could_be_of_spoils_only_itself(at: int, value: object) -> None:
+def test_an_impossible_row_is_skipped(at: int, value: object) -> None:
     odd = [*ROW[:at], value, *ROW[at + 1 :]]
     mix = read_mix(json.dumps([odd, ROW]))
     assert mix == WorkloadMix(((PodClass(4000, 8192, 1, 50, ("t4",)), 1.5),))
 
 
 @given(mixes)
-def test_a_mix_is_read_as_it_was_written(mix: WorkloadMix) -> None:
+def test_a_mix_is_decoded_as_it_was_encoded(mix: WorkloadMix) -> None:
     assert read_mix(write_mix(mix)) == WorkloadMix(tuple(sorted(mix.kinds, key=lambda item: (-item[1], item[0]))))
 
 
 @given(
     st.text(max_size=200) | st.recursive(st.none() | st.integers() | st.floats() | st.text(), st.lists).map(json.dumps)
 )
-def test_any_text_is_read_without_a_crash(text: str) -> None:
+def test_any_text_can_be_decoded(text: str) -> None:
     read_mix(text)
 
 
-def test_a_long_mix_is_cut_where_an_annotation_would_grow_too_large() -> None:
+def test_a_long_mix_is_cut_to_the_size_of_an_annotation() -> None:
     kinds = [PodClass(number, 10**9, 1, 50, ("m" * 60,)) for number in range(500)]
     text = write_mix(WorkloadMix(tuple((kind, 1000.0 - number) for number, kind in enumerate(kinds))))
     mix = read_mix(text)
@@ -122,6 +122,6 @@ def test_a_long_mix_is_cut_where_an_annotation_would_grow_too_large() -> None:
     assert [kind for kind, _ in mix.kinds] == kinds[: len(mix.kinds)]
 
 
-def test_what_a_tenant_writes_at_length_is_not_written_down() -> None:
+def test_a_class_with_a_very_long_list_of_models_is_not_encoded() -> None:
     mix = WorkloadMix(((PodClass(1, 1, 1, 50, ("m" * 5000,)), 2.0), (COMMON, 1.0)))
     assert read_mix(write_mix(mix)) == WorkloadMix(((COMMON, 1.0),))

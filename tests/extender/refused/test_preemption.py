@@ -124,7 +124,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("cards", "pods", "asking", "expected"), CASES.values(), ids=CASES.keys())
-def test_the_fewest_pods_of_lower_priority_go(
+def test_the_fewest_pods_of_lower_priority_are_evicted(
     cards: int, pods: list[StoredPod], asking: StoredPod, expected: set[str] | None
 ) -> None:
     state = state_of([node(cards=cards)], pods)
@@ -132,7 +132,7 @@ def test_the_fewest_pods_of_lower_priority_go(
     assert victims == expected
 
 
-def test_what_the_scheduler_has_chosen_goes_in_any_case_and_is_made_use_of() -> None:
+def test_the_victims_of_the_scheduler_are_kept_and_count() -> None:
     state = state_of([node(cards=2)], [on(0, share("a", 60)), on(1, share("b", 60)), on(1, share("c", 40))])
     asking = facts_of(state, wanting(pod("new").asks(gpu=1)))
     there, pods = state.nodes()["gpu1"], state.pods_on("gpu1")
@@ -180,13 +180,13 @@ def elsewhere(asked: StoredPod) -> StoredPod:
         "others do not",
     ],
 )
-def test_nobody_goes_for_a_pod_that_a_budget_keeps_out_all_the_same(
+def test_no_victims_for_a_pod_that_a_budget_refuses(
     tenant: StoredPod, expected: dict[str, list[str]]
 ) -> None:
     assert preempted(state_of([node()], [tenant]), "low", wanting(share("new", 70))) == expected
 
 
-def test_victims_are_looked_for_on_cards_of_other_models() -> None:
+def test_victims_are_searched_on_cards_of_models_that_are_not_closed() -> None:
     cards = (Card(0, "T4", CARD_MIB, uuid="gpu1-0"), Card(1, "A100", CARD_MIB, uuid="gpu1-1"))
     mixed = node(annotations={names.INVENTORY: write_inventory(cards)})
     state = state_of([mixed], [on(0, share("t4", 70)), on(1, share("a1", 50)), on(1, share("a2", 50))])
@@ -208,7 +208,7 @@ several = st.sampled_from([pod("new").asks(gpu=2), pod("new").asks(sgpu=2), shar
 
 @settings(max_examples=60)
 @given(crowds, st.one_of(demands, several), st.integers(0, 3))
-def test_no_smaller_number_would_do(crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int) -> None:
+def test_no_smaller_set_of_victims_is_enough(crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
     pods = state.pods_on("gpu1")
     spare = of_lower_priority(priority, pods)
@@ -227,7 +227,7 @@ def test_no_smaller_number_would_do(crowd: list[tuple[int, int, int, int]], aski
 
 @settings(max_examples=60)
 @given(crowds, st.one_of(demands, several), st.integers(0, 3))
-def test_the_victims_make_room_and_none_of_them_goes_for_nothing(
+def test_the_pod_fits_without_the_victims_and_none_of_them_is_unnecessary(
     crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int
 ) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
@@ -243,7 +243,7 @@ def test_the_victims_make_room_and_none_of_them_goes_for_nothing(
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6), st.integers(1, 4))
-def test_nor_where_pods_lie_on_several_cards(pairs: list[tuple[int, int]], cards: int) -> None:
+def test_no_smaller_set_is_enough_where_pods_use_several_cards(pairs: list[tuple[int, int]], cards: int) -> None:
     pods = [on_two(*pair, f"p{at}") for at, pair in enumerate(pairs) if pair[0] != pair[1]]
     state = state_of([node(cards=4)], pods)
     demand = facts_of(state, stored(pod("new").asks(gpu=cards))).demand

@@ -119,7 +119,7 @@ def tell(story: Story, evicted: int = 201, limits_of: LimitsOf = unlimited) -> S
     return asyncio.run(run())
 
 
-def test_who_would_have_to_go_is_named_and_sent_away() -> None:
+def test_the_victims_are_reported_and_evicted() -> None:
     async def story(scene: Scene) -> None:
         scene.urgent("urgent")
         await scene.has_asked(2)
@@ -128,7 +128,7 @@ def test_who_would_have_to_go_is_named_and_sent_away() -> None:
     assert tell(story) == ["tell urgent", "evict low"]
 
 
-def test_where_a_disruption_budget_keeps_one_nobody_goes_in_vain_and_the_next_pod_is_advised_all_the_same() -> None:
+def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_one() -> None:
     async def story(scene: Scene) -> None:
         other = pod("lower").asks(core=20, memory=10)
         scene.state.put_pod(stored(other, on="gpu1", cards=["gpu1-0"]))
@@ -139,7 +139,7 @@ def test_where_a_disruption_budget_keeps_one_nobody_goes_in_vain_and_the_next_po
     assert tell(story, evicted=429) == ["tell urgent", "evict lower", "tell another", "evict lower"]
 
 
-def test_who_does_not_lead_says_nothing() -> None:
+def test_a_replica_that_does_not_lead_reports_nothing() -> None:
     async def story(scene: Scene) -> None:
         scene.leads = [False, True]
         scene.urgent("urgent")
@@ -149,7 +149,7 @@ def test_who_does_not_lead_says_nothing() -> None:
     assert tell(story) == ["tell another", "evict low"]
 
 
-def test_it_is_said_again_after_two_minutes_and_not_before() -> None:
+def test_the_event_is_repeated_after_two_minutes() -> None:
     async def story(scene: Scene) -> None:
         for later, also in ((0, "a"), (119, "b"), (2, "c")):
             scene.now += timedelta(seconds=later)
@@ -161,7 +161,7 @@ def test_it_is_said_again_after_two_minutes_and_not_before() -> None:
     assert told == ["tell urgent", "tell a", "tell b", "tell urgent", "tell c"]
 
 
-def test_nobody_has_to_go_for_a_pod_that_preempts_nobody() -> None:
+def test_no_victims_for_a_pod_with_preemption_policy_never() -> None:
     async def story(scene: Scene) -> None:
         scene.urgent("patient", preemption_policy="Never")
         scene.urgent("urgent", preemption_policy="PreemptLowerPriority")
@@ -170,7 +170,7 @@ def test_nobody_has_to_go_for_a_pod_that_preempts_nobody() -> None:
     assert tell(story) == ["tell urgent", "evict low"]
 
 
-def test_nobody_has_to_go_where_a_quota_keeps_the_pod_out_all_the_same() -> None:
+def test_no_victims_on_nodes_that_a_quota_closes() -> None:
     budget = read_budget(QUOTA)
     assert isinstance(budget, Budget)
 

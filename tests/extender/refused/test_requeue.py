@@ -52,24 +52,24 @@ def state(server: PodServer) -> State:
 
 
 @pytest.fixture
-async def waking(server: PodServer, state: State) -> AsyncIterator[Requeue]:
+async def requeue(server: PodServer, state: State) -> AsyncIterator[Requeue]:
     """A running requeue that saw `small` and `large` refused."""
     policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(state.nodes().values()))
     calls = ApiCalls(Access("127.0.0.1", server.port))
-    waking = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())
-    refuse(state, waking)
-    running = asyncio.create_task(waking.run())
-    yield waking
+    requeue = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())
+    refuse(state, requeue)
+    running = asyncio.create_task(requeue.run())
+    yield requeue
     assert not running.done()
     running.cancel()
     calls.close()
 
 
-def refuse(state: State, waking: Requeue) -> None:
+def refuse(state: State, requeue: Requeue) -> None:
     for name in ("small", "large"):
         facts = state.pod(f"uid-{name}")
         assert facts is not None
-        waking.refused(facts)
+        requeue.add(facts)
 
 
 async def rounds(count: int = 5) -> None:
@@ -82,16 +82,16 @@ def woken(server: PodServer) -> list[str]:
     return [name for name in ("large", "small") if names.RECONSIDER in server.annotations(name)]
 
 
-@pytest.mark.usefixtures("waking")
-async def test_when_a_card_is_free_those_who_wait_for_it_are_woken_once(server: PodServer, state: State) -> None:
+@pytest.mark.usefixtures("requeue")
+async def test_a_waiting_pod_is_requeued_once_when_a_card_becomes_free(server: PodServer, state: State) -> None:
     state.end_pod("uid-tenant")
     await until(lambda: woken(server) == ["large", "small"])
     await rounds()
     assert [call.method for call in server.calls] == ["PATCH", "PATCH"]
 
 
-@pytest.mark.usefixtures("waking")
-async def test_whoever_would_be_refused_again_sleeps_on(server: PodServer, state: State) -> None:
+@pytest.mark.usefixtures("requeue")
+async def test_a_pod_that_would_be_refused_again_is_not_requeued(server: PodServer, state: State) -> None:
     server.put(manifest("half", SMALL) | {"spec": {**SMALL.manifest["spec"], "nodeName": "n1"}})
     state.replace_pods(server.listed())
     state.end_pod("uid-tenant")
@@ -100,18 +100,18 @@ async def test_whoever_would_be_refused_again_sleeps_on(server: PodServer, state
     assert len(server.calls) == 1
 
 
-@pytest.mark.usefixtures("waking")
-async def test_nothing_is_asked_of_anybody_while_nothing_changes(server: PodServer) -> None:
+@pytest.mark.usefixtures("requeue")
+async def test_nothing_is_computed_while_nothing_changes(server: PodServer) -> None:
     await rounds()
     assert server.calls == []
 
 
-async def test_who_was_refused_anew_is_woken_anew_by_the_next_change_only(
-    server: PodServer, state: State, waking: Requeue
+async def test_a_pod_that_is_refused_again_is_requeued_by_the_next_change_only(
+    server: PodServer, state: State, requeue: Requeue
 ) -> None:
     state.end_pod("uid-tenant")
     await until(lambda: woken(server) == ["large", "small"])
-    refuse(state, waking)
+    refuse(state, requeue)
     await rounds()
     assert len(server.calls) == 2
     state.put_node(node("n2", 1, 16384))

@@ -33,7 +33,7 @@ def scores(answer: bytes) -> dict[str, int]:
 
 
 @given(beginnings, changes)
-def test_what_is_written_again_is_as_if_written_anew(begin: list[str], later: list[Change]) -> None:
+def test_an_updated_answer_equals_a_new_one(begin: list[str], later: list[Change]) -> None:
     now = {f"n{at:02}": letter for at, letter in enumerate(begin)}
     names = [*now]
     told = ScoreCache(names, now.__getitem__)
@@ -45,7 +45,7 @@ def test_what_is_written_again_is_as_if_written_anew(begin: list[str], later: li
         assert scores(told.answer(RANKS)) == scores(anew)
 
 
-def test_a_name_that_looks_like_two_entries_is_told_as_it_is() -> None:
+def test_a_name_that_looks_like_two_entries_is_encoded_as_one() -> None:
     names = ["n1", 'n2","Score":9},{"Host":"n3', "n4"]
     now = dict(zip(names, LETTERS[1:4], strict=True))
     told = ScoreCache(names, now.__getitem__)

@@ -31,7 +31,7 @@ def extender() -> Extender:
 
 
 @pytest.mark.parametrize("path", FILTERS)
-def test_nodes_that_fit_are_told_and_of_each_other_one_why_not(extender: Extender, path: str) -> None:
+def test_filter_returns_the_nodes_that_fit_and_one_reason_for_each_other_node(extender: Extender, path: str) -> None:
     answer = extender.post(path, by_name(SHARE, ["n2", "n3", "n1", "n9"]))
     assert answer == {
         "Nodes": None,
@@ -42,13 +42,13 @@ def test_nodes_that_fit_are_told_and_of_each_other_one_why_not(extender: Extende
     }
 
 
-def test_thirty_and_thirty_free_are_no_sixty(extender: Extender) -> None:
+def test_a_claim_of_60_does_not_fit_on_two_cards_with_30_free(extender: Extender) -> None:
     answer = extender.filter(pod("asking").asks(core="60", memory="8"))
     assert answer["NodeNames"] == ["n2"]
     assert answer["FailedAndUnresolvableNodes"] == {"n1": "no card has 60 per cent free"}
 
 
-def test_the_full_form_gets_the_objects_back_as_they_came(extender: Extender) -> None:
+def test_a_call_with_node_objects_gets_the_same_objects_back(extender: Extender) -> None:
     objects = [node(name, 2) | {"kept": {"as": ["it", 1.50, "came"]}} for name in ("n1", "n2")]
     answer = extender.post(names.FILTER_PATH, in_full(pod("asking").asks(core="60", memory="8"), objects))
     assert answer["NodeNames"] is None
@@ -56,7 +56,7 @@ def test_the_full_form_gets_the_objects_back_as_they_came(extender: Extender) ->
     assert [*answer["FailedAndUnresolvableNodes"]] == ["n1"]
 
 
-def test_a_node_that_is_not_known_yet_is_judged_by_its_object(extender: Extender) -> None:
+def test_a_node_that_the_watch_has_not_shown_is_judged_by_its_object(extender: Extender) -> None:
     objects = [node("new", 1), node("empty", 0), {"metadata": {"name": "odd", "annotations": {names.INVENTORY: "?"}}}]
     answer = extender.post(names.FILTER_PATH, in_full(SHARE, objects))
     assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["new"]
@@ -66,7 +66,7 @@ def test_a_node_that_is_not_known_yet_is_judged_by_its_object(extender: Extender
     }
 
 
-def test_what_is_told_of_a_new_node_is_not_told_of_it_later(extender: Extender) -> None:
+def test_the_answer_about_an_unknown_node_is_not_cached(extender: Extender) -> None:
     known = ["n1", "n2", "n3"]
     before = extender.post(names.FILTER_PATH, by_name(SHARE, known))
     both = extender.post(names.FILTER_PATH, in_full(SHARE, [node("new", 0), *(node(name, 2) for name in known)]))
@@ -74,7 +74,7 @@ def test_what_is_told_of_a_new_node_is_not_told_of_it_later(extender: Extender) 
     assert extender.post(names.FILTER_PATH, by_name(SHARE, known)) == before
 
 
-def test_the_keys_may_be_written_in_lower_case(extender: Extender) -> None:
+def test_keys_in_lower_case_are_accepted(extender: Extender) -> None:
     by_names = {"pod": sent(SHARE), "nodenames": ["n1", "n3"]}
     assert extender.post(names.FILTER_PATH, by_names)["NodeNames"] == ["n1"]
     full = {"pod": sent(SHARE), "nodes": {"items": [node("n2", 2)]}}
@@ -87,7 +87,7 @@ def test_a_pod_without_a_claim_fits_everywhere(extender: Extender) -> None:
     assert answer["Error"] == ""
 
 
-def test_reasons_are_few_and_the_same_for_all_nodes_of_a_call() -> None:
+def test_equal_nodes_get_the_same_reason() -> None:
     """kube-scheduler counts equal texts and writes them into the pod."""
     nodes = [node(f"n{number}", 1 + number % 3) for number in range(60)]
     pods = [
@@ -114,7 +114,7 @@ def test_reasons_are_few_and_the_same_for_all_nodes_of_a_call() -> None:
         (SHARE, {"annotations": {names.ALIYUN_INDEX: "0"}}, names.ALIYUN_INDEX),
     ],
 )
-def test_the_error_says_what_is_wrong_with_the_pod(
+def test_the_error_says_why_the_pod_cannot_be_placed(
     extender: Extender, asking: PodBuilder, metadata: Json, sentence: str
 ) -> None:
     answer = extender.filter(asking, **metadata)
@@ -122,14 +122,14 @@ def test_the_error_says_what_is_wrong_with_the_pod(
     assert answer["NodeNames"] is None
 
 
-def test_our_own_mark_is_no_record(extender: Extender) -> None:
+def test_a_fence_is_not_a_forged_record(extender: Extender) -> None:
     assert extender.filter(annotations={names.FENCE: "x-1"})["NodeNames"] == ["n1", "n2"]
 
 
 # --- prioritize -------------------------------------------------------------------------------------------------------
 
 
-def test_one_node_has_ten_and_all_others_at_most_nine(extender: Extender) -> None:
+def test_one_node_scores_10_and_all_others_at_most_9(extender: Extender) -> None:
     answer = extender.post(names.PRIORITIZE_PATH, by_name(SHARE, ["n2", "n1", "n3", "n9"]))
     assert [each["Host"] for each in answer] == ["n2", "n1", "n3", "n9"]
     scores = sorted(each["Score"] for each in answer)
@@ -137,7 +137,7 @@ def test_one_node_has_ten_and_all_others_at_most_nine(extender: Extender) -> Non
     assert 0 <= scores[0] <= scores[-2] <= 9
 
 
-def test_a_pod_without_a_claim_likes_all_nodes_alike(extender: Extender) -> None:
+def test_all_nodes_score_alike_for_a_pod_without_a_claim(extender: Extender) -> None:
     answer = extender.post(names.PRIORITIZE_PATH, by_name(pod("plain").asks(cpu="1"), ["n1", "n2"]))
     assert [each["Score"] for each in answer] == [0, 0]
 
@@ -159,12 +159,12 @@ def test_victims_are_read_in_both_spellings(extender: Extender, victims: Json) -
     assert answer == {"NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "c"}], "NumPDBViolations": 1}}}
 
 
-def test_a_node_where_nobody_can_go_is_dropped(extender: Extender) -> None:
+def test_a_node_where_no_eviction_helps_is_dropped(extender: Extender) -> None:
     victims = {"NodeNameToMetaVictims": {name: {"Pods": [], "NumPDBViolations": 0} for name in ("n3", "n9")}}
     assert extender.post(names.PREEMPT_PATH, {"Pod": sent(SHARE)} | victims) == {"NodeNameToMetaVictims": {}}
 
 
-def test_nobody_is_ended_while_nobody_knows_whether_a_quota_lets_the_pod_in() -> None:
+def test_no_victims_while_the_quotas_of_the_pod_are_unknown() -> None:
     waiting = Extender(small_cluster(), budgets=uncounted())
     victims = {"NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "c"}], "NumPDBViolations": 0}}}
     assert waiting.post(names.PREEMPT_PATH, {"Pod": sent(SHARE)} | victims) == {"NodeNameToMetaVictims": {}}
@@ -174,7 +174,7 @@ def test_nobody_is_ended_while_nobody_knows_whether_a_quota_lets_the_pod_in() ->
 # --- who may ask, and when --------------------------------------------------------------------------------------------
 
 
-def test_before_everything_was_seen_nothing_is_answered(extender: Extender) -> None:
+def test_calls_are_declined_until_nodes_and_pods_are_known(extender: Extender) -> None:
     extender.is_ready = False
     assert "still reading" in extender.filter()["Error"]
     assert "still reading" in extender.post(names.BIND_PATH, binding())["Error"]
@@ -183,7 +183,7 @@ def test_before_everything_was_seen_nothing_is_answered(extender: Extender) -> N
 
 
 @pytest.mark.parametrize("path", BINDS)
-def test_where_nobody_leads_a_bind_fails_and_says_so(extender: Extender, path: str) -> None:
+def test_a_bind_without_a_leader_fails_with_a_reason(extender: Extender, path: str) -> None:
     assert "no replica of Halfcard's extender leads" in extender.post(path, binding())["Error"]
 
 
@@ -198,7 +198,7 @@ def test_where_nobody_leads_a_bind_fails_and_says_so(extender: Extender, path: s
      b'{"Pod":{},"NodeNames":[1]}', b'{"Pod":{},"Nodes":{"items":[7]}}', b'{"PodName":7}', b'{"PodName":"a"}'],
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
-def test_a_body_that_is_none_is_answered_with_a_sentence(extender: Extender, path: str, body: bytes) -> None:
+def test_a_malformed_body_is_answered_with_a_sentence(extender: Extender, path: str, body: bytes) -> None:
     answer = extender.post(path, body)
     if path in (*FILTERS, *BINDS):
         assert len(answer["Error"]) > 20
@@ -215,7 +215,7 @@ def test_a_body_that_is_none_is_answered_with_a_sentence(extender: Extender, pat
         ({"headers": (("content-type", "application/json"), ("content-length", "9" * 12))}, "larger than"),
     ],
 )
-def test_even_a_call_that_is_no_call_is_answered_with_status_200(
+def test_a_request_that_is_no_call_is_answered_with_status_200(
     extender: Extender, path: str, words: dict[str, Any], sentence: str
 ) -> None:
     answer = extender.ask(path, b"{}", **words)
@@ -223,13 +223,13 @@ def test_even_a_call_that_is_no_call_is_answered_with_status_200(
     assert sentence in json.loads(answer.body)["Error"]
 
 
-def test_a_charset_is_no_other_type(extender: Extender) -> None:
+def test_a_content_type_may_name_a_charset(extender: Extender) -> None:
     body = json.dumps(by_name(SHARE, ["n1"])).encode()
     answer = extender.ask(names.FILTER_PATH, body, headers=(("content-type", "application/json; charset=UTF-8"),))
     assert json.loads(answer.body)["NodeNames"] == ["n1"]
 
 
-def test_a_caller_who_hangs_up_is_no_bug(extender: Extender) -> None:
+def test_a_caller_that_disconnects_is_not_counted_as_a_bug(extender: Extender) -> None:
     assert "went away" in json.loads(hung_up(extender.app, names.FILTER_PATH).body)["Error"]
     assert '"bug"' not in extender.said.getvalue()
 
@@ -279,7 +279,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(call=mutated())
-def test_no_body_makes_a_verb_fail(extender: Extender, call: tuple[str, bytes]) -> None:
+def test_every_body_gets_an_answer(extender: Extender, call: tuple[str, bytes]) -> None:
     answer = extender.post(*call)
     assert isinstance(answer, dict | list)
     assert '"bug"' not in extender.said.getvalue()

@@ -20,7 +20,7 @@ def question(names: list[str]) -> wire.NodesCall:
 
 
 @given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
-def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str], reasons: list[str]) -> None:
+def test_every_refused_node_has_its_reason_whatever_its_name(names: list[str], reasons: list[str]) -> None:
     refused: dict[str, list[str]] = {}
     for number, name in enumerate(names):
         refused.setdefault(reasons[number % len(reasons)], []).append(name)
@@ -35,7 +35,7 @@ def test_every_refused_node_has_its_reason_whatever_it_is_called(names: list[str
 
 
 @given(names=NAMES, reasons=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
-def test_names_that_are_kept_together_are_told_like_any_others(names: list[str], reasons: list[str]) -> None:
+def test_shared_names_are_encoded_like_a_list(names: list[str], reasons: list[str]) -> None:
     kept = wire.SharedNames(names)
     for reason in (*reasons, *reasons):
         assert wire.filter_answer(question(names), kept, {reason: kept}) == wire.filter_answer(
@@ -44,7 +44,7 @@ def test_names_that_are_kept_together_are_told_like_any_others(names: list[str],
 
 
 @pytest.mark.parametrize("why", ["no", 'a "quoted" \\ and 50 % free', "ж💥"])
-def test_an_error_stands_alone(why: str) -> None:
+def test_an_error_answer_has_no_nodes(why: str) -> None:
     answer = json.loads(wire.filter_error(why))
     assert answer.pop("Error") == why.replace(" %", " per cent")
     assert answer == {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
@@ -57,17 +57,17 @@ def scored(scores: list[int]) -> dict[str, int]:
     return {each["Host"]: each["Score"] for each in answer}
 
 
-def test_every_node_of_a_short_list_has_its_score() -> None:
+def test_every_node_of_a_short_list_has_a_score() -> None:
     assert scored([0, 10, 3]) == {"n0": 0, "n1": 10, "n2": 3}
 
 
-def test_thousands_of_nodes_that_have_none_are_left_out() -> None:
+def test_nodes_with_score_0_are_omitted_when_there_are_thousands() -> None:
     """kube-scheduler adds what it is told to what it has; a node that is not named has 0."""
     assert scored([0] * 2000 + [10, 3] + [0] * 2000) == {"n2000": 10, "n2001": 3}
 
 
 @pytest.mark.parametrize(("crowd", "told"), [(1, {"n2000": 9, "n2001": 2}), (3, {"n2000": 7}), (4, None)])
-def test_thousands_with_the_same_low_score_are_left_out_and_the_better_ones_as_far_ahead_as_they_are(
+def test_a_low_score_of_thousands_is_omitted_and_better_scores_keep_their_distance(
     crowd: int, told: dict[str, int] | None
 ) -> None:
     found = scored([crowd] * 2000 + [10, 3, 0])

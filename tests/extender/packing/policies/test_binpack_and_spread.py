@@ -20,17 +20,17 @@ PLACES: Final[dict[str, tuple[list[Room], Demand, int, int]]] = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_binpack_goes_where_most_is_used_and_spread_where_least_is(name: str) -> None:
+def test_binpack_prefers_the_fullest_node_and_spread_the_emptiest(name: str) -> None:
     nodes, demand, packed, spread = PLACES[name]
     assert chosen(Binpack(), nodes, demand) == packed
     assert chosen(Spread(), nodes, demand) == spread
 
 
 @pytest.mark.parametrize("policy", [Binpack(), Spread()])
-def test_nodes_that_are_alike_are_equally_good(policy: Binpack | Spread) -> None:
+def test_equal_nodes_rank_alike(policy: Binpack | Spread) -> None:
     assert chosen(policy, [room(100, 70), room(70, 100)], share(30)) == 0
 
 
 @pytest.mark.parametrize("policy", [Binpack(), Spread()])
-def test_they_are_the_same_whatever_the_cluster_holds(policy: Binpack | Spread) -> None:
+def test_binpack_and_spread_do_not_adapt_to_the_cluster(policy: Binpack | Spread) -> None:
     assert policy.adapted([room(0)]) is policy

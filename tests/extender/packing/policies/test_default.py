@@ -70,16 +70,16 @@ PLACES: Final[dict[str, tuple[list[Room], Demand, int]]] = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_pod_goes_where_the_least_is_lost(name: str) -> None:
+def test_a_pod_is_placed_where_the_least_value_is_lost(name: str) -> None:
     nodes, demand, expected = PLACES[name]
     assert chosen(default(), nodes, demand) == expected
 
 
-def test_a_card_whose_memory_is_gone_is_as_good_as_full() -> None:
+def test_a_card_without_free_memory_is_worth_as_little_as_a_full_one() -> None:
     assert default().value(room(MEMORY_GONE)) == default().value(room(10))
 
 
-def test_what_is_expected_decides_which_hole_is_worth_keeping() -> None:
+def test_the_expected_pods_decide_which_hole_is_worth_keeping() -> None:
     large = default(WorkloadMix(((PodClass(0, 0, 1, 70), 1.0),)))
     small = default(WorkloadMix(((PodClass(0, 0, 1, 35), 1.0),)))
     nodes = [room(70), room(60)]
@@ -88,7 +88,7 @@ def test_what_is_expected_decides_which_hole_is_worth_keeping() -> None:
     assert chosen(small, [room(35), room(60)], share(25)) == 1
 
 
-def test_memory_that_is_asked_for_counts_as_that_part_of_a_usual_card() -> None:
+def test_a_memory_request_counts_as_its_part_of_the_usual_card() -> None:
     by_cores = default(WorkloadMix(((PodClass(0, 0, 1, 50), 1.0),)))
     by_memory = default(WorkloadMix(((PodClass(0, 0, 1, 0, (), CARD_MIB // 2), 1.0),)))
     for left in range(101):
@@ -102,24 +102,24 @@ NEARLY_IDLE: Final = room(*[100] * 7, 0)
 FULL: Final = room(*[0] * 8)
 
 
-def test_while_there_are_plenty_nothing_is_kept() -> None:
+def test_no_node_is_reserved_while_there_are_plenty() -> None:
     policy = default()
     assert policy.adapted([IDLE] * 50) is policy
 
 
-def test_the_last_idle_nodes_are_kept() -> None:
+def test_the_last_idle_nodes_are_reserved() -> None:
     policy = default().adapted([IDLE, NEARLY_IDLE, *[FULL] * 30])
     assert chosen(policy, [IDLE, room(*[100] * 4, *[0] * 4)], whole(1)) == 1
     assert chosen(policy, [IDLE, NEARLY_IDLE], whole(1)) == 1
 
 
-def test_a_node_without_the_cpu_that_such_pods_ask_for_is_not_kept() -> None:
+def test_a_node_without_enough_cpu_for_wide_pods_is_not_reserved() -> None:
     policy = default().adapted([IDLE, NEARLY_IDLE, *[FULL] * 30])
     spent = room(*[100] * 8, cpu_milli=20_000)
     assert chosen(policy, [IDLE, spent], whole(1)) == 1
 
 
-def test_what_is_scarce_stays_so_until_there_is_clearly_more() -> None:
+def test_scarcity_ends_only_when_there_is_clearly_more() -> None:
     def kept(policy: PackingPolicy) -> bool:
         return policy.value(IDLE) > default().value(IDLE)
 
@@ -143,27 +143,27 @@ def test_the_order_of_the_cards_does_not_matter(mix: WorkloadMix, of: Room, rand
 
 
 @given(mixes, rooms)
-def test_any_mix_and_any_room_have_a_finite_value(mix: WorkloadMix, of: Room) -> None:
+def test_the_value_is_finite_for_any_mix_and_any_room(mix: WorkloadMix, of: Room) -> None:
     policy = default(mix).adapted([of])
     assert abs(policy.value(of)) < 10_000
 
 
-def test_gains_that_are_nothing_but_for_rounding_are_nothing() -> None:
+def test_gains_within_rounding_errors_rank_alike() -> None:
     assert default().rank(-1e-12) == default().rank(0) > default().rank(-0.01)
 
 
-def test_where_cpu_runs_short_first_no_node_is_kept() -> None:
+def test_no_node_is_reserved_where_cpu_is_exhausted_before_cards() -> None:
     spent = room(*[100] * 4, *[0] * 4, cpu_milli=0)
     policy = default()
     assert policy.adapted([IDLE, *[FULL] * 30]) is not policy
     assert policy.adapted([IDLE, *[spent] * 30]) is policy
 
 
-def test_no_node_is_kept_for_pods_that_it_could_never_take() -> None:
+def test_no_node_is_reserved_for_pods_that_it_could_never_take() -> None:
     impossible = WorkloadMix(((PodClass(4000, 16000, 1, 100), 40.0), (PodClass(500_000, 16000, 8, 100), 1.0)))
     policy = default(impossible)
     assert policy.adapted([IDLE, *[FULL] * 30]).value(IDLE) == policy.value(IDLE)
 
 
-def test_without_expectations_whole_cards_are_still_worth_most() -> None:
+def test_whole_cards_are_worth_most_without_expected_pods() -> None:
     assert chosen(default(WorkloadMix(())), [room(100), room(60)], share(50)) == 1

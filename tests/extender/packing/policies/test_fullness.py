@@ -22,19 +22,19 @@ LEFT: Final[dict[str, tuple[CardRoom, int, float, int]]] = {
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_is_left_of_a_card_is_its_shorter_side(name: str) -> None:
+def test_the_free_amount_of_a_card_is_the_smaller_of_cores_and_memory(name: str) -> None:
     left, amount, parts, divided = LEFT[name]
     assert fullness(room(left)) == ([amount], parts, divided)
     assert used(room(left)) == [1 - amount / 100 - parts]
 
 
-def test_a_card_that_is_out_of_order_has_nothing_left() -> None:
+def test_a_card_that_is_out_of_order_has_no_free_amount() -> None:
     whole = room(100, 40)
     broken = replace(whole, cards=tuple([replace(card, why_not="cordoned") for card in whole.cards]))
     assert fullness(broken).amounts == [0, 0]
 
 
-def test_of_a_card_whose_memory_nobody_knows_cores_count() -> None:
+def test_cores_alone_count_on_a_card_of_unknown_memory() -> None:
     known = room(40)
     unknown = replace(
         known, cards=(replace(known.cards[0], memory_mib=None),), left=(CardRoom(CardMode.SHARED, 40, 0, 0),)

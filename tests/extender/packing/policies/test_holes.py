@@ -21,7 +21,7 @@ EXPECTED: Final[dict[str, tuple[dict[int, float], dict[int, float]]]] = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_hole_is_worth_the_dearest_set_that_fits(name: str) -> None:
+def test_a_hole_is_worth_the_most_valuable_set_that_fits(name: str) -> None:
     demand, worth = EXPECTED[name]
     found = worth_of_holes(demand)
     assert {size: found[size] for size in worth} == pytest.approx(worth, abs=1e-6)
@@ -31,20 +31,20 @@ demands = st.dictionaries(st.integers(1, 100), st.floats(0.01, 1000), max_size=1
 
 
 @given(demands)
-def test_more_room_is_worth_no_less_and_a_whole_card_is_one(demand: dict[int, float]) -> None:
+def test_a_larger_hole_is_worth_no_less_and_a_whole_card_is_worth_1(demand: dict[int, float]) -> None:
     worth = worth_of_holes(demand)
     assert len(worth) == 101 and worth[0] == 0 and worth[100] == 1
     assert all(less <= more + 1e-9 for less, more in pairwise(worth))
 
 
 @given(demands, st.integers(0, 100), st.integers(0, 100))
-def test_two_holes_are_worth_no_more_than_one_of_their_size(demand: dict[int, float], one: int, other: int) -> None:
+def test_two_holes_are_worth_no_more_than_one_of_their_total_size(demand: dict[int, float], one: int, other: int) -> None:
     worth = worth_of_holes(demand)
     assert one + other > 100 or worth[one] + worth[other] <= worth[one + other] + 1e-6
 
 
 @given(demands)
-def test_no_cards_are_saved_by_prices(demand: dict[int, float]) -> None:
+def test_the_value_of_all_shares_is_a_lower_bound_of_the_needed_cards(demand: dict[int, float]) -> None:
     """What all shares are worth together is a bound of the cards that they need, and at least their size."""
     shares = {size: count for size, count in demand.items() if size < 100}
     worth = worth_of_holes(demand)

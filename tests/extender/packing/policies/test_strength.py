@@ -23,5 +23,5 @@ STRENGTHS: Final = {
 
 
 @pytest.mark.parametrize("model", STRENGTHS)
-def test_a_model_is_weak_or_strong_and_in_the_middle_where_nobody_knows(model: str) -> None:
+def test_an_unknown_model_is_of_medium_strength(model: str) -> None:
     assert strength(model) == STRENGTHS[model]

@@ -26,7 +26,7 @@ def fits(kind: PodClass, amounts: list[int], cpu_milli: int, memory_mib: int) ->
     st.integers(0, 96_000),
     st.integers(0, 400_000),
 )
-def test_it_is_the_mean_of_what_each_kind_could_use(
+def test_the_usable_amount_is_the_mean_over_all_classes(
     mix: WorkloadMix, amounts: list[int], cpu_milli: int, memory_mib: int
 ) -> None:
     kinds = [(kind, count) for kind, count in mix.kinds if kind.cards]
