@@ -20,8 +20,7 @@ _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
 _CALLERS: Final = (
-    "tests/extender/bind/test_forwarding.py::"
-    "test_bind_and_preempt_from_other_machines_need_a_client_certificate"
+    "tests/extender/bind/test_forwarding.py::test_bind_and_preempt_from_other_machines_need_a_client_certificate"
 )
 
 TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {

@@ -119,9 +119,7 @@ def test_the_error_names_a_port_that_is_in_use(
 
 
 @pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:65536"])
-def test_the_error_for_a_bad_address_shows_valid_forms(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_error_for_a_bad_address_shows_valid_forms(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f'argument --extender: listen address: got "{text}"; use HOST:PORT' in usage(["--extender", text], capsys)
 
 

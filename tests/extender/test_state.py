@@ -172,7 +172,6 @@ class World:
     def _facts(self, found: StoredPod) -> PodFacts:
         return read_facts(found, DIALECTS)
 
-
     def rebuilt(self) -> State:
         state = state_of(self.nodes.values(), self.pods.values())
         for facts in self.assumed.values():

@@ -53,7 +53,9 @@ def test_no_amount_is_granted_twice_in_a_fill_up(policy: str) -> None:
 
 @each_policy
 @given(steps=st.lists(st.tuples(st.integers(0, 39), st.booleans()), max_size=80))
-def test_arriving_and_leaving_pods_never_overlap_and_restore_the_rooms(policy: str, steps: list[tuple[int, bool]]) -> None:
+def test_arriving_and_leaving_pods_never_overlap_and_restore_the_rooms(
+    policy: str, steps: list[tuple[int, bool]]
+) -> None:
     cluster = cluster_of(policy)
     stays: list[tuple[TracePod, SimulatedPod]] = []
     for number, leaves in steps:

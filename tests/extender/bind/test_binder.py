@@ -160,9 +160,7 @@ async def test_a_second_bind_to_the_same_node_succeeds_and_changes_nothing(serve
     assert writes(server) == ["binding"]
 
 
-async def test_a_bind_by_another_leader_is_accepted_with_its_record(
-    server: PodServer, replica: Replica
-) -> None:
+async def test_a_bind_by_another_leader_is_accepted_with_its_record(server: PodServer, replica: Replica) -> None:
     container = server.pods["p"]["spec"]["containers"][0]["name"]
     record = json.dumps({"node": "n1", "cards": {container: ["n1-1"]}})
     server.put(_bound(server.pods["p"], "n1", {names.PLACEMENT: record}))
@@ -210,7 +208,9 @@ async def test_a_pod_that_was_deleted_is_gone(server: PodServer, replica: Replic
     assert replica.cores_free() == [100, 100]
 
 
-async def test_the_assumption_is_forgotten_where_the_pod_cannot_be_read_after_a_conflict(server: PodServer, replica: Replica) -> None:
+async def test_the_assumption_is_forgotten_where_the_pod_cannot_be_read_after_a_conflict(
+    server: PodServer, replica: Replica
+) -> None:
     server.change("p", note="x")
     server.faults = [None, "refused"]
     with pytest.raises(NotBound, match="does not show pod team/p"):
@@ -292,9 +292,7 @@ async def test_a_replica_that_does_not_lead_writes_nothing(server: PodServer, re
     assert replica.cores_free() == [100, 100]
 
 
-async def test_a_replica_that_no_longer_leads_keeps_the_fence_of_another(
-    server: PodServer, replica: Replica
-) -> None:
+async def test_a_replica_that_no_longer_leads_keeps_the_fence_of_another(server: PodServer, replica: Replica) -> None:
     server.change("p", **{names.FENCE: "second-0"})
     replica.see_all()
     replica.leads = False
@@ -303,9 +301,7 @@ async def test_a_replica_that_no_longer_leads_keeps_the_fence_of_another(
     assert writes(server) == []
 
 
-async def test_the_fence_of_an_earlier_leader_is_replaced_before_the_bind(
-    server: PodServer, replica: Replica
-) -> None:
+async def test_the_fence_of_an_earlier_leader_is_replaced_before_the_bind(server: PodServer, replica: Replica) -> None:
     server.change("p", **{names.FENCE: "old-0"})
     replica.see_all()
     await replica.bind("p")

@@ -95,7 +95,9 @@ async def test_a_bind_that_arrives_between_the_list_and_the_fence_is_seen(
     assert writes(server).count("binding") == 1
 
 
-async def test_an_assumption_of_an_earlier_term_is_forgotten_where_the_pod_has_no_node(server: PodServer, old: Replica) -> None:
+async def test_an_assumption_of_an_earlier_term_is_forgotten_where_the_pod_has_no_node(
+    server: PodServer, old: Replica
+) -> None:
     """It lost its lead while the API server was silent, and leads again."""
     facts = old.state.pod("uid-p")
     assert facts is not None

@@ -172,7 +172,9 @@ RECORDS = {
 
 
 @pytest.mark.parametrize(("system", "asking", "record"), [(key, *value) for key, value in RECORDS.items()], ids=RECORDS)
-def test_a_bound_pod_shows_which_system_recorded_its_cards(system: str, asking: PodBuilder, record: dict[str, str]) -> None:
+def test_a_bound_pod_shows_which_system_recorded_its_cards(
+    system: str, asking: PodBuilder, record: dict[str, str]
+) -> None:
     where = placed(state_of([node(cards=2)]), stored(asking, on="gpu1", record=record))
     assert (where.node, where.recorded_by) == ("gpu1", system)
     assert [[card.index for card in grant.cards] for grant in where.grants] == [[1]]

@@ -180,9 +180,7 @@ def elsewhere(asked: StoredPod) -> StoredPod:
         "others do not",
     ],
 )
-def test_no_victims_for_a_pod_that_a_budget_refuses(
-    tenant: StoredPod, expected: dict[str, list[str]]
-) -> None:
+def test_no_victims_for_a_pod_that_a_budget_refuses(tenant: StoredPod, expected: dict[str, list[str]]) -> None:
     assert preempted(state_of([node()], [tenant]), "low", wanting(share("new", 70))) == expected
 
 
@@ -208,7 +206,9 @@ several = st.sampled_from([pod("new").asks(gpu=2), pod("new").asks(sgpu=2), shar
 
 @settings(max_examples=60)
 @given(crowds, st.one_of(demands, several), st.integers(0, 3))
-def test_no_smaller_set_of_victims_is_enough(crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int) -> None:
+def test_no_smaller_set_of_victims_is_enough(
+    crowd: list[tuple[int, int, int, int]], asking: PodBuilder, priority: int
+) -> None:
     state, demand = crowded(crowd), read_facts(stored(asking), state_of([]).dialects).demand
     pods = state.pods_on("gpu1")
     spare = of_lower_priority(priority, pods)

@@ -38,7 +38,9 @@ def test_a_larger_hole_is_worth_no_less_and_a_whole_card_is_worth_1(demand: dict
 
 
 @given(demands, st.integers(0, 100), st.integers(0, 100))
-def test_two_holes_are_worth_no_more_than_one_of_their_total_size(demand: dict[int, float], one: int, other: int) -> None:
+def test_two_holes_are_worth_no_more_than_one_of_their_total_size(
+    demand: dict[int, float], one: int, other: int
+) -> None:
     worth = worth_of_holes(demand)
     assert one + other > 100 or worth[one] + worth[other] <= worth[one + other] + 1e-6
 
