@@ -22,10 +22,11 @@ from urllib.parse import urlsplit
 from halfcard import names
 from settings.installation import Settings
 from tests.cluster.network import free_port
-from tests.deviceplugin.kubelet.kubelet import Kubelet, entry, holder, kubelet, until
+from tests.deviceplugin.kubelet.kubelet import Kubelet, entry, holder, kubelet
 from tests.kube.object_server import merged
 from tests.nvml.stand_in import StandIn, StandInProcess, stand_in_cards
 from tests.serving.authority import Authority, write_pair
+from tests.waiting import until
 
 from .servers import ROOT, Server
 
@@ -214,7 +215,7 @@ class Node:
             told = [client.lists for client in self.kubelet.clients.values()]
             return process.poll() is not None or (len(told) == len(_OFFERED) and all(told))
 
-        await until(knows_all, _WITHIN_S)
+        await until(knows_all, within_s=_WITHIN_S)
         if process.poll() is not None:
             raise RuntimeError((self.folder / "agent.log").read_text(encoding="utf-8")[-_LOG_TAIL:])
 

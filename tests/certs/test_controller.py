@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +19,7 @@ from certs.store import StoreError
 from halfcard import names
 from serving.log import Log
 from tests.certs.handshakes import foreign_certificate
+from tests.waiting import until
 
 from .memory_store import MemoryStore
 
@@ -63,8 +63,8 @@ class Scene:
     async def _tell(self, chain: Chain, done: CompletedStep, _: datetime) -> None:
         self.told.append((chain.title, done.place.name))
 
-    def look(self) -> None:
-        asyncio.run(self.tending.look(ADMISSION))
+    async def look(self) -> None:
+        await self.tending.look(ADMISSION)
 
     def lines(self, level: str) -> list[tuple[str, str]]:
         found = [json.loads(line) for line in self._lines.getvalue().splitlines()]
@@ -74,9 +74,9 @@ class Scene:
         return self.registry.get_sample_value(f"halfcard_certs_{name}", labels)
 
 
-def test_each_change_is_logged_counted_and_told() -> None:
+async def test_each_change_is_logged_counted_and_told() -> None:
     scene = Scene()
-    scene.look()
+    await scene.look()
     assert scene.lines("info") == [
         ("certificates written", "ca.crt is missing"),
         ("certificates written", "tls.crt is missing"),
@@ -85,97 +85,88 @@ def test_each_change_is_logged_counted_and_told() -> None:
     assert scene.value("changes_total", object=names.ADMISSION_CA) == 1
 
 
-def test_days_left_are_counted_down() -> None:
+async def test_days_left_are_counted_down() -> None:
     scene = Scene()
-    scene.look()
+    await scene.look()
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 90
     scene.now += timedelta(days=1, hours=12)
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 88.5
     assert scene.value("due", chain="admission") == 0
 
 
-def test_days_left_are_counted_down_while_nothing_can_be_read_and_nobody_seems_to_have_looked() -> None:
+async def test_days_left_are_counted_down_while_nothing_can_be_read_and_nobody_seems_to_have_looked() -> None:
     scene = Scene()
     assert scene.value("last_look_timestamp_seconds", chain="extender") == 0
-    scene.look()
+    await scene.look()
     scene.store.is_away = True
     scene.now += timedelta(days=80)
-    scene.look()
+    await scene.look()
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 10
     assert scene.value("last_look_timestamp_seconds", chain="admission") == START.timestamp()
     scene.now += timedelta(days=80)
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 0
 
 
-def test_a_failure_is_said_once_and_again_when_it_comes_back() -> None:
+async def test_a_failure_is_said_once_and_again_when_it_comes_back() -> None:
     scene = Scene()
     for is_away in (True, True, False, True):
         scene.store.is_away = is_away
-        scene.look()
+        await scene.look()
     assert scene.lines("error") == [("certificates cannot be kept", "the API server answered 500: no leader")] * 2
 
 
-def test_an_object_that_nobody_understands_ends_the_keeping_of_no_other() -> None:
+async def test_an_object_that_nobody_understands_ends_the_keeping_of_no_other() -> None:
     scene = Scene()
     scene.store.items[ADMISSION.authority] = {"metadata": "garbage"}
-    scene.look()
-    scene.look()
+    await scene.look()
+    await scene.look()
     (complaint,) = scene.lines("error")
     assert "this is a bug, please report it" in complaint[1]
     del scene.store.items[ADMISSION.authority]
-    scene.look()
+    await scene.look()
     assert scene.value("days_left", certificate=names.ADMISSION_TLS) == 90
 
 
-def test_what_is_left_alone_is_said_once() -> None:
+async def test_what_is_left_alone_is_said_once() -> None:
     scene = Scene()
     scene.store.register(foreign_certificate())
-    scene.look()
-    scene.look()
+    await scene.look()
+    await scene.look()
     assert [event for event, _ in scene.lines("warn")] == ["certificates left alone"] * len(CONFIGURATIONS)
 
 
-def test_it_is_ready_while_all_chains_could_be_looked_at_lately() -> None:
+async def test_it_is_ready_while_all_chains_could_be_looked_at_lately() -> None:
     scene = Scene()
     assert "admission, extender could not be looked at" in (scene.tending.why_not_ready() or "")
     for chain in (ADMISSION, EXTENDER):
-        asyncio.run(scene.tending.look(chain))
+        (await scene.tending.look(chain))
     assert scene.tending.why_not_ready() is None
     scene.now += timedelta(minutes=4)
-    scene.look()
+    await scene.look()
     assert "of extender could not" in (scene.tending.why_not_ready() or "")
 
 
-def test_news_make_it_look_at_once_and_not_all_the_time() -> None:
+async def test_news_make_it_look_at_once_and_not_all_the_time() -> None:
     scene = Scene()
 
-    async def live() -> int:
-        tending = asyncio.create_task(scene.tending.run())
-        await until(lambda: scene.tending.why_not_ready() is None)
-        reads = scene.store.reads
-        for _ in range(100):
-            scene.tending.wake()
-            await asyncio.sleep(0)
-        await until(lambda: scene.store.reads > reads)
-        tending.cancel()
-        with suppress(asyncio.CancelledError):
-            await tending
-        return scene.store.reads - reads
-
-    assert asyncio.run(live()) == 7
+    tending = asyncio.create_task(scene.tending.run())
+    await until(lambda: scene.tending.why_not_ready() is None)
+    reads = scene.store.reads
+    for _ in range(100):
+        scene.tending.wake()
+        await asyncio.sleep(0)
+    await until(lambda: scene.store.reads > reads)
+    tending.cancel()
+    with suppress(asyncio.CancelledError):
+        await tending
+    assert scene.store.reads - reads == 7
 
 
-def test_a_month_that_the_machine_slept_through_is_seen_at_the_next_look() -> None:
+async def test_a_month_that_the_machine_slept_through_is_seen_at_the_next_look() -> None:
     """The loop's own clock stands still meanwhile: nothing may be planned by it but the next short nap."""
     scene = Scene()
-    scene.look()
+    await scene.look()
     scene.now += timedelta(days=100)
-    scene.look()
+    await scene.look()
     assert scene.lines("info")[-1] == ("certificates written", "the leaf expired at 2026-05-30T00:00:00Z")
     assert timedelta(seconds=EVERY_S) <= timedelta(minutes=1)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - what is waited for signals nobody
-            await asyncio.sleep(0.001)

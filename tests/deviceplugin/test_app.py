@@ -19,7 +19,6 @@ from deviceplugin.usage.usage_report import NodeUsageReport
 from deviceplugin.usage.usage_text import usage_text
 from serving.lifecycle import Lifecycle
 from tests.serving.conversation import Answer, server
-from tests.serving.on_loop import on_loop
 
 from .usages import SEED, load, owner, usage
 
@@ -39,7 +38,6 @@ async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*", trou
         return await client.ask(f"GET {path} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\n\r\n".encode())
 
 
-@on_loop
 async def test_both_paths_of_metrics_tell_the_usage_and_the_agents_own_counts() -> None:
     first, second = await get("/metric"), await get("/metrics")
     assert first.body == second.body
@@ -50,13 +48,11 @@ async def test_both_paths_of_metrics_tell_the_usage_and_the_agents_own_counts() 
     assert {"halfcard_agent_registrations", "halfcard_agent_made_up", "container_gpu_utilization"} <= set(families)
 
 
-@on_loop
 async def test_a_person_gets_tables() -> None:
     answer = await get("/usage", accept="text/html,application/xhtml+xml,*/*;q=0.8")
     assert (answer.status, answer.body.decode()) == (200, usage_text(SEEN))
 
 
-@on_loop
 async def test_a_program_gets_all_of_it_as_json_however_it_asks() -> None:
     by_header, by_query = await get("/usage", accept="application/json"), await get("/usage?output=json")
     assert by_header.body == by_query.body
@@ -64,7 +60,6 @@ async def test_a_program_gets_all_of_it_as_json_however_it_asks() -> None:
     assert read_usage(by_header.body) == SEEN
 
 
-@on_loop
 async def test_the_json_is_also_what_gpu_managers_clients_read() -> None:
     found: dict[str, Any] = json.loads((await get("/usage?output=json")).body)
     device = {"id": "GPU-0", "card_idx": "0", "gpu": 5, "mem": 300, "pids": [7], "device_mem": 15109}
@@ -77,14 +72,12 @@ async def test_the_json_is_also_what_gpu_managers_clients_read() -> None:
     }
 
 
-@on_loop
 async def test_as_gpu_manager_writes_it_zeros_are_left_out() -> None:
     found = json.loads((await get("/usage?output=json", usage([SEED]))).body)
     device = {"id": "GPU-0", "card_idx": "0", "device_mem": 15109}
     assert found["usage"]["uid-vcuda"]["stat"]["tensorflow"]["dev"] == [device]
 
 
-@on_loop
 async def test_an_agent_is_ready_when_its_checks_pass_and_alive_all_the_time() -> None:
     assert (await get("/readyz")).status == 200
     refused = await get("/readyz", trouble="kubelet has not answered yet")
@@ -92,17 +85,14 @@ async def test_an_agent_is_ready_when_its_checks_pass_and_alive_all_the_time() -
     assert (await get("/healthz", trouble="kubelet has not answered yet")).status == 200
 
 
-@on_loop
 async def test_the_version_is_told_as_gpu_manager_tells_it() -> None:
     assert json.loads((await get("/version")).body) == {"version": halfcard.__version__}
 
 
-@on_loop
 async def test_nothing_else_is_there_and_nothing_can_be_sent() -> None:
     assert [(await get(path)).status for path in ("/", "/graph", "/debug/pprof/", "/docs")] == [404] * 4
 
 
-@on_loop
 async def test_cards_that_are_made_up_are_told_in_every_form() -> None:
     made_up = replace(SEEN, is_made_up=True)
     assert b"made up" in (await get("/usage", made_up)).body

@@ -10,6 +10,7 @@ import pytest
 from deviceplugin.card_watch import CardWatch
 from deviceplugin.gpus.health_file import HealthFile
 from deviceplugin.gpus.interface import Gpu, GpusError, Incident, Load
+from tests.waiting import until
 
 A, B = Gpu(0, "GPU-a", "Tesla T4", 15109), Gpu(1, "GPU-b", "Tesla T4", 15109)
 SICK = {"GPU-a": "Xid 79, it fell off the bus: reset the card", "GPU-b": ""}
@@ -57,21 +58,15 @@ class Machine:
         self.file = HealthFile(self.folder / "state", self.boot)
         self.watch = CardWatch(self.driver, lambda: None, lambda: 1.0, self.file)
 
-    def look(self) -> dict[str, str]:
-        asyncio.run(self.watch.look())
+    async def look(self) -> dict[str, str]:
+        await self.watch.look()
         return {card.uuid: card.why_not for card in self.watch.cards()}
 
-    def falls_off_the_bus(self) -> None:
+    async def falls_off_the_bus(self) -> None:
         self.driver.incidents.append(Incident(A.uuid, 79))
-
-        async def until_it_is_known() -> None:
-            running = asyncio.ensure_future(self.watch.run())
-            async with asyncio.timeout(5):
-                while not any(card.why_not for card in self.watch.cards()):  # noqa: ASYNC110 - cards are looked at
-                    await asyncio.sleep(0.001)
-            running.cancel()
-
-        asyncio.run(until_it_is_known())
+        running = asyncio.create_task(self.watch.run())
+        await until(lambda: any(card.why_not for card in self.watch.cards()))
+        running.cancel()
 
 
 @pytest.fixture
@@ -79,42 +74,42 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_card_that_fell_off_the_bus_does_not_come_back_by_a_restart_of_the_agent(machine: Machine) -> None:
-    assert machine.look() == WELL
-    machine.falls_off_the_bus()
+async def test_a_card_that_fell_off_the_bus_does_not_come_back_by_a_restart_of_the_agent(machine: Machine) -> None:
+    assert await machine.look() == WELL
+    await machine.falls_off_the_bus()
     machine.restart()
-    assert machine.look() == SICK
+    assert await machine.look() == SICK
     machine.boots("two")
-    assert machine.look() == WELL
+    assert await machine.look() == WELL
 
 
-def test_before_the_driver_has_answered_no_card_is_known(machine: Machine) -> None:
-    machine.falls_off_the_bus()
+async def test_before_the_driver_has_answered_no_card_is_known(machine: Machine) -> None:
+    await machine.falls_off_the_bus()
     machine.restart()
     assert machine.watch.cards() == ()
     machine.driver.gpus = None
-    assert machine.look() == {} and machine.watch.trouble == "no driver"
+    assert await machine.look() == {} and machine.watch.trouble == "no driver"
 
 
-def test_a_card_that_is_away_during_a_restart_stays_in_the_table_and_comes_back_well(machine: Machine) -> None:
-    machine.falls_off_the_bus()
+async def test_a_card_that_is_away_during_a_restart_stays_in_the_table_and_comes_back_well(machine: Machine) -> None:
+    await machine.falls_off_the_bus()
     machine.driver.gpus = (B,)
-    machine.look()
+    await machine.look()
     machine.restart()
-    assert machine.look().keys() == {A.uuid, B.uuid}
+    assert (await machine.look()).keys() == {A.uuid, B.uuid}
     machine.driver.gpus = (A, B)
-    assert machine.look() == WELL
+    assert await machine.look() == WELL
     machine.restart()
-    assert machine.look() == WELL
+    assert await machine.look() == WELL
 
 
-def test_what_cannot_be_written_is_told_and_written_later(machine: Machine) -> None:
+async def test_what_cannot_be_written_is_told_and_written_later(machine: Machine) -> None:
     state = machine.folder / "state"
     state.write_text("in the way")
-    machine.falls_off_the_bus()
+    await machine.falls_off_the_bus()
     assert "so a restart of the agent makes ill cards well" in machine.file.trouble
     state.unlink()
-    machine.look()
+    await machine.look()
     assert machine.file.trouble == ""
     machine.restart()
-    assert machine.look() == SICK
+    assert await machine.look() == SICK

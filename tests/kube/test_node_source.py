@@ -11,8 +11,8 @@ import pytest
 import kube.api.reflector
 from kube.api.access import Access
 from kube.node_source import NodeSource
+from tests.waiting import until
 
-from .manifests.test_folder_source import until
 from .node_server import NodeServer, node, serving
 
 

@@ -11,8 +11,8 @@ from halfcard.quota.ledger import Entry
 from kube.api.access import Access
 from quota.charged_pods import ChargedPods
 from quota.usage_index import CountedPod
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import Object, serving
+from tests.waiting import until
 
 BUDGET = gone("gpuquota.team.gpu")._replace(uid="q", hard={"cores": 100})
 

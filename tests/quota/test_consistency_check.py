@@ -9,8 +9,8 @@ from halfcard.dialects import Dialects
 from kube.api.access import Access
 from quota.charged_pods import ChargedPod, ChargedPods
 from quota.consistency_check import ConsistencyCheck, Difference, Differences, differences, lasting, told
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import Object, serving
+from tests.waiting import until
 
 ONE = ChargedPod("team", "one", {}, {"cores": 30})
 TWO = ChargedPod("team", "two", {}, {"cores": 30})

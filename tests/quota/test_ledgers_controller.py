@@ -20,8 +20,8 @@ from quota.charged_pods import ChargedPods, Touched
 from quota.ledgers_controller import LedgersController
 from serving.log import Log
 from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import NodeServer, Object, serving
+from tests.waiting import until
 
 LEDGER, OTHER = "gpuquota.team.gpu", "gpuquota.team.other"
 

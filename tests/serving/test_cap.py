@@ -6,7 +6,6 @@ from serving.client_limits import ClientLimits
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import Client, Echo, Server, server, trusting
-from tests.serving.on_loop import on_loop
 
 TWO = ClientLimits(max_connections=2)
 
@@ -19,7 +18,6 @@ async def is_refused(client: Client) -> bool:
         return True
 
 
-@on_loop
 async def test_a_connection_over_the_cap_is_closed_at_accept_and_the_others_go_on() -> None:
     async with server(Echo(), limits=TWO) as running:
         inside = [await running.connect(), await running.connect()]
@@ -28,7 +26,6 @@ async def test_a_connection_over_the_cap_is_closed_at_accept_and_the_others_go_o
     assert "closed at accept: as many connections are open as allowed" in running.log.getvalue()
 
 
-@on_loop
 async def test_a_freed_place_is_given_away_again() -> None:
     async with server(Echo(), limits=TWO) as running:
         first, second = await running.connect(), await running.connect()
@@ -42,7 +39,6 @@ async def admitted(running: Server) -> None:
         pass
 
 
-@on_loop
 async def test_silent_connections_count_before_their_handshake(tmp_path: Path) -> None:
     authority = Authority()
     tls = ReloadingContext(write_pair(tmp_path, authority.issue()))

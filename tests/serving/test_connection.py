@@ -2,10 +2,8 @@ from __future__ import annotations
 
 from serving.client_limits import ClientLimits
 from tests.serving.conversation import GET, Echo, post, server
-from tests.serving.on_loop import on_loop
 
 
-@on_loop
 async def test_a_connection_is_kept_alive_and_its_nth_answer_closes_it() -> None:
     async with server(Echo(), limits=ClientLimits(requests_per_connection=3)) as running:
         client = await running.connect()
@@ -14,14 +12,12 @@ async def test_a_connection_is_kept_alive_and_its_nth_answer_closes_it() -> None
         assert await client.until_closed() == b""
 
 
-@on_loop
 async def test_answers_do_not_tell_which_software_gives_them() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
         assert set((await client.ask()).headers) == {"content-length"}
 
 
-@on_loop
 async def test_nonsense_is_answered_400_without_a_log_line_each() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
@@ -30,7 +26,6 @@ async def test_nonsense_is_answered_400_without_a_log_line_each() -> None:
     assert [event["event"] for event in running.events()] == ["listening", "stopped"]
 
 
-@on_loop
 async def test_a_large_body_arrives_whole() -> None:
     body = b"0123456789" * 700_000
     async with server(Echo()) as running:
@@ -38,7 +33,6 @@ async def test_a_large_body_arrives_whole() -> None:
         assert (await client.ask(post(body))).body == body
 
 
-@on_loop
 async def test_a_client_may_wait_for_permission_to_send_its_body() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
@@ -47,7 +41,6 @@ async def test_a_client_may_wait_for_permission_to_send_its_body() -> None:
         assert (await client.ask(b"ok")).body == b"ok"
 
 
-@on_loop
 async def test_http_1_0_is_answered_and_closed() -> None:
     async with server(Echo()) as running:
         client = await running.connect()

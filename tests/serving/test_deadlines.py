@@ -10,7 +10,7 @@ from serving.client_limits import ClientLimits
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import GET, Echo, answer, post, read_body, server, trusting
-from tests.serving.on_loop import on_loop, until
+from tests.waiting import until
 
 QUICK = ClientLimits(handshake_s=0.2, header_s=0.2, body_s=0.2, write_s=0.2)
 LATEST_S = 1.5  # A limit, a sweep and a slow machine; without a deadline the wait would have no end.
@@ -29,7 +29,6 @@ def tls(authority: Authority, tmp_path: Path) -> ReloadingContext:
 
 
 @pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01\x02\x00\x01"])
-@on_loop
 async def test_an_unfinished_handshake_is_closed(tls: ReloadingContext, hello: bytes) -> None:
     async with server(Echo(), tls=tls, limits=QUICK) as running:
         client = await running.connect()
@@ -39,7 +38,6 @@ async def test_an_unfinished_handshake_is_closed(tls: ReloadingContext, hello: b
 
 
 @pytest.mark.parametrize("part", [b"G", HALF_HEADER, post(b"half", length=8)])
-@on_loop
 async def test_half_a_request_is_answered_408_and_closed(part: bytes) -> None:
     async with server(Echo(), limits=QUICK) as running:
         client = await running.connect()
@@ -51,7 +49,6 @@ async def test_half_a_request_is_answered_408_and_closed(part: bytes) -> None:
 
 
 @pytest.mark.parametrize(("begin", "byte"), [(HALF_HEADER + b"x-name: ", b"a"), (post(b"", length=10**6), b"b")])
-@on_loop
 async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: bytes, byte: bytes) -> None:
     async with server(Echo(), limits=QUICK) as running:
         client = await running.connect()
@@ -60,7 +57,6 @@ async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: byte
             await client.dribble(byte, every_s=0.02)
 
 
-@on_loop
 async def test_an_application_learns_that_the_body_will_not_come() -> None:
     echo = Echo()
     async with server(echo, limits=QUICK) as running:
@@ -70,7 +66,6 @@ async def test_an_application_learns_that_the_body_will_not_come() -> None:
         await until(lambda: echo.bodies == [None], what="the application sees the disconnect")
 
 
-@on_loop
 async def test_a_client_is_not_blamed_for_an_application_that_does_not_read() -> None:
     may_read = asyncio.Event()
 
@@ -88,7 +83,6 @@ async def test_a_client_is_not_blamed_for_an_application_that_does_not_read() ->
         assert (await client.answer()).body == b"1000000"
 
 
-@on_loop
 async def test_a_connection_dialled_ahead_lives_beyond_the_request_deadlines(
     authority: Authority, tls: ReloadingContext
 ) -> None:
@@ -100,7 +94,6 @@ async def test_a_connection_dialled_ahead_lives_beyond_the_request_deadlines(
         assert (await early.ask()).status == 200
 
 
-@on_loop
 async def test_a_connection_between_two_requests_is_idle_not_slow() -> None:
     async with server(Echo(), limits=QUICK) as running:
         client, slow = await running.connect(), await running.connect()
@@ -110,7 +103,6 @@ async def test_a_connection_between_two_requests_is_idle_not_slow() -> None:
         assert (await client.ask(post(b"two"))).body == b"two"
 
 
-@on_loop
 async def test_an_idle_connection_is_closed_after_the_keep_alive_time_without_a_word() -> None:
     async with server(Echo(), limits=ClientLimits(keep_alive_s=0.2)) as running:
         client = await running.connect()
@@ -119,7 +111,6 @@ async def test_an_idle_connection_is_closed_after_the_keep_alive_time_without_a_
             assert await client.until_closed() == b""
 
 
-@on_loop
 async def test_an_application_may_take_longer_than_any_client() -> None:
     async def slow(scope: Scope, _: Receive, send: Send) -> None:
         assert scope["type"] == "http"
@@ -131,7 +122,6 @@ async def test_an_application_may_take_longer_than_any_client() -> None:
         assert (await client.ask()).body == b"late"
 
 
-@on_loop
 async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
     ended = asyncio.Event()
 
@@ -150,7 +140,6 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
             await ended.wait()
 
 
-@on_loop
 async def test_an_endless_header_is_answered_431() -> None:
     async with server(Echo(), limits=ClientLimits(max_header_bytes=2000)) as running:
         client = await running.connect()
@@ -159,7 +148,6 @@ async def test_an_endless_header_is_answered_431() -> None:
         assert b" 431 " in await client.until_closed()
 
 
-@on_loop
 async def test_a_request_that_can_get_no_answer_has_no_effect() -> None:
     echo = Echo()
     async with server(echo, limits=QUICK) as running:
@@ -171,7 +159,6 @@ async def test_a_request_that_can_get_no_answer_has_no_effect() -> None:
     assert echo.bodies == []
 
 
-@on_loop
 async def test_pipelined_requests_are_answered_in_order() -> None:
     async with server(Echo(), limits=QUICK) as running:
         client = await running.connect()
@@ -179,7 +166,6 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         assert [(await client.answer()).body for _ in range(3)] == [b"one", b"two", b"three"]
 
 
-@on_loop
 async def test_a_connection_goes_on_after_pipelined_requests() -> None:
     async def quick(scope: Scope, _: Receive, send: Send) -> None:
         assert scope["type"] == "http"
@@ -192,7 +178,6 @@ async def test_a_connection_goes_on_after_pipelined_requests() -> None:
         assert (await client.ask()).body == b"ok"
 
 
-@on_loop
 async def test_misbehaving_clients_are_counted_not_listed_in_the_log() -> None:
     async with server(Echo(), limits=QUICK) as running:
         clients = [await running.connect() for _ in range(20)]

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry, Counter
 from serving.health_endpoints import Check, health_app
 from serving.lifecycle import Lifecycle
 from tests.serving.conversation import Answer, server
-from tests.serving.on_loop import on_loop
 
 
 async def get(path: str, *, lifecycle: Lifecycle | None = None, **checks: Check) -> Answer:
@@ -19,26 +18,22 @@ async def get(path: str, *, lifecycle: Lifecycle | None = None, **checks: Check)
         return await client.ask(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
 
 
-@on_loop
 async def test_a_living_process_is_healthy_whatever_its_checks_say() -> None:
     assert (await get("/healthz", quota=lambda: "not synced")).status == 200
 
 
-@on_loop
 async def test_ready_means_that_every_check_passes() -> None:
     answer = await get("/readyz", quota=lambda: None)
     assert answer.status == 200
     assert json.loads(answer.body) == {"ready": True, "checks": {"running": "ok", "quota": "ok"}}
 
 
-@on_loop
 async def test_a_failing_check_is_named_with_its_reason() -> None:
     answer = await get("/readyz", quota=lambda: "not synced yet", tls=lambda: None)
     assert answer.status == 503
     assert json.loads(answer.body)["checks"] == {"running": "ok", "quota": "not synced yet", "tls": "ok"}
 
 
-@on_loop
 async def test_a_broken_check_means_not_ready_without_telling_the_inside() -> None:
     def broken() -> str | None:
         raise KeyError("secret")
@@ -48,7 +43,6 @@ async def test_a_broken_check_means_not_ready_without_telling_the_inside() -> No
     assert json.loads(answer.body)["checks"]["quota"] == "the check failed: KeyError"
 
 
-@on_loop
 async def test_a_stopping_process_is_not_ready() -> None:
     lifecycle = Lifecycle()
     lifecycle.stop()
@@ -57,14 +51,12 @@ async def test_a_stopping_process_is_not_ready() -> None:
     assert json.loads(answer.body)["checks"]["running"] == "the process is stopping"
 
 
-@on_loop
 async def test_metrics_of_the_given_registry_are_served() -> None:
     answer = await get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     assert b"halfcard_reviews_total 3.0" in answer.body
 
 
-@on_loop
 async def test_nothing_else_is_there() -> None:
     for path in ("/docs", "/redoc", "/openapi.json", "/"):
         assert (await get(path)).status == 404

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm, take_over_library_logging
-from tests.kube.manifests.test_folder_source import until
+from tests.waiting import until
 
 NOON = datetime(2025, 1, 2, 12, 0, 0, 500_000, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from serving.listener import StopTimings
 from serving.tls import ReloadingContext
 from tests.serving.authority import Authority, write_pair
 from tests.serving.conversation import Client, Echo, Server, answer, post, server
-from tests.serving.on_loop import on_loop, until
+from tests.waiting import until
 
 
 class Gate:
@@ -40,7 +40,6 @@ async def until_nobody_listens(running: Server) -> None:
             return
 
 
-@on_loop
 async def test_a_request_in_flight_is_finished_and_says_that_it_was_the_last() -> None:
     gate = Gate()
     async with server(gate) as running:
@@ -54,7 +53,6 @@ async def test_a_request_in_flight_is_finished_and_says_that_it_was_the_last() -
         assert (last.body, last.headers["connection"]) == (b"done", "close")
 
 
-@on_loop
 async def test_a_request_half_sent_is_finished() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
@@ -66,7 +64,6 @@ async def test_a_request_half_sent_is_finished() -> None:
         assert (await client.ask(b"more")).body == b"halfmore"
 
 
-@on_loop
 async def test_a_request_that_was_answered_before_it_was_sent_does_not_delay_the_end() -> None:
     async def hasty(scope: Scope, _: Receive, send: Send) -> None:
         assert scope["type"] == "http"
@@ -80,7 +77,6 @@ async def test_a_request_that_was_answered_before_it_was_sent_does_not_delay_the
             await running.serving
 
 
-@on_loop
 async def test_an_idle_connection_is_closed_without_a_word() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
@@ -89,7 +85,6 @@ async def test_an_idle_connection_is_closed_without_a_word() -> None:
         assert await client.until_closed() == b""
 
 
-@on_loop
 async def test_in_the_grace_time_everything_is_served_as_before() -> None:
     async with server(Echo(), stopping=StopTimings(grace_s=60)) as running:
         old = await running.connect()
@@ -107,7 +102,6 @@ async def cancelled(running: Server) -> None:
     running.serving = asyncio.create_task(asyncio.sleep(0))
 
 
-@on_loop
 async def test_an_unfinished_handshake_does_not_outlive_the_end(tmp_path: Path) -> None:
     tls = ReloadingContext(write_pair(tmp_path, Authority().issue()))
     async with server(Echo(), tls=tls) as running:
@@ -117,7 +111,6 @@ async def test_an_unfinished_handshake_does_not_outlive_the_end(tmp_path: Path) 
             assert await silent.until_closed() == b""
 
 
-@on_loop
 async def test_while_draining_every_answer_closes_and_newcomers_are_still_served() -> None:
     async with server(Echo(), stopping=StopTimings(grace_s=0, drain_s=0.3)) as running:
         old = await running.connect()
@@ -130,7 +123,6 @@ async def test_while_draining_every_answer_closes_and_newcomers_are_still_served
         assert not running.serving.done()
 
 
-@on_loop
 async def test_a_request_in_flight_when_draining_begins_closes_its_connection() -> None:
     gate = Gate()
     async with server(gate, stopping=StopTimings(grace_s=0, drain_s=0.3)) as running:
@@ -149,7 +141,6 @@ async def until_draining(running: Server) -> None:
         pass
 
 
-@on_loop
 async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
     gate = Gate()
     async with server(gate, stopping=StopTimings(grace_s=0, drain_s=0, finish_s=0.1)) as running:
@@ -162,7 +153,6 @@ async def test_a_request_that_never_ends_is_cut_off_and_counted() -> None:
     assert [event["requests"] for event in running.events() if "requests" in event] == [1]
 
 
-@on_loop
 async def test_cancelling_ends_at_once() -> None:
     gate = Gate()
     async with server(gate, stopping=StopTimings(grace_s=60)) as running:
@@ -208,7 +198,6 @@ async def call_again_and_again(balancer: Balancer, calls: list[bytes], stop: asy
         client.close()
 
 
-@on_loop
 async def test_a_rolling_restart_fails_no_call() -> None:
     rolling = StopTimings(grace_s=0.2, drain_s=0.1, finish_s=5)
     calls: list[bytes] = []
@@ -228,7 +217,6 @@ async def test_a_rolling_restart_fails_no_call() -> None:
         assert balancer.connections_to_second >= 4
 
 
-@on_loop
 async def test_the_application_is_started_before_and_ended_after_serving() -> None:
     happened: list[str] = []
 
@@ -249,7 +237,6 @@ async def test_the_application_is_started_before_and_ended_after_serving() -> No
     assert happened == ["started", "served", "ended"]
 
 
-@on_loop
 async def test_an_application_that_cannot_start_keeps_the_process_from_serving() -> None:
     async def broken(_: Scope, receive: Receive, send: Send) -> None:
         await receive()

@@ -17,7 +17,7 @@ from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from tests.serving.authority import NOW, Authority, Pair, write_pair
 from tests.serving.conversation import Client, Echo, Server, server, trusting
-from tests.serving.on_loop import on_loop, until
+from tests.waiting import until
 
 AUTHORITY = Authority()
 FIRST, SECOND = AUTHORITY.issue(), AUTHORITY.issue()
@@ -35,7 +35,6 @@ async def served(running: Server, *, sni: str | None = "localhost") -> int:
     return client.served_serial()
 
 
-@on_loop
 async def test_new_handshakes_get_the_new_certificate_and_old_connections_go_on(files: TlsFiles) -> None:
     tls = ReloadingContext(files)
     async with server(Echo(), tls=tls) as running:
@@ -47,7 +46,6 @@ async def test_new_handshakes_get_the_new_certificate_and_old_connections_go_on(
         assert (await old.ask()).status == 200
 
 
-@on_loop
 async def test_a_client_without_sni_gets_the_new_certificate_too(files: TlsFiles) -> None:
     tls = ReloadingContext(files)
     async with server(Echo(), tls=tls) as running:
@@ -65,7 +63,6 @@ async def test_a_client_without_sni_gets_the_new_certificate_too(files: TlsFiles
     ],
     ids=["two generations", "empty", "expired"],
 )
-@on_loop
 async def test_a_bad_pair_never_hurts_the_live_context(files: TlsFiles, bad: Pair) -> None:
     tls = ReloadingContext(files)
     async with server(Echo(), tls=tls) as running:
@@ -127,7 +124,6 @@ async def is_served(running: Server, context: ssl.SSLContext) -> bool:
         return False
 
 
-@on_loop
 async def test_the_client_ca_is_swapped_with_the_certificate(files: TlsFiles, tmp_path: Path) -> None:
     old, new = Authority("old clients"), Authority("new clients")
     client_ca = tmp_path / "client-ca.crt"
@@ -143,7 +139,6 @@ async def test_the_client_ca_is_swapped_with_the_certificate(files: TlsFiles, tm
         assert not await is_served(running, client_of(old, tmp_path))
 
 
-@on_loop
 async def test_tls_1_2_is_refused_unless_allowed(files: TlsFiles) -> None:
     old = trusting(AUTHORITY)
     old.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -165,7 +160,6 @@ def refuse(port: int) -> None:
         trust.wrap_socket(plain, server_hostname="localhost")
 
 
-@on_loop
 async def test_a_client_that_does_not_trust_us_is_named_in_the_log(files: TlsFiles) -> None:
     async with server(Echo(), tls=ReloadingContext(files), limits=ClientLimits(header_s=0.1)) as running:
         await asyncio.to_thread(refuse, running.address.port)
@@ -183,7 +177,6 @@ def swap_like_kubelet(volume: Path, generation: int, pair: Pair) -> None:
     (volume / "..data_tmp").replace(volume / "..data")
 
 
-@on_loop
 async def test_rotation_under_load_fails_no_handshake(tmp_path: Path) -> None:
     swap_like_kubelet(tmp_path, 0, FIRST)
     files = TlsFiles(tmp_path / "..data" / "tls.crt", tmp_path / "..data" / "tls.key")
@@ -215,7 +208,6 @@ async def test_rotation_under_load_fails_no_handshake(tmp_path: Path) -> None:
     assert seen == {pair.serial for pair in generations}
 
 
-@on_loop
 async def test_the_watcher_says_a_problem_once_and_then_the_swap(files: TlsFiles) -> None:
     written = io.StringIO()
     looks = 0

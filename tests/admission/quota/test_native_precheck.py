@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
@@ -19,8 +20,8 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.quota.native_quota_source import NativeQuotas
 from tests.halfcard.native import quota
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import NodeServer, serving
+from tests.waiting import until
 
 from ..judging import CORE, Json, gpu, pod
 
@@ -62,36 +63,28 @@ class Site:
             self.server.nodes[item["metadata"]["name"]] = item
 
 
-def at(*quotas: Json) -> Callable[[Callable[[Site], Awaitable[None]]], None]:
-    def tell(story: Callable[[Site], Awaitable[None]]) -> None:
-        async def run() -> None:
-            with serving() as server:
-                for item in quotas:
-                    server.put(item)
-                site = Site(server)
-                following = asyncio.create_task(site.known.following.run())
-                await site.known.following.wait_until_ready()
-                await story(site)
-                following.cancel()
-                await asyncio.wait((following,))
-                site.calls.close()
-                await asyncio.sleep(0)  # the loop closes what has been asked to
-
-        asyncio.run(run())
-
-    return tell
+@asynccontextmanager
+async def site_of(*quotas: Json) -> AsyncIterator[Site]:
+    with serving() as server:
+        for item in quotas:
+            server.put(item)
+        site = Site(server)
+        following = asyncio.create_task(site.known.following.run())
+        await site.known.following.wait_until_ready()
+        yield site
+        following.cancel()
+        await asyncio.wait((following,))
+        site.calls.close()
 
 
-def test_a_pod_beyond_the_quota_is_refused() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_a_pod_beyond_the_quota_is_refused() -> None:
+    async with site_of(FULL) as site:
         assert f"exceeded quota: team-a/gpu, requested: {CORES}=30, used: {CORES}=80" in await site.ask()
         assert await site.ask(dry_run=True) == await site.ask()
 
 
-def test_the_first_quota_that_refuses_a_pod_is_told_of_it_and_of_dry_runs_nobody() -> None:
-    @at(ROOMY | {"metadata": {**ROOMY["metadata"], "name": "another"}}, FULL)
-    async def _(site: Site) -> None:
+async def test_the_first_quota_that_refuses_a_pod_is_told_of_it_and_of_dry_runs_nobody() -> None:
+    async with site_of(ROOMY | {"metadata": {**ROOMY["metadata"], "name": "another"}}, FULL) as site:
         await site.ask(dry_run=True)
         assert site.told == []
         message = await site.ask()
@@ -112,41 +105,36 @@ OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system
     ],
     ids=str,
 )
-def test_what_is_not_charged_passes_without_a_read(fields: dict[str, Any]) -> None:
-    @at(FULL, OWN)
-    async def _(site: Site) -> None:
+async def test_what_is_not_charged_passes_without_a_read(fields: dict[str, Any]) -> None:
+    async with site_of(FULL, OWN) as site:
         usual: dict[str, Any] = {"operation": "CREATE", "kind": ObjectKind("Pod"), "namespace": "team-a"}
         lists = site.server.lists()
         assert await site.gate(ReviewRequest("1", object=pod(gpu()), **(usual | fields)), ALLOWED) == ALLOWED
         assert site.server.lists() == lists
 
 
-def test_what_fits_by_the_watch_passes_without_a_read() -> None:
-    @at(ROOMY)
-    async def _(site: Site) -> None:
+async def test_what_fits_by_the_watch_passes_without_a_read() -> None:
+    async with site_of(ROOMY) as site:
         lists = site.server.lists()
         assert await site.ask() == ""
         assert site.server.lists() == lists
 
 
-def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody() -> None:
+    async with site_of(FULL) as site:
         site.says_to_readers_alone(ROOMY)
         assert await site.ask() == ""
 
 
-def test_nobody_is_refused_by_a_read_that_began_before_the_question() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_nobody_is_refused_by_a_read_that_began_before_the_question() -> None:
+    async with site_of(FULL) as site:
         assert "exceeded" in await site.ask()
         site.says_to_readers_alone(ROOMY)
         assert await site.ask() == ""
 
 
-def test_those_who_ask_together_are_answered_by_one_read() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_those_who_ask_together_are_answered_by_one_read() -> None:
+    async with site_of(FULL) as site:
         assert "exceeded" in await site.ask()
         lists = site.server.lists()
         answers = await asyncio.gather(*[site.ask() for _ in range(100)])
@@ -154,9 +142,8 @@ def test_those_who_ask_together_are_answered_by_one_read() -> None:
         assert site.server.lists() == lists + 1
 
 
-def test_those_who_ask_one_after_the_other_wait_for_their_turn() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_those_who_ask_one_after_the_other_wait_for_their_turn() -> None:
+    async with site_of(FULL) as site:
         loop = asyncio.get_running_loop()
         began = loop.time()
         for _ in range(4):
@@ -164,18 +151,16 @@ def test_those_who_ask_one_after_the_other_wait_for_their_turn() -> None:
         assert loop.time() - began >= 3 * EVERY_S
 
 
-def test_where_the_read_is_refused_the_plugin_decides() -> None:
-    @at(FULL)
-    async def _(site: Site) -> None:
+async def test_where_the_read_is_refused_the_plugin_decides() -> None:
+    async with site_of(FULL) as site:
         site.server.refusal = (403, "no")
         assert await site.ask() == ""
 
 
-def test_where_the_read_takes_too_long_the_plugin_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_the_read_takes_too_long_the_plugin_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("admission.quota.live_quotas._TIMEOUT_S", 0.0)
 
-    @at(FULL)
-    async def _(site: Site) -> None:
+    async with site_of(FULL) as site:
         assert await site.ask() == ""
 
 
@@ -185,9 +170,8 @@ async def test_before_quotas_have_been_listed_the_plugin_decides() -> None:
         assert await Site(server).ask() == ""
 
 
-def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
-    @at()
-    async def _(site: Site) -> None:
+async def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
+    async with site_of() as site:
         assert await site.ask() == ""
         site.server.put(FULL)
         await until(lambda: bool(site.known.of("team-a")))
@@ -204,19 +188,19 @@ def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
         assert not site.known.namespaces()
 
 
-def test_an_odd_quota_spoils_only_itself() -> None:
+async def test_an_odd_quota_spoils_only_itself() -> None:
     odd = {"metadata": {"name": "odd", "namespace": "team-a"}, "spec": {"hard": 7}}
 
-    @at(odd, FULL)
-    async def _(site: Site) -> None:
+    async with site_of(odd, FULL) as site:
         assert [each.title for each in site.known.of("team-a")] == ["team-a/gpu"]
 
 
-def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline() -> None:
+async def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline() -> None:
     plain, ending = pod(gpu()), pod(gpu(), activeDeadlineSeconds=60)
 
-    @at(quota({CORES: "0"}, {CORES: "0"}, scopes=["Terminating"]), quota({CORES: "0"}, {CORES: "0"}, name="all"))
-    async def _(site: Site) -> None:
+    async with site_of(
+        quota({CORES: "0"}, {CORES: "0"}, scopes=["Terminating"]), quota({CORES: "0"}, {CORES: "0"}, name="all")
+    ) as site:
         said = await site.ask(ending, plain)
         assert "team-a/gpu" in said and "team-a/all" not in said
         assert await site.ask(plain, ending) == ""
@@ -224,7 +208,7 @@ def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline() -> N
         assert "team-a/all" in await site.ask(plain)
 
 
-def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
+async def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
     refusal, asked = Verdict(no_room=NoRoom("full")), []
 
     async def refuses(_request: ReviewRequest, _verdict: Verdict) -> Verdict:
@@ -235,8 +219,5 @@ def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
         asked.append("passes")
         return verdict
 
-    async def ask() -> Verdict:
-        return await in_turn(passes, refuses, passes)(ReviewRequest("1"), ALLOWED)
-
-    assert asyncio.run(ask()) == refusal
+    assert await in_turn(passes, refuses, passes)(ReviewRequest("1"), ALLOWED) == refusal
     assert asked == ["passes", "refuses"]

@@ -13,8 +13,8 @@ from halfcard.quota.budgets import Budget, gone
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from serving.log import Log
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.object_server import Object, ObjectServer, serving_objects
+from tests.waiting import until
 
 BUDGET: Final[Budget] = gone("gpuquota.team.gpu")._replace(uid="q")
 SET: Final = OwnerReference("apps/v1", "ReplicaSet", "web-1", "u-set", controller=True)
@@ -34,25 +34,21 @@ def events(server: ObjectServer) -> dict[str, tuple[int, str]]:
     return {each["involvedObject"]["kind"]: (each["count"], each["message"]) for each in found}
 
 
-def tell(
+async def written(
     refused: Callable[[RefusalEvents], None], stored: Object, expected: Mapping[str, tuple[int, str]]
 ) -> ObjectServer:
-    """What is written of refusals, in the end."""
-
-    async def run() -> ObjectServer:
-        with serving_objects() as server:
-            server.put(PATH, stored)
-            calls = ApiCalls(Access("127.0.0.1", server.port))
-            told = RefusalEvents(calls, "replica", lambda: datetime.now(UTC), Log(), every_s=0.01)
-            job = asyncio.create_task(told.run())
-            refused(told)
-            await until(lambda: events(server) == expected)
-            job.cancel()
-            await asyncio.wait([job])
-            calls.close()
-            return server
-
-    return asyncio.run(run())
+    """Waits until the Events of these refusals are the expected ones."""
+    with serving_objects() as server:
+        server.put(PATH, stored)
+        calls = ApiCalls(Access("127.0.0.1", server.port))
+        told = RefusalEvents(calls, "replica", lambda: datetime.now(UTC), Log(), every_s=0.01)
+        job = asyncio.create_task(told.run())
+        refused(told)
+        await until(lambda: events(server) == expected)
+        job.cancel()
+        await asyncio.wait([job])
+        calls.close()
+        return server
 
 
 def twice(told: RefusalEvents) -> None:
@@ -63,24 +59,24 @@ def twice(told: RefusalEvents) -> None:
 QUOTA: Final = (2, "team/web-1-*: two")
 
 
-def test_the_deployment_of_a_replica_set_is_told_how_many_and_the_last_of_them() -> None:
+async def test_the_deployment_of_a_replica_set_is_told_how_many_and_the_last_of_them() -> None:
     above = (2, "pods of web-1: two")
-    server = tell(twice, owned(controller=True), {"GpuQuota": QUOTA, "Deployment": above})
+    server = await written(twice, owned(controller=True), {"GpuQuota": QUOTA, "Deployment": above})
     assert sum(call.path == PATH for call in server.calls) == 1
 
 
-def test_a_replica_set_that_nobody_owns_is_told_by_its_controller_alone() -> None:
-    tell(twice, owned(), {"GpuQuota": QUOTA})
+async def test_a_replica_set_that_nobody_owns_is_told_by_its_controller_alone() -> None:
+    await written(twice, owned(), {"GpuQuota": QUOTA})
 
 
-def test_one_of_the_same_name_that_was_made_since_is_another() -> None:
-    tell(twice, owned("u-other", controller=True), {"GpuQuota": QUOTA})
+async def test_one_of_the_same_name_that_was_made_since_is_another() -> None:
+    await written(twice, owned("u-other", controller=True), {"GpuQuota": QUOTA})
 
 
 STATEFUL: Final = OwnerReference("apps/v1", "StatefulSet", "s", "u", controller=True)
 
 
-def test_who_is_the_last_word_of_its_own_pods_is_not_looked_for() -> None:
+async def test_who_is_the_last_word_of_its_own_pods_is_not_looked_for() -> None:
     pods = [
         PodMetadata(name="p"),
         PodMetadata(name="q", owner_references=[STATEFUL]),
@@ -90,5 +86,5 @@ def test_who_is_the_last_word_of_its_own_pods_is_not_looked_for() -> None:
         for pod in pods:
             told.refused(BUDGET, "team", pod, "no")
 
-    server = tell(refused, owned(controller=True), {"GpuQuota": (2, "team/q: no")})
+    server = await written(refused, owned(controller=True), {"GpuQuota": (2, "team/q: no")})
     assert not [call for call in server.calls if "events" not in call.path]

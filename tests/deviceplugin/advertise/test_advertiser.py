@@ -23,23 +23,20 @@ async def failing() -> None:
     raise ZeroDivisionError
 
 
-def test_a_bug_in_what_is_first_seen_ends_the_offering(tmp_path: Path) -> None:
-    async def run() -> None:
-        not_reached: Any = None
-        plugins = Plugins(Desk(), tmp_path, PodResources(tmp_path / "pod-resources.sock"))
-        offering = Advertiser(
-            not_reached,
-            not_reached,
-            plugins,
-            not_reached,
-            held=nobody_holds,
-            known=failing,
-            stale=asyncio.Event(),
-            is_made_up=True,
-        )
+async def test_a_bug_in_what_is_first_seen_ends_the_offering(tmp_path: Path) -> None:
+    not_reached: Any = None
+    plugins = Plugins(Desk(), tmp_path, PodResources(tmp_path / "pod-resources.sock"))
+    offering = Advertiser(
+        not_reached,
+        not_reached,
+        plugins,
+        not_reached,
+        held=nobody_holds,
+        known=failing,
+        stale=asyncio.Event(),
+        is_made_up=True,
+    )
+    with pytest.raises(ExceptionGroup) as raised:
         async with asyncio.timeout(10):
             await offering.run()
-
-    with pytest.raises(ExceptionGroup) as raised:
-        asyncio.run(run())
     assert raised.group_contains(ZeroDivisionError)

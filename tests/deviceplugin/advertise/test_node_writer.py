@@ -21,7 +21,7 @@ from kube.api.access import Access
 from kube.api.calls import MERGE_PATCH, ApiCalls
 from serving.log import Log
 from tests.kube.object_server import Fault, ObjectServer, serving_objects
-from tests.serving.on_loop import on_loop, until
+from tests.waiting import until
 
 from ..nodes import GOOD, MIB, SICK, node, said
 
@@ -92,7 +92,6 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deviceplugin.advertise.node_writer, "_PAUSE_S", 0.005)
 
 
-@on_loop
 async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -109,7 +108,6 @@ async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> No
         assert one.announcing.trouble == ""
 
 
-@on_loop
 async def test_only_what_differs_is_sent() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -122,7 +120,6 @@ async def test_only_what_differs_is_sent() -> None:
         assert one.made() == [*PATCHES, PATCHES[1]]
 
 
-@on_loop
 async def test_nothing_is_sent_before_the_node_was_seen() -> None:
     async with agent() as one:
         one.announcing.say(said(GOOD))
@@ -134,7 +131,6 @@ async def test_nothing_is_sent_before_the_node_was_seen() -> None:
         assert one.made() == PATCHES
 
 
-@on_loop
 async def test_a_total_that_kubelet_wipes_comes_back() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -144,7 +140,6 @@ async def test_a_total_that_kubelet_wipes_comes_back() -> None:
         await until(lambda: one.capacity() == "15109", what="the total stands there again")
 
 
-@on_loop
 async def test_a_node_that_is_created_anew_says_it_again() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -157,7 +152,6 @@ async def test_a_node_that_is_created_anew_says_it_again() -> None:
         assert names.INVENTORY in one.there["metadata"]["annotations"]
 
 
-@on_loop
 async def test_what_the_watch_brings_late_does_not_undo_what_was_written_since() -> None:
     async with agent() as one:
         before = one.there
@@ -178,7 +172,6 @@ FAULTS: Final[dict[str, list[Fault]]] = {
 
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
-@on_loop
 async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: list[Fault]) -> None:
     async with agent() as one:
         one.server.faults = list(faults)
@@ -189,7 +182,6 @@ async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: li
         assert 1 <= one.log.getvalue().count("node not written") <= len(faults)
 
 
-@on_loop
 async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
     async with agent() as one:
         one.server.faults = ["refused"] * 1000
@@ -199,7 +191,6 @@ async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
         assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
 
 
-@on_loop
 async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -217,7 +208,6 @@ async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-@on_loop
 async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
     async with agent() as one:
         well = replace(SICK, why_not="")
@@ -229,7 +219,6 @@ async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
         assert [reason for reason, _ in one.events()] == ["CardFailed", "CardRecovered"]
 
 
-@on_loop
 async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_already() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -244,7 +233,6 @@ async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_alread
         assert another.events() == []
 
 
-@on_loop
 async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
     async with agent(node(capacity={MIB: "4"})) as one:
         one.announcing.saw(one.there)
@@ -258,7 +246,6 @@ async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
         assert len(one.events()) == 2
 
 
-@on_loop
 async def test_what_is_offered_again_is_told_each_time() -> None:
     async with agent() as one:
         one.announcing.saw(one.there)
@@ -270,7 +257,6 @@ async def test_what_is_offered_again_is_told_each_time() -> None:
         assert sorted(one.events()) == sorted(told)
 
 
-@on_loop
 async def test_an_event_whose_answer_was_lost_is_told_once() -> None:
     async with agent() as one:
         one.server.faults = ["unanswered"]

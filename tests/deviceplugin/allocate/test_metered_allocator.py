@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import Sequence
@@ -48,10 +47,10 @@ class Case:
         return [json.loads(line) for line in self.lines.getvalue().splitlines()]
 
 
-def test_an_answer_is_passed_on_and_counted() -> None:
+async def test_an_answer_is_passed_on_and_counted() -> None:
     case = Case()
     assert case.desk.allocate(CORE, ["hc-0"]) == Granted(cdi=(f"{CORE}:1",))
-    asyncio.run(case.desk.prestart(CORE, ["hc-0"]))
+    (await case.desk.prestart(CORE, ["hc-0"]))
     assert (case.answers("allocate", "ok"), case.answers("prestart", "ok")) == (1, 1)
     assert case.logged() == []
 
@@ -60,12 +59,12 @@ def test_an_answer_is_passed_on_and_counted() -> None:
     ("failing", "outcome", "event", "field"),
     [(RefusedError("no card"), "refused", "refused", "why"), (KeyError("no card"), "bug", "bug", "trace")],
 )
-def test_what_it_does_not_grant_is_logged_once_with_the_reason(
+async def test_what_it_does_not_grant_is_logged_once_with_the_reason(
     failing: Exception, outcome: str, event: str, field: str
 ) -> None:
     case = Case(failing)
     with pytest.raises(type(failing)):
-        asyncio.run(case.desk.prestart(CORE, ["hc-0"]))
+        (await case.desk.prestart(CORE, ["hc-0"]))
     assert case.answers("prestart", outcome) == 1
     (line,) = case.logged()
     assert (line["event"], line["call"], line["resource"]) == (event, "prestart", CORE)

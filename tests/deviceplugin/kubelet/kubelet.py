@@ -19,13 +19,6 @@ from deviceplugin.kubelet.plugin import Device
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-async def until(wanted: Callable[[], object], seconds: float = 20) -> None:
-    """Returns when it is so."""
-    async with asyncio.timeout(seconds):
-        while not wanted():  # noqa: ASYNC110  (what is wanted is a fact of the code under test)
-            await asyncio.sleep(0.002)
-
-
 def _as_device(told: plugins.Device) -> Device:
     assert told.health in {"Healthy", "Unhealthy"}
     nodes = [node.ID for node in told.topology.nodes]

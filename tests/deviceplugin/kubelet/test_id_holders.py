@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -38,15 +37,15 @@ class Kubelet:
         return LISTED
 
 
-def test_what_pods_that_are_over_hold_is_free_and_what_is_not_ours_is_left_alone() -> None:
+async def test_what_pods_that_are_over_hold_is_free_and_what_is_not_ours_is_left_alone() -> None:
     kubelet = Kubelet(GIVEN, PODS)
-    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-0", "hc-1", "hc-2"}}
+    assert await kubelet.holders.ids() == {CORE: {"hc-0", "hc-1", "hc-2"}}
     assert kubelet.asked == 0
 
 
-def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
+async def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
     kubelet = Kubelet(GIVEN, PODS)
-    held = asyncio.run(kubelet.holders.held())
+    held = await kubelet.holders.held()
     assert [(each.pod, each.container, each.ids) for each in held if each.resource == CORE] == [
         (PODS["a"].name, "containers-0", frozenset({"hc-0"})),
         (PODS["b"].name, "containers-0", frozenset({"hc-2"})),
@@ -54,16 +53,16 @@ def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
     assert kubelet.asked == 0
 
 
-def test_before_the_pods_were_seen_nothing_of_what_was_given_is_free() -> None:
+async def test_before_the_pods_were_seen_nothing_of_what_was_given_is_free() -> None:
     kubelet = Kubelet(GIVEN, None)
-    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
-    assert asyncio.run(kubelet.holders.held()) == LISTED
+    assert await kubelet.holders.ids() == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
+    assert await kubelet.holders.held() == LISTED
 
 
-def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
+async def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
     kubelet = Kubelet(None, PODS)
-    assert asyncio.run(kubelet.holders.ids()) == {CORE: {"hc-9"}}
-    assert asyncio.run(kubelet.holders.held()) == LISTED
+    assert await kubelet.holders.ids() == {CORE: {"hc-9"}}
+    assert await kubelet.holders.held() == LISTED
     assert kubelet.asked == 2
     assert kubelet.holders.exactly(CORE, frozenset({"hc-9"})) == {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,17 +20,17 @@ def _replace(file: Path) -> None:
     [(lambda _file: None, False), (Path.unlink, False), (_replace, True)],
     ids=["nothing", "gone", "another"],
 )
-def test_only_another_one_is_one_made_anew(folder: Path, happens: Callable[[Path], None], expected: bool) -> None:  # noqa: FBT001
+async def test_only_another_one_is_one_made_anew(folder: Path, happens: Callable[[Path], None], expected: bool) -> None:  # noqa: FBT001
     socket = KubeletSocket(folder)
     socket.path.touch()
     since = socket.identity()
     happens(socket.path)
-    assert asyncio.run(socket.is_made_anew(since, 0.1)) is expected
+    assert await socket.is_made_anew(since, 0.1) is expected
 
 
-def test_one_that_was_not_there_is_made_anew_when_it_comes(folder: Path) -> None:
+async def test_one_that_was_not_there_is_made_anew_when_it_comes(folder: Path) -> None:
     socket = KubeletSocket(folder)
     assert socket.identity() is None
-    assert not asyncio.run(socket.is_made_anew(None, 0))
+    assert not (await socket.is_made_anew(None, 0))
     socket.path.touch()
-    assert asyncio.run(socket.is_made_anew(None, 0))
+    assert await socket.is_made_anew(None, 0)

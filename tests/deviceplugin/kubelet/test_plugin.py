@@ -12,9 +12,10 @@ import pytest
 from deviceplugin.kubelet import device_plugin_pb2 as wire
 from deviceplugin.kubelet.channel import KubeletError
 from deviceplugin.kubelet.plugin import Device, Plugin
+from tests.waiting import until
 
 from .desk import Desk
-from .kubelet import Client, until
+from .kubelet import Client
 
 RESOURCE = "tencent.com/vcuda-core"
 

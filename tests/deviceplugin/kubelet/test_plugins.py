@@ -17,9 +17,10 @@ from deviceplugin.kubelet.plugin import Device
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
 from deviceplugin.kubelet.served_resource import ServedResource
+from tests.waiting import until
 
 from .desk import Desk
-from .kubelet import Kubelet, kubelet, until
+from .kubelet import Kubelet, kubelet
 
 CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
@@ -275,7 +276,7 @@ async def test_what_another_plugin_serves_is_left_to_it_until_it_goes(node: Kube
     assert CORE in problem and "tencent.com/vcuda-core-7" in problem and "node_resources" in problem
     assert [client.request.resource_name for client in node.registered] == [MEMORY]
     node.foreign = {}
-    await until(lambda: node.devices(CORE), 10)
+    await until(lambda: node.devices(CORE), within_s=10)
     await until(lambda: not one.plugins.problems())
 
 

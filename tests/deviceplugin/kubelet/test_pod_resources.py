@@ -11,8 +11,9 @@ import pytest
 from deviceplugin.kubelet import pod_resources as pod_resources_module
 from deviceplugin.kubelet.channel import KubeletError
 from deviceplugin.kubelet.pod_resources import ListedDevices, PodResources
+from tests.waiting import until
 
-from .kubelet import Kubelet, entry, holder, kubelet, until
+from .kubelet import Kubelet, entry, holder, kubelet
 
 CORE, MEMORY = "tencent.com/vcuda-core", "tencent.com/vcuda-memory"
 

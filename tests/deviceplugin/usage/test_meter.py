@@ -14,7 +14,7 @@ from deviceplugin.usage.cgroups import Cgroups
 from deviceplugin.usage.meter import GrantedCards, Meter
 from deviceplugin.usage.usage_report import NodeUsageReport
 from halfcard.placing.node_usage import hold
-from tests.serving.on_loop import on_loop, until
+from tests.waiting import until
 
 from ..usages import IDLE, NODE, SEED, id_of, load
 
@@ -51,7 +51,6 @@ def meter(tmp_path: Path, driver: Driver) -> Meter:
     return Meter(driver.load, Cgroups(tmp_path / "cgroup", tmp_path), lambda: given, is_made_up=True)
 
 
-@on_loop
 async def test_the_drivers_processes_are_found_in_their_containers(meter: Meter, driver: Driver) -> None:
     driver.may_answer.set()
     seen = await meter.usage()
@@ -59,14 +58,12 @@ async def test_the_drivers_processes_are_found_in_their_containers(meter: Meter,
     assert [part.pids for part in seen.containers[0].cards] == [(7,)]
 
 
-@on_loop
 async def test_a_card_that_the_driver_lost_spoils_nothing_else(meter: Meter, driver: Driver) -> None:
     del driver.loads["GPU-1"]
     driver.may_answer.set()
     assert [card.used_mib for card in (await meter.usage()).cards] == [300, None]
 
 
-@on_loop
 async def test_those_who_ask_while_somebody_looks_share_what_is_seen_and_the_loop_goes_on(
     meter: Meter, driver: Driver
 ) -> None:

@@ -118,8 +118,8 @@ async def test_a_forwarded_call_is_not_forwarded_again(server: PodServer, addres
         ("nowhere", 'the Lease names no address of its holder: "nowhere"'),
     ],
 )
-def test_the_answer_says_why_no_leader_can_be_reached(leader: str | None, why: str) -> None:
-    said = asyncio.run(error(follower(leader)))
+async def test_the_answer_says_why_no_leader_can_be_reached(leader: str | None, why: str) -> None:
+    said = await error(follower(leader))
     assert said.startswith("no replica of Halfcard's extender leads")
     assert why in said
 
@@ -131,7 +131,7 @@ STRANGERS = [("10.0.0.7", 1), ("::ffff:10.0.0.7", 1), ("fd00::7", 1), ("schedule
 NEIGHBOURS = [("127.0.0.1", 1), ("127.9.9.9", 1), ("::1", 1), ("::ffff:127.0.0.1", 1)]
 
 
-def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[str]:
+async def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[str]:
     """Of the verbs that lend our rights to whoever calls."""
 
     async def ask(verb: Callable[[bytes, Any], Awaitable[bytes]], body: bytes) -> str:
@@ -141,22 +141,20 @@ def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[s
             return str(why)
         return ""
 
-    async def run() -> list[str]:
-        return [await ask(scheduling.bind, BIND), await ask(scheduling.preempt, b'{"Pod":{}}')]
-
-    return [said for said in asyncio.run(run()) if "it is accepted from this machine" in said]
+    answers = [await ask(scheduling.bind, BIND), await ask(scheduling.preempt, b'{"Pod":{}}')]
+    return [said for said in answers if "it is accepted from this machine" in said]
 
 
 @pytest.mark.parametrize("client", STRANGERS)
-def test_bind_and_preempt_from_other_machines_need_a_client_certificate(
+async def test_bind_and_preempt_from_other_machines_need_a_client_certificate(
     client: tuple[str, int] | None,
 ) -> None:
-    said = refusals(follower(None), client)
+    said = await refusals(follower(None), client)
     assert [each.split(":", 1)[0] for each in said] == ["bind", "preempt"]
     assert all("start the extender with --client-ca" in each for each in said)
-    assert refusals(replace(follower(None), is_mutual=True), client) == []
+    assert await refusals(replace(follower(None), is_mutual=True), client) == []
 
 
 @pytest.mark.parametrize("client", NEIGHBOURS)
-def test_calls_from_this_machine_need_no_client_certificate(client: tuple[str, int]) -> None:
-    assert refusals(follower(None), client) == []
+async def test_calls_from_this_machine_need_no_client_certificate(client: tuple[str, int]) -> None:
+    assert await refusals(follower(None), client) == []

@@ -22,7 +22,7 @@ from tests.extender.bind.test_binder import Replica, manifest
 from tests.extender.bind.test_takeover import take_over, takeover
 from tests.extender.pod_server import Fault, PodServer, serving_pods
 from tests.kube.ledger_server import LedgerServer, serving_ledgers
-from tests.kube.manifests.test_folder_source import until
+from tests.waiting import until
 
 ON_T4: Final = "cores of model T4"
 NAME: Final = "gpuquota.team.gpu"

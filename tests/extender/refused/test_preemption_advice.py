@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -24,8 +24,8 @@ from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.builders import pod
 from tests.kube.listening import JsonHandler, listening
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.object_server import refusal
+from tests.waiting import until
 
 from ..populated import node, state_of, stored
 
@@ -97,80 +97,67 @@ class Scene:
         await until(lambda: len(self.heard.asked) == count)
 
 
-Story = Callable[[Scene], Awaitable[None]]
+@asynccontextmanager
+async def advising(evicted: int = 201, limits_of: LimitsOf = unlimited) -> AsyncIterator[Scene]:
+    with api_server() as heard:
+        heard.evicted = evicted
+        scene = Scene(heard, limits_of)
+        running = asyncio.create_task(scene.counsel.run())
+        try:
+            yield scene
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+            scene.calls.close()
 
 
-def tell(story: Story, evicted: int = 201, limits_of: LimitsOf = unlimited) -> Sequence[str]:
-    """What was asked of the API server."""
-
-    async def run() -> Sequence[str]:
-        with api_server() as heard:
-            heard.evicted = evicted
-            scene = Scene(heard, limits_of)
-            running = asyncio.create_task(scene.counsel.run())
-            try:
-                await story(scene)
-            finally:
-                running.cancel()
-                await asyncio.wait((running,))
-                scene.calls.close()
-            return heard.asked
-
-    return asyncio.run(run())
-
-
-def test_the_victims_are_reported_and_evicted() -> None:
-    async def story(scene: Scene) -> None:
+async def test_the_victims_are_reported_and_evicted() -> None:
+    async with advising() as scene:
         scene.urgent("urgent")
         await scene.has_asked(2)
         assert scene.heard.said[0] == "node gpu1 could take the pod without ns/low (priority 1); they are evicted"
+    assert scene.heard.asked == ["tell urgent", "evict low"]
 
-    assert tell(story) == ["tell urgent", "evict low"]
 
-
-def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_one() -> None:
-    async def story(scene: Scene) -> None:
+async def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_one() -> None:
+    async with advising(evicted=429) as scene:
         other = pod("lower").asks(core=20, memory=10)
         scene.state.put_pod(stored(other, on="gpu1", cards=["gpu1-0"]))
         scene.urgent("urgent", core=90)
         scene.urgent("another", core=90)
         await scene.has_asked(4)
+    assert scene.heard.asked == ["tell urgent", "evict lower", "tell another", "evict lower"]
 
-    assert tell(story, evicted=429) == ["tell urgent", "evict lower", "tell another", "evict lower"]
 
-
-def test_a_replica_that_does_not_lead_reports_nothing() -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_replica_that_does_not_lead_reports_nothing() -> None:
+    async with advising() as scene:
         scene.leads = [False, True]
         scene.urgent("urgent")
         scene.urgent("another")
         await scene.has_asked(2)
+    assert scene.heard.asked == ["tell another", "evict low"]
 
-    assert tell(story) == ["tell another", "evict low"]
 
-
-def test_the_event_is_repeated_after_two_minutes() -> None:
-    async def story(scene: Scene) -> None:
+async def test_the_event_is_repeated_after_two_minutes() -> None:
+    async with advising() as scene:
         for later, also in ((0, "a"), (119, "b"), (2, "c")):
             scene.now += timedelta(seconds=later)
             scene.urgent("urgent")
             scene.urgent(also)
             await until(lambda also=also: f"tell {also}" in scene.heard.asked)  # type: ignore[misc]
-
-    told = [each for each in tell(story) if each.startswith("tell")]
+    told = [each for each in scene.heard.asked if each.startswith("tell")]
     assert told == ["tell urgent", "tell a", "tell b", "tell urgent", "tell c"]
 
 
-def test_no_victims_for_a_pod_with_preemption_policy_never() -> None:
-    async def story(scene: Scene) -> None:
+async def test_no_victims_for_a_pod_with_preemption_policy_never() -> None:
+    async with advising() as scene:
         scene.urgent("patient", preemption_policy="Never")
         scene.urgent("urgent", preemption_policy="PreemptLowerPriority")
         await scene.has_asked(2)
+    assert scene.heard.asked == ["tell urgent", "evict low"]
 
-    assert tell(story) == ["tell urgent", "evict low"]
 
-
-def test_no_victims_on_nodes_that_a_quota_closes() -> None:
+async def test_no_victims_on_nodes_that_a_quota_closes() -> None:
     budget = read_budget(QUOTA)
     assert isinstance(budget, Budget)
 
@@ -178,9 +165,8 @@ def test_no_victims_on_nodes_that_a_quota_closes() -> None:
         hard = budget.hard if facts.name == "urgent" else dict.fromkeys(budget.hard, 1000)
         return QuotaLimits(facts.demand.needs, [BudgetUsage(budget, Ledger(hard, is_ready=True))])
 
-    async def story(scene: Scene) -> None:
+    async with advising(limits_of=limits_of) as scene:
         scene.urgent("urgent")
         scene.urgent("allowed")
         await scene.has_asked(2)
-
-    assert tell(story, limits_of=limits_of) == ["tell allowed", "evict low"]
+    assert scene.heard.asked == ["tell allowed", "evict low"]

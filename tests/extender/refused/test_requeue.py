@@ -23,7 +23,7 @@ from tests.builders import pod
 from tests.extender.bind.test_binder import manifest
 from tests.extender.pod_server import PodServer, serving_pods
 from tests.extender.populated import no_budgets, node
-from tests.kube.manifests.test_folder_source import until
+from tests.waiting import until
 
 SMALL, LARGE = (pod().asks(core=core, memory="20") for core in ("50", "100"))
 

@@ -17,8 +17,8 @@ from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent
 from kube.node_source import NODES
+from tests.waiting import until
 
-from ..manifests.test_folder_source import until
 from ..node_server import NodeServer, node, serving
 
 

@@ -13,8 +13,8 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.lease.candidate import NOBODY_YET, LeaseTimings
 from kube.lease.leadership import Leadership
+from tests.waiting import until
 
-from ..manifests.test_folder_source import until
 from ..object_server import Object, ObjectServer, serving_objects
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/halfcard-system/leases"

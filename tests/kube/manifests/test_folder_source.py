@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from halfcard.cards import Card, Node
 from kube.cluster_source import ClusterSource
 from kube.manifests.documents import ManifestError
 from kube.manifests.folder_source import FolderSource
+from tests.waiting import until
 
 NODE = """\
 kind: Node
@@ -60,12 +61,6 @@ async def watching(source: ClusterSource) -> AsyncIterator[None]:
         watch.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watch
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  (what is waited for is seen from outside only)
-            await asyncio.sleep(0.005)
 
 
 def quick(path: Path) -> FolderSource:

@@ -15,8 +15,8 @@ from kube.api.calls import ApiCalls
 from kube.quota.native_quota_source import NativeQuotas
 from quota.native.drift_check import DriftCheck
 from tests.halfcard.native import quota
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import serving
+from tests.waiting import until
 
 CORES: Final = f"requests.{names.VCUDA_CORE}"
 REST_S: Final = 0.01

@@ -17,9 +17,9 @@ from quota.native.untracked_reports import UntrackedReports
 from quota.reporting.quota_events import QuotaEvents
 from tests.halfcard.native import quota, read
 from tests.kube.calling import asked
-from tests.kube.manifests.test_folder_source import until
 from tests.kube.node_server import serving
 from tests.kube.object_server import ObjectServer, serving_objects
+from tests.waiting import until
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS: Final = "/api/v1/namespaces/team-a/events"
