@@ -1,4 +1,4 @@
-"""Tables for the pages, each made from the code that it describes."""
+"""Makes the tables of the pages, each from the code that it describes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SAMPLES: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
 
 
 def dialects() -> str:
-    """Every dialect by example, and the claim that its own code makes of it."""
+    """Returns an example of each dialect, and the claim that its code makes of it."""
     rows = (
         (code(name), "<br>".join(code(f"{resource}: {text}") for resource, text in amounts.items()), _claimed(amounts))
         for name, amounts in _SAMPLES
@@ -89,7 +89,7 @@ def _claimed(written: Mapping[str, str]) -> str:
 def _words(claim: Claim) -> Iterator[str]:
     yield _cards(claim)
     if claim.exclusive:
-        yield "nobody else on them" if claim.cards > 1 else "nobody else on it"
+        yield "exclusive"
     if claim.cores_pct is not None:
         yield f"{claim.cores_pct} % of the cores"
     if claim.memory_mib is not None:
@@ -143,11 +143,11 @@ def _reader(resource: str) -> Dialect:
 
 
 def together() -> str:
-    """Which claims may stand in different containers of one pod."""
+    """Returns which dialects the containers of one pod may mix."""
     pairs = [sorted(pair) for pair in INCOMPATIBLE]
-    refused = "; ".join(f"{code(first)} beside {code(second)} [HC011]" for first, second in sorted(pairs))
+    refused = "; ".join(f"{code(first)} with {code(second)} [HC011]" for first, second in sorted(pairs))
     everyone = ", ".join(code(dialect.name) for dialect in ALL)
-    return f"Of {everyone}, any two may live in one pod, except: {refused}."
+    return f"Any two of {everyone} may be used in one pod, except {refused}."
 
 
 # --- admission -------------------------------------------------------------------------------------------------------
@@ -156,18 +156,18 @@ def together() -> str:
 def webhooks() -> str:
     objects = configurations(Dialects(), exempt=AdmissionPolicy().exempt_namespaces)
     rows = (_webhook(webhook) for configuration in objects for webhook in configuration["webhooks"])
-    return table(("webhook", "path", "objects", "when it cannot be reached", "gives up after"), rows)
+    return table(("webhook", "path", "objects", "if it cannot be reached", "time-out"), rows)
 
 
 def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
     objects = [resource for rule in webhook["rules"] for resource in rule["resources"]]
-    fails = {"Fail": "the object is refused", "Ignore": "the object passes as it is"}[webhook["failurePolicy"]]
+    fails = {"Fail": "the object is refused", "Ignore": "the object is admitted unchanged"}[webhook["failurePolicy"]]
     name, path = webhook["name"].partition(".")[0], webhook["clientConfig"]["service"]["path"]
     return (code(name), code(path), ", ".join(objects), fails, f"{webhook['timeoutSeconds']} s")
 
 
 def settings_reference() -> str:
-    """The settings model: its fields, defaults, and the sentence below each field."""
+    """Returns the fields of the settings with their defaults and docstrings."""
     meanings = sentences(installation, "Settings")
     rows = (
         (code(name), code(_default(field.default)), meanings[name]) for name, field in _fields(installation.Settings)
@@ -210,7 +210,7 @@ def variables() -> str:
         (code(f"{prefix}*"), "containers with a share", "none", "HC022") for prefix in names.LOOSENING_ENV_PREFIXES
     )
     library = (code(names.LIBRARY_PATH), "containers with a share", "any, with a warning", "HC045")
-    head = ("variable", "watched in", "values that pass", "rule")
+    head = ("variable", "checked in", "allowed values", "rule")
     return table(head, [*widening, *loosening, *prefixes, library])
 
 
@@ -224,7 +224,7 @@ def paths() -> str:
 
 
 def records() -> str:
-    """Annotations and labels that tenants may not write."""
+    """Returns the annotations and labels that tenants may not write."""
     suffixes = [f"ANY-DOMAIN{suffix}{'*' if suffix.endswith('-') else ''}" for suffix in names.OWNED_SUFFIXES]
     listed = [code(text) for text in (*(f"{prefix}*" for prefix in names.OWNED_PREFIXES), *suffixes)]
     return f"{', '.join(listed)}."
@@ -234,7 +234,7 @@ def records() -> str:
 
 
 def metrics() -> str:
-    """Every metric of the registries, with the labels that it really has."""
+    """Returns every metric of all processes, with the labels that its samples have."""
     registries = (_of_admission(), _of_extender(), _of_agent(), _of_quota(), _of_certs())
     found = {_exposed(each): each for registry in registries for each in registry.collect()}
     counted = [(code(name), each.type, _labels(each), each.documentation) for name, each in found.items()]
@@ -301,18 +301,18 @@ def limits() -> str:
         ("TLS handshake", _seconds(its.handshake_s)),
         ("header of a request, from its first byte", _seconds(its.header_s)),
         ("body of a request, from the end of its header", _seconds(its.body_s)),
-        ("taking our answer", _seconds(its.write_s)),
+        ("sending the answer", _seconds(its.write_s)),
         ("idle connection", _seconds(its.keep_alive_s)),
         ("connections of one listener", its.max_connections),
         ("requests on one connection", its.requests_per_connection),
         ("header", f"{its.max_header_bytes // 1024} KiB"),
         ("body of a review", f"{admission_wire.MAX_BODY_BYTES // 2**20} MiB"),
-        ("body of a scheduler's call", f"{extender_wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of a call from the scheduler", f"{extender_wire.MAX_BODY_BYTES // 2**20} MiB"),
         ("message of a refusal", f"{MAX_MESSAGE_BYTES} bytes"),
         ("one warning", f"{MAX_WARNING_CHARS} characters"),
-        ("after SIGTERM: serving on, unready (`--grace`)", _seconds(stopping.grace_s)),
-        ("then: closing connections after their next answer", _seconds(stopping.drain_s)),
-        ("then: finishing requests that have begun, at most", _seconds(stopping.finish_s)),
+        ("after SIGTERM: continues to serve, but is not ready (`--grace`)", _seconds(stopping.grace_s)),
+        ("then: closes each connection after its next answer", _seconds(stopping.drain_s)),
+        ("then: finishes requests that have started, at most", _seconds(stopping.finish_s)),
     )
     return table(("what", "limit"), rows)
 
@@ -320,11 +320,11 @@ def limits() -> str:
 def lease() -> str:
     timings = LeaseTimings()
     rows = (
-        ("unchanged for so long, another replica may take the Lease", _seconds(timings.lasts_s)),
-        ("so long after a renewal was sent its holder still binds", _seconds(timings.decides_s)),
-        ("renewed about every", _seconds(timings.renews_s)),
-        ("from a takeover that failed to the next try", _seconds(timings.rests_s)),
-        ("a bind that is handed on to the leader is waited for", _seconds(forwarding.TIMEOUT_S)),
+        ("another replica may take the Lease, if it was not renewed for", _seconds(timings.lasts_s)),
+        ("the leader binds or writes, after it sent its last renewal, for at most", _seconds(timings.decides_s)),
+        ("the leader renews the Lease about every", _seconds(timings.renews_s)),
+        ("a replica that failed to take the Lease tries again after", _seconds(timings.rests_s)),
+        ("a replica that forwards a bind to the leader waits at most", _seconds(forwarding.TIMEOUT_S)),
     )
     return table(("what", "how long"), rows)
 
@@ -335,21 +335,27 @@ def _seconds(seconds: float) -> str:
 
 def certificate_lifetimes() -> str:
     rows = (
-        ("CA lives", _days(lifetimes.AUTHORITY_LIFE)),
-        ("certificate lives", _days(lifetimes.LEAF_LIFE)),
-        ("renewed after", "two thirds of its life"),
-        ("CA of the extender lives", f"{_days(lifetimes.LASTING_LIFE)}, and is replaced when somebody asks"),
-        ("both valid from", f"{_hours(certificate_checks.BACKDATED)} before they were made"),
-        ("old CA stays in `ca.crt` after its last certificate was replaced", _hours(lifetimes.RETIREMENT)),
+        ("a CA is valid for", _days(lifetimes.AUTHORITY_LIFE)),
+        ("a certificate is valid for", _days(lifetimes.LEAF_LIFE)),
+        ("a CA or certificate is renewed after", "two thirds of its life"),
+        ("the extender's CA is valid for", f"{_days(lifetimes.LASTING_LIFE)}; it is replaced only on request"),
+        ("all are valid from", f"{_hours(certificate_checks.BACKDATED)} before they were made"),
         (
-            "in a cluster certificates follow a new CA, once every `caBundle` has it, after",
+            "from replacing the last certificate of an old CA to removing the CA from `ca.crt`",
+            _hours(lifetimes.RETIREMENT),
+        ),
+        (
+            "in a cluster, from the last `caBundle` with a new CA to the certificates from that CA",
             _minutes(lifetimes.KNOWN_AFTER),
         ),
-        ("the extender's, and one in a folder, at the latest", f"{_days(lifetimes.LAST_CALL)} before its end"),
-        ("`python -m certs keep` looks whether something is due every", _seconds(controller.EVERY_S)),
-        ("`halfcard serve` looks whether something is due every", _seconds(folder_renewal.EVERY_S)),
-        ("a server looks whether its files have changed every", _seconds(tls.POLL_S)),
-        ("the state folder is looked at every", _seconds(folder_source.POLL_SECONDS)),
+        (
+            "the extender's certificate, and one in a folder, is replaced after a new CA",
+            f"at the latest {_days(lifetimes.LAST_CALL)} before it expires",
+        ),
+        ("`python -m certs keep` reconciles every", _seconds(controller.EVERY_S)),
+        ("`halfcard serve` checks its certificates every", _seconds(folder_renewal.EVERY_S)),
+        ("a server checks its certificate files for changes every", _seconds(tls.POLL_S)),
+        ("`halfcard serve` checks its state folder for changes every", _seconds(folder_source.POLL_SECONDS)),
     )
     return table(("what", "how long"), rows)
 
@@ -367,13 +373,13 @@ def _hours(span: timedelta) -> str:
 
 
 def checks() -> str:
-    """Every check of the doctor."""
+    """Returns every check of `halfcard doctor`."""
     rows = ((code(check.name), check.severity, check.rule, check.why) for check in CHECKS)
     return table(("check", "severity", "what should be", "why"), rows)
 
 
 def guard() -> str:
-    """The rules that the static guard holds."""
+    """Returns the rules that the static guard enforces."""
     return table(("code", "rule"), ((f"[{each.code}](problems.md#{each.code.lower()})", each.text) for each in _held()))
 
 
