@@ -10,7 +10,8 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
-from halfcard.quota.budgets import AT_PLACE, Budget, UnreadableBudget, read_budget
+from halfcard.quota.amount_key import AmountKey
+from halfcard.quota.budgets import Budget, UnreadableBudget, read_budget
 from halfcard.quota.budgets import concerning as concerning_of
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import read_amounts
@@ -123,7 +124,7 @@ def _decoded(answer: Answer, what: str) -> Object:
 def _used(status: Object) -> Amounts:
     """Reads the used amounts; what is not counted yet is 0, next to the condition that says so."""
     at_places = {
-        f"{key}{AT_PLACE}{each['place']}": amount
+        str(AmountKey.at(key, each["place"])): amount
         for each in status.get("places") or ()
         for key, amount in _amounts(each).items()
     }

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..claims import WHOLE_CARD
 from ..problems import MAX_MESSAGE_BYTES, clipped, printable
+from .amount_key import AmountKey
 from .charge import CARDS, CORES, MEMORY, SHARES
 from .ledger import Shortage
 
@@ -36,7 +37,7 @@ def _key(shortage: Shortage) -> str:
 
 
 def _needed(shortage: Shortage) -> str:
-    said = _WORDS[_plain(shortage.key)]
+    said = _WORDS[AmountKey.parse(shortage.key).what]
     free = max(shortage.hard - shortage.used, 0)
     missing = amount(shortage.key, shortage.missing)
     return f"{missing} more needed: {said(shortage.wanted)} asked, {said(free)} free"
@@ -44,13 +45,9 @@ def _needed(shortage: Shortage) -> str:
 
 def amount(key: str, number: int) -> str:
     """Formats an amount like a quota object."""
-    if _plain(key) != MEMORY or number == 0:
+    if number == 0 or AmountKey.parse(key).what != MEMORY:
         return str(number)
     return f"{number // _MIB_OF_GIB}Gi" if number % _MIB_OF_GIB == 0 else f"{number}Mi"
-
-
-def _plain(key: str) -> str:
-    return key.partition(" ")[0]
 
 
 def _counted(one: str) -> Callable[[int], str]:

@@ -16,6 +16,7 @@ import msgspec
 
 from .. import names
 from ..problems import printable
+from .amount_key import AmountKey
 from .gpu_quota import Borrowing, Exemption, GpuQuota, Hard, Labels, Namespaces
 from .ledger import Amounts
 from .lending import Terms
@@ -32,9 +33,6 @@ _OF_ONE: Final = "/"
 
 OTHERS: Final = "*"
 """Every model, or every pool, that its quota does not name."""
-
-AT_PLACE: Final = " of "
-"""Between what is counted and the model or pool on which it is."""
 
 
 class Budget(NamedTuple):
@@ -128,7 +126,7 @@ class Budget(NamedTuple):
         if not self.label:
             return charge
         value = labels.get(self.label, "")
-        return {**charge, **{f"{_of_each(key, self.label)}={value}": amount for key, amount in charge.items()}}
+        return {**charge, **{str(AmountKey(key, self.label, value)): amount for key, amount in charge.items()}}
 
     @property
     def asks_where(self) -> bool:
@@ -140,9 +138,9 @@ class Budget(NamedTuple):
         found: Counter[str] = Counter()
         for model, charge in place.by_model.items():
             for named in _naming(self.models, partial(_is_part, of=model)):
-                found.update({of_model(key, named): amount for key, amount in charge.items()})
+                found.update({_of_model(key, named): amount for key, amount in charge.items()})
         for named in _naming(self.pools, partial(eq, place.pool)):
-            found.update({of_pool(key, named): amount for key, amount in place.in_all.items()})
+            found.update({_of_pool(key, named): amount for key, amount in place.in_all.items()})
         return found
 
 
@@ -161,12 +159,12 @@ def _plain(model: str) -> str:
     return model.lower().replace(" ", "-")
 
 
-def of_model(key: str, model: str) -> str:
-    return f"{key}{AT_PLACE}model {model}"
+def _of_model(key: str, model: str) -> str:
+    return str(AmountKey(key, model=model))
 
 
-def of_pool(key: str, pool: str) -> str:
-    return f"{key}{AT_PLACE}pool {pool}"
+def _of_pool(key: str, pool: str) -> str:
+    return str(AmountKey(key, pool=pool))
 
 
 def gone(ledger: str) -> Budget:
@@ -206,8 +204,8 @@ def _budget(found: GpuQuota) -> Budget:
     label = ""
     if spec.per_label is not None:
         label = spec.per_label.key
-        hard |= {_of_each(key, label): amount for key, amount in spec.per_label.hard.amounts().items()}
-    hard |= dict(_places(spec.by_model, of_model)) | dict(_places(spec.by_pool, of_pool))
+        hard |= {str(AmountKey(key, label)): amount for key, amount in spec.per_label.hard.amounts().items()}
+    hard |= dict(_places(spec.by_model, _of_model)) | dict(_places(spec.by_pool, _of_pool))
     places = tuple(spec.by_model), tuple(spec.by_pool)
     gates = spec.on_exceeded == "Gate"
     terms = _terms(spec.borrowing) if gates and spec.borrowing else None
@@ -223,10 +221,6 @@ def _places(allowed: Mapping[str, Hard], key_of: Callable[[str, str], str]) -> I
     for named, hard in allowed.items():
         for key, amount in hard.amounts().items():
             yield key_of(key, named), amount
-
-
-def _of_each(key: str, label: str) -> str:
-    return f"{key} per {label}"
 
 
 def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from .amount_key import label_value, limit_key
+
 Amounts = Mapping[str, int]
-"""By what is counted, such as `cores`; `cores per user=alice` counts for her alone, and `cores per user` limits it."""
+"""Amounts by the text of their `AmountKey`."""
 
 MOST_OPEN_OF_ONE: Final = 100
 """In a budget of several namespaces. Each try of a create has a uid of its own and holds its part until it expires: a
@@ -25,7 +27,6 @@ MOST_VALUES: Final = 5000
 """Of a label whose values have an amount each. Tenants write labels, and an object has an end."""
 
 _AT: Final = "@"
-_OF_VALUE: Final = "="
 
 
 class Entry(NamedTuple):
@@ -123,7 +124,7 @@ def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
 
 def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
     """Returns the shortages of limited amounts."""
-    hard = {key: limits.get(key.partition(_OF_VALUE)[0]) for key in cost}
+    hard = {key: limits.get(limit_key(key)) for key in cost}
     return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
 
 
@@ -143,7 +144,7 @@ class Crowd:
         self._used = used(ledger)
         self._open = dict(ledger.open)
         self._of_one = Counter(entry.namespace for entry in self._open.values())
-        self._values = {value for key in self._used if (value := _value(key))}
+        self._values = _values(self._used)
 
     @property
     def ledger(self) -> Ledger:
@@ -200,12 +201,7 @@ class Crowd:
 
 
 def _values(cost: Amounts) -> set[str]:
-    return {value for key in cost if (value := _value(key))}
-
-
-def _value(key: str) -> str:
-    """Extracts the label value of a key; an empty value gets a stand-in."""
-    return _OF_VALUE.join(key.partition(_OF_VALUE)[1:])
+    return {value for key in cost if (value := label_value(key)) is not None}
 
 
 def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN_OF_ONE) -> Ledger:

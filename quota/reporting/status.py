@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from halfcard.quota.amount_key import AmountKey, label_value, limit_key
 from halfcard.quota.budget_messages import amount
-from halfcard.quota.budgets import AT_PLACE, gone
+from halfcard.quota.budgets import gone
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import Exemption
 from halfcard.quota.ledger import Amounts, Entry, Ledger, over, sum_of, used
@@ -88,8 +89,8 @@ def _holder(entry: Entry) -> dict[str, str]:
 
 def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
     """Lists the use of each label value, the largest first."""
-    shares = [(key, key.partition("=")[0]) for key in found if "=" in key]
-    limited = [(key, ledger.hard[rule]) for key, rule in shares if ledger.hard.get(rule) is not None]
+    of_values = [key for key in found if label_value(key) is not None]
+    limited = [(key, hard) for key in of_values if (hard := ledger.hard.get(limit_key(key))) is not None]
     limited.sort(key=lambda each: (-found[each[0]] / max(each[1], 1), each[0]))
     return [{"key": key, "amount": f"{amount(key, found[key])}/{amount(key, hard)}"} for key, hard in limited[:TOP]]
 
@@ -97,11 +98,11 @@ def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]
 def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
     """Models and pools that something is allowed on, as they are named."""
     rows: dict[str, dict[str, str]] = {}
-    for rule, hard in sorted(ledger.hard.items()):
-        key, at, place = rule.partition(AT_PLACE)
-        if at:
-            row = rows.setdefault(place, {"place": place})
-            row[key] = f"{amount(key, found.get(rule, 0))}/{amount(key, hard)}"
+    for text, hard in sorted(ledger.hard.items()):
+        key = AmountKey.parse(text)
+        if key.place:
+            row = rows.setdefault(key.place, {"place": key.place})
+            row[key.what] = f"{amount(text, found.get(text, 0))}/{amount(text, hard)}"
     return [rows[place] for place in sorted(rows)]
 
 
