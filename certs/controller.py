@@ -94,11 +94,11 @@ class ChainsController:
         self._metrics.looked(looked)
         refused = (looked.last.reason,) if isinstance(looked.last, Refuse) else ()
         for reason in self._unsaid(chain, (*refused, *looked.seen.remarks())):
-            self._log.warning("certificates left alone", chain=chain.title, reason=reason)
+            self._log.warning("certificates not managed", chain=chain.title, reason=reason)
 
     def _complain(self, chain: Chain, reason: str) -> None:
         for each in self._unsaid(chain, (reason,)):
-            self._log.error("certificates cannot be kept", chain=chain.title, reason=each)
+            self._log.error("certificates not renewed", chain=chain.title, reason=each)
 
     def _unsaid(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
         """Returns the reasons that were not logged in the last pass."""

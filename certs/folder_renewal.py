@@ -64,5 +64,5 @@ class FolderRenewal:
 
     def _complain(self, complaint: str) -> None:
         if complaint != self._complaint:
-            self._log.error("certificates cannot be kept", folder=self._folder, reason=complaint)
+            self._log.error("certificates not renewed", folder=self._folder, reason=complaint)
         self._complaint = complaint

@@ -81,7 +81,7 @@ async def leave(calls: ApiCalls, way: str, log: Log, *, rest_s: float = _REST_S)
                 return 0
             await asyncio.gather(*[_let_go(calls, pod, way, log) for pod in waiting])
         except NoAnswerError as error:
-            log.warning("gates not opened", why=str(error))
+            log.warning("gates not removed", why=str(error))
         await asyncio.sleep(rest_s)
     return len(waiting)
 
@@ -104,7 +104,7 @@ async def _let_go(calls: ApiCalls, pod: _Pod, way: str, log: Log) -> None:
     answer = await (calls.patch(pod.path, pod.opened()) if way == "open" else calls.delete(pod.path))
     if answer.status not in _DONE:
         title = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        log.warning("gate not opened", pod=title, why=f"{answer.status} {answer.message()}")
+        log.warning("gate not removed", pod=title, why=f"{answer.status} {answer.message()}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

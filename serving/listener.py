@@ -114,5 +114,5 @@ async def _stop(acceptors: Sequence[Acceptor], stopping: StopTimings, *, log: Lo
         async with asyncio.timeout(stopping.finish_s):
             await asyncio.gather(*(acceptor.close() for acceptor in acceptors))
     except TimeoutError:
-        log.warning("requests cut off by the stop", requests=sum(acceptor.abort() for acceptor in acceptors))
+        log.warning("requests cut off at shutdown", requests=sum(acceptor.abort() for acceptor in acceptors))
     log.event("stopped")

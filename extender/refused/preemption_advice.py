@@ -92,7 +92,7 @@ class PreemptionAdvice:
             if self.evicts:
                 await self._evict(facts, departure)
         except NoAnswerError as error:
-            self.log.warning("advice not given", pod=facts.title, why=str(error))
+            self.log.warning("preemption advice failed", pod=facts.title, why=str(error))
 
     def _note(self, uid: str) -> None:
         self._advised_at[uid] = self.now().timestamp()
@@ -105,7 +105,7 @@ class PreemptionAdvice:
             _event(facts, sentence(departure, evicts=self.evicts), self.now()),
         )
         if answer.status != HTTPStatus.CREATED:
-            self.log.warning("advice not given", pod=facts.title, why=f"{answer.status} {answer.message()}")
+            self.log.warning("preemption advice failed", pod=facts.title, why=f"{answer.status} {answer.message()}")
 
     async def _evict(self, facts: PodFacts, departure: NodeEvictions) -> None:
         """The API server keeps disruption budgets; a victim that may not go stays, and so do we without its card."""

@@ -61,7 +61,7 @@ class Verb:
 
     def _failed(self, outcome: str, why: str) -> bytes:
         sentence = printable(why, _LONGEST_SENTENCE)
-        self.log.warning("not done", verb=self.name, outcome=outcome, why=sentence)
+        self.log.warning("scheduler call failed", verb=self.name, outcome=outcome, why=sentence)
         return self.fail(sentence)
 
     def _bug(self) -> bytes:

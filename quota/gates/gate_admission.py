@@ -92,7 +92,7 @@ class GateAdmission:
             await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
             await self._tell(found.first)
         except NoAnswerError as error:
-            self.log.warning("gates not opened", why=str(error))
+            self.log.warning("gates not removed", why=str(error))
 
     def waits(self) -> Counter[str]:
         """How many wait for each ledger."""
@@ -132,7 +132,7 @@ class GateAdmission:
         answer = await self.calls.patch(_path(waiting), msgspec.json.encode(body))
         if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             why = f"{answer.status} {answer.message()}"
-            self.log.warning("gate not opened", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
+            self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
     async def _tell(self, first: Sequence[BlockedPod]) -> None:
         """Reports to the first pod of each ledger, once, what it waits for."""

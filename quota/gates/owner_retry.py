@@ -106,11 +106,11 @@ class OwnerRetry:
                     await self._nudge(f"{collection}/{name}")
                 left -= len(waiting)
         except NoAnswerError as error:
-            self._log.warning("owners not nudged", namespace=namespace, why=str(error))
+            self._log.warning("owner retry failed", namespace=namespace, why=str(error))
 
     def _waiting(self, answer: Any, is_short: Callable[[Object, Object], bool]) -> Iterator[str]:
         if answer.status != HTTPStatus.OK:
-            self._log.warning("owners not nudged", why=f"{answer.status} {answer.message()}")
+            self._log.warning("owner retry failed", why=f"{answer.status} {answer.message()}")
             return
         for each in msgspec.json.decode(answer.body).get("items") or ():
             if is_short(each["spec"], each.get("status") or {}) and self._asks(each["spec"].get("template") or {}):

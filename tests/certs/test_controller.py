@@ -112,7 +112,7 @@ async def test_a_failure_is_said_once_and_again_when_it_comes_back() -> None:
     for is_away in (True, True, False, True):
         scene.store.is_away = is_away
         await scene.look()
-    assert scene.lines("error") == [("certificates cannot be kept", "the API server answered 500: no leader")] * 2
+    assert scene.lines("error") == [("certificates not renewed", "the API server answered 500: no leader")] * 2
 
 
 async def test_an_object_that_nobody_understands_ends_the_keeping_of_no_other() -> None:
@@ -132,7 +132,7 @@ async def test_what_is_left_alone_is_said_once() -> None:
     scene.store.register(foreign_certificate())
     await scene.look()
     await scene.look()
-    assert [event for event, _ in scene.lines("warn")] == ["certificates left alone"] * len(CONFIGURATIONS)
+    assert [event for event, _ in scene.lines("warn")] == ["certificates not managed"] * len(CONFIGURATIONS)
 
 
 async def test_it_is_ready_while_all_chains_could_be_looked_at_lately() -> None:

@@ -82,7 +82,7 @@ def test_a_failure_that_comes_back_is_said_again(tmp_path: Path) -> None:
         keeper.look()
 
     assert [line.split(":")[0] for line in log.lines] == [
-        "certificates cannot be kept",
+        "certificates not renewed",
         "certificates renewed",
-        "certificates cannot be kept",
+        "certificates not renewed",
     ]

@@ -1,29 +1,40 @@
-"""The alerts that helm renders: none waits for a process that is not installed."""
+"""The alerts that helm renders: none expects metrics of a process that is not installed."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from .test_chart import of_kind
 
-KEEPERS: Final = {"HalfcardCertificatesUnkept", "HalfcardCertificateEnds", "HalfcardCertificateWaits"}
+OF_THE_CONTROLLER: Final = {"HalfcardCertificateControllerDown", "HalfcardCertificateExpires", "HalfcardCertificateNeedsAction"}
 
 
-def alerts(keeper: str) -> dict[str, str]:
-    """The expressions by name."""
-    (rendered,) = of_kind({"monitoring": {"rules": True}, "certificates": {"from": keeper}}, "PrometheusRule")
-    return {rule["alert"]: rule["expr"] for group in rendered["spec"]["groups"] for rule in group["rules"]}
+def rules(issuer: str, **monitoring: str) -> list[dict[str, Any]]:
+    values = {"monitoring": {"rules": True, **monitoring}, "certificates": {"from": issuer}}
+    (rendered,) = of_kind(values, "PrometheusRule")
+    return [rule for group in rendered["spec"]["groups"] for rule in group["rules"]]
 
 
-def test_the_keeper_is_missed_only_where_it_is_installed() -> None:
+def alerts(issuer: str) -> dict[str, str]:
+    """Returns the expressions of the alerts, by name."""
+    return {rule["alert"]: rule["expr"] for rule in rules(issuer)}
+
+
+def test_alerts_about_the_certificate_controller_exist_only_where_it_is_installed() -> None:
     ours, theirs = alerts("halfcard"), alerts("cert-manager")
-    assert ours.keys() - theirs.keys() == KEEPERS
+    assert ours.keys() - theirs.keys() == OF_THE_CONTROLLER
     assert theirs.keys() < ours.keys()
     assert [name for name, asked in theirs.items() if "halfcard_certs_" in asked] == []
 
 
-@pytest.mark.parametrize("keeper", ["halfcard", "cert-manager"])
-def test_a_certificate_that_is_shown_is_watched_whoever_keeps_it(keeper: str) -> None:
-    assert "halfcard_served_certificate_days_left" in alerts(keeper)["HalfcardServedCertificateEnds"]
+@pytest.mark.parametrize("issuer", ["halfcard", "cert-manager"])
+def test_served_certificates_are_watched_with_every_issuer(issuer: str) -> None:
+    assert "halfcard_served_certificate_days_left" in alerts(issuer)["HalfcardServedCertificateExpires"]
+
+
+@pytest.mark.parametrize("issuer", ["halfcard", "cert-manager"])
+def test_alerts_link_to_the_address_of_the_runbooks(issuer: str) -> None:
+    for rule in rules(issuer, runbooks="https://docs.example.com/runbooks/"):
+        assert rule["annotations"]["runbook_url"] == f"https://docs.example.com/runbooks/#{rule['alert'].lower()}"

@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for metrics that there are, by labels that these have; every alert names its runbook."""
+"""Alerts and dashboard query existing metrics by existing labels, and every alert links to its runbook."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .rendered import CHART
 _ROW: Final = re.compile(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
 _SUFFIXES: Final = ("_bucket", "_sum", "_count")
 _ADDED: Final = frozenset({"le", "instance", "namespace", "pod", "job"})
-"""Labels of histograms, and those that Prometheus puts on what it reads."""
+"""Labels of histograms, and labels that Prometheus adds."""
 
 METRICS: Final = {
     name: frozenset(re.findall(r"`(\w+)`", labels)) for name, _, labels in _ROW.findall(FRAGMENTS["metrics"]())
 }
 GROUPS: Final = [
     *yaml.safe_load((CHART / "monitoring" / "rules.yaml").read_text())["groups"],
-    *yaml.safe_load((CHART / "monitoring" / "keeper.yaml").read_text()),
+    *yaml.safe_load((CHART / "monitoring" / "certificates.yaml").read_text()),
 ]
 RULES: Final = [rule for group in GROUPS for rule in group["rules"]]
 BOARD: Final = json.loads((CHART / "monitoring" / "dashboard.json").read_text())
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Every expression, and the text beside it that names its labels."""
+    """Yields every expression, and the text next to it that uses its labels."""
     for rule in RULES:
         yield rule["expr"], rule["annotations"]["summary"]
     for panel in BOARD["panels"]:
@@ -41,7 +41,7 @@ def queries() -> Iterator[tuple[str, str]]:
             yield target["expr"], target["legendFormat"]
 
 
-def asked(expression: str) -> set[str]:
+def metrics_in(expression: str) -> set[str]:
     found = re.findall(r"\b(?:halfcard|container)_\w+", expression)
     return {next((each.removesuffix(end) for end in _SUFFIXES if each.endswith(end)), each) for each in found}
 
@@ -54,8 +54,8 @@ def labels(expression: str, text: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("expression", "text"), list(queries()))
-def test_a_query_asks_for_metrics_and_labels_that_there_are(expression: str, text: str) -> None:
-    metrics = asked(expression)
+def test_a_query_uses_existing_metrics_and_labels(expression: str, text: str) -> None:
+    metrics = metrics_in(expression)
     assert metrics and metrics <= METRICS.keys()
     assert labels(expression, text) - _ADDED <= frozenset().union(*(METRICS[each] for each in metrics))
 
@@ -65,13 +65,13 @@ def test_the_table_of_metrics_was_read() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
-def test_an_alert_names_a_runbook_that_is_there(rule: dict[str, Any]) -> None:
-    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+def test_the_runbook_of_an_alert_exists(rule: dict[str, Any]) -> None:
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert anchor == rule["alert"].lower()
     assert anchor in anchors(ROOT / Path(page))
 
 
-def test_every_panel_of_the_dashboard_has_its_place() -> None:
+def test_no_two_panels_of_the_dashboard_overlap() -> None:
     panels = [each["gridPos"] for each in BOARD["panels"]]
     taken = [
         (x, y) for at in panels for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
