@@ -8,7 +8,11 @@ import pytest
 
 from .test_chart import of_kind
 
-OF_THE_CONTROLLER: Final = {"HalfcardCertificateControllerDown", "HalfcardCertificateExpires", "HalfcardCertificateNeedsAction"}
+OF_THE_CONTROLLER: Final = {
+    "HalfcardCertificateControllerDown",
+    "HalfcardCertificateExpires",
+    "HalfcardCertificateNeedsAction",
+}
 
 
 def rules(issuer: str, **monitoring: str) -> list[dict[str, Any]]:
