@@ -22,7 +22,8 @@ import uvloop
 from deviceplugin.allocate.slots import Slot, Slots, slot_name
 from deviceplugin.inject.cdi import VERSION, CdiInjector
 from deviceplugin.kubelet import pod_resources_pb2 as wire
-from deviceplugin.kubelet.plugin import Device, Granted, Plugin
+from deviceplugin.kubelet.messages import Device, Granted
+from deviceplugin.kubelet.plugin import Plugin
 from halfcard import names
 
 COUNTS: Final = {names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 2560}

@@ -33,9 +33,8 @@ from .card_watch import CardWatch
 from .failed_admissions import failed_admissions
 from .gpus.health_file import HealthFile
 from .gpus.interface import Gpus
-from .inject.card_files import CardFiles
+from .inject.card_files import CardFiles, NvidiaDescriptions
 from .inject.cdi import CdiInjector, runtime_supports_cdi, without_cdi
-from .inject.nvidia_cdi import NvidiaDescriptions
 from .inject.symlinks import SymlinkInjector
 from .kubelet.channel import KubeletError
 from .kubelet.checkpoint import Checkpoint

@@ -17,10 +17,10 @@ from halfcard.placing.room import empty_room
 from halfcard.problems import printable
 
 from ..allocate.assignment import recorded
-from ..allocate.container_identity import UnservedError
 from ..device_ids import is_ours
 from ..kubelet.checkpoint import CheckpointEntry
 from ..kubelet.id_holders import Pods
+from ..kubelet.messages import RefusedError
 
 _SLICE: Final = "::"
 """Between a card's uuid and the number of the slice."""
@@ -83,7 +83,7 @@ def _has_no_record(pod: PodFacts) -> bool:
 def _is_known(pod: PodFacts, node: Node) -> bool:
     try:
         return recorded(pod, node) is not None
-    except UnservedError:
+    except RefusedError:
         return False
 
 

@@ -11,8 +11,8 @@ from halfcard.placing.records import PlacedPod, write
 from kube.api.calls import ApiCalls
 from serving.log import Log
 
-from ..allocate.container_identity import UnservedError
 from ..allocate.pod_calls import record
+from ..kubelet.messages import RefusedError
 from ..options import AgentOptions
 from .adopted_containers import AdoptedPods
 
@@ -32,7 +32,7 @@ class AdoptionRecords:
                 if await record(self._calls, pod, self._annotations(node, pod, layout)) is not None:
                     cards = sorted({node.cards[at].uuid for cards in layout for at in cards})
                     self._log.event("cards of another plugin recorded", pod=pod.title, cards=cards)
-            except UnservedError as why:
+            except RefusedError as why:
                 self._log.warning("cards of another plugin not recorded", why=str(why))
 
     def _annotations(self, node: Node, pod: PodFacts, layout: Layout) -> dict[str, str]:

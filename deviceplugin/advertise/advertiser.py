@@ -13,7 +13,7 @@ from typing import Final
 from ..card_watch import CardWatch
 from ..device_ids import ListedIds
 from ..kubelet.channel import KubeletError
-from ..kubelet.plugin import Device
+from ..kubelet.messages import Device
 from ..kubelet.plugins import Plugins
 from ..node_view import NodeView
 from .announcement import announcement

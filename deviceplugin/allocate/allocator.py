@@ -21,13 +21,12 @@ from halfcard.problems import printable
 from kube.api.calls import ApiCalls
 
 from ..device_ids import is_ours
-from ..inject.nvidia_cdi import CardEdits
+from ..inject.card_files import CardEdits
 from ..kubelet.channel import KubeletError
-from ..kubelet.plugin import Granted, RefusedError
-from ..kubelet.pod_resources import ListedDevices
+from ..kubelet.messages import Granted, ListedDevices, RefusedError
 from ..options import AgentOptions
 from .assignment import check_fits, chosen, recorded, uses_of
-from .container_identity import StartingContainer, UnservedError, nobody_knows, starting
+from .container_identity import StartingContainer, nobody_knows, starting
 from .container_limits import as_file
 from .grant import PlacedContainers, SlotGrant, gift
 from .pod_calls import SilentError, record, stored_pod
@@ -111,7 +110,7 @@ class Allocator:
             return  # another plugin gave them, and kubelet starts the container with what that one answered
         try:
             await self._prestart(resource, frozenset(ids))
-        except (UnservedError, KubeletError) as why:
+        except KubeletError as why:
             raise RefusedError(str(why)) from None
         except OSError as error:
             raise RefusedError(f"what the container gets cannot be written: {error}; see the node's disk") from None
@@ -127,7 +126,7 @@ class Allocator:
             async with self._deciding:
                 if await self._serve(pod, who):
                     return
-        raise UnservedError(f"pod {who.title} changes faster than its cards can be recorded; kubelet tries again")
+        raise RefusedError(f"pod {who.title} changes faster than its cards can be recorded; kubelet tries again")
 
     async def _who(self, resource: str, ids: frozenset[str]) -> StartingContainer:
         """Kubelet may have given an id away twice: who holds some of these is not yet who holds exactly these."""
@@ -171,12 +170,12 @@ class Allocator:
     def _check(self, pod: StoredPod, who: StartingContainer) -> None:
         node, given = self.around.node().name, self.slots.get(slot_name(who.resource, who.ids))
         if pod.node != node:
-            raise UnservedError(f'pod {who.title} is bound to node "{pod.node}", and this is {node}')
+            raise RefusedError(f'pod {who.title} is bound to node "{pod.node}", and this is {node}')
         if pod.is_over:
-            raise UnservedError(f"pod {who.title} is over, and its cards are free again; delete it")
+            raise RefusedError(f"pod {who.title} is over, and its cards are free again; delete it")
         meant = who.uid or (given.uid if given is not None else pod.kubelet_uid)
         if pod.kubelet_uid != meant:  # ids change hands by Allocate alone, and that would have cleared the slot
-            raise UnservedError(f"kubelet means an earlier pod {who.title} than there is now; it tries again")
+            raise RefusedError(f"kubelet means an earlier pod {who.title} than there is now; it tries again")
 
     def _reuse(self, who: StartingContainer, why: str) -> None:
         """Reuses the slot's last grant: records are never rewritten, and Allocate would have cleared the slot."""
@@ -184,7 +183,7 @@ class Allocator:
         same = slot is not None and (slot.namespace, slot.pod) == (who.namespace, who.pod)
         if slot is None or not same or who.uid not in ("", slot.uid):
             what = f"the API server does not say which cards it has: {why}; kubelet tries again"
-            raise UnservedError(f"pod {who.title}: {what}")
+            raise RefusedError(f"pod {who.title}: {what}")
         check_fits(who.title, self.around.node(), slot.uses, ())
         self.slots.show(slot.name, self.around.now_ns())
 
@@ -220,7 +219,7 @@ class Allocator:
         title, node, uid = laid.facts.title, laid.node, laid.pod.kubelet_uid
         try:
             check_fits(title, node, uses, self.slots.tenants(uid))
-        except UnservedError:
+        except RefusedError:
             await self.sweep()
             check_fits(title, node, uses, self.slots.tenants(uid))
 

@@ -19,7 +19,7 @@ from halfcard.placing.records import name_of, positions, read
 from halfcard.placing.room import Room, empty_room
 from halfcard.problems import printable
 
-from .container_identity import UnservedError
+from ..kubelet.messages import RefusedError
 
 _NAMED_CHARS: Final = 80
 _OVERFULL: Final = CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
@@ -42,18 +42,18 @@ def recorded(pod: PodFacts, node: Node) -> Layout | None:
     if not layout:
         cards = printable(", ".join(name for cards in named for name in cards), _NAMED_CHARS)
         what = f'names cards that it does not have: "{cards}"' if cards else "cannot be understood"
-        raise UnservedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
+        raise RefusedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
     return layout
 
 
 def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Layout:
     """Chooses a layout for a pod that was bound by a scheduler that writes no record."""
     if pod.trouble:
-        raise UnservedError(pod.trouble)
+        raise RefusedError(pod.trouble)
     room = hold(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
     laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), _packed)
     if laid is None:
-        raise UnservedError(
+        raise RefusedError(
             f"pod {pod.title} was bound to node {node.name} without a record of its cards, and they do not have enough "
             f"left for it; {_AGAIN}"
         )
@@ -68,7 +68,7 @@ def _packed(room: Room) -> float:
 def uses_of(pod: PodFacts, node: Node, layout: Layout) -> dict[str, CardUse]:
     uses = peaks(empty_room(node), pod.demand, layout)
     if uses is None:
-        raise UnservedError(
+        raise RefusedError(
             f"pod {pod.title} on node {node.name}: its record names a card twice, or for containers that exclude each "
             "other; delete the pod to have it placed"
         )
@@ -80,9 +80,9 @@ def cards_of(pod: PodFacts, layout: Layout, node: Node, containers: Sequence[str
     where = dict(zip(pod.containers, layout, strict=True))
     found = {where[name] for name in containers if name in where}
     if not found:
-        raise UnservedError(f"pod {pod.title}: {_listed(containers)} asks for no card in words that this node speaks")
+        raise RefusedError(f"pod {pod.title}: {_listed(containers)} asks for no card in words that this node speaks")
     if len({frozenset(cards) for cards in found}) > 1:
-        raise UnservedError(
+        raise RefusedError(
             f"pod {pod.title}: kubelet does not say which of {_listed(containers)} starts, and their cards are "
             "different ones; let the init container ask for another amount than the containers after it"
         )
@@ -103,11 +103,11 @@ def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iter
         if name not in uses:
             continue
         if card.why_not:
-            raise UnservedError(f"pod {title}: card {_title(card)} is out of order: {card.why_not}; {_AGAIN}")
+            raise RefusedError(f"pod {title}: card {_title(card)} is out of order: {card.why_not}; {_AGAIN}")
         holders = [tenant for tenant in tenants if name in tenant.uses]
         left = _left(card, [tenant.uses[name] for tenant in holders])
         if take(card, left, uses[name]) is None:
-            raise UnservedError(f"pod {title}: card {_title(card)} {_taken(left, holders)}; {_AGAIN}")
+            raise RefusedError(f"pod {title}: card {_title(card)} {_taken(left, holders)}; {_AGAIN}")
 
 
 def _left(card: Card, uses: Iterable[CardUse]) -> CardRoom:

@@ -16,13 +16,9 @@ from halfcard.pod.spec import INIT_CONTAINERS, Pod, places
 from halfcard.problems import printable
 from halfcard.quantity import InvalidQuantity, Quantity
 
-from ..kubelet.pod_resources import ListedDevices
+from ..kubelet.messages import ListedDevices, RefusedError
 
 _IDS_CHARS: Final = 60
-
-
-class UnservedError(Exception):
-    """A container cannot be started as things are; the text is a sentence for its pod's events."""
 
 
 class StartingContainer(NamedTuple):
@@ -70,12 +66,12 @@ def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) 
     return tuple(found.values())
 
 
-def nobody_knows(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> UnservedError:
+def nobody_knows(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
     """The error for ids that several pods hold, with no other way left to tell them apart."""
     if not found:
-        return UnservedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
+        return RefusedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])
-    return UnservedError(f"kubelet gave {named(resource, ids)} to both {both}; delete the one that does not run yet")
+    return RefusedError(f"kubelet gave {named(resource, ids)} to both {both}; delete the one that does not run yet")
 
 
 def named(resource: str, ids: Iterable[str]) -> str:

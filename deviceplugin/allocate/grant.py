@@ -12,8 +12,8 @@ from halfcard.placing.layouts import Layout
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.stored_pod import StoredPod
 
+from ..inject.card_files import CardEdits
 from ..inject.cdi import Edits, with_limits
-from ..inject.nvidia_cdi import CardEdits
 from ..options import AgentOptions
 from .assignment import cards_of
 from .container_identity import StartingContainer, asks_of, candidates

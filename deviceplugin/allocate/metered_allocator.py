@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from serving.log import Log
 
-from ..kubelet.plugin import AllocationHandler, Granted, RefusedError
+from ..kubelet.messages import AllocationHandler, Granted, RefusedError
 from ..metrics import AgentMetrics
 
 

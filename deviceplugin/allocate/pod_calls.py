@@ -14,7 +14,7 @@ from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from kube.api.calls import Answer, ApiCalls, NoAnswerError
 
-from .container_identity import UnservedError
+from ..kubelet.messages import RefusedError
 
 _QUOTED_CHARS: Final = 300
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -31,7 +31,7 @@ async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
     except NoAnswerError as error:
         raise SilentError(str(error)) from None
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise UnservedError(f"pod {namespace}/{name} is gone")
+        raise RefusedError(f"pod {namespace}/{name} is gone")
     if answer.status != HTTPStatus.OK:
         raise SilentError(_quoted(answer))
     return _POD.decode(answer.body)
@@ -44,11 +44,11 @@ async def record(calls: ApiCalls, pod: PodFacts, annotations: Mapping[str, str])
     try:
         answer = await calls.patch(_path(pod.namespace, pod.name), body)
     except NoAnswerError as error:
-        raise UnservedError(f"pod {pod.title}: its cards cannot be recorded: {error}; kubelet tries again") from None
+        raise RefusedError(f"pod {pod.title}: its cards cannot be recorded: {error}; kubelet tries again") from None
     if answer.status == HTTPStatus.CONFLICT:
         return None
     if answer.status != HTTPStatus.OK:
-        raise UnservedError(f"pod {pod.title}: the API server refuses the record of its cards: {_quoted(answer)}")
+        raise RefusedError(f"pod {pod.title}: the API server refuses the record of its cards: {_quoted(answer)}")
     return _POD.decode(answer.body)
 
 

@@ -24,7 +24,7 @@ from halfcard import names
 from halfcard.placing.card_usage import CardUse
 
 from ..inject.cdi import Edits, description, record_in
-from ..kubelet.pod_resources import ListedDevices
+from ..kubelet.messages import ListedDevices
 from .assignment import RunningPod
 
 _PREFIX: Final = names.CDI_KIND.replace("/", "-") + "_"

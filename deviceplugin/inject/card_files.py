@@ -1,17 +1,43 @@
-"""Collects what a container needs to reach its cards: from NVIDIA's own CDI description, else the device files."""
+"""Collects what a container needs to reach its cards: from NVIDIA's own CDI description if one exists, else the device
+files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import yaml
 
 from halfcard import names
 from halfcard.cards import Card
 
-from ..allocate.container_identity import UnservedError
-from .cdi import VERSION, own_edits
-from .nvidia_cdi import CardEdits, Description, edits_of
+from ..kubelet.messages import RefusedError
+from .cdi import VERSION, Edits, merged, own_edits
+
+_SUFFIXES: Final = (".json", ".yaml")
+_MOST_BYTES: Final = 16 * 2**20
+
+
+class CdiDevice(msgspec.Struct, frozen=True):
+    name: str
+    edits: dict[str, Any] = msgspec.field(default={}, name="containerEdits")
+
+
+class Description(msgspec.Struct, frozen=True):
+    kind: str
+    version: str = msgspec.field(default=VERSION, name="cdiVersion")
+    devices: list[CdiDevice] = []
+    edits: dict[str, Any] = msgspec.field(default={}, name="containerEdits")
+
+
+class CardEdits(NamedTuple):
+    version: str
+    edits: Edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +61,84 @@ class CardFiles:
         for card in cards:
             file = self.devices / Path(f"{names.DEVICE_FILES}{card.index}").name
             if not self.are_made_up and not file.exists():
-                raise UnservedError(
+                raise RefusedError(
                     f"the driver's file {file} of card {card.index} is not there; load the driver, or run "
                     f"nvidia-modprobe -c {card.index}; kubelet tries again"
                 )
         return CardEdits(VERSION, own_edits(self.devices, [card.index for card in cards]))
+
+
+# --- NVIDIA's own descriptions ----------------------------------------------------------------------------------------
+
+
+def edits_of(descriptions: Iterable[Description], cards: Sequence[Card]) -> CardEdits | None:
+    """Combines the edits of these cards; None where one of them is not described. The last description wins."""
+    for each in reversed([each for each in descriptions if each.kind == names.NVIDIA_GPU]):
+        devices = [_device(each.devices, card) for card in cards]
+        found = [device.edits for device in devices if device is not None]
+        if found and len(found) == len(cards):
+            return CardEdits(max(VERSION, each.version, key=_numbers), merged([each.edits, *found]))
+    return None
+
+
+def _device(devices: Iterable[CdiDevice], card: Card) -> CdiDevice | None:
+    """Finds a device by uuid, else the one with exactly this card's file, because their numbers are not the
+    driver's.
+    """
+    by_name = {device.name: device for device in devices}
+    if card.uuid and card.uuid in by_name:
+        return by_name[card.uuid]
+    file = f"{names.DEVICE_FILES}{card.index}"
+    return next((device for device in by_name.values() if _card_files(device) == {file}), None)
+
+
+def _card_files(device: CdiDevice) -> set[str]:
+    paths = [str(node.get("path", "")) for node in device.edits.get("deviceNodes") or () if isinstance(node, Mapping)]
+    return {path for path in paths if path.removeprefix(names.DEVICE_FILES).isdecimal()}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.lstrip("v").split(".") if part.isdecimal())
+
+
+class NvidiaDescriptions:
+    """Read again when a file has changed: the toolkit writes them at each start of the driver."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._read: dict[Path, tuple[tuple[int, int], Description | None]] = {}
+
+    def __call__(self) -> list[Description]:
+        seen = {path: stamp for folder in self._folders for path, stamp in _files(folder)}
+        self._read = {path: self._known(path, stamp) for path, stamp in seen.items()}
+        return [found for _, found in self._read.values() if found is not None]
+
+    def _known(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Description | None]:
+        known = self._read.get(path)
+        return known if known is not None and known[0] == stamp else (stamp, _description(path))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Yields the files by name, without our own, of which there may be hundreds."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.endswith(_SUFFIXES) and not entry.name.startswith(names.OWN_DOMAIN):
+            try:
+                stat = entry.stat()
+            except OSError:
+                continue
+            if stat.st_size <= _MOST_BYTES:
+                yield Path(entry.path), (stat.st_mtime_ns, stat.st_size)
+
+
+def _description(path: Path) -> Description | None:
+    """Reads a description of another program; an unreadable one is left for the runtime to report."""
+    try:
+        content = path.read_bytes()
+        return msgspec.convert(yaml.load(content, yaml.CSafeLoader), Description)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, msgspec.MsgspecError):
+        return None

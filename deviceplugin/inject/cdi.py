@@ -15,7 +15,7 @@ import msgspec
 from halfcard import names
 from halfcard.problems import printable
 
-from ..kubelet.plugin import Granted
+from ..kubelet.messages import Granted
 
 Edits = Mapping[str, Any]
 """What CDI calls containerEdits."""

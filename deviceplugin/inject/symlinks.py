@@ -12,7 +12,7 @@ from typing import Final
 
 from halfcard import names
 
-from ..kubelet.plugin import Granted
+from ..kubelet.messages import Granted
 
 _NOTHING: Final = Path("/dev/null")
 _CARD: Final = Path(names.DEVICE_FILES).name

@@ -15,7 +15,7 @@ from halfcard.placing.pod_facts import PodFacts
 
 from ..device_ids import is_ours
 from .checkpoint import CheckpointEntry
-from .pod_resources import ListedDevices
+from .messages import ListedDevices
 
 Pods = Mapping[str, PodFacts]
 """Those of this node that are not over, by the uid under which kubelet runs them."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
@@ -22,6 +22,7 @@ from halfcard.problems import clipped, printable
 
 from . import device_plugin_pb2 as wire
 from .channel import KubeletError
+from .messages import AllocationHandler, Device, Granted, RefusedError
 from .registration import OPTIONS
 
 SOCKET_PREFIX: Final = "hc-"
@@ -33,43 +34,6 @@ _SENTENCE_BYTES: Final = 900
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Asked = TypeVar("Asked", bound=Message)
-
-
-class Device(NamedTuple):
-    """One device; an unhealthy one counts for the node's capacity and is allocated to no container."""
-
-    id: str
-    healthy: bool = True
-    numa: int | None = None
-
-
-class Granted(NamedTuple):
-    """What the runtime adds to a container.
-
-    Attributes:
-        cdi: full names of devices.
-        devices: their paths on the host and in the container.
-        mounts: likewise; read-only for the container.
-    """
-
-    cdi: tuple[str, ...] = ()
-    devices: tuple[tuple[str, str], ...] = ()
-    mounts: tuple[tuple[str, str], ...] = ()
-    env: Mapping[str, str] = {}
-
-
-class RefusedError(Exception):
-    """A container may not start; `kubectl describe pod` shows the text."""
-
-
-class AllocationHandler(Protocol):
-    """Decides about kubelet's calls; both methods raise RefusedError."""
-
-    def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
-        """Answers for a container of which only the ids are known; kubelet admits no other pod meanwhile."""
-
-    async def prestart(self, resource: str, ids: Sequence[str]) -> None:
-        """Returns when the container may be created; kubelet waits for 30 seconds."""
 
 
 class Plugin:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .kubelet_socket import KubeletSocket
-from .plugin import SOCKET_PREFIX, AllocationHandler, Device
+from .messages import AllocationHandler, Device
+from .plugin import SOCKET_PREFIX
 from .pod_resources import PodResources
 from .served_resource import ServedResource
 

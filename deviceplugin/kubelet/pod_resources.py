@@ -9,13 +9,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import grpc
 import grpc.aio
 
 from . import pod_resources_pb2 as wire
 from .channel import KubeletError, open_channel, words
+from .messages import ListedDevices
 from .single_flight import SingleFlight
 
 _SERVICE: Final = "/v1.PodResourcesLister"
@@ -27,16 +28,6 @@ _REST_S: Final = 0.02
 _PODS_AT_ONCE: Final = 16
 
 T = TypeVar("T")
-
-
-class ListedDevices(NamedTuple):
-    """All ids of one resource that one container holds."""
-
-    namespace: str
-    pod: str
-    container: str
-    resource: str
-    ids: frozenset[str]
 
 
 class PodResources:

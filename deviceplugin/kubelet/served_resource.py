@@ -15,7 +15,8 @@ from deviceplugin.device_ids import is_ours
 
 from .channel import KubeletError
 from .kubelet_socket import LOOK_EVERY_S, Identity, KubeletSocket
-from .plugin import AllocationHandler, Device, Plugin
+from .messages import AllocationHandler, Device
+from .plugin import Plugin
 from .pod_resources import PodResources
 from .registration import register
 

@@ -17,7 +17,7 @@ from deviceplugin.allocate.allocator import Allocator, Injector, NodeContext
 from deviceplugin.allocate.slots import Slots, slot_name
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.inject.cdi import CdiInjector
-from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.kubelet.messages import ListedDevices
 from deviceplugin.options import AgentOptions
 from halfcard import names
 from halfcard.capacity import CapacityRules

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, count
 
 from deviceplugin.allocate.container_identity import asks_of
-from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.kubelet.messages import ListedDevices
 from halfcard.placing.demand import ContainerStage
 from halfcard.pod.stored_pod import StoredPod
 

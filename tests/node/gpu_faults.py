@@ -11,7 +11,8 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from deviceplugin.kubelet.pod_resources import ListedDevices, PodResources
+from deviceplugin.kubelet.messages import ListedDevices
+from deviceplugin.kubelet.pod_resources import PodResources
 from halfcard import names
 from tests.cluster import containerd
 from tests.cluster.binaries import program_path

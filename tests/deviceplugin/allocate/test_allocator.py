@@ -13,7 +13,7 @@ import pytest
 from deviceplugin.allocate.slots import slot_name
 from deviceplugin.inject.symlinks import SymlinkInjector
 from deviceplugin.kubelet.channel import KubeletError
-from deviceplugin.kubelet.plugin import RefusedError
+from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
 from tests.builders import pod
 from tests.extender.pod_server import Fault

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from deviceplugin.allocate.assignment import RunningPod, check_fits, chosen, recorded, uses_of
-from deviceplugin.allocate.container_identity import UnservedError
+from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
 from halfcard.placing.card_usage import CardMode, CardUse
 from halfcard.placing.records import PlacedPod, write
@@ -48,12 +48,12 @@ ODD: Final = {
 
 @pytest.mark.parametrize(("annotations", "words"), ODD.values(), ids=ODD)
 def test_a_record_that_cannot_be_is_refused_and_not_guessed_over(annotations: dict[str, str], words: str) -> None:
-    with pytest.raises(UnservedError, match=words):
+    with pytest.raises(RefusedError, match=words):
         recorded(facts(SHARE, annotations=annotations), TWO)
 
 
 def test_a_record_that_names_a_card_twice_is_refused() -> None:
-    with pytest.raises(UnservedError, match="names a card twice"):
+    with pytest.raises(RefusedError, match="names a card twice"):
         uses_of(facts(pod().asks(gpu=2)), TWO, ((0, 0),))
 
 
@@ -69,12 +69,12 @@ def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
 
 
 def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
-    with pytest.raises(UnservedError, match="without a record of its cards, and they do not have enough left"):
+    with pytest.raises(RefusedError, match="without a record of its cards, and they do not have enough left"):
         chosen(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
 
 
 def test_a_pod_in_trouble_is_refused_in_the_words_of_admission() -> None:
-    with pytest.raises(UnservedError, match="HC002"):
+    with pytest.raises(RefusedError, match="HC002"):
         chosen(facts(pod().asks(core=150, memory=1)), TWO, [])
 
 
@@ -103,12 +103,12 @@ HELD: Final = {
 @pytest.mark.parametrize(("uses", "words"), HELD.values(), ids=HELD)
 def test_a_pod_does_not_start_beside_others_that_leave_too_little(uses: list[CardUse], words: str) -> None:
     others = [RunningPod(f"team/{number}", {"GPU-0": use}) for number, use in enumerate(uses)]
-    with pytest.raises(UnservedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; kubelet tries again"):
+    with pytest.raises(RefusedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; kubelet tries again"):
         check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
 
 
 def test_a_pod_does_not_start_on_a_sick_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
     check_fits("team/p", sick, {"GPU-1": CardUse(CardMode.SHARED, 30, 5120, 0)}, [])
-    with pytest.raises(UnservedError, match=r"card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries again"):
+    with pytest.raises(RefusedError, match=r"card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries again"):
         check_fits("team/p", sick, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, [])

@@ -15,7 +15,7 @@ from deviceplugin.allocate.container_identity import (
     nobody_knows,
     starting,
 )
-from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
 from halfcard.placing.demand import ContainerStage
 from halfcard.placing.indistinguishable import tied_to

@@ -10,9 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deviceplugin.allocate.assignment import uses_of
-from deviceplugin.allocate.container_identity import StartingContainer, UnservedError, starting
+from deviceplugin.allocate.container_identity import StartingContainer, starting
 from deviceplugin.allocate.grant import PlacedContainers, SlotGrant, gift
 from deviceplugin.inject.card_files import CardFiles
+from deviceplugin.kubelet.messages import RefusedError
 from deviceplugin.options import AgentOptions
 from halfcard import names
 from halfcard.capacity import CapacityRules
@@ -129,14 +130,14 @@ def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refus
     layout: Layout = ((0,), (1,), (0, 1), (0,))
     case = laid(asks, layout, node())
     who = StartingContainer("team", "p", names.NVIDIA_GPU, ids_of(1), listed="containers-1")
-    with pytest.raises(UnservedError, match="which of initContainers-1, containers-1 starts, and their cards are diff"):
+    with pytest.raises(RefusedError, match="which of initContainers-1, containers-1 starts, and their cards are diff"):
         gift(case, who, AGREED, FILES)
 
 
 def test_a_container_that_asks_in_words_that_nobody_here_speaks_is_refused() -> None:
     asks = pod().container(limits={"example.com/gpu": 1})
     case = PlacedContainers(stored(asks), facts(asks), node(), ())
-    with pytest.raises(UnservedError, match="containers-0 asks for no card in words that this node speaks"):
+    with pytest.raises(RefusedError, match="containers-0 asks for no card in words that this node speaks"):
         gift(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), AGREED, FILES)
 
 

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from deviceplugin.allocate.metered_allocator import MeteredAllocator
-from deviceplugin.kubelet.plugin import Granted, RefusedError
+from deviceplugin.kubelet.messages import Granted, RefusedError
 from deviceplugin.metrics import AgentMetrics
 from serving.log import Log
 

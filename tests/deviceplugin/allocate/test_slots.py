@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from deviceplugin.allocate.assignment import RunningPod
 from deviceplugin.allocate.slots import Slot, Slots, slot_name
-from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
 from halfcard.placing.card_usage import CardMode, CardUse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from deviceplugin.kubelet.plugin import Granted, RefusedError
+from deviceplugin.kubelet.messages import Granted, RefusedError
 
 
 class Desk:

@@ -14,7 +14,7 @@ import grpc.aio
 
 from deviceplugin.kubelet import device_plugin_pb2 as plugins
 from deviceplugin.kubelet import pod_resources_pb2 as pods
-from deviceplugin.kubelet.plugin import Device
+from deviceplugin.kubelet.messages import Device
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from deviceplugin.kubelet.checkpoint import CheckpointEntry
 from deviceplugin.kubelet.id_holders import IdHolders
-from deviceplugin.kubelet.pod_resources import ListedDevices
+from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
 from tests.builders import pod

@@ -11,7 +11,8 @@ import pytest
 
 from deviceplugin.kubelet import device_plugin_pb2 as wire
 from deviceplugin.kubelet.channel import KubeletError
-from deviceplugin.kubelet.plugin import Device, Plugin
+from deviceplugin.kubelet.messages import Device
+from deviceplugin.kubelet.plugin import Plugin
 from tests.waiting import until
 
 from .desk import Desk

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.kubelet import served_resource
-from deviceplugin.kubelet.plugin import Device
+from deviceplugin.kubelet.messages import Device
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
 from deviceplugin.kubelet.served_resource import ServedResource

@@ -10,7 +10,8 @@ import pytest
 
 from deviceplugin.kubelet import pod_resources as pod_resources_module
 from deviceplugin.kubelet.channel import KubeletError
-from deviceplugin.kubelet.pod_resources import ListedDevices, PodResources
+from deviceplugin.kubelet.messages import ListedDevices
+from deviceplugin.kubelet.pod_resources import PodResources
 from tests.waiting import until
 
 from .kubelet import Kubelet, entry, holder, kubelet

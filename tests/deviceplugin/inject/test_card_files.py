@@ -10,9 +10,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from deviceplugin.allocate.container_identity import UnservedError
-from deviceplugin.inject.card_files import CardFiles
-from deviceplugin.inject.nvidia_cdi import Description, NvidiaDescriptions, edits_of
+from deviceplugin.inject.card_files import CardFiles, Description, NvidiaDescriptions, edits_of
+from deviceplugin.kubelet.messages import RefusedError
 from halfcard.cards import Card
 
 CARDS: Final = [Card(index, "A10", 22016, f"GPU-{index}") for index in range(3)]
@@ -88,7 +87,7 @@ def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
 
 def test_a_card_whose_file_is_missing_starts_nobody(tmp_path: Path) -> None:
     with pytest.raises(
-        UnservedError, match="nvidia1 of card 1 is not there; load the driver, or run nvidia-modprobe -c 1"
+        RefusedError, match="nvidia1 of card 1 is not there; load the driver, or run nvidia-modprobe -c 1"
     ):
         CardFiles(tmp_path, list)([CARDS[1]])
 
