@@ -57,13 +57,13 @@ class SlotDesk:
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
-        self._way = CdiInjector()
+        self._injector = CdiInjector()
         self._names = count()
         self.plugins: dict[str, Plugin] = {}
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
-        self._slots.leave(resource, ids)
-        return self._way.granted(slot_name(resource, ids))
+        self._slots.retire(resource, ids)
+        return self._injector.answer(slot_name(resource, ids))
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
         if ids[0] in {NEW, SICK}:
@@ -81,7 +81,7 @@ class SlotDesk:
         return [*(each._replace(healthy=not each.healthy) for each in found[:of_card]), *found[of_card:]]
 
     def _fill(self, slot: Slot) -> None:
-        self._slots.put(slot, {"env": ["NVIDIA_VISIBLE_DEVICES=GPU-1"]}, VERSION, b"{}")
+        self._slots.write(slot, {"env": ["NVIDIA_VISIBLE_DEVICES=GPU-1"]}, VERSION, b"{}")
 
 
 def _told() -> bytes:

@@ -12,7 +12,7 @@ import msgspec
 
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
-from halfcard.placing.node_usage import NodeUsage, hold
+from halfcard.placing.node_usage import NodeUsage, Share, hold
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import Status, StoredPod
 from kube.api.access import Access
@@ -73,6 +73,19 @@ class NodePods:
         if self._holding is None or self._holding[0] != node:
             self._holding = node, hold(node, [facts.bound() for _, facts in self.asking()])
         return self._holding[1]
+
+    def facts(self, pod: StoredPod) -> PodFacts:
+        """Returns the facts of a pod; reads them again only where the watch last reported another version of it."""
+        known = self._pods.get(pod.meta.uid)
+        if known is not None and known[1].version == pod.meta.resource_version:
+            return known[1]
+        return read_facts(pod, self._dialects)
+
+    def recorded(self, facts: PodFacts, node: Node) -> Share | None:
+        """Returns the recorded cards as they are known already; None where these facts are not the latest."""
+        known = self._pods.get(facts.uid)
+        share = self.holding(node).shares.get(facts.uid) if known is not None and known[1] is facts else None
+        return share if share is not None and share.recorded else None
 
     def _list(self, pods: Sequence[NodePod | Undecodable]) -> None:
         self._pods.clear()

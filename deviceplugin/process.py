@@ -110,14 +110,14 @@ class Agent:
     def _around(self) -> NodeContext:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return NodeContext(
-            held=self._holders.held,
-            exactly=self._holders.exactly,
+            listed_devices=self._holders.held,
+            pods_with_ids=self._holders.exactly,
             calls=self._calls,
             node=self._books.node,
-            pods=lambda: [facts for _, facts in self._pods],
-            living=self._cgroups.living,
-            files=CardFiles(self._place.devices, descriptions, self._gpus.is_made_up),
-            single=self._single,
+            pods=self._pods,
+            with_processes=self._cgroups.living,
+            card_files=CardFiles(self._place.devices, descriptions, self._gpus.is_made_up),
+            single_id_resources=self._single,
             now_ns=time.time_ns,
         )
 

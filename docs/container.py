@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
+from deviceplugin.allocate.assignment import chosen
 from deviceplugin.allocate.container_identity import StartingContainer
 from deviceplugin.allocate.container_limits import as_file
-from deviceplugin.allocate.grant import PlacedContainers, SlotGrant, gift
+from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.inject.cdi import own_edits
 from deviceplugin.options import AgentOptions
@@ -59,13 +60,12 @@ def container() -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-def _given() -> SlotGrant:
+def _given() -> Grant:
     pod = msgspec.convert(_POD, StoredPod)
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
-    return gift(
-        PlacedContainers(pod, facts, _NODE, ((0,),)), who, AgentOptions(Dialects(), CapacityRules(), {}, ()), _FILES
-    )
+    on_cards = PodOnCards(facts, pod.annotations, _NODE, chosen(facts, _NODE, ()))
+    return grant_of(on_cards, who, AgentOptions(Dialects(), CapacityRules(), {}, ()), _FILES)
 
 
 def _ids() -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from halfcard.cards import Card, Node
 from halfcard.placing.card_usage import CardUse
-from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import PlacedPod, write
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
@@ -22,14 +22,16 @@ from kube.api.calls import ApiCalls
 
 from ..device_ids import is_ours
 from ..inject.card_files import CardEdits
+from ..inject.cdi import with_limits
 from ..kubelet.channel import KubeletError
 from ..kubelet.messages import Granted, ListedDevices, RefusedError
+from ..node_pods import NodePods
 from ..options import AgentOptions
-from .assignment import check_fits, chosen, recorded, uses_of
-from .container_identity import StartingContainer, nobody_knows, starting
+from .assignment import check_fits, chosen, recorded
+from .container_identity import StartingContainer, ambiguous, starting
 from .container_limits import as_file
-from .grant import PlacedContainers, SlotGrant, gift
-from .pod_calls import SilentError, record, stored_pod
+from .grant import Grant, PodOnCards, grant_of
+from .pod_calls import UnansweredError, record, stored_pod
 from .slots import Slot, Slots, slot_name
 
 _TRIES: Final = 4
@@ -43,35 +45,36 @@ _CREATED_NS: Final = 30 * 10**9
 class Injector(Protocol):
     """Passes a grant to the runtime."""
 
-    def granted(self, slot: str) -> Granted:
-        """The answer of Allocate."""
+    def answer(self, slot: str) -> Granted:
+        """Returns the answer to Allocate."""
 
-    def point(self, slot: str, minors: Iterable[int]) -> None:
-        """These are the slot's cards."""
+    def set_cards(self, slot: str, minors: Iterable[int]) -> None:
+        """Sets the cards of the slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What the allocator knows of the node, and the sources it asks.
+    """What the allocator knows of the node, and the sources it reads.
 
     Attributes:
-        held: which container holds which ids, as pod-resources lists it.
-        exactly: the pods, by kubelet's uid, with a container that holds exactly these ids; None for an unknown pod.
+        listed_devices: which container holds which ids, as pod-resources lists it.
+        pods_with_ids: the pods, by kubelet's uid, with a container that holds exactly these ids; None for an unknown
+            pod.
         node: its cards now; no container starts on a card with a `why_not`.
-        pods: the pods of this node, from the watch.
-        living: filters pods, by uid, to those with a live process; called in a thread.
-        files: what a container needs to reach these cards.
-        single: the resources of which a container may request only one.
+        pods: the pods of this node, as the watch last reported them.
+        with_processes: filters pods, by uid, to those with a live process; called in a thread.
+        card_files: what a container needs to reach these cards.
+        single_id_resources: the resources of which a container may request only one.
     """
 
-    held: Callable[[], Awaitable[tuple[ListedDevices, ...]]]
-    exactly: Callable[[str, frozenset[str]], Mapping[str, PodFacts | None]]
+    listed_devices: Callable[[], Awaitable[tuple[ListedDevices, ...]]]
+    pods_with_ids: Callable[[str, frozenset[str]], Mapping[str, PodFacts | None]]
     calls: ApiCalls
     node: Callable[[], Node]
-    pods: Callable[[], Iterable[PodFacts]]
-    living: Callable[[Collection[str]], Collection[str]]
-    files: Callable[[Sequence[Card]], CardEdits]
-    single: Callable[[], frozenset[str]]
+    pods: NodePods
+    with_processes: Callable[[Collection[str]], Collection[str]]
+    card_files: Callable[[Sequence[Card]], CardEdits]
+    single_id_resources: Callable[[], frozenset[str]]
     now_ns: Callable[[], int]
 
 
@@ -79,35 +82,33 @@ class NodeContext:
 class Allocator:
     """Allocates; the slots must be loaded before kubelet knows the plugins."""
 
-    around: NodeContext
-    agreed: AgentOptions
+    context: NodeContext
+    options: AgentOptions
     slots: Slots
-    way: Injector
+    injector: Injector
     _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _written: dict[str, PodFacts] = field(default_factory=dict)
-    """Pods whose records we wrote and the watch may not have seen."""
+    _recorded: dict[str, PodFacts] = field(default_factory=dict)
+    """Pods whose records we wrote and the watch may not have reported yet."""
 
     # --- kubelet admits a pod -----------------------------------------------------------------------------------------
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
-        stranger = next((each for each in ids if not is_ours(each)), None)
-        if stranger is not None:
-            what = (
-                f"unknown device: {printable(stranger, _ID_CHARS)}; restart kubelet, so that it asks for our ids anew"
-            )
+        foreign = next((each for each in ids if not is_ours(each)), None)
+        if foreign is not None:
+            what = f"unknown device: {printable(foreign, _ID_CHARS)}; restart kubelet, so that it asks for our ids anew"
             raise RefusedError(_invalid(resource, what))
-        if len(ids) > 1 and resource in self.around.single():
+        if len(ids) > 1 and resource in self.context.single_id_resources():
             what = f"maximum request size for shared resources is 1; found {len(ids)}"
             fix = "more slices are no more compute: ask for 1, or set failRequestsGreaterThanOne: false"
             raise RefusedError(_invalid(resource, f"{what}; {fix}"))
-        self.slots.leave(resource, ids)
-        return self.way.granted(slot_name(resource, ids))
+        self.slots.retire(resource, ids)
+        return self.injector.answer(slot_name(resource, ids))
 
     # --- kubelet creates a container ----------------------------------------------------------------------------------
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
         if not all(map(is_ours, ids)):
-            return  # another plugin gave them, and kubelet starts the container with what that one answered
+            return  # another plugin allocated them, and kubelet starts the container with that plugin's answer
         try:
             await self._prestart(resource, frozenset(ids))
         except KubeletError as why:
@@ -116,123 +117,119 @@ class Allocator:
             raise RefusedError(f"what the container gets cannot be written: {error}; see the node's disk") from None
 
     async def _prestart(self, resource: str, ids: frozenset[str]) -> None:
-        who = await self._who(resource, ids)
+        container = await self._identify(resource, ids)
         for _ in range(_TRIES):
             try:
-                pod = await stored_pod(self.around.calls, who.namespace, who.pod)
-            except SilentError as silent:
-                self._reuse(who, str(silent))
+                pod = await stored_pod(self.context.calls, container.namespace, container.pod)
+            except UnansweredError as why:
+                self._reuse(container, str(why))
                 return
             async with self._deciding:
-                if await self._serve(pod, who):
+                if await self._grant(pod, container):
                     return
-        raise RefusedError(f"pod {who.title} changes faster than its cards can be recorded; kubelet tries again")
+        raise RefusedError(f"pod {container.title} changes faster than its cards can be recorded; kubelet tries again")
 
-    async def _who(self, resource: str, ids: frozenset[str]) -> StartingContainer:
-        """Kubelet may have given an id away twice: who holds some of these is not yet who holds exactly these."""
-        exactly = await self._exactly(resource, ids)
+    async def _identify(self, resource: str, ids: frozenset[str]) -> StartingContainer:
+        """Kubelet may have allocated an id twice: a pod that holds some of these ids need not hold exactly these."""
+        pods = await self._pods_with_ids(resource, ids)
         exact = [
-            StartingContainer(each.namespace, each.name, resource, ids, "", uid)
-            for uid, each in exactly.items()
-            if each
+            StartingContainer(each.namespace, each.name, resource, ids, "", uid) for uid, each in pods.items() if each
         ]
-        found = starting(await self.around.held(), resource, ids)
-        if len(exact) == len(exactly) == 1:
+        found = starting(await self.context.listed_devices(), resource, ids)
+        if len(exact) == len(pods) == 1:
             listed = (each.listed for each in found if each.title == exact[0].title)
             return exact[0]._replace(listed=next(listed, ""))
-        if len(found) == 1 and len(exactly) < 2:
-            return found[0]._replace(uid="".join(exactly))
-        raise nobody_knows(exact or found, resource, ids)
+        if len(found) == 1 and len(pods) < 2:
+            return found[0]._replace(uid="".join(pods))
+        raise ambiguous(exact or found, resource, ids)
 
-    async def _exactly(self, resource: str, ids: frozenset[str]) -> Mapping[str, PodFacts | None]:
-        """A pod that has just been bound is seen in a moment."""
+    async def _pods_with_ids(self, resource: str, ids: frozenset[str]) -> Mapping[str, PodFacts | None]:
+        """Waits a moment for the watch to report a pod that has just been bound."""
         for _ in range(_LOOKS):
-            found = self.around.exactly(resource, ids)
+            found = self.context.pods_with_ids(resource, ids)
             if None not in found.values():
                 return found
             await asyncio.sleep(_LOOK_S)
         return found
 
-    async def _serve(self, pod: StoredPod, who: StartingContainer) -> bool:
-        """False where the pod has changed since it was read. All that can be refused is, before a thing is written."""
-        self._check(pod, who)
-        facts, node = read_facts(pod, self.agreed.dialects), self.around.node()
-        found = recorded(facts, node)
-        laid = PlacedContainers(pod, facts, node, chosen(facts, node, self._pods()) if found is None else found)
-        uses = uses_of(facts, node, laid.layout)
-        await self._check_room(laid, uses)
-        given = gift(laid, who, self.agreed, self.around.files)
-        if found is None and not await self._record(laid):
+    async def _grant(self, stored: StoredPod, container: StartingContainer) -> bool:
+        """Writes the grant; False where the pod has changed since it was read. Refuses before anything is written."""
+        self._check(stored, container)
+        facts, node = self.context.pods.facts(stored), self.context.node()
+        share = self.context.pods.recorded(facts, node) or recorded(facts, node) or chosen(facts, node, self._pods())
+        pod = PodOnCards(facts, stored.annotations, node, share)
+        await self._check_room(container.title, stored.kubelet_uid, pod)
+        grant = grant_of(pod, container, self.options, self.context.card_files)
+        if not share.recorded and not await self._record(pod):
             return False
-        self._hand(who, pod.kubelet_uid, given, uses)
+        self._write(container, stored.kubelet_uid, grant, pod.uses)
         return True
 
-    def _check(self, pod: StoredPod, who: StartingContainer) -> None:
-        node, given = self.around.node().name, self.slots.get(slot_name(who.resource, who.ids))
+    def _check(self, pod: StoredPod, container: StartingContainer) -> None:
+        node, slot = self.context.node().name, self.slots.get(slot_name(container.resource, container.ids))
         if pod.node != node:
-            raise RefusedError(f'pod {who.title} is bound to node "{pod.node}", and this is {node}')
+            raise RefusedError(f'pod {container.title} is bound to node "{pod.node}", and this is {node}')
         if pod.is_over:
-            raise RefusedError(f"pod {who.title} is over, and its cards are free again; delete it")
-        meant = who.uid or (given.uid if given is not None else pod.kubelet_uid)
-        if pod.kubelet_uid != meant:  # ids change hands by Allocate alone, and that would have cleared the slot
-            raise RefusedError(f"kubelet means an earlier pod {who.title} than there is now; it tries again")
+            raise RefusedError(f"pod {container.title} is over, and its cards are free again; delete it")
+        wanted = container.uid or (slot.uid if slot is not None else pod.kubelet_uid)
+        if pod.kubelet_uid != wanted:  # ids change hands by Allocate alone, and that would have cleared the slot
+            raise RefusedError(f"kubelet means an earlier pod {container.title} than there is now; it tries again")
 
-    def _reuse(self, who: StartingContainer, why: str) -> None:
+    def _reuse(self, container: StartingContainer, why: str) -> None:
         """Reuses the slot's last grant: records are never rewritten, and Allocate would have cleared the slot."""
-        slot = self.slots.get(slot_name(who.resource, who.ids))
-        same = slot is not None and (slot.namespace, slot.pod) == (who.namespace, who.pod)
-        if slot is None or not same or who.uid not in ("", slot.uid):
+        slot = self.slots.get(slot_name(container.resource, container.ids))
+        same = slot is not None and (slot.namespace, slot.pod) == (container.namespace, container.pod)
+        if slot is None or not same or container.uid not in ("", slot.uid):
             what = f"the API server does not say which cards it has: {why}; kubelet tries again"
-            raise RefusedError(f"pod {who.title}: {what}")
-        check_fits(who.title, self.around.node(), slot.uses, ())
-        self.slots.show(slot.name, self.around.now_ns())
+            raise RefusedError(f"pod {container.title}: {what}")
+        check_fits(container.title, self.context.node(), slot.uses, ())
+        self.slots.show(slot.name, self.context.now_ns())
 
-    def _hand(self, who: StartingContainer, uid: str, given: SlotGrant, uses: Mapping[str, CardUse]) -> None:
-        limits, ids = given.limits, tuple(sorted(who.ids))
+    def _write(self, container: StartingContainer, uid: str, grant: Grant, uses: dict[str, CardUse]) -> None:
+        limits, ids = grant.limits, tuple(sorted(container.ids))
         holder = limits.namespace, limits.pod, uid, limits.containers
-        slot = Slot(*holder, who.resource, ids, dict(uses), self.around.now_ns())
-        edits = given.edits(self.slots.limits_file(slot.name))
-        self.slots.put(slot, edits, given.files.version, as_file(limits))
-        self.way.point(slot.name, [card.index for card in given.cards])
+        slot = Slot(*holder, container.resource, ids, uses, self.context.now_ns())
+        edits = with_limits(grant.files.edits, grant.variables, self.slots.limits_file(slot.name))
+        self.slots.write(slot, edits, grant.files.version, as_file(limits))
+        self.injector.set_cards(slot.name, [card.index for card in grant.cards])
 
     # --- choosing and recording ---------------------------------------------------------------------------------------
 
     def _pods(self) -> list[PodFacts]:
-        pods = {pod.uid: pod for pod in self.around.pods()}
-        for uid in [uid for uid in self._written if uid in pods and pods[uid].bound().named is not None]:
-            del self._written[uid]
-        return list({**pods, **self._written}.values())
+        pods = {facts.uid: facts for _, facts in self.context.pods}
+        for uid in [uid for uid in self._recorded if uid in pods and pods[uid].bound().named is not None]:
+            del self._recorded[uid]
+        return list({**pods, **self._recorded}.values())
 
-    async def _record(self, laid: PlacedContainers) -> bool:
-        facts, unit = laid.facts, self.agreed.dealings.aliyun_unit_mib
-        placed = PlacedPod(laid.node, facts.containers, facts.demand.needs, laid.layout, unit)
-        annotations = write(placed, self.around.now_ns(), self.agreed.prefixes)
-        written = await record(self.around.calls, facts, annotations)
+    async def _record(self, pod: PodOnCards) -> bool:
+        facts, unit = pod.facts, self.options.dealings.aliyun_unit_mib
+        placed = PlacedPod(pod.node, facts.containers, facts.demand.needs, pod.share.layout, unit)
+        annotations = write(placed, self.context.now_ns(), self.options.prefixes)
+        written = await record(self.context.calls, facts, annotations)
         if written is not None:
-            self._written[facts.uid] = read_facts(written, self.agreed.dialects)
+            self._recorded[facts.uid] = self.context.pods.facts(written)
         return written is not None
 
     # --- what is left, and what has ended -----------------------------------------------------------------------------
 
-    async def _check_room(self, laid: PlacedContainers, uses: Mapping[str, CardUse]) -> None:
-        """Checks the room, and once more after a pause: a pod in the way may have ended a moment ago."""
-        title, node, uid = laid.facts.title, laid.node, laid.pod.kubelet_uid
+    async def _check_room(self, title: str, uid: str, pod: PodOnCards) -> None:
+        """Checks the room; on failure frees the slots of ended containers and checks once more."""
         try:
-            check_fits(title, node, uses, self.slots.tenants(uid))
+            check_fits(title, pod.node, pod.uses, self.slots.other_pods(uid))
         except RefusedError:
             await self.sweep()
-            check_fits(title, node, uses, self.slots.tenants(uid))
+            check_fits(title, pod.node, pod.uses, self.slots.other_pods(uid))
 
     async def sweep(self) -> tuple[Slot, ...]:
-        """Frees the slots of containers that have ended, and says which. Raises KubeletError."""
-        before_ns = self.around.now_ns()
+        """Frees the slots of containers that have ended, and returns them. Raises KubeletError."""
+        before_ns = self.context.now_ns()
         self.slots.hide(before_ns - _CREATED_NS)
-        held = await self.around.held()
-        asked = self.slots.unlisted(held)  # to look for the processes of all pods takes long, and none may be missed
-        ended = asked.difference(await asyncio.to_thread(self.around.living, asked)) if asked else asked
-        freed = self.slots.free(before_ns, held, self.slots.uids() - ended)
+        listed = await self.context.listed_devices()
+        unlisted = self.slots.unlisted(listed)  # a search for processes takes long: only for these pods, in a thread
+        running = await asyncio.to_thread(self.context.with_processes, unlisted) if unlisted else ()
+        freed = self.slots.free(before_ns, listed, self.slots.uids() - unlisted.difference(running))
         for slot in freed:
-            self._written.pop(slot.uid, None)
+            self._recorded.pop(slot.uid, None)
         return freed
 
 

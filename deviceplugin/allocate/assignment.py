@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from halfcard.cards import Card, Node
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched
-from halfcard.placing.layouts import Layout, best, peaks
-from halfcard.placing.node_usage import hold
+from halfcard.placing.layouts import best, peaks
+from halfcard.placing.node_usage import Share, hold
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of, positions, read
 from halfcard.placing.room import Room, empty_room
@@ -33,7 +33,7 @@ class RunningPod(NamedTuple):
     uses: Mapping[str, CardUse]
 
 
-def recorded(pod: PodFacts, node: Node) -> Layout | None:
+def recorded(pod: PodFacts, node: Node) -> Share | None:
     """Reads the recorded layout; None where no record exists."""
     named = read(pod.owned, pod.node, pod.containers, pod.demand.needs)
     if named is None:
@@ -43,10 +43,16 @@ def recorded(pod: PodFacts, node: Node) -> Layout | None:
         cards = printable(", ".join(name for cards in named for name in cards), _NAMED_CHARS)
         what = f'names cards that it does not have: "{cards}"' if cards else "cannot be understood"
         raise RefusedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
-    return layout
+    uses = peaks(empty_room(node), pod.demand, layout)
+    if uses is None:
+        raise RefusedError(
+            f"pod {pod.title} on node {node.name}: its record names a card twice, or for containers that exclude each "
+            "other; delete the pod to have it placed"
+        )
+    return Share(layout, uses, recorded=True)
 
 
-def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Layout:
+def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
     """Chooses a layout for a pod that was bound by a scheduler that writes no record."""
     if pod.trouble:
         raise RefusedError(pod.trouble)
@@ -57,40 +63,12 @@ def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Layout:
             f"pod {pod.title} was bound to node {node.name} without a record of its cards, and they do not have enough "
             f"left for it; {_AGAIN}"
         )
-    return laid.layout
+    return Share(laid.layout, laid.uses, recorded=False)
 
 
 def _packed(room: Room) -> float:
     """Free cards are worth most, then little left on used ones."""
     return sum([1000.0 if left.mode is CardMode.FREE else -left.cores / 100 for left in room.left])
-
-
-def uses_of(pod: PodFacts, node: Node, layout: Layout) -> dict[str, CardUse]:
-    uses = peaks(empty_room(node), pod.demand, layout)
-    if uses is None:
-        raise RefusedError(
-            f"pod {pod.title} on node {node.name}: its record names a card twice, or for containers that exclude each "
-            "other; delete the pod to have it placed"
-        )
-    return {name_of(node.cards[at]): use for at, use in uses.items()}
-
-
-def cards_of(pod: PodFacts, layout: Layout, node: Node, containers: Sequence[str]) -> tuple[Card, ...]:
-    """Returns the cards of these indistinguishable containers; each card once, in the order of the record."""
-    where = dict(zip(pod.containers, layout, strict=True))
-    found = {where[name] for name in containers if name in where}
-    if not found:
-        raise RefusedError(f"pod {pod.title}: {_listed(containers)} asks for no card in words that this node speaks")
-    if len({frozenset(cards) for cards in found}) > 1:
-        raise RefusedError(
-            f"pod {pod.title}: kubelet does not say which of {_listed(containers)} starts, and their cards are "
-            "different ones; let the init container ask for another amount than the containers after it"
-        )
-    return tuple([node.cards[at] for at in dict.fromkeys(found.pop())])
-
-
-def _listed(containers: Sequence[str]) -> str:
-    return printable(", ".join(containers) or "none of its containers", _NAMED_CHARS)
 
 
 def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iterable[RunningPod]) -> None:

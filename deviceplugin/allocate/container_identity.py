@@ -10,11 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.placing import indistinguishable
-from halfcard.placing.demand import ContainerStage
-from halfcard.placing.indistinguishable import ResourceIds
-from halfcard.pod.spec import INIT_CONTAINERS, Pod, places
+from halfcard.placing.indistinguishable import id_holders
+from halfcard.placing.pod_facts import PodFacts
 from halfcard.problems import printable
-from halfcard.quantity import InvalidQuantity, Quantity
 
 from ..kubelet.messages import ListedDevices, RefusedError
 
@@ -42,14 +40,6 @@ class StartingContainer(NamedTuple):
         return f"{self.namespace}/{self.pod}"
 
 
-class AllocatedIds(NamedTuple):
-    """How many ids of one resource a container was given."""
-
-    container: str
-    stage: ContainerStage
-    amount: int
-
-
 def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) -> tuple[StartingContainer, ...]:
     """The pods that hold these ids, some of them perhaps no longer; none where none is listed.
 
@@ -66,8 +56,8 @@ def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) 
     return tuple(found.values())
 
 
-def nobody_knows(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
-    """The error for ids that several pods hold, with no other way left to tell them apart."""
+def ambiguous(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
+    """Returns the error for ids that no pod holds, or several that cannot be told apart."""
     if not found:
         return RefusedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])
@@ -80,34 +70,11 @@ def named(resource: str, ids: Iterable[str]) -> str:
     return f"{len(found)} of {resource} ({printable(', '.join(found), _IDS_CHARS)})"
 
 
-def asks_of(pod: Pod, resource: str) -> tuple[AllocatedIds, ...]:
-    """Returns the requests in the order in which kubelet allocates: init containers, then the others."""
-    in_order = sorted(places(pod), key=lambda place: place.field != INIT_CONTAINERS)
-    found = [
-        AllocatedIds(place.container.name, _stage(place.field, sidecar=place.container.is_sidecar), 0)
-        for place in in_order
-    ]
-    counts = [_count(place.container.limits.get(resource, 0)) for place in in_order]
-    return tuple(ask._replace(amount=count) for ask, count in zip(found, counts, strict=True) if count)
-
-
-def _stage(field: str, *, sidecar: bool) -> ContainerStage:
-    if field != INIT_CONTAINERS:
-        return ContainerStage.APP
-    return ContainerStage.SIDECAR if sidecar else ContainerStage.INIT
-
-
-def _count(amount: object) -> int:
-    try:
-        return Quantity.parse(str(amount)).as_int() or 0
-    except InvalidQuantity:
-        return 0  # kubelet would have refused the pod
-
-
-def candidates(asks: Sequence[AllocatedIds], listed: str, count: int) -> tuple[str, ...]:
-    """The containers that may hold exactly these ids, of which there are `count`."""
-    where = {ask.container: at for at, ask in enumerate(asks)}
-    if listed and listed not in where:
-        return (listed,)
-    given = [ResourceIds(ask.stage, ask.amount) for ask in asks]
-    return tuple(asks[at].container for at in indistinguishable.candidates(given, where.get(listed), count))
+def candidates(pod: PodFacts, who: StartingContainer) -> tuple[str, ...]:
+    """Returns the containers of the pod that may hold exactly these ids."""
+    holders = id_holders(pod.demand.needs, who.resource)
+    where = {pod.containers[holder.number]: at for at, holder in enumerate(holders)}
+    if who.listed and who.listed not in where:
+        return (who.listed,)
+    found = indistinguishable.candidates([each.ids for each in holders], where.get(who.listed), len(who.ids))
+    return tuple([pod.containers[holders[at].number] for at in found])

@@ -2,63 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from halfcard.cards import Card, Node
+from halfcard.placing.card_usage import CardUse
 from halfcard.placing.demand import ContainerStage
-from halfcard.placing.layouts import Layout
+from halfcard.placing.node_usage import Share
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.pod.stored_pod import StoredPod
+from halfcard.placing.records import name_of
+from halfcard.problems import printable
 
 from ..inject.card_files import CardEdits
-from ..inject.cdi import Edits, with_limits
+from ..kubelet.messages import RefusedError
 from ..options import AgentOptions
-from .assignment import cards_of
-from .container_identity import StartingContainer, asks_of, candidates
+from .container_identity import StartingContainer, candidates
 from .container_limits import VERSION, ContainerLimits, as_variables, burst_of, card_limits
 
+_NAMED_CHARS: Final = 80
 
-class PlacedContainers(NamedTuple):
-    """A pod and where it lies."""
 
-    pod: StoredPod
+class PodOnCards(NamedTuple):
+    """A pod and its cards on this node; the annotations hold what its owner wrote about limits."""
+
     facts: PodFacts
+    annotations: Mapping[str, str]
     node: Node
-    layout: Layout
+    share: Share
+
+    @property
+    def uses(self) -> dict[str, CardUse]:
+        """The peak use of each card, by the card's name."""
+        return {name_of(self.node.cards[at]): use for at, use in self.share.uses.items()}
 
 
-class SlotGrant(NamedTuple):
+class Grant(NamedTuple):
     cards: tuple[Card, ...]
     limits: ContainerLimits
     variables: dict[str, str]
     files: CardEdits
 
-    def edits(self, limits_file: Path) -> Edits:
-        return with_limits(self.files.edits, self.variables, limits_file)
+
+def grant_of(
+    pod: PodOnCards, who: StartingContainer, options: AgentOptions, files: Callable[[Sequence[Card]], CardEdits]
+) -> Grant:
+    containers = candidates(pod.facts, who)
+    cards = _cards(pod, containers)
+    limits = _limits(pod, containers, cards, options)
+    pod_mib = _pod_mib(pod.facts, limits.dialect)
+    variables = as_variables(limits, cards, pod_mib, options.dealings.aliyun_unit_mib)
+    return Grant(cards, limits, variables, files(cards))
 
 
-def gift(
-    laid: PlacedContainers, who: StartingContainer, agreed: AgentOptions, files: Callable[[Sequence[Card]], CardEdits]
-) -> SlotGrant:
-    containers = candidates(asks_of(laid.pod, who.resource), who.listed, len(who.ids))
-    cards = cards_of(laid.facts, laid.layout, laid.node, containers)
-    limits = _limits(laid, containers, cards, agreed)
-    pod_mib = _pod_mib(laid.facts, limits.dialect)
-    variables = as_variables(limits, cards, pod_mib, agreed.dealings.aliyun_unit_mib)
-    return SlotGrant(cards, limits, variables, files(cards))
+def _cards(pod: PodOnCards, containers: Sequence[str]) -> tuple[Card, ...]:
+    """Returns the cards of these indistinguishable containers; each card once, in the order of the record."""
+    where = dict(zip(pod.facts.containers, pod.share.layout, strict=True))
+    found = {where[name] for name in containers if name in where}
+    if not found:
+        raise RefusedError(
+            f"pod {pod.facts.title}: {_listed(containers)} asks for no card in words that this node speaks"
+        )
+    if len({frozenset(cards) for cards in found}) > 1:
+        raise RefusedError(
+            f"pod {pod.facts.title}: kubelet does not say which of {_listed(containers)} starts, and their cards are "
+            "different ones; let the init container ask for another amount than the containers after it"
+        )
+    return tuple([pod.node.cards[at] for at in dict.fromkeys(found.pop())])
+
+
+def _listed(containers: Sequence[str]) -> str:
+    return printable(", ".join(containers) or "none of its containers", _NAMED_CHARS)
 
 
 def _limits(
-    laid: PlacedContainers, containers: tuple[str, ...], cards: Sequence[Card], agreed: AgentOptions
+    pod: PodOnCards, containers: tuple[str, ...], cards: Sequence[Card], options: AgentOptions
 ) -> ContainerLimits:
-    facts = laid.facts
+    facts = pod.facts
     needs = zip(facts.containers, facts.demand.needs, strict=True)
     claims = [need.claim for name, need in needs if name in containers]
     dialect = claims[0].dialect
-    burst = burst_of(laid.pod.annotations, dialect, agreed.dialects)
-    limits = card_limits(cards, claims, laid.node.slices, burst)
+    burst = burst_of(pod.annotations, dialect, options.dialects)
+    limits = card_limits(cards, claims, pod.node.slices, burst)
     return ContainerLimits(VERSION, facts.namespace, facts.name, facts.uid, containers, dialect, limits)
 
 

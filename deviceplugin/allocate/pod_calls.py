@@ -20,8 +20,8 @@ _QUOTED_CHARS: Final = 300
 _POD: Final = msgspec.json.Decoder(StoredPod)
 
 
-class SilentError(Exception):
-    """The API server does not say; the text says why."""
+class UnansweredError(Exception):
+    """The API server did not return the pod; the text says why."""
 
 
 async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
@@ -29,11 +29,11 @@ async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
     try:
         answer = await calls.get(_path(namespace, name))
     except NoAnswerError as error:
-        raise SilentError(str(error)) from None
+        raise UnansweredError(str(error)) from None
     if answer.status == HTTPStatus.NOT_FOUND:
         raise RefusedError(f"pod {namespace}/{name} is gone")
     if answer.status != HTTPStatus.OK:
-        raise SilentError(_quoted(answer))
+        raise UnansweredError(_quoted(answer))
     return _POD.decode(answer.body)
 
 

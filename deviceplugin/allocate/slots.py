@@ -33,7 +33,7 @@ _ASIDE: Final = f".{names.OWN_DOMAIN}"
 """The folder of records. It lies within that of descriptions, which are links to them, and the runtime skips it."""
 
 _DRAFT: Final = ".new"
-_LEFT: Final = ".left"
+_RETIRED: Final = ".left"
 _LIMITS: Final = "limits.json"
 
 
@@ -81,7 +81,7 @@ class Slots:
         self._aside = descriptions / _ASIDE
         self._state = state / "slots"
         self._slots: dict[str, Slot] = {}
-        self._left: dict[Path, Slot] = {}
+        self._retired: dict[Path, Slot] = {}
         self._shown: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Slot]:
@@ -106,8 +106,8 @@ class Slots:
 
     def _load(self, path: Path) -> str:
         slot = None if path.suffix == _DRAFT else _read(path)
-        if slot is not None and path.suffix == _LEFT:
-            self._left[path] = slot
+        if slot is not None and path.suffix == _RETIRED:
+            self._retired[path] = slot
         elif slot is not None and path == self._record(slot):
             self._slots[slot.name] = slot
         else:
@@ -127,13 +127,13 @@ class Slots:
     def limits_file(self, name: str) -> Path:
         return self.folder(name) / _LIMITS
 
-    def put(self, slot: Slot, edits: Edits, version: str, limits: bytes) -> None:
+    def write(self, slot: Slot, edits: Edits, version: str, limits: bytes) -> None:
         """Writes a slot and shows it to the runtime."""
         name = slot.name
         self.folder(name).mkdir(mode=0o755, parents=True, exist_ok=True)
-        _write(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
+        _write_file(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
         record = msgspec.json.encode(slot).decode()
-        _write(self._aside / f"{name}{_DRAFT}", description(name, record, edits, version), self._record(slot))
+        _write_file(self._aside / f"{name}{_DRAFT}", description(name, record, edits, version), self._record(slot))
         self._slots[name] = slot
         self.show(name, slot.written_ns)
 
@@ -160,22 +160,22 @@ class Slots:
         self._shown.pop(name, None)
         self._file(name).unlink(missing_ok=True)
 
-    def leave(self, resource: str, ids: Iterable[str]) -> None:
+    def retire(self, resource: str, ids: Iterable[str]) -> None:
         """Retires the slots of ids that kubelet allocates again. Their containers may not start again, but may still
         run.
         """
         taken = frozenset(ids)
         for slot in [each for each in self if each.resource == resource and not taken.isdisjoint(each.ids)]:
-            self._leave(slot)
+            self._retire(slot)
 
-    def _leave(self, slot: Slot) -> None:
+    def _retire(self, slot: Slot) -> None:
         del self._slots[slot.name]
         self._hide(slot.name)
         record = self._record(slot)
-        left = record.with_name(record.name + _LEFT)
-        self._left[left] = slot
+        retired = record.with_name(record.name + _RETIRED)
+        self._retired[retired] = slot
         with contextlib.suppress(FileNotFoundError):
-            record.rename(left)
+            record.rename(retired)
 
     def _file(self, name: str) -> Path:
         return self._descriptions / f"{_PREFIX}{name}{_SUFFIX}"
@@ -185,8 +185,8 @@ class Slots:
 
     # --- all of them --------------------------------------------------------------------------------------------------
 
-    def tenants(self, uid: str) -> list[RunningPod]:
-        """The pods that hold cards, without one."""
+    def other_pods(self, uid: str) -> list[RunningPod]:
+        """Returns the pods that hold cards, without this one."""
         found: dict[str, Slot] = {}
         for slot in self._all():
             if slot.uid != uid:
@@ -198,13 +198,13 @@ class Slots:
 
     def _all(self) -> Iterator[Slot]:
         yield from self._slots.values()
-        yield from self._left.values()
+        yield from self._retired.values()
 
     def unlisted(self, held: Iterable[ListedDevices]) -> frozenset[str]:
         """The pods, by uid, with slots that kubelet no longer speaks of."""
         kept = {slot.name for slot in listed(self._slots.values(), held)}
         silent = [slot for slot in self if slot.name not in kept]
-        return frozenset(slot.uid for slot in (*silent, *self._left.values()))
+        return frozenset(slot.uid for slot in (*silent, *self._retired.values()))
 
     def free(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
         """Removes those that have ended, and says which: kubelet was asked at `before_ns`, `living` afterwards."""
@@ -215,11 +215,11 @@ class Slots:
             self._hide(slot.name)
             self._record(slot).unlink(missing_ok=True)
             del self._slots[slot.name]
-        left = {path: slot for path, slot in self._left.items() if slot.uid not in living}
-        for path in left:
+        retired = {path: slot for path, slot in self._retired.items() if slot.uid not in living}
+        for path in retired:
             path.unlink(missing_ok=True)
-            del self._left[path]
-        freed = (*ended, *left.values())
+            del self._retired[path]
+        freed = (*ended, *retired.values())
         self._clear(slot.name for slot in freed)
         return freed
 
@@ -261,7 +261,7 @@ def _read(path: Path) -> Slot | None:
     return slot if slot.name == name else None
 
 
-def _write(draft: Path, content: bytes, path: Path) -> None:
+def _write_file(draft: Path, content: bytes, path: Path) -> None:
     """Writes by rename: a reader of the path finds the old content or the complete new one."""
     draft.write_bytes(content)
     draft.chmod(0o644)  # also where our umask forbids it: containers run as anybody

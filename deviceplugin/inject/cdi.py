@@ -32,14 +32,11 @@ _RUNTIME_CHARS: Final = 60
 class CdiInjector:
     """Kubelet hands the slot's name to the runtime, which looks for the description when the container is created."""
 
-    def granted(self, slot: str) -> Granted:
+    def answer(self, slot: str) -> Granted:
         return Granted(cdi=(f"{names.CDI_KIND}={slot}",))
 
-    def point(self, slot: str, minors: Iterable[int]) -> None:
-        """The description says it."""
-
-    def clear(self, slot: str) -> None:
-        """The description is all there is."""
+    def set_cards(self, slot: str, minors: Iterable[int]) -> None:
+        """Does nothing: the description names the cards."""
 
 
 def description(slot: str, record: str, edits: Edits, version: str = VERSION) -> bytes:

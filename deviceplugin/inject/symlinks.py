@@ -26,7 +26,7 @@ class SymlinkInjector:
         self._folder = folder
         self._minors = minors
 
-    def granted(self, slot: str) -> Granted:
+    def answer(self, slot: str) -> Granted:
         folder = self._folder(slot)
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         cards = [f"{_CARD}{minor}" for minor in self._minors()]
@@ -42,7 +42,7 @@ class SymlinkInjector:
             env={names.LIMITS_VARIABLE: names.LIMITS_FILE},
         )
 
-    def point(self, slot: str, minors: Iterable[int]) -> None:
+    def set_cards(self, slot: str, minors: Iterable[int]) -> None:
         """Points the links to these cards, and all others to nothing."""
         folder, wanted = self._folder(slot), {f"{_CARD}{minor}" for minor in minors}
         promised = {link.name for link in folder.glob(f"{_CARD}*")} | {f"{_CARD}{minor}" for minor in self._minors()}

@@ -21,6 +21,20 @@ class ResourceIds(NamedTuple):
     amount: int
 
 
+class IdHolder(NamedTuple):
+    """A container with ids of one resource, by the number of its need."""
+
+    number: int
+    ids: ResourceIds
+
+
+def id_holders(needs: Sequence[Need], resource: str) -> list[IdHolder]:
+    """Returns the containers with ids of this resource, in the order in which kubelet allocates."""
+    in_order = sorted(enumerate(needs), key=lambda item: (item[1].stage is ContainerStage.APP, item[1].order))
+    amounts = [(number, need.stage, dict(need.ids).get(resource)) for number, need in in_order]
+    return [IdHolder(number, ResourceIds(stage, amount)) for number, stage, amount in amounts if amount]
+
+
 def candidates(given: Sequence[ResourceIds], listed: int | None, amount: int) -> tuple[int, ...]:
     """The containers, in kubelet's order, that may hold as many ids which are exactly those of the `listed` one."""
     alike = [at for at, each in enumerate(given) if each == (ContainerStage.INIT, amount)]
@@ -86,11 +100,10 @@ def _firsts(needs: tuple[Need, ...]) -> tuple[int, ...]:
 def _groups(needs: tuple[Need, ...]) -> Iterator[list[int]]:
     """Needs that may be taken for one another, resource by resource."""
     for resource in {resource for need in needs for resource, _ in need.ids}:
-        holders = [(need, number) for number, need in enumerate(needs) if resource in dict(need.ids)]
-        holders.sort(key=lambda holder: (holder[0].stage is ContainerStage.APP, holder[0].order))
-        given = [ResourceIds(need.stage, dict(need.ids)[resource]) for need, _ in holders]
+        holders = id_holders(needs, resource)
+        given = [each.ids for each in holders]
         for listed, amount in _seen(given):
-            yield [holders[at][1] for at in candidates(given, listed, amount)]
+            yield [holders[at].number for at in candidates(given, listed, amount)]
 
 
 def _seen(given: Sequence[ResourceIds]) -> Iterator[tuple[int | None, int]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, count
+from typing import NamedTuple
 
-from deviceplugin.allocate.container_identity import asks_of
 from deviceplugin.kubelet.messages import ListedDevices
 from halfcard.placing.demand import ContainerStage
+from halfcard.pod.spec import INIT_CONTAINERS, ContainerPath, places
 from halfcard.pod.stored_pod import StoredPod
 
 Given = dict[tuple[str, str], frozenset[str]]
@@ -72,6 +73,30 @@ class DeviceManager:
             for device in ids
         }
         return (device for number in range(100_000) if (device := f"hc-{number}") not in taken)
+
+
+class AllocatedIds(NamedTuple):
+    """How many ids of one resource kubelet allocates to a container."""
+
+    container: str
+    stage: ContainerStage
+    amount: int
+
+
+def asks_of(pod: StoredPod, resource: str) -> tuple[AllocatedIds, ...]:
+    """Returns the requests in the order in which kubelet allocates: init containers, then the others."""
+    in_order = sorted(places(pod), key=lambda place: place.field != INIT_CONTAINERS)
+    asks = [
+        AllocatedIds(place.container.name, _stage(place), int(str(place.container.limits.get(resource, 0))))
+        for place in in_order
+    ]
+    return tuple(ask for ask in asks if ask.amount)
+
+
+def _stage(place: ContainerPath) -> ContainerStage:
+    if place.field != INIT_CONTAINERS:
+        return ContainerStage.APP
+    return ContainerStage.SIDECAR if place.container.is_sidecar else ContainerStage.INIT
 
 
 def every_way(asks: Sequence[tuple[ContainerStage, int]]) -> Iterator[tuple[frozenset[str], ...]]:

@@ -18,7 +18,7 @@ from halfcard import names
 from tests.builders import pod
 from tests.extender.pod_server import Fault
 
-from ..desks import World, running_world
+from ..node_world import World, running_world
 
 SHARE: Final = pod().asks(core=30, memory=20)
 LARGE: Final = pod().asks(core=80, memory=20)
@@ -36,7 +36,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_allocate_answers_a_slot_and_asks_nobody(world: World) -> None:
-    granted = world.desk.allocate(names.VCUDA_CORE, ["hc-1", "hc-0"])
+    granted = world.allocator.allocate(names.VCUDA_CORE, ["hc-1", "hc-0"])
     assert granted.cdi == (f"halfcard.dev/slot={slot_name(names.VCUDA_CORE, ['hc-0', 'hc-1'])}",)
     assert not granted.devices and not granted.mounts and not granted.env
     assert not world.server.calls
@@ -44,20 +44,20 @@ async def test_allocate_answers_a_slot_and_asks_nobody(world: World) -> None:
 
 async def test_allocate_refuses_more_than_one_slice_in_nvidias_words(world: World) -> None:
     world.single = frozenset({names.NVIDIA_GPU_SHARED})
-    assert world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
-    assert world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
+    assert world.allocator.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
+    assert world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
     with pytest.raises(RefusedError, match=r"maximum request size for shared resources is 1; found 2; .* ask for 1"):
-        world.desk.allocate(names.NVIDIA_GPU_SHARED, ["hc-1", "hc-2"])
+        world.allocator.allocate(names.NVIDIA_GPU_SHARED, ["hc-1", "hc-2"])
 
 
 async def test_allocate_refuses_ids_that_are_not_ours(world: World) -> None:
     with pytest.raises(RefusedError, match=r'invalid allocation request for "nvidia.com/gpu": unknown device: GPU-0'):
-        world.desk.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
+        world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
 
 
 async def test_a_container_that_another_plugin_started_starts_again_with_what_that_one_gave(world: World) -> None:
     world.bind("theirs", pod().asks(gpu=1))
-    await world.desk.prestart(names.NVIDIA_GPU, ["GPU-1"])
+    await world.allocator.prestart(names.NVIDIA_GPU, ["GPU-1"])
     assert (world.patches(), world.slots.uids()) == (0, frozenset())
 
 
@@ -82,6 +82,26 @@ async def test_a_container_gets_the_cards_of_its_record_its_limits_and_nothing_i
         }
     assert len(world.edits("p")) == 2 and world.cards("p") == {"GPU-1"}
     assert world.patches() == 0
+
+
+async def test_a_start_takes_what_the_watch_has_read_of_the_pod_already(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.bind("p", SHARE, CARD1)
+    world.admit("p")
+    for reader in ("node_pods.read_facts", "allocate.allocator.recorded"):
+        monkeypatch.setattr(f"deviceplugin.{reader}", None)
+    await world.start("p")
+    assert world.cards("p") == {"GPU-1"}
+
+
+async def test_a_start_obeys_the_api_server_where_the_watch_is_behind(world: World) -> None:
+    world.bind("p", SHARE, CARD0)
+    world.admit("p")
+    world.watch = lambda: None  # type: ignore[method-assign]  # no more events
+    world.server.change("p", **{names.PLACEMENT: '{"node":"n1","cards":{"containers-0":["GPU-1"]}}'})
+    await world.start("p")
+    assert world.cards("p") == {"GPU-1"}
 
 
 async def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_takes_them(world: World) -> None:
@@ -210,7 +230,7 @@ async def test_a_pod_that_is_gone_does_not_start(world: World) -> None:
     world.admit("p")
     del world.server.pods["p"]
     with pytest.raises(RefusedError, match="pod team/p is gone"):
-        await world.desk.prestart(*next(world.ids("p", "containers-0")))
+        await world.allocator.prestart(*next(world.ids("p", "containers-0")))
 
 
 async def test_a_pod_does_not_start_on_a_sick_card_and_does_when_it_is_well(world: World) -> None:
@@ -235,7 +255,7 @@ async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: Worl
     async def failing() -> Any:
         raise KubeletError("kubelet does not answer")
 
-    world.desk.around = replace(world.desk.around, held=failing)
+    world.allocator.context = replace(world.allocator.context, listed_devices=failing)
     with pytest.raises(RefusedError, match="kubelet does not answer"):
         await world.start("p")
 
@@ -263,7 +283,7 @@ STATIC: Final = LARGE.annotated({names.MIRROR_POD: "5f0c" * 8})
 
 async def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_ended(world: World) -> None:
     await world.run("static", STATIC, CARD0)
-    assert world.living == {"5f0c" * 8} and await world.desk.sweep() == ()
+    assert world.living == {"5f0c" * 8} and await world.allocator.sweep() == ()
     world.delete("static", by_force=True)
     with pytest.raises(RefusedError, match="held by containers of team/static, which still run"):
         await world.run("new", LARGE, CARD0)
@@ -290,7 +310,7 @@ async def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on(worl
         await world.start("new")
     world.living.discard("uid-old")
     await world.start("new")
-    assert world.cards("new") == {"GPU-0"} and world.slots.tenants("uid-new") == []
+    assert world.cards("new") == {"GPU-0"} and world.slots.other_pods("uid-new") == []
 
 
 async def test_a_neighbour_that_has_ended_is_out_of_the_way_at_once(world: World) -> None:
@@ -303,19 +323,19 @@ async def test_a_neighbour_that_has_ended_is_out_of_the_way_at_once(world: World
 async def test_a_sweep_frees_what_has_ended_and_nothing_else(world: World) -> None:
     await world.run("old", SHARE, CARD0)
     await world.run("new", SHARE, CARD0)
-    assert await world.desk.sweep() == ()
+    assert await world.allocator.sweep() == ()
     world.delete("old")
-    assert {slot.pod for slot in await world.desk.sweep()} == {"old"}
+    assert {slot.pod for slot in await world.allocator.sweep()} == {"old"}
     assert world.cards("new") == {"GPU-0"}
 
 
 async def test_a_sweep_looks_for_the_processes_of_those_alone_that_kubelet_no_longer_lists(world: World) -> None:
     for name in ("old", "new"):
         await world.run(name, SHARE, CARD0)
-    await world.desk.sweep()
+    await world.allocator.sweep()
     assert world.looked_for == set()
     world.delete("old")
-    await world.desk.sweep()
+    await world.allocator.sweep()
     assert world.looked_for == {"uid-old"}
 
 
@@ -327,7 +347,7 @@ async def test_a_pod_of_the_same_name_gets_its_own_card(world: World) -> None:
     world.delete("web-0")
     await world.run("web-0", SHARE, CARD1, uid="second")
     assert world.cards("web-0") == {"GPU-1"}
-    assert {slot.uid for slot in await world.desk.sweep()} == {"first"}
+    assert {slot.uid for slot in await world.allocator.sweep()} == {"first"}
 
 
 async def test_without_the_api_a_pod_of_the_same_name_does_not_get_its_predecessors_card(world: World) -> None:
@@ -369,7 +389,7 @@ async def test_without_the_api_a_container_starts_again_long_after_the_runtime_w
     await world.run("p", SHARE, CARD1)
     before = world.edits("p")
     world.clock += 60 * 10**9
-    assert await world.desk.sweep() == ()
+    assert await world.allocator.sweep() == ()
     assert not list((world.folder / "cdi").glob("*.json"))
     world.server.faults = ["refused"] * 2
     await world.start("p")

@@ -7,10 +7,12 @@ from typing import Final
 
 import pytest
 
-from deviceplugin.allocate.assignment import RunningPod, check_fits, chosen, recorded, uses_of
+from deviceplugin.allocate.assignment import RunningPod, check_fits, chosen, recorded
 from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
 from halfcard.placing.card_usage import CardMode, CardUse
+from halfcard.placing.layouts import Layout
+from halfcard.placing.node_usage import Share
 from halfcard.placing.records import PlacedPod, write
 from tests.builders import pod
 from tests.halfcard.placing.examples import CARD_MIB, PREFIXES, facts, node
@@ -25,13 +27,17 @@ def placed(*cards: int) -> dict[str, str]:
     return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, PREFIXES)
 
 
+def layout(found: Share | None) -> Layout | None:
+    return found and found.layout
+
+
 def test_a_record_is_obeyed() -> None:
-    assert recorded(facts(SHARE, annotations=placed(1)), TWO) == ((1,),)
+    assert layout(recorded(facts(SHARE, annotations=placed(1)), TWO)) == ((1,),)
 
 
 def test_a_peers_record_is_obeyed() -> None:
     by_gpu_manager = {key: text for key, text in placed(1).items() if key != RECORD}
-    assert by_gpu_manager and recorded(facts(SHARE, annotations=by_gpu_manager), TWO) == ((1,),)
+    assert by_gpu_manager and layout(recorded(facts(SHARE, annotations=by_gpu_manager), TWO)) == ((1,),)
 
 
 def test_no_record_is_none() -> None:
@@ -53,19 +59,22 @@ def test_a_record_that_cannot_be_is_refused_and_not_guessed_over(annotations: di
 
 
 def test_a_record_that_names_a_card_twice_is_refused() -> None:
+    record = '{"node":"n1","cards":{"containers-0":["GPU-0","GPU-0"]}}'
     with pytest.raises(RefusedError, match="names a card twice"):
-        uses_of(facts(pod().asks(gpu=2)), TWO, ((0, 0),))
+        recorded(facts(pod().asks(gpu=2), annotations={RECORD: record}), TWO)
 
 
 def test_a_pod_without_a_record_lies_where_the_others_leave_room() -> None:
     others = [facts(pod().asks(core=80, memory=20), "other", placed(0))]
-    assert chosen(facts(SHARE), TWO, others) == ((1,),)
-    assert chosen(facts(SHARE), TWO, []) == ((0,),)
+    assert chosen(facts(SHARE), TWO, others) == Share(
+        ((1,),), {1: CardUse(CardMode.SHARED, 30, 5120, 0)}, recorded=False
+    )
+    assert chosen(facts(SHARE), TWO, []).layout == ((0,),)
 
 
 def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
-    assert chosen(facts(SHARE), sick, []) == ((1,),)
+    assert chosen(facts(SHARE), sick, []).layout == ((1,),)
 
 
 def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:

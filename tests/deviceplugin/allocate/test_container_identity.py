@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deviceplugin.allocate.container_identity import (
-    AllocatedIds,
     StartingContainer,
-    asks_of,
+    ambiguous,
     candidates,
-    nobody_knows,
     starting,
 )
 from deviceplugin.kubelet.messages import ListedDevices
@@ -22,7 +20,7 @@ from halfcard.placing.indistinguishable import tied_to
 from tests.builders import pod
 from tests.halfcard.placing.examples import HAMI, WRITTEN, Written, facts, stored
 
-from ..device_manager import DeviceManager
+from ..device_manager import AllocatedIds, DeviceManager, asks_of
 
 GPU: Final = names.NVIDIA_GPU
 INIT, APP, SIDECAR = ContainerStage.INIT, ContainerStage.APP, ContainerStage.SIDECAR
@@ -51,7 +49,7 @@ def test_the_same_ids_of_another_resource_are_somebody_elses() -> None:
 def test_ids_that_nobody_holds_are_nobodys() -> None:
     ids = frozenset({"hc-7"})
     assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
-    assert str(nobody_knows((), GPU, ids)).startswith("kubelet does not say which pod holds 1 of nvidia.com/gpu (hc-7)")
+    assert str(ambiguous((), GPU, ids)).startswith("kubelet does not say which pod holds 1 of nvidia.com/gpu (hc-7)")
 
 
 def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
@@ -59,12 +57,12 @@ def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
     ids = frozenset({"hc-1"})
     both = starting(everybody, GPU, ids)
     assert both == (StartingContainer("team", "a", GPU, ids), StartingContainer("team", "b", GPU, ids, "side"))
-    assert str(nobody_knows(both, GPU, ids)) == (
+    assert str(ambiguous(both, GPU, ids)) == (
         "kubelet gave 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
     )
 
 
-def test_asks_are_in_the_order_in_which_kubelet_gives() -> None:
+def test_kubelet_allocates_to_init_containers_first() -> None:
     asks = pod().asks(gpu=1).init(gpu="2").sidecar(gpu=1).asks(memory=3).init(gpu=0)
     assert asks_of(stored(asks), GPU) == (
         AllocatedIds("initContainers-0", INIT, 2),
@@ -73,11 +71,17 @@ def test_asks_are_in_the_order_in_which_kubelet_gives() -> None:
     )
 
 
-def test_containers_go_by_name_and_what_kubelet_lists_is_believed() -> None:
-    asks = [AllocatedIds("fetch", INIT, 2), AllocatedIds("web", APP, 2), AllocatedIds("log", APP, 1)]
-    assert candidates(asks, "web", 2) == ("fetch", "web")
-    assert candidates(asks, "log", 1) == ("log",)
-    assert candidates(asks, "unheard of", 2) == ("unheard of",)
+def test_the_candidates_are_the_listed_container_and_init_containers_with_as_many_ids() -> None:
+    asking = facts(pod().init(gpu=3).init(gpu=2).asks(gpu=2).asks(gpu=1))
+
+    def named(listed: str, count: int) -> tuple[str, ...]:
+        ids = frozenset(f"hc-{number}" for number in range(count))
+        return candidates(asking, StartingContainer("team", "p", GPU, ids, listed))
+
+    assert named("containers-0", 2) == ("initContainers-1", "containers-0")
+    assert named("containers-1", 1) == ("containers-1",)
+    assert named("unknown", 2) == ("unknown",)
+    assert named("", 3) == ("initContainers-0",)
 
 
 CONTAINERS: Final = st.tuples(st.sampled_from(["init", "init", "sidecar", "asks"]), st.one_of(WRITTEN, HAMI))
@@ -104,6 +108,6 @@ def test_containers_that_have_their_ties_cards_are_never_refused(
     given_ids = kubelet.admit(kept)
     for (container, resource), ids in given_ids.items():
         listed = "".join(each.listed for each in starting(kubelet.held(), resource, ids))
-        named = candidates(asks_of(kept, resource), listed, len(ids))
+        named = candidates(seen, StartingContainer("team", "p", resource, ids, listed))
         assert container in named
         assert len({cards_of[each] for each in named}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,9 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.allocate.assignment import uses_of
 from deviceplugin.allocate.container_identity import StartingContainer, starting
-from deviceplugin.allocate.grant import PlacedContainers, SlotGrant, gift
+from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.kubelet.messages import RefusedError
 from deviceplugin.options import AgentOptions
@@ -19,7 +19,8 @@ from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.placing.card_usage import CardMode
-from halfcard.placing.layouts import Layout, best
+from halfcard.placing.layouts import Layout, best, peaks
+from halfcard.placing.node_usage import Share
 from halfcard.placing.records import name_of
 from halfcard.placing.room import empty_room
 from tests.builders import PodBuilder, pod
@@ -27,19 +28,21 @@ from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, PREFIXES, facts,
 
 from ..device_manager import DeviceManager
 
-AGREED: Final = AgentOptions(DIALECTS, CapacityRules(), PREFIXES, ())
+OPTIONS: Final = AgentOptions(DIALECTS, CapacityRules(), PREFIXES, ())
 FILES: Final = CardFiles(Path("/nowhere"), list, are_made_up=True)
 WITHOUT_IDS: Final = frozenset().union(*[dialect.without_ids for dialect in DIALECTS.table])
 RESOURCES: Final = (DIALECTS.resources - WITHOUT_IDS) | {names.SLOT}
 
 
-def laid(asks: PodBuilder, layout: Layout, on: Node) -> PlacedContainers:
-    return PlacedContainers(stored(asks), facts(asks), on, layout)
+def placed(asks: PodBuilder, layout: Layout, on: Node, annotations: Mapping[str, str] = {}) -> PodOnCards:
+    seen = facts(asks)
+    uses = peaks(empty_room(on), seen.demand, layout) or {}
+    return PodOnCards(seen, annotations, on, Share(layout, uses, recorded=True))
 
 
-def gift_of(case: PlacedContainers, resource: str, ids: frozenset[str], manager: DeviceManager) -> SlotGrant:
+def granted(case: PodOnCards, resource: str, ids: frozenset[str], manager: DeviceManager) -> Grant:
     (who,) = starting(manager.held(), resource, ids) or (StartingContainer("team", "p", resource, ids),)
-    return gift(case, who, AGREED, FILES)
+    return grant_of(case, who, OPTIONS, FILES)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -71,21 +74,21 @@ def pods(draw: st.DrawFn) -> PodBuilder:
 NODES: Final = st.builds(node, st.integers(1, 4), replicas=st.integers(1, 3), slices=st.just(names.NVIDIA_GPU_SHARED))
 
 
-def place(asks: PodBuilder, on: Node, spread: int) -> PlacedContainers:
+def place(asks: PodBuilder, on: Node, spread: int) -> PodOnCards:
     """Somewhere; the sign of the rate makes it pack or spread."""
     demand = facts(asks).demand
     found = best(empty_room(on), demand, lambda room: spread * sum(left.mode is CardMode.FREE for left in room.left))
     assume(demand.needs and found is not None)
     assert found is not None
-    return laid(asks, found.layout, on)
+    return placed(asks, found.layout, on)
 
 
-def check(case: PlacedContainers, container: str, given_to_it: SlotGrant) -> None:
+def check(case: PodOnCards, container: str, given_to_it: Grant) -> None:
     """Is this what the record says that the container has?"""
-    where = dict(zip(case.facts.containers, case.layout, strict=True))
+    where = dict(zip(case.facts.containers, case.share.layout, strict=True))
     assert {card.uuid for card in given_to_it.cards} == {case.node.cards[at].uuid for at in where[container]}
     assert container in given_to_it.limits.containers
-    uses = uses_of(case.facts, case.node, case.layout)
+    uses = case.uses
     claim = dict(zip(case.facts.containers, case.facts.demand.needs, strict=True))[container].claim
     for card, limit in zip(given_to_it.cards, given_to_it.limits.cards, strict=True):
         use = uses[name_of(card)]
@@ -102,8 +105,8 @@ def test_a_container_gets_its_recorded_cards_and_no_more_than_its_pod_holds(
     asks: PodBuilder, on: Node, spread: int, seed: int
 ) -> None:
     case, manager = place(asks, on, spread), DeviceManager(seed, RESOURCES)
-    for (container, resource), ids in manager.admit(case.pod).items():
-        check(case, container, gift_of(case, resource, ids, manager))
+    for (container, resource), ids in manager.admit(stored(asks)).items():
+        check(case, container, granted(case, resource, ids, manager))
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -115,12 +118,12 @@ def ids_of(count: int, first: int = 0) -> frozenset[str]:
 
 def test_an_init_container_is_told_the_limits_of_the_larger_of_the_two_that_it_may_be() -> None:
     asks = pod().init(core=30, memory=8).asks(core=30, memory=20)
-    case, manager = laid(asks, ((1,), (1,)), node()), DeviceManager(0, RESOURCES)
-    given_ids = manager.admit(case.pod)
-    found = gift_of(case, names.VCUDA_CORE, given_ids["initContainers-0", names.VCUDA_CORE], manager)
+    case, manager = placed(asks, ((1,), (1,)), node()), DeviceManager(0, RESOURCES)
+    given_ids = manager.admit(stored(asks))
+    found = granted(case, names.VCUDA_CORE, given_ids["initContainers-0", names.VCUDA_CORE], manager)
     assert found.limits.containers == ("initContainers-0", "containers-0")
     assert [(each.uuid, each.cores_pct, each.memory_mib) for each in found.limits.cards] == [("GPU-1", 30, 5120)]
-    memory = gift_of(case, names.VCUDA_MEMORY, given_ids["initContainers-0", names.VCUDA_MEMORY], manager)
+    memory = granted(case, names.VCUDA_MEMORY, given_ids["initContainers-0", names.VCUDA_MEMORY], manager)
     assert memory.limits.containers == ("initContainers-0",)
     assert memory.limits.cards[0].memory_mib == 2048
 
@@ -128,17 +131,17 @@ def test_an_init_container_is_told_the_limits_of_the_larger_of_the_two_that_it_m
 def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refused() -> None:
     asks = pod().init(gpu=2).init(gpu=1).asks(gpu=1).asks(gpu=1)
     layout: Layout = ((0,), (1,), (0, 1), (0,))
-    case = laid(asks, layout, node())
+    case = placed(asks, layout, node())
     who = StartingContainer("team", "p", names.NVIDIA_GPU, ids_of(1), listed="containers-1")
     with pytest.raises(RefusedError, match="which of initContainers-1, containers-1 starts, and their cards are diff"):
-        gift(case, who, AGREED, FILES)
+        grant_of(case, who, OPTIONS, FILES)
 
 
 def test_a_container_that_asks_in_words_that_nobody_here_speaks_is_refused() -> None:
     asks = pod().container(limits={"example.com/gpu": 1})
-    case = PlacedContainers(stored(asks), facts(asks), node(), ())
+    case = placed(asks, (), node())
     with pytest.raises(RefusedError, match="containers-0 asks for no card in words that this node speaks"):
-        gift(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), AGREED, FILES)
+        grant_of(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), OPTIONS, FILES)
 
 
 VARIABLES: Final[dict[str, tuple[dict[str, Any], Layout, dict[str, str]]]] = {
@@ -188,23 +191,25 @@ VARIABLES: Final[dict[str, tuple[dict[str, Any], Layout, dict[str, str]]]] = {
 @pytest.mark.parametrize(("words", "layout", "wanted"), VARIABLES.values(), ids=VARIABLES)
 def test_each_system_finds_its_own_variables(words: dict[str, Any], layout: Layout, wanted: dict[str, str]) -> None:
     asks = pod().asks(**words)
-    annotated = stored(asks, annotations={"tencent.com/vcuda-core-limit": "50"})
-    case, manager = PlacedContainers(annotated, facts(asks), node(), layout), DeviceManager(0, RESOURCES)
-    ((_, resource), ids), *_ = manager.admit(case.pod).items()
-    found = gift_of(case, resource, ids, manager).variables
+    case = placed(asks, layout, node(), {"tencent.com/vcuda-core-limit": "50"})
+    manager = DeviceManager(0, RESOURCES)
+    ((_, resource), ids), *_ = manager.admit(stored(asks)).items()
+    found = granted(case, resource, ids, manager).variables
     assert wanted.items() <= found.items()
 
 
 def test_whole_cards_are_told_no_limits() -> None:
-    case, manager = laid(pod().asks(core=100), ((0,),), node()), DeviceManager(0, RESOURCES)
-    (ids,) = manager.admit(case.pod).values()
-    found = gift_of(case, names.VCUDA_CORE, ids, manager)
+    asks, manager = pod().asks(core=100), DeviceManager(0, RESOURCES)
+    case = placed(asks, ((0,),), node())
+    (ids,) = manager.admit(stored(asks)).values()
+    found = granted(case, names.VCUDA_CORE, ids, manager)
     assert not [key for key in found.variables if key.startswith("CUDA_")]
     assert found.limits.cards[0].cores_pct is None and found.limits.cards[0].memory_mib is None
 
 
 def test_two_slices_of_one_card_are_one_card() -> None:
     on = node(1, replicas=4, slices=names.NVIDIA_GPU_SHARED)
-    case, manager = laid(pod().asks(gpu_shared=2), ((0, 0),), on), DeviceManager(0, RESOURCES)
-    (ids,) = manager.admit(case.pod).values()
-    assert gift_of(case, names.NVIDIA_GPU_SHARED, ids, manager).variables[names.VISIBLE_DEVICES] == "GPU-0"
+    asks, manager = pod().asks(gpu_shared=2), DeviceManager(0, RESOURCES)
+    case = placed(asks, ((0, 0),), on)
+    (ids,) = manager.admit(stored(asks)).values()
+    assert granted(case, names.NVIDIA_GPU_SHARED, ids, manager).variables[names.VISIBLE_DEVICES] == "GPU-0"

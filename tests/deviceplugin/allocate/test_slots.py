@@ -45,7 +45,7 @@ def loaded(folder: Path) -> Slots:
 
 def put(slots: Slots, *given: Slot) -> None:
     for each in given:
-        slots.put(each, {"env": ["A=1"]}, "0.6.0", b"{}\n")
+        slots.write(each, {"env": ["A=1"]}, "0.6.0", b"{}\n")
 
 
 def shown(folder: Path, name: str = NAME) -> Path:
@@ -66,7 +66,7 @@ def test_what_was_given_is_known_after_a_restart(tmp_path: Path) -> None:
     put(loaded(tmp_path), slot())
     again = loaded(tmp_path)
     assert list(again) == [slot()] and again.get(NAME) == slot()
-    assert again.tenants("another") == [RunningPod("team/a", USE)] and again.tenants("u1") == []
+    assert again.other_pods("another") == [RunningPod("team/a", USE)] and again.other_pods("u1") == []
     assert descriptions(tmp_path) == [f"halfcard.dev-slot_{NAME}.json"]
     assert again.limits_file(NAME).read_bytes() == b"{}\n"
     assert again.limits_file(NAME).stat().st_mode & 0o777 == 0o644
@@ -76,13 +76,13 @@ def test_ids_that_go_to_another_pod_leave_no_description_but_their_cards_stay_us
     """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
     slots = loaded(tmp_path)
     put(slots, slot())
-    slots.leave(names.VCUDA_CORE, IDS)
+    slots.retire(names.VCUDA_CORE, IDS)
     assert descriptions(tmp_path) == [] and slots.get(NAME) is None
     for each in (slots, loaded(tmp_path)):
-        assert each.tenants("u2") == [RunningPod("team/a", USE)]
-        assert each.free(9, [held("b")], {"u1"}) == () and each.tenants("u2")
+        assert each.other_pods("u2") == [RunningPod("team/a", USE)]
+        assert each.free(9, [held("b")], {"u1"}) == () and each.other_pods("u2")
     assert slots.free(9, [held("b")], ()) == (slot(),)
-    assert slots.tenants("u2") == [] and loaded(tmp_path).tenants("u2") == []
+    assert slots.other_pods("u2") == [] and loaded(tmp_path).other_pods("u2") == []
 
 
 def test_a_description_that_we_know_nothing_of_is_removed(tmp_path: Path) -> None:
@@ -231,11 +231,11 @@ def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot
     """Deleted by force, and its ids are free again at once: the new one of the same name may hold some of them."""
     slots = loaded(tmp_path)
     put(slots, slot(ids=["hc-1", "hc-2"]))
-    slots.leave(names.VCUDA_CORE, ["hc-2", "hc-3"])
+    slots.retire(names.VCUDA_CORE, ["hc-2", "hc-3"])
     waiting = held(ids=["hc-2", "hc-3"])
     assert slots.unlisted([waiting]) == {"u1"}
-    assert slots.free(9, [waiting], {"u1"}) == () and slots.tenants("u2") == [RunningPod("team/a", USE)]
-    assert slots.free(9, [waiting], ()) and slots.tenants("u2") == []
+    assert slots.free(9, [waiting], {"u1"}) == () and slots.other_pods("u2") == [RunningPod("team/a", USE)]
+    assert slots.free(9, [waiting], ()) and slots.other_pods("u2") == []
 
 
 class Node(RuleBasedStateMachine):
@@ -263,7 +263,7 @@ class Node(RuleBasedStateMachine):
             return  # kubelet gives ids to one pod at a time
         self.clock += 1
         uid = f"u{self.clock}"
-        self.slots.leave(names.VCUDA_CORE, ids)
+        self.slots.retire(names.VCUDA_CORE, ids)
         if starts:
             put(self.slots, slot(name, uid, sorted(ids), self.clock))
             assert shown(self.folder, slot_name(names.VCUDA_CORE, ids)).exists()

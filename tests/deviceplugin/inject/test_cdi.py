@@ -23,7 +23,7 @@ DEV: Final = Path("/dev")
 
 
 def test_a_slot_is_granted_by_its_full_name() -> None:
-    granted = CdiInjector().granted("abc")
+    granted = CdiInjector().answer("abc")
     assert granted.cdi == ("halfcard.dev/slot=abc",)
     assert not granted.devices and not granted.mounts and not granted.env
 

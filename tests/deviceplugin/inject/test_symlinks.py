@@ -21,7 +21,7 @@ def links(folder: Path) -> dict[str, str]:
 
 
 def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None:
-    granted = way(tmp_path).granted("s")
+    granted = way(tmp_path).answer("s")
     slot = tmp_path / "slots" / "s"
     assert granted.devices == (
         *((str(slot / f"nvidia{minor}"), f"/dev/nvidia{minor}") for minor in MINORS),
@@ -34,9 +34,9 @@ def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None
 
 def test_its_own_cards_are_behind_their_links_and_nothing_is_behind_the_others(tmp_path: Path) -> None:
     by_links = way(tmp_path)
-    by_links.granted("s")
+    by_links.answer("s")
     for mine in ((1,), (0, 2)):
-        by_links.point("s", mine)
+        by_links.set_cards("s", mine)
         found = links(tmp_path)
         assert {name for name, target in found.items() if target != "/dev/null"} == {f"nvidia{each}" for each in mine}
         assert all(found[f"nvidia{each}"] == str(tmp_path / "dev" / f"nvidia{each}") for each in mine)
@@ -44,7 +44,7 @@ def test_its_own_cards_are_behind_their_links_and_nothing_is_behind_the_others(t
 
 def test_a_pod_that_is_given_the_ids_next_finds_nothing_behind_them(tmp_path: Path) -> None:
     by_links = way(tmp_path)
-    by_links.granted("s")
-    by_links.point("s", (1,))
-    by_links.granted("s")
+    by_links.answer("s")
+    by_links.set_cards("s", (1,))
+    by_links.answer("s")
     assert set(links(tmp_path).values()) == {"/dev/null"}

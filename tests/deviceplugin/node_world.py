@@ -1,4 +1,4 @@
-"""A desk with everything around it: an API server that speaks HTTP, kubelet's way with ids, folders of its own."""
+"""An allocator on a node: with an API server that speaks HTTP, kubelet's way with ids, and folders of its own."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from deviceplugin.allocate.slots import Slots, slot_name
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.inject.cdi import CdiInjector
 from deviceplugin.kubelet.messages import ListedDevices
+from deviceplugin.node_pods import NodePod, NodePods
 from deviceplugin.options import AgentOptions
 from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
-from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
@@ -36,7 +37,7 @@ from .device_manager import DeviceManager, Given
 RESOURCES: Final = frozenset(
     {names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED}
 )
-AGREED: Final = AgentOptions(Dialects(), CapacityRules(), PREFIXES, ())
+OPTIONS: Final = AgentOptions(Dialects(), CapacityRules(), PREFIXES, ())
 
 
 @dataclass
@@ -68,39 +69,46 @@ class World:
             (self.folder / file).touch()
         self.restart()
 
-    def restart(self, way: Injector | None = None) -> None:
-        """As a new process."""
+    def restart(self, injector: Injector | None = None) -> None:
+        """Starts a new process of the agent."""
+        self.pods = NodePods(Access("127.0.0.1", self.server.port), "n1", OPTIONS.dialects, lambda: None)
+        self.watch()
         self.slots = Slots(self.folder / "cdi", self.folder / "state")
         self.slots.load()
-        self.desk = Allocator(self.around(), AGREED, self.slots, way or CdiInjector())
+        self.allocator = Allocator(self.context(), OPTIONS, self.slots, injector or CdiInjector())
 
-    def around(self) -> NodeContext:
+    def context(self) -> NodeContext:
         return NodeContext(
-            held=self.held,
-            exactly=self.exactly,
+            listed_devices=self.listed_devices,
+            pods_with_ids=self.pods_with_ids,
             calls=self.calls,
             node=lambda: self.node,
             pods=self.pods,
-            living=self.alive,
-            files=CardFiles(self.folder, list),
-            single=lambda: self.single,
+            with_processes=self.with_processes,
+            card_files=CardFiles(self.folder, list),
+            single_id_resources=lambda: self.single,
             now_ns=self.now_ns,
         )
 
-    async def held(self) -> tuple[ListedDevices, ...]:
+    async def listed_devices(self) -> tuple[ListedDevices, ...]:
         await asyncio.sleep(0)
         return self.manager.held()
 
-    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
+    def pods_with_ids(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
         if not (self.has_checkpoint and self.watched):
             return {}
-        seen = {pod.kubelet_uid: read_facts(pod, AGREED.dialects) for pod in self.server.listed()}
+        self.watch()
+        seen = {pod.kubelet_uid: facts for pod, facts in self.pods}
         return {uid: seen.get(uid) for uid in self.manager.holders(resource, ids)}
 
-    def pods(self) -> list[PodFacts]:
-        return [read_facts(pod, AGREED.dialects) for pod in self.server.listed()] if self.watched else []
+    def watch(self) -> None:
+        """Reports the stored pods as the watch does; then the advertiser computes what they use."""
+        stored = [msgspec.convert(pod, NodePod) for pod in self.server.pods.values()] if self.watched else []
+        if {pod.meta.resource_version for pod in stored} != {facts.version for _, facts in self.pods}:
+            self.pods._list(stored)
+            self.pods.holding(self.node)
 
-    def alive(self, uids: Collection[str]) -> Collection[str]:
+    def with_processes(self, uids: Collection[str]) -> Collection[str]:
         self.looked_for |= set(uids)
         return self.living & set(uids)
 
@@ -124,14 +132,15 @@ class World:
         self.server.put(obj | {"status": {"phase": words.get("phase", "Pending")}})
 
     def admit(self, name: str) -> None:
+        self.watch()
         self.given[name] = self.manager.admit(self.stored(name))
         for (_, resource), ids in self.given[name].items():
-            self.desk.allocate(resource, sorted(ids))
+            self.allocator.allocate(resource, sorted(ids))
 
     async def start(self, name: str, container: str = "containers-0") -> None:
         self.living.add(self.stored(name).kubelet_uid)
         for resource, ids in self.ids(name, container):
-            await self.desk.prestart(resource, ids)
+            await self.allocator.prestart(resource, ids)
 
     async def run(
         self, name: str, asks: PodBuilder, cards: Mapping[str, list[str]] | None = None, **words: str
