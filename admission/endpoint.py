@@ -25,6 +25,7 @@ from .dispatch import decide
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
 from .review import Verdict
+from .writes import Write, decode_write
 
 _LONGEST_SENTENCE: Final = 400
 """It may quote the caller, in a log line and in an answer."""
@@ -32,8 +33,8 @@ _LONGEST_SENTENCE: Final = 400
 _LONGEST_NAME: Final = 253
 
 
-Gate = Callable[[wire.ReviewRequest, Verdict], Awaitable[Verdict]]
-"""What an object that is in order has to pass besides, and may have to wait for."""
+Gate = Callable[[Write, Verdict], Awaitable[Verdict]]
+"""A check of an admitted object that may have to wait for an answer from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,10 @@ class Endpoint:
     async def _judge(self, body: bytes) -> bytes:
         start = time.perf_counter()
         review = wire.read(body)
-        verdict = decide(self.path, review, self.policy, self.cluster())
-        if self.gate is not None and verdict.allowed:
-            verdict = await self.gate(review.request, verdict)
+        write = decode_write(review.request, self.policy)
+        verdict = decide(self.path, write, self.policy, self.cluster())
+        if self.gate is not None and write is not None and verdict.allowed:
+            verdict = await self.gate(write, verdict)
         answer = wire.answer(review, verdict)
         seconds = time.perf_counter() - start
         self.metrics.decided(self.path, verdict, seconds)

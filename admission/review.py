@@ -93,8 +93,6 @@ ALLOWED: Final = Verdict()
 
 
 def mutate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None, subresource: str = "") -> Verdict:
-    if _shows_a_static_pod(pod, around):
-        return ALLOWED
     proposed = subject(pod, around, old)
     written = without_our_default(pod)
     problems = judge(proposed if written is pod else proposed._replace(pod=written))
@@ -108,16 +106,7 @@ def mutate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None, subre
 
 
 def validate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None) -> Verdict:
-    if _shows_a_static_pod(pod, around):
-        return ALLOWED
     return verdict(judge(subject(pod, around, old)), around.policy)
-
-
-def _shows_a_static_pod(pod: Pod, around: ReviewContext) -> bool:
-    """Returns whether the pod is a mirror of a static pod that runs already. The annotation counts only from its
-    kubelet.
-    """
-    return pod.is_mirror and around.is_kubelet
 
 
 def judge(judged: Subject) -> list[Problem]:

@@ -22,7 +22,7 @@ _MOST: Final = 1000
 _LONGEST: Final = 8192
 """Bytes of a question that is kept: callers choose how long theirs are."""
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=repr).encode  # numbers of manifests are a type of their own
 
 
 class VerdictCache:

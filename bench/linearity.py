@@ -11,6 +11,7 @@ from typing import Final
 from admission import wire
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
+from admission.writes import decode_write
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 
@@ -55,5 +56,6 @@ def _figures(one: str, many: str, pods: Mapping[int, reviews.Json], repeats: int
 def _seconds(body: bytes) -> float:
     began = time.process_time()
     review = wire.read(body)
-    wire.answer(review, decide(names.MUTATE_PODS_PATH, review, _POLICY, NOTHING_KNOWN))
+    write = decode_write(review.request, _POLICY)
+    wire.answer(review, decide(names.MUTATE_PODS_PATH, write, _POLICY, NOTHING_KNOWN))
     return time.process_time() - began

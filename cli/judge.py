@@ -8,18 +8,22 @@ from typing import Any, Final
 
 import msgspec
 
-from admission.mutation.resource_quotas import mutate_quota
-from admission.mutation.workloads import TEMPLATES, mutate_workload, validate_workload
+from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
-from admission.review import ALLOWED, Verdict, mutate_pod, validate_pod
-from admission.rules.subject import ReviewContext, ReviewStage
+from admission.review import ALLOWED, Verdict
+from admission.wire import ObjectKind, ReviewRequest, UserInfo
+from admission.writes import TEMPLATES, MalformedObject, decode_write
+from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.patches import PatchOperation, Pointer, apply, field_path, value_at
-from halfcard.pod.spec import Pod
 from halfcard.problems import MALFORMED, Problem
-from halfcard.quota.native_quota import ResourceQuota
 
-_NAMESPACED: Final = frozenset({"Pod", "ResourceQuota", *TEMPLATES})
+_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Pod": (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH),
+    "ResourceQuota": (names.MUTATE_QUOTAS_PATH,),
+    **dict.fromkeys(TEMPLATES, (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH)),
+}
+"""The calls for a new object of each kind, in the order of the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +40,32 @@ class Judge:
         namespace = str(_metadata(obj).get("namespace") or self._default_namespace(obj))
         try:
             verdict = self._verdict(obj, namespace)
-        except msgspec.ValidationError as error:
-            verdict = Verdict((_malformed(str(error)),))
+        except MalformedObject as error:
+            verdict = Verdict((_malformed(error.why),))
         return Item(obj, namespace, verdict)
 
     def _default_namespace(self, obj: Mapping[str, Any]) -> str:
         """Kinds that we do not know may belong to no namespace at all."""
-        return self.namespace if obj.get("kind") in _NAMESPACED else ""
+        return self.namespace if obj.get("kind") in _CALLS else ""
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
-        kind = str(obj.get("kind"))
-        if namespace in self.policy.exempt_namespaces:
-            return ALLOWED
-        if kind == "ResourceQuota":
-            return mutate_quota(msgspec.convert(obj, ResourceQuota), self.policy)
-        if kind == "Pod":
-            return self._pod(obj, namespace)
-        return self._workload(kind, obj, namespace) if kind in TEMPLATES else ALLOWED
+        verdict = ALLOWED
+        for path in _CALLS.get(str(obj.get("kind")), ()):
+            verdict = _both(verdict, self._call(path, apply(obj, verdict.changes), namespace))
+            if not verdict.allowed:
+                break
+        return verdict
 
-    def _pod(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
-        mutated = mutate_pod(msgspec.convert(obj, Pod), self._around(namespace, ReviewStage.PROPOSED))
-        if not mutated.allowed:
-            return mutated
-        stored = msgspec.convert(apply(obj, mutated.changes), Pod)
-        return _both(mutated, validate_pod(stored, self._around(namespace, ReviewStage.FINAL)))
-
-    def _workload(self, kind: str, obj: Mapping[str, Any], namespace: str) -> Verdict:
-        mutated = mutate_workload(kind, obj, self._around(namespace, ReviewStage.PROPOSED))
-        if not mutated.allowed:
-            return mutated
-        stored = apply(obj, mutated.changes)
-        return _both(mutated, validate_workload(kind, stored, self._around(namespace, ReviewStage.TEMPLATE)))
-
-    def _around(self, namespace: str, stage: ReviewStage) -> ReviewContext:
-        return ReviewContext(self.policy, self.cluster, namespace, self.user, stage)
+    def _call(self, path: str, obj: Mapping[str, Any], namespace: str) -> Verdict:
+        request = ReviewRequest(
+            uid="",
+            operation="CREATE",
+            kind=ObjectKind(str(obj.get("kind"))),
+            namespace=namespace,
+            user_info=UserInfo(self.user),
+            object=dict(obj),
+        )
+        return decide(path, decode_write(request, self.policy), self.policy, self.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +125,7 @@ def _leaves(change: PatchOperation) -> Iterator[tuple[Pointer, Any]]:
 
 def _both(first: Verdict, second: Verdict) -> Verdict:
     warnings = tuple(dict.fromkeys((*first.warnings, *second.warnings)))
-    return Verdict(second.problems, warnings, first.changes if second.allowed else ())
+    return Verdict(second.problems, warnings, (*first.changes, *second.changes) if second.allowed else ())
 
 
 def _malformed(text: str) -> Problem:

@@ -5,60 +5,27 @@ Repairs touch only what people wrote; a template never gets a field that it did 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
 
-import msgspec
-
-from halfcard.patches import Pointer, value_at
+from halfcard.patches import Pointer
 from halfcard.pod.requests import RequestingContainer, hints, read_pod
-from halfcard.pod.spec import Pod, PodMetadata
 from halfcard.problems import Problem
 
-from ..review import ALLOWED, Verdict, judge, verdict
+from ..review import Verdict, judge, verdict
 from ..rules.subject import ReviewContext, Subject, subject
+from ..writes import TEMPLATES, WorkloadWrite
 from .repairs import NO_REPAIRS, RepairedPod, repair_template
 
-TEMPLATES: Final[Mapping[str, Pointer]] = {
-    "Deployment": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    "PodTemplate": ("template",),
-}
-"""Where each kind keeps its pod template."""
 
-
-def mutate_workload(kind: str, obj: Any, around: ReviewContext, *, old: Any = None) -> Verdict:
-    judged = _judged(kind, obj, around, old)
-    if judged is None:
-        return ALLOWED
+def mutate_workload(write: WorkloadWrite, around: ReviewContext) -> Verdict:
+    judged = subject(write.template, around, write.old)
     written = _written_now(judged)
-    return _review(kind, judged, repair_template(written), hints(written))
+    return _review(write.kind, judged, repair_template(written), hints(written))
 
 
-def validate_workload(kind: str, obj: Any, around: ReviewContext, *, old: Any = None) -> Verdict:
-    judged = _judged(kind, obj, around, old)
-    return ALLOWED if judged is None else _review(kind, judged)
-
-
-def _judged(kind: str, obj: Any, around: ReviewContext, old: Any) -> Subject | None:
-    """Returns the subject to judge; None for objects of a controller: their owner was judged, and the controller
-    cannot fix them.
-    """
-    metadata = msgspec.convert(value_at(obj, ("metadata",)), PodMetadata | None)
-    if metadata is not None and metadata.has_controller:
-        return None
-    template = template_of(kind, obj)
-    return subject(template, around, template_of(kind, old) if old is not None else None)
-
-
-def template_of(kind: str, obj: Any) -> Pod:
-    return msgspec.convert(value_at(obj, TEMPLATES[kind]) or {}, Pod)
+def validate_workload(write: WorkloadWrite, around: ReviewContext) -> Verdict:
+    return _review(write.kind, subject(write.template, around, write.old))
 
 
 def _written_now(judged: Subject) -> tuple[RequestingContainer, ...]:

@@ -57,7 +57,7 @@ class BudgetLedgers:
         self._desks.saw(name, seen)
 
     def concern(self, namespace: str) -> bool:
-        return namespace not in self._policy.exempt_namespaces and bool(self._source.of(namespace))
+        return bool(self._source.of(namespace))
 
     def may_gate(self, namespace: str) -> bool:
         """Whether a pod there may have to wait."""

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from halfcard import names
-from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
 from kube.ledger.ledger_writer import LedgerWriter
 
 from ..review import NoRoom, Verdict
-from ..wire import MalformedReview, ReviewRequest
+from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 from .refusal_events import Refused
 
@@ -33,24 +29,22 @@ class BudgetReservation:
         self._desks = desks
         self._refused = refused
 
-    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
-        if request.operation != "CREATE" or request.kind.kind != "Pod" or request.sub_resource:
+    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+        if not isinstance(write, PodCreate):
             return verdict
-        namespace = request.namespace or ""
         if not self._desks.ready:
             return verdict._replace(no_room=_UNSEEN)
-        if not self._desks.concern(namespace):
+        if not self._desks.concern(write.namespace):
             return verdict
-        pod = _stored(request)
-        runs_already = pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
-        wanted = [] if runs_already else self._desks.wanted(pod, namespace, pod.meta.title)
-        if pod.waits_for_quota:
+        meta = write.stored.meta
+        wanted = self._desks.wanted(write.pod, write.namespace, meta.title)
+        if write.pod.waits_for_quota:
             return verdict._replace(no_room=self._never(wanted))
-        if request.dry_run:
+        if write.request.dry_run:
             return verdict._replace(no_room=await _ask(wanted))
-        why = await _reserve(wanted, pod.meta.uid)
+        why = await _reserve(wanted, meta.uid)
         if why is not None and why.budget is not None:
-            self._refused(why.budget, namespace, pod.meta, why.message)
+            self._refused(why.budget, write.namespace, meta, why.message)
         return verdict._replace(no_room=why)
 
     def _never(self, wanted: Sequence[ReservationRequest]) -> NoRoom | None:
@@ -58,13 +52,6 @@ class BudgetReservation:
         empty = [(each, shortages(Ledger(self._desks.reach(each.budget)), each.entry.cost)) for each in wanted]
         refused = [(each, Full(short)) for each, short in empty if short]
         return _full(refused) if refused else None
-
-
-def _stored(request: ReviewRequest) -> StoredPod:
-    try:
-        return msgspec.convert(request.object, StoredPod)
-    except msgspec.ValidationError as error:
-        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error
 
 
 async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | None:

@@ -7,9 +7,7 @@ state is unknown, or not known in time, the plugin decides.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
+from typing import TypeGuard
 
 from halfcard.pod.request_totals import pod_cost
 from halfcard.quantity import InvalidQuantity
@@ -21,7 +19,7 @@ from kube.quota.native_quota_source import NativeQuotas
 from ..endpoint import Gate
 from ..policy import AdmissionPolicy
 from ..review import NoRoom, Verdict
-from ..wire import MalformedReview, ReviewRequest
+from ..writes import PodCreate, PodUpdate, Write
 from .live_quotas import LiveQuotas
 from .refusal_events import Refused
 
@@ -36,22 +34,21 @@ class NativePrecheck:
         self._refused = refused
         self._units = units(policy.dialects, policy.derived)
 
-    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
-        namespace = request.namespace or ""
-        known = self._known.of(namespace)
-        if not known or not _may_be_charged(request) or namespace in self._policy.exempt_namespaces:
+    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+        known = self._known.of(write.namespace)
+        if not known or not _may_be_charged(write):
             return verdict
-        pod, before = _pod(request.object), _pod(request.old_object)
-        if pod is None or not self._short(known, pod, before):
+        pod, before = write.stored, write.old_stored if isinstance(write, PodUpdate) else None
+        if not self._short(known, pod, before):
             return verdict
-        live = await self._live.read(namespace) or ()
+        live = await self._live.read(write.namespace) or ()
         short = self._short(live, pod, before)
         if not short:
             return verdict
         message = told(short, self._units)
-        if not request.dry_run:
+        if not write.request.dry_run:
             first = next(each for each in live if each.title == short[0].title)
-            self._refused(first, namespace, pod.meta, message)
+            self._refused(first, write.namespace, pod.meta, message)
         return verdict._replace(no_room=NoRoom(message))
 
     def _short(self, quotas: Iterable[ResourceQuota], pod: QuotaPod, before: QuotaPod | None) -> list[ExceededQuota]:
@@ -62,24 +59,17 @@ class NativePrecheck:
             return []
 
 
-def _may_be_charged(request: ReviewRequest) -> bool:
+def _may_be_charged(write: Write) -> TypeGuard[PodCreate | PodUpdate]:
     """A stored pod is charged by other quotas once it gets a deadline or loses it; a resize changes no such amounts."""
-    return request.kind.kind == "Pod" and not request.sub_resource and request.operation in ("CREATE", "UPDATE")
-
-
-def _pod(obj: dict[str, Any] | None) -> QuotaPod | None:
-    try:
-        return None if obj is None else msgspec.convert(obj, QuotaPod)
-    except msgspec.ValidationError as error:
-        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error
+    return isinstance(write, PodCreate) or (isinstance(write, PodUpdate) and not write.subresource)
 
 
 def in_turn(*gates: Gate) -> Gate:
     """Combines gates in order; once one refuses, the next is not called."""
 
-    async def passed(request: ReviewRequest, verdict: Verdict) -> Verdict:
+    async def passed(write: Write, verdict: Verdict) -> Verdict:
         for gate in gates:
-            verdict = await gate(request, verdict)
+            verdict = await gate(write, verdict)
             if not verdict.allowed:
                 break
         return verdict

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from halfcard import names
 from halfcard.patches import PatchOperation
 from halfcard.pod.spec import Pod
 
 from ..review import Verdict
-from ..wire import MalformedReview, ReviewRequest
+from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers
 
 _GATE: Final = {"name": names.QUOTA_GATE}
@@ -26,25 +24,16 @@ class QueueGate:
     def __init__(self, desks: BudgetLedgers) -> None:
         self._desks = desks
 
-    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
-        namespace = request.namespace or ""
-        is_new = request.operation == "CREATE" and request.kind.kind == "Pod" and not request.sub_resource
-        if not is_new or not self._desks.ready or not self._desks.may_gate(namespace):
+    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+        if not isinstance(write, PodCreate) or not self._desks.ready or not self._desks.may_gate(write.namespace):
             return verdict
-        pod = _read(request)
+        pod = write.pod
         if pod.waits_for_quota or (pod.spec and pod.spec.node_name):
             return verdict  # the API server refuses gates on a pod that has its node
-        if not self._desks.wanted(pod, namespace):
+        if not self._desks.wanted(pod, write.namespace):
             return verdict
         return verdict._replace(changes=(*verdict.changes, _closing(pod)))
 
 
 def _closing(pod: Pod) -> PatchOperation:
     return PatchOperation("add", (*_FIELD, "-"), _GATE) if pod.gates else PatchOperation("add", _FIELD, [_GATE])
-
-
-def _read(request: ReviewRequest) -> Pod:
-    try:
-        return msgspec.convert(request.object, Pod)
-    except msgspec.ValidationError as error:
-        raise MalformedReview(f"the object does not have the shape of a Pod: {error}") from error

@@ -12,9 +12,8 @@ from halfcard.problems import warning
 from halfcard.quota.budget_messages import amount
 from halfcard.quota.ledger import Amounts, Busy, Shortage
 
-from ..mutation.workloads import template_of
 from ..review import Verdict
-from ..wire import ReviewRequest
+from ..writes import WorkloadWrite, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 
 _COUNTS: Final[Mapping[str, str]] = {
@@ -31,15 +30,15 @@ class WorkloadHints:
     def __init__(self, desks: BudgetLedgers) -> None:
         self._desks = desks
 
-    async def __call__(self, request: ReviewRequest, verdict: Verdict) -> Verdict:
+    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
         """Checks a new workload only: what an existing one holds is in use already."""
-        kind, namespace, obj = request.kind.kind, request.namespace or "", request.object
-        is_new = request.operation == "CREATE" and kind in _COUNTS and obj is not None
-        if not is_new or not self._desks.ready or not self._desks.concern(namespace):
+        if not isinstance(write, WorkloadWrite) or write.old is not None or write.kind not in _COUNTS:
             return verdict
-        written = value_at(obj, ("spec", _COUNTS[kind]))
+        if not self._desks.ready or not self._desks.concern(write.namespace):
+            return verdict
+        written = value_at(write.request.object, ("spec", _COUNTS[write.kind]))
         count = written if isinstance(written, int) else 1
-        wanted = self._desks.wanted(template_of(kind, obj), namespace)
+        wanted = self._desks.wanted(write.template, write.namespace)
         hints = [hint for each in wanted if (hint := await _hint(each, count))]
         return verdict._replace(warnings=(*verdict.warnings, *hints))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from halfcard import names
 from halfcard.added_resources import AddedResources, added
 from halfcard.claims import Claim
 from halfcard.cluster_view import ClusterView
@@ -36,10 +35,6 @@ class ReviewContext(NamedTuple):
     @property
     def is_trusted(self) -> bool:
         return self.user in self.policy.trusted_users
-
-    @property
-    def is_kubelet(self) -> bool:
-        return self.user.startswith(names.NODE_USERS)
 
 
 class Subject(NamedTuple):

@@ -11,7 +11,8 @@ import jsonpatch
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
 from admission.review import Verdict
-from admission.wire import ObjectKind, Review, ReviewRequest, UserInfo
+from admission.wire import ObjectKind, ReviewRequest, UserInfo
+from admission.writes import decode_write
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
@@ -106,7 +107,7 @@ def judge(
         object=copy.deepcopy(obj),
         old_object=copy.deepcopy(old),
     )
-    return decide(path, Review("admission.k8s.io/v1", "AdmissionReview", request), policy, cluster)
+    return decide(path, decode_write(request, policy), policy, cluster)
 
 
 def mutate(obj: Any, **around: Any) -> Verdict:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from admission.mutation.workloads import TEMPLATES
 from admission.policy import AdmissionPolicy, PlacementDefaults
+from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import ALL
 from halfcard.pod.spec import Toleration

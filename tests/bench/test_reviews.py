@@ -4,13 +4,15 @@ from admission import wire
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
 from admission.review import Verdict
+from admission.writes import decode_write
 from bench import reviews
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 
 
 def judged(path: str, pod: reviews.Json) -> Verdict:
-    return decide(path, wire.read(reviews.body(reviews.pod_review(pod))), AdmissionPolicy(), NOTHING_KNOWN)
+    request = wire.read(reviews.body(reviews.pod_review(pod))).request
+    return decide(path, decode_write(request, AdmissionPolicy()), AdmissionPolicy(), NOTHING_KNOWN)
 
 
 def test_the_pod_review_has_the_printed_size() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from admission.mutation.workloads import TEMPLATES
 from admission.policy import AdmissionPolicy
 from admission.review import Verdict
+from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.problems import Severity
 

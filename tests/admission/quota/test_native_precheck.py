@@ -15,7 +15,8 @@ from admission.quota.native_precheck import NativePrecheck, in_turn
 from admission.quota.refusal_events import RefusingQuota
 from admission.review import ALLOWED, NoRoom, Verdict
 from admission.wire import ObjectKind, ReviewRequest
-from halfcard.pod.spec import PodMetadata
+from admission.writes import PodCreate, Write, decode_write
+from halfcard.pod.spec import Pod, PodMetadata
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.quota.native_quota_source import NativeQuotas
@@ -42,16 +43,15 @@ class Site:
 
     async def ask(self, obj: Json | None = None, old: Json | None = None, **fields: Any) -> str:
         """Why it is refused; empty where it passes."""
-        request = ReviewRequest(
-            "1",
-            operation="CREATE" if old is None else "UPDATE",
-            kind=ObjectKind("Pod"),
-            namespace=fields.pop("namespace", "team-a"),
-            object=pod(gpu()) if obj is None else obj,
-            old_object=old,
-            **fields,
-        )
-        verdict = await self.gate(request, ALLOWED)
+        usual: dict[str, Any] = {
+            "operation": "CREATE" if old is None else "UPDATE",
+            "kind": ObjectKind("Pod"),
+            "namespace": "team-a",
+            "object": pod(gpu()) if obj is None else obj,
+            "old_object": old,
+        }
+        write = decode_write(ReviewRequest("1", **(usual | fields)), POLICY)
+        verdict = ALLOWED if write is None else await self.gate(write, ALLOWED)
         return "" if verdict.no_room is None else verdict.no_room.message
 
     def _refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, message: str) -> None:
@@ -99,7 +99,7 @@ OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system
     [
         {"namespace": "team-b"},
         {"namespace": "kube-system"},
-        {"sub_resource": "resize", "operation": "UPDATE"},
+        {"sub_resource": "resize", "operation": "UPDATE", "old_object": pod(gpu())},
         {"kind": ObjectKind("Binding")},
         {"operation": "DELETE"},
     ],
@@ -107,9 +107,8 @@ OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system
 )
 async def test_what_is_not_charged_passes_without_a_read(fields: dict[str, Any]) -> None:
     async with site_of(FULL, OWN) as site:
-        usual: dict[str, Any] = {"operation": "CREATE", "kind": ObjectKind("Pod"), "namespace": "team-a"}
         lists = site.server.lists()
-        assert await site.gate(ReviewRequest("1", object=pod(gpu()), **(usual | fields)), ALLOWED) == ALLOWED
+        assert await site.ask(**fields) == ""
         assert site.server.lists() == lists
 
 
@@ -211,13 +210,13 @@ async def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline(
 async def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
     refusal, asked = Verdict(no_room=NoRoom("full")), []
 
-    async def refuses(_request: ReviewRequest, _verdict: Verdict) -> Verdict:
+    async def refuses(_write: Write, _verdict: Verdict) -> Verdict:
         asked.append("refuses")
         return refusal
 
-    async def passes(_request: ReviewRequest, verdict: Verdict) -> Verdict:
+    async def passes(_write: Write, verdict: Verdict) -> Verdict:
         asked.append("passes")
         return verdict
 
-    assert await in_turn(passes, refuses, passes)(ReviewRequest("1"), ALLOWED) == refusal
+    assert await in_turn(passes, refuses, passes)(PodCreate(ReviewRequest("1"), Pod()), ALLOWED) == refusal
     assert asked == ["passes", "refuses"]

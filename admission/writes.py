@@ -1,0 +1,176 @@
+"""Decodes what a request wants to write, once: each kind of write that is judged is a type of its own.
+
+Whether a pod is new, whether its namespace is exempt, and whether it mirrors a static pod is asked here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from halfcard import names
+from halfcard.patches import Pointer, value_at
+from halfcard.pod.spec import Pod, PodMetadata
+from halfcard.quota.native_quota import ResourceQuota
+from halfcard.quota.native_scopes import QuotaPod
+
+from .policy import AdmissionPolicy
+from .wire import MalformedReview, ReviewRequest
+
+TEMPLATES: Final[Mapping[str, Pointer]] = {
+    "Deployment": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "DaemonSet": ("spec", "template"),
+    "ReplicaSet": ("spec", "template"),
+    "ReplicationController": ("spec", "template"),
+    "Job": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+"""Where each kind keeps its pod template."""
+
+
+class MalformedObject(MalformedReview):
+    """The object does not have the shape of its kind; `why` names the field."""
+
+    def __init__(self, kind: str, why: msgspec.ValidationError) -> None:
+        super().__init__(f"the object does not have the shape of a {kind}: {why}")
+        self.why = str(why)
+
+
+@dataclass(frozen=True)
+class _JudgedWrite:
+    request: ReviewRequest
+
+    @property
+    def namespace(self) -> str:
+        return self.request.namespace or ""
+
+    @property
+    def user(self) -> str:
+        return self.request.user_info.username
+
+
+@dataclass(frozen=True)
+class PodCreate(_JudgedWrite):
+    pod: Pod
+
+    @cached_property
+    def stored(self) -> QuotaPod:
+        """The pod with its identity, for quotas; decoded only where one asks."""
+        return _quota_pod(self.request.object)
+
+
+@dataclass(frozen=True)
+class PodUpdate(_JudgedWrite):
+    """A change of a stored pod, also by its subresources `ephemeralcontainers` and `resize`."""
+
+    pod: Pod
+    old: Pod
+
+    @property
+    def subresource(self) -> str:
+        return self.request.sub_resource or ""
+
+    @property
+    def stored(self) -> QuotaPod:
+        return _quota_pod(self.request.object)
+
+    @property
+    def old_stored(self) -> QuotaPod:
+        return _quota_pod(self.request.old_object)
+
+
+@dataclass(frozen=True)
+class RecordWrite(_JudgedWrite):
+    """A Binding or a status, which bring annotations to a pod; `pod` has as much of it as they say."""
+
+    pod: Pod
+    old: Pod | None
+
+
+@dataclass(frozen=True)
+class WorkloadWrite(_JudgedWrite):
+    """An object with a pod template; `old` is None where it is new."""
+
+    template: Pod
+    old: Pod | None
+
+    @property
+    def kind(self) -> str:
+        return self.request.kind.kind
+
+
+@dataclass(frozen=True)
+class QuotaWrite(_JudgedWrite):
+    """A ResourceQuota; `old` is None where it is new."""
+
+    quota: ResourceQuota
+    old: ResourceQuota | None
+
+
+Write = PodCreate | PodUpdate | RecordWrite | WorkloadWrite | QuotaWrite
+
+
+def decode_write(request: ReviewRequest, policy: AdmissionPolicy) -> Write | None:
+    """Returns the write; None where nothing is judged: another operation or kind, an exempt namespace, the mirror of a
+    static pod, or an object of a controller.
+
+    Raises:
+        MalformedReview: an object is missing, or does not have the shape of its kind.
+    """
+    if request.operation not in ("CREATE", "UPDATE") or (request.namespace or "") in policy.exempt_namespaces:
+        return None
+    if request.object is None:
+        raise MalformedReview(f"the body holds no object for {request.operation}")
+    if request.operation == "UPDATE" and request.old_object is None:
+        raise MalformedReview("the body holds no old object for UPDATE")
+    try:
+        return _write(request)
+    except msgspec.ValidationError as error:
+        raise MalformedObject(request.kind.kind, error) from error
+
+
+def _write(request: ReviewRequest) -> Write | None:
+    obj, old = request.object, request.old_object if request.operation == "UPDATE" else None
+    match request.kind.kind, request.sub_resource or "":
+        case ("Pod", "" | "ephemeralcontainers" | "resize"):
+            pod = msgspec.convert(obj, Pod)
+            if _is_static(pod, request):
+                return None
+            return PodCreate(request, pod) if old is None else PodUpdate(request, pod, msgspec.convert(old, Pod))
+        case ("Pod", "status") | ("Binding", "" | "binding"):
+            pod = msgspec.convert(obj, Pod)
+            return None if _is_static(pod, request) else RecordWrite(request, pod, msgspec.convert(old, Pod | None))
+        case ("ResourceQuota", ""):
+            return QuotaWrite(request, msgspec.convert(obj, ResourceQuota), msgspec.convert(old, ResourceQuota | None))
+        case (kind, "") if kind in TEMPLATES:
+            return None if _is_controlled(obj) else WorkloadWrite(request, *_templates(TEMPLATES[kind], obj, old))
+    return None
+
+
+def _is_static(pod: Pod, request: ReviewRequest) -> bool:
+    """Returns whether the pod mirrors a static pod that runs already. The annotation counts only from its kubelet."""
+    return pod.is_mirror and request.user_info.username.startswith(names.NODE_USERS)
+
+
+def _is_controlled(obj: Any) -> bool:
+    """Returns whether a controller owns the object: its owner was judged, and the controller cannot fix it."""
+    metadata = msgspec.convert(value_at(obj, ("metadata",)), PodMetadata | None)
+    return metadata is not None and metadata.has_controller
+
+
+def _templates(root: Pointer, obj: Any, old: Any) -> tuple[Pod, Pod | None]:
+    template = msgspec.convert(value_at(obj, root) or {}, Pod)
+    return template, None if old is None else msgspec.convert(value_at(old, root) or {}, Pod)
+
+
+def _quota_pod(obj: Any) -> QuotaPod:
+    try:
+        return msgspec.convert(obj, QuotaPod)
+    except msgspec.ValidationError as error:
+        raise MalformedObject("Pod", error) from error
