@@ -132,7 +132,7 @@ class Extender:
 
     def _make(self) -> VerbHandlers:
         calls = ApiCalls(Access("127.0.0.1", 1))
-        manners = BindRules(self._expectations.policy, {}, 1024, time.time_ns, lambda: False, lambda: "")
+        manners = BindRules(self._expectations.policy, Dialects(), time.time_ns, lambda: False, lambda: "")
         return VerbHandlers(
             self._state,
             AnswerCache(self._state, self._expectations.policy),

@@ -54,7 +54,6 @@ def agreed_of(settings: Settings) -> AgentOptions:
     return AgentOptions(
         settings.words(),
         settings.dealings(),
-        settings.prefixes(),
         tuple(settings.offered()),
         settings.hami_device_split,
         slicing.place if slicing else None,

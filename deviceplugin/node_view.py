@@ -75,9 +75,7 @@ class NodeView:
         return inherited(self._checkpoint.given() or (), self._pods.living() or {}, self.node())
 
     def _serving(self) -> OfferRules:
-        agreed = self._agreed
-        prefixes, unit_mib = tuple(agreed.prefixes.values()), agreed.dealings.aliyun_unit_mib
-        return OfferRules(agreed.resources, prefixes, unit_mib, agreed.hami_split, agreed.dialects.companions)
+        return OfferRules(self._agreed.resources, self._agreed.dialects, self._agreed.hami_split)
 
     def look_at_slicing(self) -> None:
         """Reads the ConfigMap and the node's label again; an unusable configuration changes nothing."""

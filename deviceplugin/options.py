@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ class AgentOptions:
     """The settings of the installation that concern the agent.
 
     Attributes:
-        prefixes: the domains of gpu-manager's resources, by dialect.
         resources: what the node offers.
         hami_split: to how many containers a card is offered under nvidia.com/gpu.
         slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
@@ -25,7 +23,6 @@ class AgentOptions:
 
     dialects: Dialects
     dealings: CapacityRules
-    prefixes: Mapping[str, str]
     resources: tuple[str, ...]
     hami_split: int = 1
     slicing_config: tuple[str, str] | None = None

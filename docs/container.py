@@ -65,7 +65,7 @@ def _given() -> Grant:
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
     on_cards = PodOnCards(facts, pod.annotations, _NODE, chosen(facts, _NODE, ()))
-    return grant_of(on_cards, who, AgentOptions(Dialects(), CapacityRules(), {}, ()), _FILES)
+    return grant_of(on_cards, who, AgentOptions(Dialects(), CapacityRules(), ()), _FILES)
 
 
 def _ids() -> frozenset[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +17,12 @@ class ExtenderOptions:
     """The settings of the installation that concern the extender.
 
     Attributes:
-        prefixes: the domains of gpu-manager's resources, by dialect.
         packing: the policy for pods that name none.
         evicts: whether pods are evicted for pods of higher priority that find no card.
     """
 
     dialects: Dialects
     capacity_rules: CapacityRules
-    prefixes: Mapping[str, str]
     packing: str
     evicts: bool
 

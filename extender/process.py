@@ -113,8 +113,7 @@ class Extender:
     def _bind_rules(self) -> BindRules:
         return BindRules(
             policy_of=self._policies.policy,
-            prefixes=self._options.prefixes,
-            aliyun_unit_mib=self._options.capacity_rules.aliyun_unit_mib,
+            dialects=self._options.dialects,
             now_ns=time.time_ns,
             may_decide=self._leadership.may_decide,
             term=lambda: self._term,
@@ -178,7 +177,7 @@ class Extender:
         registry = CollectorRegistry()
         app = extender_app(
             self._scheduling(),
-            table=offers(self._options.prefixes.values(), self._options.capacity_rules.aliyun_unit_mib),
+            table=offers(self._options.dialects.known),
             aliyun_unit_mib=self._options.capacity_rules.aliyun_unit_mib,
             metrics=self._metrics(registry),
             log=self._log,

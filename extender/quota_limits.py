@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
 
-from halfcard.placing.demand import Demand, Need
+from halfcard.claims import Need
+from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.room import Room

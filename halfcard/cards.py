@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -46,3 +48,17 @@ class Node:
     cpu_milli: int = 0
     memory_mib: int = 0
     published: frozenset[str] = field(default=frozenset(), compare=False)
+
+
+class CardLimit(msgspec.Struct, frozen=True):
+    """What one container may use of one card; None is no limit.
+
+    Attributes:
+        cores_limit_pct: the core limit, which is more than `cores_pct` where the container may burst.
+    """
+
+    index: int
+    uuid: str
+    cores_pct: int | None
+    cores_limit_pct: int | None
+    memory_mib: int | None

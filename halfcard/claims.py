@@ -1,16 +1,19 @@
-"""A claim: what a container asks of GPUs, the same whatever system's words it was said in."""
+"""Defines the claim of a container on cards, which is the same in every dialect, and in which unit each is counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 WHOLE_CARD: Final = 100
 """Cores of one card, in per cent."""
 
 UNIT_MIB: Final = 256
 """gpu-manager counts memory in units of this size."""
+
+CORES, MEMORY, CARDS, SHARES = "cores", "memory", "cards", "shares"
+"""The amounts of a claim: per cent of a card, MiB, whole cards, and parts of cards whose rest others may use."""
 
 
 class Part(StrEnum):
@@ -48,6 +51,42 @@ class Claim:
     @property
     def is_share(self) -> bool:
         return not self.exclusive
+
+
+class ContainerStage(StrEnum):
+    APP = "app"
+    SIDECAR = "sidecar"
+    INIT = "init"
+
+
+class Need(NamedTuple):
+    """The claim of one container, and when the container runs.
+
+    Attributes:
+        order: its position among init containers, which start before all others, or among the others.
+        ids: how many device ids kubelet allocates to it, by resource.
+    """
+
+    stage: ContainerStage
+    order: int
+    claim: Claim
+    ids: tuple[tuple[str, int], ...] = ()
+
+
+class Unit(NamedTuple):
+    """What one of a resource is.
+
+    Attributes:
+        counted: cores, memory, cards or shares.
+        size: how much of that one is.
+        part: the part of a card that one is, where a card is cut into equal parts.
+        noun: the usual name of one; empty where the name of what is counted says it.
+    """
+
+    counted: str
+    size: int = 1
+    part: Part = Part.AMOUNT
+    noun: str = ""
 
 
 def whole_cards(cards: int, dialect: str, *, memory_mib: int | None = None) -> Claim:

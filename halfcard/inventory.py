@@ -14,8 +14,7 @@ import msgspec
 from . import names
 from .capacity import MAX_CARD_MIB, MAX_CARDS, MOST_REPLICAS, ImplausibleError, refused
 from .cards import Card
-from .pod.stored_pod import MOST_ANNOTATED
-from .problems import printable
+from .problems import MOST_ANNOTATED, printable
 
 WHERE: Final = f'metadata.annotations["{names.INVENTORY}"]'
 _MOST_LINKED: Final = 2**31

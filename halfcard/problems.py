@@ -12,6 +12,9 @@ from typing import Final
 
 from . import names
 
+MOST_ANNOTATED: Final = 256 * 1024
+"""Bytes of all annotations of one object: the API server takes no more."""
+
 MAX_MESSAGE_BYTES: Final = 900
 """A denial is copied into events and conditions, where longer texts are cut without a word."""
 

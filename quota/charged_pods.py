@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final, NamedTuple
 
 from halfcard.cards import Node
+from halfcard.claims import Need
 from halfcard.dialects import Dialects
-from halfcard.placing.demand import Need, needs_of
+from halfcard.placing.demand import needs_of
 from halfcard.placing.records import Named, read
 from halfcard.pod.requests import read_pod
 from halfcard.pod.stored_pod import StoredPod

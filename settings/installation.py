@@ -16,7 +16,6 @@ from halfcard.capacity import MOST_REPLICAS, CapacityRules
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
-from halfcard.placing.node_totals import counted_in_mib, servable
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.problems import RULES, Severity
 from halfcard.quota.derived_resources import DerivedSettings
@@ -156,8 +155,7 @@ class Settings(_Model):
         if twice := sorted({each for each in wanted if wanted.count(each) > 1}):
             raise ValueError(f"{', '.join(twice)}: name it once")
         words = Dialects((*Dialects.named(info.data["dialects"]).table, *_prefixed(info.data["vcuda_prefixes"])))
-        prefixes = [dialect.prefix for dialect in words.table if isinstance(dialect, Vcuda)]
-        return _known("resource", wanted, sorted(servable(prefixes) & words.resources))
+        return _known("resource", wanted, sorted({each for dialect in words.table for each in dialect.offered}))
 
     @field_validator("derived_resources")
     @classmethod
@@ -215,15 +213,11 @@ class Settings(_Model):
 
     def slotted(self) -> frozenset[str]:
         """Returns the offered resources for which kubelet allocates no device ids."""
-        return frozenset(each for each in self.offered() if counted_in_mib(each, self._aliyun_unit_mib))
+        return self.words().without_ids & {*self.offered()}
 
     def derived(self) -> DerivedSettings | None:
         """Returns the resources that are added for native quota."""
         return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
-
-    def prefixes(self) -> dict[str, str]:
-        """The domains of gpu-manager's resources, by dialect."""
-        return {dialect.name: dialect.prefix for dialect in self.words().table if isinstance(dialect, Vcuda)}
 
     def dealings(self) -> CapacityRules:
         """How nodes of this cluster publish what they have."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from halfcard.cards import Card, Node
-from halfcard.claims import WHOLE_CARD, Claim, whole_cards
-from halfcard.placing.demand import ContainerStage, Demand, Need
+from halfcard.claims import WHOLE_CARD, Claim, ContainerStage, Need, whole_cards
+from halfcard.placing.demand import Demand
 from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences
 from halfcard.problems import printable
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from halfcard.claims import Need
 from halfcard.cluster_view import ClusterView
-from halfcard.placing.demand import Need, needs_of
+from halfcard.placing.demand import needs_of
 from halfcard.pod.card_preferences import read_wanted
 from halfcard.pod.requests import read_pod
 from halfcard.pod.spec import Pod

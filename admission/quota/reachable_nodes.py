@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from halfcard.claims import Need
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
-from halfcard.placing.demand import Need
 from halfcard.pod.card_preferences import CardPreferences
 from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, whole_place
 

@@ -100,8 +100,7 @@ def _empty(settings_file: Path | None) -> ClusterState:
     dealings, learning = settings.dealings(), WorkloadStats()
     state = State(settings.words(), dealings, learning.observe)
     expectations = PolicyCache(settings.packing, learning.mix, state)
-    table = offers(settings.prefixes().values(), dealings.aliyun_unit_mib)
-    return ClusterState(state, table, dealings.aliyun_unit_mib, expectations.policy)
+    return ClusterState(state, offers(settings.words().known), dealings.aliyun_unit_mib, expectations.policy)
 
 
 def _add_pod(cluster: ClusterState, pod: StoredPod) -> None:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from halfcard.claims import Unit
 from halfcard.columns import columns
 from halfcard.quantity import Quantity
 from halfcard.quota.ledger import Amounts
-from halfcard.quota.native_messages import Unit, drifted, exceeded, in_words_of, never_counted
+from halfcard.quota.native_messages import drifted, exceeded, in_words_of, never_counted
 from halfcard.quota.native_quota import COUNTED, ResourceQuota, exceeded_by
 from halfcard.quota.native_usage import Drift
 from kube.api.calls import ApiCalls

@@ -36,6 +36,5 @@ class AdoptionRecords:
                 self._log.warning("cards of another plugin not recorded", why=str(why))
 
     def _annotations(self, node: Node, pod: PodFacts, layout: Layout) -> dict[str, str]:
-        unit_mib = self._agreed.dealings.aliyun_unit_mib
-        placed = PlacedPod(node, pod.containers, pod.demand.needs, layout, unit_mib)
-        return write(placed, self._now_ns(), self._agreed.prefixes)
+        placed = PlacedPod(node, pod.containers, pod.demand.needs, layout)
+        return write(placed, self._now_ns(), self._agreed.dialects)

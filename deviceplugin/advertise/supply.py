@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from halfcard import names
+from halfcard.dialects import Dialects
 from halfcard.placing.card_usage import untouched
-from halfcard.placing.node_totals import counted_in_mib, offers, slots, totals
+from halfcard.placing.node_totals import offers, slots, totals
 from halfcard.placing.room import Room
 
 MOST_IDS: Final = 4000
@@ -33,16 +34,12 @@ class OfferRules:
 
     Attributes:
         resources: the offered resources.
-        prefixes: domains under which gpu-manager's resources are known.
         hami_split: to how many containers a card is offered under nvidia.com/gpu.
-        companions: by resource, another one that its containers always request too, whose ids identify the container.
     """
 
     resources: tuple[str, ...]
-    prefixes: tuple[str, ...]
-    aliyun_unit_mib: int
+    dialects: Dialects
     hami_split: int = 1
-    companions: Mapping[str, str] = field(default_factory=dict)
 
 
 class Supply(NamedTuple):
@@ -65,7 +62,7 @@ def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -
     for each in asks:
         held.update(each)
     offered = _offered(room, held, serving)
-    in_status = {resource for resource in offered if counted_in_mib(resource, serving.aliyun_unit_mib)}
+    in_status = offered.keys() & serving.dialects.without_ids
     status = {resource: offered.pop(resource) for resource in in_status}
     if names.ALIYUN_GPU_MEM in serving.resources:
         status[names.ALIYUN_GPU_COUNT] = len(room.cards)
@@ -73,7 +70,9 @@ def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -
         offered[names.SLOT] = SLOTS
     most = _offered(_empty(room), Counter(), serving)
     left_out = _too_many({resource: most.get(resource, SLOTS) for resource in offered})
-    for resource in [each for each in left_out if serving.companions.get(each) in offered.keys() - left_out.keys()]:
+    for resource in [
+        each for each in left_out if serving.dialects.companions.get(each) in offered.keys() - left_out.keys()
+    ]:
         status[resource] = offered[resource]
         del left_out[resource]
     ids = {resource: total for resource, total in offered.items() if resource not in left_out.keys() | status.keys()}
@@ -94,8 +93,7 @@ def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Su
 
 
 def _offered(room: Room, held: Counter[str], serving: OfferRules) -> dict[str, int]:
-    known = offers(serving.prefixes, serving.aliyun_unit_mib)
-    chosen = {resource: offer for resource, offer in known.items() if resource in serving.resources}
+    chosen = {each: offer for each, offer in offers(serving.dialects.table).items() if each in serving.resources}
     found = totals(room, (held,), chosen)
     if names.NVIDIA_GPU not in serving.resources:
         found.pop(room.slices, None)

@@ -202,9 +202,9 @@ class Allocator:
         return list({**pods, **self._recorded}.values())
 
     async def _record(self, pod: PodOnCards) -> bool:
-        facts, unit = pod.facts, self.options.dealings.aliyun_unit_mib
-        placed = PlacedPod(pod.node, facts.containers, facts.demand.needs, pod.share.layout, unit)
-        annotations = write(placed, self.context.now_ns(), self.options.prefixes)
+        facts = pod.facts
+        placed = PlacedPod(pod.node, facts.containers, facts.demand.needs, pod.share.layout)
+        annotations = write(placed, self.context.now_ns(), self.options.dialects)
         written = await record(self.context.calls, facts, annotations)
         if written is not None:
             self._recorded[facts.uid] = self.context.pods.facts(written)

@@ -13,28 +13,14 @@ from typing import Final
 import msgspec
 
 from halfcard import names
-from halfcard.cards import Card
+from halfcard.cards import Card, CardLimit
 from halfcard.claims import WHOLE_CARD, Claim
-from halfcard.dialects import Dialects
+from halfcard.dialects import Dialect
 from halfcard.placing.card_usage import CardMode, mode_of
 
 VERSION: Final = 1
 
 _WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
-
-
-class CardLimit(msgspec.Struct, frozen=True):
-    """The limits of one card; None is no limit.
-
-    Attributes:
-        cores_limit_pct: how much of the cores it may take while no other container wants them.
-    """
-
-    index: int
-    uuid: str
-    cores_pct: int | None
-    cores_limit_pct: int | None
-    memory_mib: int | None
 
 
 class ContainerLimits(msgspec.Struct, frozen=True):
@@ -80,10 +66,9 @@ def _memory(claim: Claim, card: Card, slices: str) -> int | None:
     return claim.memory_mib
 
 
-def burst_of(annotations: Mapping[str, str], dialect: str, dialects: Dialects) -> int | None:
-    """The ceiling that the pod's owner wrote, for systems that know one; what is no number is none."""
-    key = next((each.core_limit for each in dialects.table if each.name == dialect), None)
-    written = _WHOLE_NUMBER.fullmatch(annotations.get(key, "")) if key else None
+def burst_of(annotations: Mapping[str, str], dialect: Dialect) -> int | None:
+    """Returns the core limit that the pod's owner wrote; None where it is no number or the system has none."""
+    written = _WHOLE_NUMBER.fullmatch(annotations.get(dialect.core_limit, "")) if dialect.core_limit else None
     return int(written[1]) if written else None
 
 
@@ -91,47 +76,30 @@ def as_file(limits: ContainerLimits) -> bytes:
     return msgspec.json.format(msgspec.json.encode(limits), indent=2) + b"\n"
 
 
-def as_variables(limits: ContainerLimits, cards: Sequence[Card], pod_mib: int, aliyun_unit_mib: int) -> dict[str, str]:
-    """Returns the variables; `pod_mib` is the request of all containers together, which gpushare passes to each of
-    them.
-    """
-    found = {
+def as_variables(limits: Sequence[CardLimit], cards: Sequence[Card]) -> dict[str, str]:
+    """Returns the variables that do not depend on the dialect of the request."""
+    return {
         names.VISIBLE_DEVICES: ",".join(card.uuid or str(card.index) for card in cards),
         names.LIMITS_VARIABLE: names.LIMITS_FILE,
-        names.LIMIT_CORES_VARIABLE: _listed(each.cores_pct for each in limits.cards),
-        names.LIMIT_BURST_VARIABLE: _listed(each.cores_limit_pct for each in limits.cards),
-        names.LIMIT_MEMORY_VARIABLE: _listed(each.memory_mib for each in limits.cards),
+        names.LIMIT_CORES_VARIABLE: _listed(each.cores_pct for each in limits),
+        names.LIMIT_BURST_VARIABLE: _listed(each.cores_limit_pct for each in limits),
+        names.LIMIT_MEMORY_VARIABLE: _listed(each.memory_mib for each in limits),
         **_for_hami(limits),
     }
-    if limits.dialect == "aliyun":
-        found |= _for_gpushare(limits.cards[0], cards[0], pod_mib, aliyun_unit_mib)
-    if limits.dialect == "volcano" and limits.cards[0].memory_mib is not None:
-        found[names.VOLCANO_ALLOCATED_VARIABLE] = str(limits.cards[0].memory_mib)
-        found[names.VOLCANO_TOTAL_VARIABLE] = str(cards[0].memory_mib or 0)
-    return found
 
 
 def _listed(amounts: Iterable[int | None]) -> str:
     return ",".join("" if amount is None else str(amount) for amount in amounts)
 
 
-def _for_hami(limits: ContainerLimits) -> dict[str, str]:
+def _for_hami(limits: Sequence[CardLimit]) -> dict[str, str]:
     """Returns the variables of HAMi's library, which identifies cards by position and has one core share for all."""
     found = {
         f"{names.CUDA_MEMORY_VARIABLE}{place}": f"{each.memory_mib}m"
-        for place, each in enumerate(limits.cards)
+        for place, each in enumerate(limits)
         if each.memory_mib is not None
     }
-    first = limits.cards[0]
+    first = limits[0]
     if first.cores_pct is not None:
         found[names.CUDA_CORES_VARIABLE] = str(first.cores_limit_pct or first.cores_pct)
     return found
-
-
-def _for_gpushare(limit: CardLimit, card: Card, pod_mib: int, unit_mib: int) -> dict[str, str]:
-    return {
-        names.ALIYUN_INDEX: str(card.index),
-        names.ALIYUN_CARD_TOTAL: str((card.memory_mib or 0) // unit_mib),
-        names.ALIYUN_POD_TOTAL: str(pod_mib // unit_mib),
-        names.ALIYUN_CONTAINER_VARIABLE: str((limit.memory_mib or 0) // unit_mib),
-    }

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.cards import Card, Node
+from halfcard.claims import ContainerStage
 from halfcard.placing.card_usage import CardUse
-from halfcard.placing.demand import ContainerStage
 from halfcard.placing.node_usage import Share
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of
@@ -49,9 +49,9 @@ def grant_of(
     containers = candidates(pod.facts, who)
     cards = _cards(pod, containers)
     limits = _limits(pod, containers, cards, options)
-    pod_mib = _pod_mib(pod.facts, limits.dialect)
-    variables = as_variables(limits, cards, pod_mib, options.dealings.aliyun_unit_mib)
-    return Grant(cards, limits, variables, files(cards))
+    dialect = options.dialects.by_name[limits.dialect]
+    of_dialect = dialect.variables(limits.cards, cards, _pod_mib(pod.facts, dialect.name))
+    return Grant(cards, limits, as_variables(limits.cards, cards) | of_dialect, files(cards))
 
 
 def _cards(pod: PodOnCards, containers: Sequence[str]) -> tuple[Card, ...]:
@@ -81,7 +81,7 @@ def _limits(
     needs = zip(facts.containers, facts.demand.needs, strict=True)
     claims = [need.claim for name, need in needs if name in containers]
     dialect = claims[0].dialect
-    burst = burst_of(pod.annotations, dialect, options.dialects)
+    burst = burst_of(pod.annotations, options.dialects.by_name[dialect])
     limits = card_limits(cards, claims, pod.node.slices, burst)
     return ContainerLimits(VERSION, facts.namespace, facts.name, facts.uid, containers, dialect, limits)
 

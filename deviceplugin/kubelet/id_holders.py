@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
-from halfcard.placing.demand import ContainerStage
+from halfcard.claims import ContainerStage
 from halfcard.placing.pod_facts import PodFacts
 
 from ..device_ids import is_ours

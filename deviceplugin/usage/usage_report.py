@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from halfcard.cards import Node
-from halfcard.claims import UNIT_MIB, Claim
+from halfcard.claims import UNIT_MIB, Claim, ContainerStage
 from halfcard.placing.card_usage import CardMode, given, use_of, worth
-from halfcard.placing.demand import ContainerStage
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts
 

@@ -8,7 +8,7 @@ yet: a Binding that is still on its way then fails.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from halfcard import names
+from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout, best, possible
 from halfcard.placing.pod_facts import PodFacts
@@ -59,15 +60,13 @@ class BindRules:
 
     Attributes:
         policy_of: policies by name, the default for an empty name.
-        prefixes: domains of gpu-manager's resources, by dialect.
         now_ns: the time for records.
         may_decide: whether this replica still leads, asked before each write.
         term: the prefix of the fences with which this term marks pods; new in each term.
     """
 
     policy_of: Callable[[str], PackingPolicy]
-    prefixes: Mapping[str, str]
-    aliyun_unit_mib: int
+    dialects: Dialects
     now_ns: Callable[[], int]
     may_decide: Callable[[], bool]
     term: Callable[[], str]
@@ -213,9 +212,8 @@ class Binder:
         """The cards, as annotations."""
         if not layout:
             return {}
-        unit = self.rules.aliyun_unit_mib
-        placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout, unit)
-        return write(placed, self.rules.now_ns(), self.rules.prefixes)
+        placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout)
+        return write(placed, self.rules.now_ns(), self.rules.dialects)
 
     async def _conclude(self, assumed: PodFacts, answer: Answer) -> None:
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):

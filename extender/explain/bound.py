@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
-from halfcard import names
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.node_usage import NodeUsage, Share
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.placing.records import name_of, read
+from halfcard.placing.records import TIME_SUFFIXES, name_of, recorder
 
 from ..state import State
 from .inspection import CardHolder, card_holder
@@ -49,36 +47,18 @@ class BoundPod:
     grants: tuple[ContainerCards, ...]
 
 
-_SYSTEMS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
-    ("Halfcard", lambda key: key == names.PLACEMENT),
-    ("gpu-manager", lambda key: names.PREDICATE_SUFFIX in key),
-    ("gpushare", lambda key: key.startswith(names.ALIYUN_RECORD_PREFIX)),
-    ("Volcano", lambda key: key == names.VOLCANO_INDEX),
-)
-"""Whose annotations are whose, in the order in which they are believed."""
-
-
 def explain_bound(state: State, pod: PodFacts) -> BoundPod:
     holding, node = state.usage(pod.node), state.nodes().get(pod.node)
     share = holding.shares.get(pod.uid) if holding is not None else None
     if holding is None or node is None or share is None:
         return BoundPod(pod.node, "", "", ())
-    recorder, since = (_recorder(pod), _since(pod.owned)) if share.recorded else ("", "")
-    return BoundPod(pod.node, recorder, since, _grants(state, pod, holding, share))
-
-
-def _recorder(pod: PodFacts) -> str:
-    for system, is_its in _SYSTEMS:
-        record = {key: value for key, value in pod.owned.items() if is_its(key)}
-        if read(record, pod.node, pod.containers, pod.demand.needs) is not None:
-            return system
-    return ""
+    by = recorder(pod.owned, pod.node, pod.containers, pod.demand.needs) if share.recorded else ""
+    return BoundPod(pod.node, by, _since(pod.owned) if share.recorded else "", _grants(state, pod, holding, share))
 
 
 def _since(record: Mapping[str, str]) -> str:
     """Reads the time of the choice, in nanoseconds, from the record of another system; ours is written next to one."""
-    is_time = (names.PREDICATE_TIME_SUFFIX, names.ALIYUN_ASSUME_TIME)
-    written = [value for key, value in record.items() if key.endswith(is_time) and value.isdecimal()]
+    written = [value for key, value in record.items() if key.endswith(TIME_SUFFIXES) and value.isdecimal()]
     try:
         return datetime.fromtimestamp(int(written[0]) / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if written else ""
     except (ValueError, OverflowError, OSError):

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Final
 
 from halfcard.cards import Card
+from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, mode_of
-from halfcard.placing.demand import Demand, Need
+from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from halfcard.claims import WHOLE_CARD, Claim, Part
-from halfcard.placing.demand import ContainerStage, Demand
+from halfcard.claims import WHOLE_CARD, Claim, ContainerStage, Part
+from halfcard.placing.demand import Demand
 
 _HALF: Final = 50
 _SLICE: Final = 25

@@ -12,8 +12,9 @@ from math import comb
 from typing import Final
 
 from halfcard.cards import Card, Node
+from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched, use_of
-from halfcard.placing.demand import Demand, Need
+from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import possible
 from halfcard.placing.node_usage import NodeUsage, hold
 from halfcard.placing.pod_facts import PodFacts

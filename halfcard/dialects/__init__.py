@@ -61,7 +61,21 @@ class Dialects:
     @cached_property
     def companions(self) -> Mapping[str, str]:
         """Maps each resource that cannot be requested alone to the resource that must come with it."""
-        return {each.memory: each.core for each in self.table if isinstance(each, Vcuda) and not each.memory_alone}
+        return {memory: core for each in self.table for memory, core in each.companions.items()}
+
+    @cached_property
+    def without_ids(self) -> frozenset[str]:
+        """Resources for which kubelet allocates no device ids: nodes publish at most a total."""
+        return frozenset().union(*(dialect.without_ids for dialect in self.table))
+
+    @property
+    def by_name(self) -> Mapping[str, Dialect]:
+        return {dialect.name: dialect for dialect in self.table}
+
+    @property
+    def known(self) -> Collection[Dialect]:
+        """All dialects, also those that are off; those that are on are as they are configured."""
+        return {dialect.name: dialect for dialect in (*ALL, *self.table)}.values()
 
     def speakers(self, asked: Collection[str]) -> tuple[Dialect, ...]:
         """Returns the dialects of these resources; more than one means that the request mixes systems."""

@@ -1,14 +1,17 @@
-"""The interface of a dialect: how it reads amounts, what it refuses, and which claim it makes of them."""
+"""The base of all dialects: all that Halfcard knows of a system, with the defaults of a system without rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import cached_property
+from typing import Final
 
-from ..claims import Claim
+from ..cards import Card, CardLimit
+from ..claims import Claim, Unit
 from ..problems import QUANTITY, Problem, Rule
 from ..quantity import NANOS, InvalidQuantity, Quantity
+from .record import PeerRecord
 
 MAX_AMOUNT: Final = 2**31 - 1
 """Node agents of the field keep amounts in 32 bits; beyond that they wrap to small grants."""
@@ -37,41 +40,85 @@ class AmountRefusal:
     fix: str
 
 
-class Dialect(Protocol):
-    """One system's words."""
+class Dialect:
+    """One system's resource names, units and rules.
+
+    A dialect defines `name`, `units` and `claim`. The defaults of the rest are those of a system without rules: whole
+    numbers, nothing implied, no record.
+    """
+
+    name: str
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def resources(self) -> frozenset[str]:
-        """The resource names it knows."""
+    def core_limit(self) -> str | None:
+        """The annotation that holds the core limit, where the system has one."""
+        return None
 
     @property
     def without_ids(self) -> frozenset[str]:
         """Resources for which kubelet allocates no device ids: nodes publish at most a total."""
+        return frozenset()
 
     @property
-    def core_limit(self) -> str | None:
-        """The annotation that holds the burst ceiling, where the system has one."""
+    def companions(self) -> Mapping[str, str]:
+        """Maps each resource that cannot be requested alone to the resource that must come with it."""
+        return {}
+
+    @property
+    def record(self) -> PeerRecord | None:
+        """The record that the system's own agent reads, where it reads one."""
+        return None
+
+    @property
+    def examples(self) -> tuple[Mapping[str, int], ...]:
+        """Requests as people write them, for the pages."""
+        return ()
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
+        """Maps each resource to its unit; a resource without one is a part of an unknown amount."""
+        raise NotImplementedError
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """The resource names that it reads."""
+        return frozenset(self.units)
+
+    @property
+    def offered(self) -> Collection[str]:
+        """The resources that Halfcard's agent can publish; each has a unit."""
+        return self.units
 
     def speaks(self, asked: Collection[str]) -> bool:
-        """Are these resources said in its words?"""
+        """Returns whether a request for these resources is written in this dialect."""
+        return not self.resources.isdisjoint(asked)
 
     def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """Reads a written amount. Reading the result again must give the same result."""
+        return whole_number(quantity)
 
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
-        """The same for the budget of a namespace, which may be any number of cards."""
+        """Reads an amount in the budget of a namespace, which may be any number of cards."""
+        return whole_number(quantity)
 
     def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
         """Returns resources that these amounts require and that the container does not list."""
+        return {}
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
-        """The rules of the system; `where` is the resources field of the container."""
+        """Applies the rules of the system; `where` is the path of the container's resources."""
+        return iter(())
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         """Makes the claim; None for no request. Amounts that break a rule may give any claim."""
+        raise NotImplementedError
+
+    def variables(self, limits: Sequence[CardLimit], cards: Sequence[Card], pod_mib: int) -> dict[str, str]:
+        """Returns the variables that the system's programs expect in a container; `pod_mib` is what its pod requests.
+
+        `limits` and `cards` are in the order in which the container sees its cards.
+        """
+        return {}
 
 
 def read_text(
@@ -96,32 +143,3 @@ def whole_number(quantity: Quantity) -> ParsedAmount | AmountRefusal:
 def at(where: str, resource: str) -> str:
     """The field path of one amount."""
     return f'{where}.limits["{resource}"]'
-
-
-class Plain:
-    """A system without rules of its own: whole numbers, nothing implied."""
-
-    core_limit: str | None = None
-
-    @property
-    def resources(self) -> frozenset[str]:
-        raise NotImplementedError
-
-    @property
-    def without_ids(self) -> frozenset[str]:
-        return frozenset()
-
-    def speaks(self, asked: Collection[str]) -> bool:
-        return not self.resources.isdisjoint(asked)
-
-    def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
-        return whole_number(quantity)
-
-    def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
-        return whole_number(quantity)
-
-    def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
-        return {}
-
-    def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
-        return iter(())

@@ -6,17 +6,27 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from .. import names
-from ..claims import Claim
+from ..claims import CARDS, CORES, MEMORY, Claim, Unit
 from ..problems import ONE_KIND, PER_CENT, Problem
-from .dialect import Plain, at
+from .dialect import Dialect, at
 
 HAMI_WORDS: Final = frozenset({names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE, names.HAMI_GPUCORES})
 
 
-class Hami(Plain):
-    name: Final = "hami"
-    resources: Final = HAMI_WORDS | {names.NVIDIA_GPU}
-    without_ids: Final = HAMI_WORDS
+class Hami(Dialect):
+    name = "hami"
+    units: Final = {
+        names.NVIDIA_GPU: Unit(CARDS),
+        names.HAMI_GPUMEM: Unit(MEMORY),
+        names.HAMI_GPUCORES: Unit(CORES),
+    }
+    resources = HAMI_WORDS | {names.NVIDIA_GPU}
+    without_ids = HAMI_WORDS
+    offered: Final = (names.NVIDIA_GPU,)
+    examples = (
+        {names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000, names.HAMI_GPUCORES: 30},
+        {names.NVIDIA_GPU: 1, names.HAMI_GPUMEM_PERCENTAGE: 50},
+    )
 
     def speaks(self, asked: Collection[str]) -> bool:
         return not HAMI_WORDS.isdisjoint(asked)

@@ -6,15 +6,19 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from .. import names
-from ..claims import Claim, Part, whole_cards
+from ..claims import CARDS, SHARES, Claim, Part, Unit, whole_cards
 from ..problems import ONE_KIND, Problem
-from .dialect import Plain, at
+from .dialect import Dialect, at
 from .hami import HAMI_WORDS
 
 
-class Nvidia(Plain):
-    name: Final = "nvidia"
-    resources: Final = frozenset({names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED})
+class Nvidia(Dialect):
+    name = "nvidia"
+    units: Final = {names.NVIDIA_GPU: Unit(CARDS), names.NVIDIA_GPU_SHARED: Unit(SHARES, part=Part.SLICE)}
+    offered: Final = (names.NVIDIA_GPU,)
+    """Time slices come with it, where a node's configuration has them."""
+
+    examples = ({names.NVIDIA_GPU: 2}, {names.NVIDIA_GPU_SHARED: 1})
 
     def speaks(self, asked: Collection[str]) -> bool:
         """Returns False when HAMi's resources are present: nvidia.com/gpu is then HAMi's count of slots."""

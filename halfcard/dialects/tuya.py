@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from .. import names
-from ..claims import Claim, Part
-from .dialect import Plain
+from ..claims import CORES, WHOLE_CARD, Claim, Part, Unit
+from .dialect import Dialect
 
 
-class Tuya(Plain):
-    name: Final = "tuya"
-    resources: Final = frozenset({names.TUYA_SGPU})
+class Tuya(Dialect):
+    name = "tuya"
+    units: Final = {names.TUYA_SGPU: Unit(CORES, WHOLE_CARD // 2, Part.HALF)}
+    examples = ({names.TUYA_SGPU: 2},)
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         halves = amounts.get(names.TUYA_SGPU, 0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Final
 
 from .. import names
-from ..claims import UNIT_MIB, WHOLE_CARD, Claim, memory_share, whole_cards
-from ..problems import CORES, MEMORY_ALONE, MEMORY_UNITS, QUOTA_CORES, SHARE_NEEDS_MEMORY, Problem
+from ..claims import CORES, MEMORY, UNIT_MIB, WHOLE_CARD, Claim, ContainerStage, Need, Unit, memory_share, whole_cards
+from ..problems import CORES as CORES_RULE
+from ..problems import MEMORY_ALONE, MEMORY_UNITS, QUOTA_CORES, SHARE_NEEDS_MEMORY, Problem
 from ..quantity import NANOS, Quantity
-from .dialect import MAX_AMOUNT, AmountRefusal, ParsedAmount, at, whole_number
+from .dialect import MAX_AMOUNT, AmountRefusal, Dialect, ParsedAmount, at, whole_number
+from .record import NOT_UNDERSTOOD, Named, PeerRecord, PlacedPod, indices, split
 
 _MIB: Final = 2**20
 _UNIT_BYTES: Final = UNIT_MIB * _MIB
@@ -19,7 +22,7 @@ _MOST_CARDS: Final = MAX_AMOUNT // WHOLE_CARD
 
 
 @dataclass(frozen=True)
-class Vcuda:
+class Vcuda(Dialect):
     """PREFIX/vcuda-core and PREFIX/vcuda-memory.
 
     Attributes:
@@ -30,24 +33,35 @@ class Vcuda:
     name: str
     prefix: str
     memory_alone: bool
-    core: str = field(init=False)
-    memory: str = field(init=False)
-    resources: frozenset[str] = field(init=False)
-    without_ids: frozenset[str] = frozenset()
-    core_limit: str | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        core, memory = self.prefix + names.VCUDA_CORE_SUFFIX, self.prefix + names.VCUDA_MEMORY_SUFFIX
-        for attribute, value in (
-            ("core", core),
-            ("memory", memory),
-            ("resources", frozenset({core, memory})),
-            ("core_limit", self.prefix + names.CORE_LIMIT_SUFFIX),
-        ):
-            object.__setattr__(self, attribute, value)
+    @cached_property
+    def core(self) -> str:
+        return self.prefix + names.VCUDA_CORE_SUFFIX
 
-    def speaks(self, asked: Collection[str]) -> bool:
-        return self.core in asked or self.memory in asked
+    @cached_property
+    def memory(self) -> str:
+        return self.prefix + names.VCUDA_MEMORY_SUFFIX
+
+    @cached_property
+    def core_limit(self) -> str:
+        return self.prefix + names.CORE_LIMIT_SUFFIX
+
+    @cached_property
+    def units(self) -> Mapping[str, Unit]:
+        return {self.core: Unit(CORES), self.memory: Unit(MEMORY, UNIT_MIB)}
+
+    @cached_property
+    def companions(self) -> Mapping[str, str]:
+        return {} if self.memory_alone else {self.memory: self.core}
+
+    @cached_property
+    def examples(self) -> tuple[Mapping[str, int], ...]:
+        return ({self.memory: 20},) if self.memory_alone else ({self.core: 30, self.memory: 20}, {self.core: 200})
+
+    @cached_property
+    def record(self) -> PeerRecord:
+        write = partial(_write_record, self.prefix)
+        return PeerRecord("gpu-manager", _read_record, write, names.PREDICATE_TIME_SUFFIX, _read_chosen)
 
     def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         return _read_cores(quantity) if resource == self.core else _read_memory(quantity)
@@ -55,13 +69,10 @@ class Vcuda:
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         return _read_total_cores(quantity) if resource == self.core else _read_total_memory(quantity)
 
-    def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
-        return {}
-
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         cores, memory = amounts.get(self.core, 0), amounts.get(self.memory, 0)
         if cores > WHOLE_CARD and cores % WHOLE_CARD:
-            yield CORES.broken(at(where, self.core), cores, f"use {_nearest_cards(cores)}")
+            yield CORES_RULE.broken(at(where, self.core), cores, f"use {_nearest_cards(cores)}")
         if 0 < cores < WHOLE_CARD and not memory:
             yield SHARE_NEEDS_MEMORY.broken(
                 at(where, self.memory),
@@ -85,7 +96,7 @@ def _read_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     if 0 < quantity.nanos < NANOS:
         return _read_fraction(quantity)
     if quantity.nanos % NANOS:
-        return AmountRefusal(CORES, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
+        return AmountRefusal(CORES_RULE, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
     reading = whole_number(quantity)
     if isinstance(reading, ParsedAmount) and 1 <= reading.amount <= 9:
         return ParsedAmount(reading.amount, hint=_hint(reading.amount))
@@ -101,7 +112,7 @@ def _read_fraction(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     share, rest = divmod(quantity.nanos, _HUNDREDTH)
     if not rest:
         return ParsedAmount(share)
-    return AmountRefusal(CORES, f"use {share} or {share + 1}" if share else "use 1")
+    return AmountRefusal(CORES_RULE, f"use {share} or {share + 1}" if share else "use 1")
 
 
 def _nearest_cards(cores: int) -> str:
@@ -151,3 +162,57 @@ def _read_total_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
         units = reading.amount - 1
         return ParsedAmount(units, f"{quantity} was rounded down to {units} units of {UNIT_MIB} MiB")
     return reading
+
+
+# --- the record: indices per container, under the domain of the resources --------------------------------------------
+
+_NODE: Final = names.PREDICATE_NODE_SUFFIX
+_ASSIGNED: Final = "true"
+
+
+def _write_record(prefix: str, placed: PlacedPod, wanted: list[int], now_ns: int) -> dict[str, str]:
+    if not wanted:
+        return {}
+    return {
+        **{_cards_key(prefix, placed.needs[number]): indices(placed.cards(number)) for number in wanted},
+        prefix + _NODE: placed.node.name,
+        prefix + names.PREDICATE_TIME_SUFFIX: str(now_ns),
+        prefix + names.GPU_ASSIGNED_SUFFIX: "false",
+    }
+
+
+def _cards_key(prefix: str, need: Need) -> str:
+    return f"{prefix}{names.PREDICATE_CARDS_SUFFIX}{need.order}"
+
+
+def _read_record(annotations: Mapping[str, str], node: str, needs: Sequence[Need]) -> Named | None:
+    domains = _domains(annotations, _NODE)
+    if not domains:
+        return None
+    if annotations[domains[0] + _NODE] != node:
+        return NOT_UNDERSTOOD
+    return _listed(annotations, domains[0], needs)
+
+
+def _read_chosen(annotations: Mapping[str, str], node: str, needs: Sequence[Need]) -> Named | None:
+    """Reads which cards gpu-manager's agent has assigned.
+
+    It chooses whole cards itself, whatever a scheduler recorded, and writes this annotation also without a record.
+    """
+    for domain in _domains(annotations, names.GPU_ASSIGNED_SUFFIX):
+        is_assigned = annotations[domain + names.GPU_ASSIGNED_SUFFIX] == _ASSIGNED
+        if is_assigned and annotations.get(domain + _NODE, node) == node:
+            named = _listed(annotations, domain, needs)
+            return named if named and any(named) else None
+    return None
+
+
+def _domains(annotations: Mapping[str, str], suffix: str) -> list[str]:
+    return [key.removesuffix(suffix) for key in annotations if key.endswith(suffix)]
+
+
+def _listed(annotations: Mapping[str, str], domain: str, needs: Sequence[Need]) -> Named | None:
+    """Returns None for a pod with a claim in an init container: gpu-manager does not know init containers."""
+    if any(need.stage is not ContainerStage.APP for need in needs):
+        return None
+    return tuple([split(annotations.get(_cards_key(domain, need))) for need in needs])

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from .. import names
-from ..claims import Claim, memory_share, whole_cards
+from ..cards import Card, CardLimit
+from ..claims import CARDS, MEMORY, Claim, Unit, memory_share, whole_cards
 from ..problems import ONE_KIND, Problem
-from .dialect import Plain, at
+from .dialect import Dialect, at
+from .record import PeerRecord, PlacedPod, indices, one_list
+
+_NAME: Final = "volcano"
 
 
-class Volcano(Plain):
-    name: Final = "volcano"
-    resources: Final = frozenset({names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER})
-    without_ids: Final = frozenset({names.VOLCANO_GPU_MEMORY})
+def _write(placed: PlacedPod, wanted: list[int], now_ns: int) -> dict[str, str]:
+    if len(wanted) != 1:
+        return {}
+    return {names.VOLCANO_INDEX: indices(placed.cards(wanted[0])), names.VOLCANO_TIME: str(now_ns)}
+
+
+class Volcano(Dialect):
+    name = _NAME
+    units: Final = {names.VOLCANO_GPU_MEMORY: Unit(MEMORY), names.VOLCANO_GPU_NUMBER: Unit(CARDS)}
+    without_ids = frozenset({names.VOLCANO_GPU_MEMORY})
+    record = PeerRecord("Volcano", one_list(names.VOLCANO_INDEX, _NAME), _write, names.VOLCANO_TIME)
+    examples = ({names.VOLCANO_GPU_MEMORY: 2048}, {names.VOLCANO_GPU_NUMBER: 2})
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         if amounts.get(names.VOLCANO_GPU_MEMORY) and amounts.get(names.VOLCANO_GPU_NUMBER):
@@ -29,3 +41,11 @@ class Volcano(Plain):
             return whole_cards(cards, self.name)
         memory = amounts.get(names.VOLCANO_GPU_MEMORY, 0)
         return memory_share(memory, self.name) if memory else None
+
+    def variables(self, limits: Sequence[CardLimit], cards: Sequence[Card], pod_mib: int) -> dict[str, str]:
+        if limits[0].memory_mib is None:
+            return {}
+        return {
+            names.VOLCANO_ALLOCATED_VARIABLE: str(limits[0].memory_mib),
+            names.VOLCANO_TOTAL_VARIABLE: str(cards[0].memory_mib or 0),
+        }

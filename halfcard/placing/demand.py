@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import NamedTuple
 
-from ..claims import Claim
+from ..claims import Claim, ContainerStage, Need
 from ..pod.card_preferences import NOTHING_WANTED, CardPreferences
 from ..pod.requests import RequestingContainer
 from ..pod.spec import INIT_CONTAINERS
-
-
-class ContainerStage(StrEnum):
-    APP = "app"
-    SIDECAR = "sidecar"
-    INIT = "init"
-
-
-class Need(NamedTuple):
-    """One container's.
-
-    Attributes:
-        order: its place among init containers, which start before all others, or among the others.
-        ids: of how many device ids kubelet gives it, by resource.
-    """
-
-    stage: ContainerStage
-    order: int
-    claim: Claim
-    ids: tuple[tuple[str, int], ...] = ()
 
 
 class Demand(NamedTuple):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from ..claims import Claim
+from ..claims import Claim, ContainerStage, Need
 from ..pod.card_preferences import CardPreferences
 from .card_usage import CardMode, is_sold, mode_of, take, use_of
-from .demand import ContainerStage, Need
 from .room import Room
 
 Look = Callable[[Room], bool]

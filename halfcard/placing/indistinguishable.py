@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from .demand import ContainerStage, Need
+from ..claims import ContainerStage, Need
 
 
 class ResourceIds(NamedTuple):

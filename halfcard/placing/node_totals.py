@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from .. import names
 from ..cards import Card
-from ..claims import UNIT_MIB, WHOLE_CARD
+from ..claims import CARDS, CORES, MEMORY, WHOLE_CARD, Part, Unit
+from ..dialects import Dialect
 from .card_usage import HALVES, CardMode, CardRoom
 from .room import Room
 
@@ -19,32 +19,9 @@ Offer = Callable[[Card, CardRoom], int]
 _SHARABLE: Final = (CardMode.FREE, CardMode.SHARED)
 
 
-def offers(prefixes: Iterable[str], aliyun_unit_mib: int) -> dict[str, Offer]:
-    """Maps each resource to what a card could take of it; `prefixes` are the domains of gpu-manager's resources."""
-    vcuda: dict[str, Offer] = {}
-    for prefix in prefixes:
-        vcuda[prefix + names.VCUDA_CORE_SUFFIX] = _cores
-        vcuda[prefix + names.VCUDA_MEMORY_SUFFIX] = _memory_in(UNIT_MIB)
-    return {
-        **vcuda,
-        names.TUYA_SGPU: _halves,
-        names.ALIYUN_GPU_MEM: _memory_in(aliyun_unit_mib),
-        names.VOLCANO_GPU_MEMORY: _memory_in(1),
-        names.VOLCANO_GPU_NUMBER: _whole,
-        names.NVIDIA_GPU: _whole,
-    }
-
-
-def servable(prefixes: Iterable[str]) -> frozenset[str]:
-    """Names the resources that an agent can be configured to offer; card counts and renamed time slices come with
-    them.
-    """
-    return frozenset(offers(prefixes, 1))
-
-
-def counted_in_mib(resource: str, aliyun_unit_mib: int) -> bool:
-    """Returns whether the total exists only in the node's status, because kubelet cannot keep one device id per MiB."""
-    return resource == names.VOLCANO_GPU_MEMORY or (resource == names.ALIYUN_GPU_MEM and aliyun_unit_mib == 1)
+def offers(dialects: Iterable[Dialect]) -> dict[str, Offer]:
+    """Maps each resource that a node may publish to what a card could take of it."""
+    return {resource: _offer(dialect.units[resource]) for dialect in dialects for resource in dialect.offered}
 
 
 def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Offer]) -> dict[str, int]:
@@ -93,8 +70,17 @@ def _cores(_card: Card, left: CardRoom) -> int:
     return WHOLE_CARD if left.mode is CardMode.FREE else left.cores * (left.mode is CardMode.SHARED)
 
 
-def _memory_in(unit_mib: int) -> Offer:
-    def offer(_card: Card, left: CardRoom) -> int:
-        return left.mib // unit_mib if left.mode in _SHARABLE else 0
+def _offer(unit: Unit) -> Offer:
+    return (_BY_PART.get(unit.part) or _BY_COUNT[unit.counted])(unit.size)
 
-    return offer
+
+def _memory_in(unit_mib: int) -> Offer:
+    return lambda _card, left: left.mib // unit_mib if left.mode in _SHARABLE else 0
+
+
+_BY_PART: Final[Mapping[Part, Callable[[int], Offer]]] = {Part.HALF: lambda _: _halves, Part.SLICE: lambda _: _slices}
+_BY_COUNT: Final[Mapping[str, Callable[[int], Offer]]] = {
+    CARDS: lambda _: _whole,
+    CORES: lambda _: _cores,
+    MEMORY: _memory_in,
+}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from ..claims import Need
 from ..dialects import Dialects
 from ..pod.card_preferences import read_wanted
 from ..pod.owned_annotations import is_owned
@@ -15,7 +16,7 @@ from ..pod.requests import RequestingContainer, read_pod, shape_problems
 from ..pod.spec import Pod
 from ..pod.stored_pod import StoredPod
 from ..quantity import NANOS, InvalidQuantity, Quantity
-from .demand import Demand, Need, needs_of
+from .demand import Demand, needs_of
 from .node_usage import Bound
 from .records import read
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..cards import Card
+from ..claims import ContainerStage, Need
 from .card_usage import CardMode, CardRoom, CardUse, either, take, together
-from .demand import ContainerStage, Need
 
 
 class PodUsage(NamedTuple):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from .. import names
-from ..claims import Claim, Part
+from ..claims import Claim, Need, Part
 from .card_usage import CardMode, CardRoom, CardUse, is_sold, mode_of, use_of
-from .demand import Demand, Need
+from .demand import Demand
 from .fast_fit import fits_alone
 from .room import Room
 

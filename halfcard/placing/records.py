@@ -7,27 +7,30 @@ that is bound to the node that the record names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from .. import names
 from ..cards import Card, Node
-from ..pod.stored_pod import MOST_ANNOTATED
-from .demand import Need
+from ..claims import Need
+from ..dialects import ALL, Dialects
+from ..dialects.record import NOT_UNDERSTOOD, Named, PlacedPod, Reader
+from ..problems import MOST_ANNOTATED
 from .layouts import Layout
-from .peer_records import (
-    read_aliyun,
-    read_assigned,
-    read_predicate,
-    read_volcano,
-    write_aliyun,
-    write_predicate,
-    write_volcano,
-)
-from .placed_pod import NOT_UNDERSTOOD, Named, PlacedPod
 
-__all__ = ["NOT_UNDERSTOOD", "Named", "PlacedPod", "name_of", "positions", "read", "write"]
+__all__ = [
+    "NOT_UNDERSTOOD",
+    "TIME_SUFFIXES",
+    "Named",
+    "PlacedPod",
+    "name_of",
+    "positions",
+    "read",
+    "recorder",
+    "write",
+]
 
 
 class _Record(msgspec.Struct):
@@ -38,25 +41,45 @@ class _Record(msgspec.Struct):
 _RECORD: Final = msgspec.json.Decoder(_Record)
 
 
-def write(placed: PlacedPod, now_ns: int, prefixes: Mapping[str, str]) -> dict[str, str]:
-    """All annotations for a Binding; `prefixes` are the domains of gpu-manager's resources by dialect."""
+_RECORDS: Final = [dialect.record for dialect in ALL if dialect.record is not None]
+_BY_SYSTEM: Final = dict.fromkeys((record.system, record.read) for record in _RECORDS)
+_CHOSEN_BY_AGENTS: Final = dict.fromkeys((record.system, record.chosen) for record in _RECORDS if record.chosen)
+TIME_SUFFIXES: Final = tuple([record.time for record in _RECORDS])
+"""How the keys of annotations with the time of a record end."""
+
+
+def write(placed: PlacedPod, now_ns: int, dialects: Dialects) -> dict[str, str]:
+    """Returns all annotations for a Binding: our record, and those of the systems in whose words the pod is written."""
     written = {names.PLACEMENT: _own(placed)}
-    for dialect, prefix in prefixes.items():
-        written |= write_predicate(placed, placed.apps(dialect), prefix, now_ns)
-    written |= write_aliyun(placed, now_ns)
-    written |= write_volcano(placed, now_ns)
+    for dialect in dialects.table:
+        if dialect.record is not None:
+            written |= dialect.record.write(placed, placed.apps(dialect.name), now_ns)
     return written
 
 
 def read(annotations: Mapping[str, str], node: str, containers: Sequence[str], needs: Sequence[Need]) -> Named | None:
-    """The cards of each need, by whichever system wrote them down completely; None where none wrote anything."""
+    """Returns the cards of each need by the first complete record; None where no record exists."""
+    found = _read(annotations, node, containers, needs)
+    return None if found is None else found[1]
+
+
+def recorder(annotations: Mapping[str, str], node: str, containers: Sequence[str], needs: Sequence[Need]) -> str:
+    """Returns the system whose record counts; empty where no record is complete."""
+    found = _read(annotations, node, containers, needs)
+    return "" if found is None else found[0]
+
+
+def _read(
+    annotations: Mapping[str, str], node: str, containers: Sequence[str], needs: Sequence[Need]
+) -> tuple[str, Named] | None:
+    own: Reader = partial(_read_own, containers)
     is_written = False
-    for reader in _READERS:
-        named = reader(annotations, node, containers, needs)
+    for system, reader in (*_CHOSEN_BY_AGENTS, ("Halfcard", own), *_BY_SYSTEM):
+        named = reader(annotations, node, needs)
         if named is not None and _is_whole(named, needs):
-            return named
+            return system, named
         is_written = is_written or named is not None
-    return NOT_UNDERSTOOD if is_written else None
+    return ("", NOT_UNDERSTOOD) if is_written else None
 
 
 def positions(named: Named, node: Node) -> Layout | None:
@@ -83,7 +106,7 @@ def _own(placed: PlacedPod) -> str:
 
 
 def _read_own(
-    annotations: Mapping[str, str], node: str, containers: Sequence[str], _needs: Sequence[Need]
+    containers: Sequence[str], annotations: Mapping[str, str], node: str, _needs: Sequence[Need]
 ) -> Named | None:
     text = annotations.get(names.PLACEMENT)
     if text is None:
@@ -95,6 +118,3 @@ def _read_own(
     if record is None or record.node != node:
         return NOT_UNDERSTOOD
     return tuple([tuple(record.cards.get(name, ())) for name in containers])
-
-
-_READERS: Final = (read_assigned, _read_own, read_predicate, read_aliyun, read_volcano)

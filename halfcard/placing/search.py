@@ -8,8 +8,9 @@ from functools import lru_cache
 from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
+from ..claims import Need
 from .card_usage import CardMode, CardRoom, mode_of, use_of
-from .demand import Demand, Need
+from .demand import Demand
 from .indistinguishable import tied_to
 from .pod_usage import NOTHING_HELD, PodUsage, added
 from .room import Room

@@ -9,9 +9,6 @@ import msgspec
 from .. import names
 from .spec import Pod, PodMetadata, PodSpec
 
-MOST_ANNOTATED: Final = 256 * 1024
-"""Bytes of all annotations of one object: the API server takes no more."""
-
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 

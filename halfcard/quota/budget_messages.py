@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ..claims import WHOLE_CARD
+from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD
 from ..problems import MAX_MESSAGE_BYTES, clipped, printable
 from .amount_key import AmountKey
-from .charge import CARDS, CORES, MEMORY, SHARES
 from .ledger import Shortage
 
 _KEY_CHARS: Final = 100

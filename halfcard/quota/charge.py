@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from ..claims import WHOLE_CARD, Claim, Part
-from ..placing.demand import ContainerStage, Need
+from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD, Claim, ContainerStage, Need, Part
 from .ledger import Amounts
 
-CORES, MEMORY, CARDS, SHARES = "cores", "memory", "cards", "shares"
 COUNTED: Final = (CORES, MEMORY, CARDS, SHARES)
-"""Per cent of a card, MiB, whole cards, and parts of cards that others may use the rest of."""
 
 _HALF: Final = WHOLE_CARD // 2
 

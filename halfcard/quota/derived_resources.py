@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from .. import names
-from ..claims import Claim
+from ..claims import CARDS, SHARES, Claim
 from ..pod.card_preferences import CardPreferences, read_wanted
 from ..pod.requests import RequestingContainer
 from ..pod.spec import Pod
-from .charge import CARDS, SHARES, of_claim
+from .charge import of_claim
 
 _NOTHING: Final[Mapping[str, int]] = {}
 _RESOURCES: Final = {CARDS: names.DERIVED_CARDS, SHARES: names.DERIVED_SHARES}

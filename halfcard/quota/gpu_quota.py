@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from ..claims import CARDS, CORES, MEMORY, SHARES
 from ..problems import printable
 from ..quantity import NANOS, InvalidQuantity, Quantity
-from .charge import CARDS, CORES, MEMORY, SHARES
 from .ledger import Amounts
 
 _MIB: Final = 2**20

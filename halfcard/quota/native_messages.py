@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from .. import names
-from ..claims import UNIT_MIB, WHOLE_CARD
+from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD, Unit
 from ..dialects import Dialects
-from ..dialects.aliyun import Aliyun
-from ..dialects.vcuda import Vcuda
 from ..problems import MAX_MESSAGE_BYTES, clipped
 from ..quantity import NANOS, Quantity
-from .charge import CARDS, CORES, MEMORY, SHARES
 from .derived_resources import DerivedSettings
 from .ledger import Amounts
 from .native_quota import Cost, ExceededQuota, ResourceQuota, Shortfall
 from .native_usage import Drift
 
-_HALF: Final = WHOLE_CARD // 2
 _MIB_OF_GIB: Final = 1024
 
 
-class Unit(NamedTuple):
-    """The unit of a resource: per cent of a card, MiB, whole cards, or parts without a size.
-
-    `one` is the usual name of a single unit, where it differs from others of its sort.
-    """
-
-    sort: str
-    size: int = 1
-    one: str = ""
-
-    def words(self, amount: Quantity) -> str:
-        if self.one:
-            return _counted(self.one)(amount.nanos / NANOS)
-        return _WORDS[self.sort](amount.nanos * self.size / NANOS)
-
-    def of(self, charge: Amounts) -> int:
-        """How much of the resource a pod with this charge asks for, were it said in these words."""
-        return -(-charge.get(self.sort, 0) // self.size)
+def spelled(unit: Unit, amount: Quantity) -> str:
+    if unit.noun:
+        return _counted(unit.noun)(amount.nanos / NANOS)
+    return _WORDS[unit.counted](amount.nanos * unit.size / NANOS)
 
 
-def _counted(one: str) -> Callable[[float], str]:
-    return lambda number: f"{number:g} {one}{'' if number == 1 else 's'}"
+def _counted(noun: str) -> Callable[[float], str]:
+    return lambda number: f"{number:g} {noun}{'' if number == 1 else 's'}"
 
 
 _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
@@ -56,22 +38,8 @@ _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
 
 def units(dialects: Dialects, derived: DerivedSettings | None = None) -> dict[str, Unit]:
     """Maps each resource to its unit; for a resource that is missing, messages state the plain number."""
-    added = {names.DERIVED_CARDS: Unit(CARDS), names.DERIVED_SHARES: Unit(SHARES, one="share")}
-    own = {
-        names.TUYA_SGPU: Unit(CORES, _HALF),
-        names.ALIYUN_GPU_MEM: Unit(MEMORY, _MIB_OF_GIB),
-        names.VOLCANO_GPU_MEMORY: Unit(MEMORY),
-        names.VOLCANO_GPU_NUMBER: Unit(CARDS),
-        names.NVIDIA_GPU: Unit(CARDS),
-        names.NVIDIA_GPU_SHARED: Unit(SHARES),
-        names.HAMI_GPUMEM: Unit(MEMORY),
-        names.HAMI_GPUCORES: Unit(CORES),
-    }
-    for dialect in dialects.table:
-        if isinstance(dialect, Vcuda):
-            own |= {dialect.core: Unit(CORES), dialect.memory: Unit(MEMORY, UNIT_MIB)}
-        elif isinstance(dialect, Aliyun):
-            own[names.ALIYUN_GPU_MEM] = Unit(MEMORY, dialect.unit_mib)
+    added = {names.DERIVED_CARDS: Unit(CARDS), names.DERIVED_SHARES: Unit(SHARES, noun="share")}
+    own = {resource: unit for dialect in dialects.known for resource, unit in dialect.units.items()}
     return own if derived is None else own | added
 
 
@@ -97,7 +65,7 @@ def _needed(short: Shortfall, table: Mapping[str, Unit]) -> str:
     unit = table.get(short.resource)
     free = Quantity(max(short.hard.nanos - short.used.nanos, 0))
     missing = Quantity(short.used.nanos + short.asked.nanos - short.hard.nanos)
-    asked, left = (unit.words(each) if unit else str(each) for each in (short.asked, free))
+    asked, left = (spelled(unit, each) if unit else str(each) for each in (short.asked, free))
     return f"{missing} more needed: {asked} asked, {left} free"
 
 
@@ -117,5 +85,5 @@ def drifted(found: Iterable[Drift]) -> str:
 
 def in_words_of(charge: Amounts, table: Mapping[str, Unit]) -> Cost:
     """Converts a charge into the resources of each dialect, since the dialect of a future pod is unknown."""
-    asked = {resource: unit.of(charge) for resource, unit in table.items()}
+    asked = {resource: -(-charge.get(unit.counted, 0) // unit.size) for resource, unit in table.items()}
     return {resource: Quantity.of(amount) for resource, amount in asked.items() if amount}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ..cards import Node
-from ..placing.demand import Need
+from ..claims import Need
 from ..placing.layouts import Layout
 from ..placing.records import Named, positions
 from .charge import charge

@@ -18,7 +18,7 @@ from extender.explain.inspection import inspect_json
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
-from halfcard.dialects import Dialects
+from halfcard.dialects import ALL, Dialects
 from halfcard.placing.layouts import possible
 from halfcard.placing.node_totals import offers
 from halfcard.pod.stored_pod import StoredPod
@@ -30,7 +30,6 @@ from .objects import Object
 
 _UNIT_MIB: Final = 256
 _TUYA_MEMORY: Final = "tuya.com/vcuda-memory"
-_PREFIXES: Final = {"tencent": names.TENCENT, "tuya-vcuda": names.TUYA}
 
 
 class Part(NamedTuple):
@@ -231,7 +230,7 @@ class Seen:
         return [pod for pod in self.pods if pod["metadata"]["namespace"] == namespace]
 
     def inspected(self) -> dict[str, Any]:
-        table = offers(_PREFIXES.values(), 1024)
+        table = offers(ALL)
         found = {name: inspect_json(self.state, node, table) for name, node in self.state.nodes().items()}
         copy: dict[str, Any] = json.loads(json.dumps(found))
         return copy

@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from halfcard import names
+from halfcard.claims import CARDS, SHARES
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import needs_of
 from halfcard.pod.requests import read_pod
 from halfcard.pod.spec import Pod
-from halfcard.quota.charge import CARDS, SHARES, charge
+from halfcard.quota.charge import charge
 from tests.builders import pod
 
 from .cluster import Cluster

@@ -8,7 +8,7 @@ from itertools import combinations, count
 from typing import NamedTuple
 
 from deviceplugin.kubelet.messages import ListedDevices
-from halfcard.placing.demand import ContainerStage
+from halfcard.claims import ContainerStage
 from halfcard.pod.spec import INIT_CONTAINERS, ContainerPath, places
 from halfcard.pod.stored_pod import StoredPod
 

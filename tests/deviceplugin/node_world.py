@@ -30,14 +30,14 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from tests.builders import PodBuilder
 from tests.extender.pod_server import PodServer, serving_pods
-from tests.halfcard.placing.examples import PREFIXES, node
+from tests.halfcard.placing.examples import node
 
 from .device_manager import DeviceManager, Given
 
 RESOURCES: Final = frozenset(
     {names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED}
 )
-OPTIONS: Final = AgentOptions(Dialects(), CapacityRules(), PREFIXES, ())
+OPTIONS: Final = AgentOptions(Dialects(), CapacityRules(), ())
 
 
 @dataclass

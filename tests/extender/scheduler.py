@@ -24,6 +24,7 @@ from extender.scheduler_api.answer_cache import AnswerCache
 from extender.scheduler_api.handlers import VerbHandlers
 from extender.state import State
 from halfcard import names
+from halfcard.dialects import Dialects
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from serving.log import Log
@@ -54,7 +55,7 @@ class Extender:
 
     def __post_init__(self) -> None:
         policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
-        manners = BindRules(lambda _: policy, {}, 1024, lambda: 1, lambda: False, lambda: "term")
+        manners = BindRules(lambda _: policy, Dialects(), lambda: 1, lambda: False, lambda: "term")
         self.scheduling = VerbHandlers(
             self.state,
             AnswerCache(self.state, lambda _: policy),

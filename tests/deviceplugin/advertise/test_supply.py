@@ -14,25 +14,30 @@ from hypothesis import strategies as st
 from deviceplugin.advertise.supply import MOST_IDS, SLOTS, OfferRules, Supply, held_alone, supply
 from halfcard import names
 from halfcard.cards import Card, Node
-from halfcard.dialects import Dialects
+from halfcard.dialects import ALL, Dialects
+from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.hami import HAMI_WORDS
 from halfcard.placing.layouts import best
-from halfcard.placing.node_totals import servable
+from halfcard.placing.node_totals import offers
 from halfcard.placing.node_usage import Bound, hold
 from halfcard.placing.room import Room, empty_room
 from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import HAMI, WRITTEN, bound, demand_of, facts, node, nodes
 
-PREFIXES: Final = (names.TENCENT, names.TUYA)
 TUYA_UNITS: Final = names.TUYA + names.VCUDA_MEMORY_SUFFIX
-EVERYTHING: Final = tuple(sorted(servable(PREFIXES)))
+EVERYTHING: Final = tuple(sorted(offers(ALL)))
 MIXED: Final = (names.NVIDIA_GPU, names.TUYA_SGPU, TUYA_UNITS)
 T4: Final = node(4, 15109)
 
 
 def serving(*resources: str, aliyun_unit_mib: int = 1024, hami_split: int = 1) -> OfferRules:
-    return OfferRules(resources, PREFIXES, aliyun_unit_mib, hami_split)
+    return OfferRules(resources, in_unit(aliyun_unit_mib), hami_split)
+
+
+def in_unit(aliyun_unit_mib: int) -> Dialects:
+    """Returns all dialects with gpushare's memory in this unit."""
+    return Dialects(tuple(Aliyun(aliyun_unit_mib) if isinstance(each, Aliyun) else each for each in ALL))
 
 
 def offered(found: Supply) -> dict[str, int]:
@@ -174,7 +179,7 @@ def test_hamis_split_gives_way_to_time_slices_of_the_same_name_and_says_so() -> 
 
 
 def test_a_domain_that_is_not_spoken_here_is_not_offered() -> None:
-    said = OfferRules((names.VCUDA_CORE, names.NVIDIA_GPU), (names.TUYA,), 1024)
+    said = OfferRules((names.VCUDA_CORE, names.NVIDIA_GPU), Dialects.named(["tuya-vcuda", "nvidia"]))
     assert supply(empty_room(T4), (), said).ids == {names.NVIDIA_GPU: 4}
 
 
@@ -215,15 +220,15 @@ def eight(memory_mib: int) -> Node:
 
 
 def test_what_kubelet_could_not_keep_is_left_out_and_the_reason_told() -> None:
-    found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU))
+    found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, TUYA_UNITS, names.TUYA_SGPU))
     assert found.ids == {names.VCUDA_CORE: 800, names.TUYA_SGPU: 16}
     (told,) = found.problems
-    assert "tencent.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in told
+    assert "tuya.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in told
     assert "at most 4000" in told and "name fewer resources" in told
 
 
 def test_units_that_nobody_may_ask_for_without_cores_need_no_ids_on_a_node_of_large_cards() -> None:
-    known = replace(serving(names.VCUDA_CORE, names.VCUDA_MEMORY), companions=Dialects().companions)
+    known = serving(names.VCUDA_CORE, names.VCUDA_MEMORY)
     expected = Supply({names.VCUDA_CORE: 800}, {names.VCUDA_MEMORY: 8 * (143771 // 256)}, ())
     assert supply(empty_room(eight(143771)), (), known) == expected
     small = supply(empty_room(eight(81920)), (), known)
@@ -242,9 +247,9 @@ def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> 
 
 
 def test_what_is_left_out_and_still_held_is_not_withdrawn() -> None:
-    day = Day(eight(143771), serving(names.VCUDA_CORE, names.VCUDA_MEMORY))
-    day.comes("from before", core=30, memory=20)
-    assert day.offers().ids == {names.VCUDA_CORE: 800, names.VCUDA_MEMORY: 20}
+    day = Day(eight(143771), serving(names.VCUDA_CORE, TUYA_UNITS))
+    day.comes("from before", tuya_memory=20)
+    assert day.offers().ids == {names.VCUDA_CORE: 800, TUYA_UNITS: 20}
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -326,7 +331,7 @@ def test_nothing_is_offered_below_what_live_pods_hold(node: Full, unit: int, spl
     """Also when cards fail under them, or more of them share one than was said."""
     ill = tuple(replace(card, why_not=data.draw(st.sampled_from(["", "ill"]))) for card in node.where.cards)
     room = hold(replace(node.where, cards=ill), [each.bound for each in node.pods]).room
-    said = replace(node.said, aliyun_unit_mib=unit, hami_split=split)
+    said = replace(node.said, dialects=in_unit(unit), hami_split=split)
     found = supply(room, [each.asks for each in node.pods], said)
     assert all(offered(found)[resource] >= held for resource, held in summed(node.pods).items())
     assert sum(found.ids.values()) <= MOST_IDS

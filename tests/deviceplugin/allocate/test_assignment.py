@@ -15,7 +15,7 @@ from halfcard.placing.layouts import Layout
 from halfcard.placing.node_usage import Share
 from halfcard.placing.records import PlacedPod, write
 from tests.builders import pod
-from tests.halfcard.placing.examples import CARD_MIB, PREFIXES, facts, node
+from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, facts, node
 
 SHARE: Final = pod().asks(core=30, memory=20)
 TWO: Final = node(2)
@@ -24,7 +24,7 @@ RECORD: Final = names.PLACEMENT
 
 def placed(*cards: int) -> dict[str, str]:
     needs = facts(SHARE).demand.needs
-    return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, PREFIXES)
+    return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, DIALECTS)
 
 
 def layout(found: Share | None) -> Layout | None:

@@ -15,7 +15,7 @@ from deviceplugin.allocate.container_identity import (
 )
 from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
-from halfcard.placing.demand import ContainerStage
+from halfcard.claims import ContainerStage
 from halfcard.placing.indistinguishable import tied_to
 from tests.builders import pod
 from tests.halfcard.placing.examples import HAMI, WRITTEN, Written, facts, stored

@@ -24,11 +24,11 @@ from halfcard.placing.node_usage import Share
 from halfcard.placing.records import name_of
 from halfcard.placing.room import empty_room
 from tests.builders import PodBuilder, pod
-from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, PREFIXES, facts, node, stored
+from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, facts, node, stored
 
 from ..device_manager import DeviceManager
 
-OPTIONS: Final = AgentOptions(DIALECTS, CapacityRules(), PREFIXES, ())
+OPTIONS: Final = AgentOptions(DIALECTS, CapacityRules(), ())
 FILES: Final = CardFiles(Path("/nowhere"), list, are_made_up=True)
 WITHOUT_IDS: Final = frozenset().union(*[dialect.without_ids for dialect in DIALECTS.table])
 RESOURCES: Final = (DIALECTS.resources - WITHOUT_IDS) | {names.SLOT}

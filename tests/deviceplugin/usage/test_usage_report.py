@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from deviceplugin.gpus.interface import Process
 from deviceplugin.usage.usage_report import NodeUsageReport, StartedPod, UnaccountedProcess, usage_of
 from halfcard.cards import Node
-from halfcard.claims import WHOLE_CARD
+from halfcard.claims import WHOLE_CARD, ContainerStage
 from halfcard.placing.card_usage import CardMode
-from halfcard.placing.demand import ContainerStage, Demand
+from halfcard.placing.demand import Demand
 from halfcard.placing.node_usage import hold
 from halfcard.placing.pod_facts import PodFacts
 from tests.builders import PodBuilder, pod

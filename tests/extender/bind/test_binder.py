@@ -49,8 +49,7 @@ class Replica:
         policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
         rules = BindRules(
             policy_of=lambda _name: policy,
-            prefixes={"tencent": names.TENCENT},
-            aliyun_unit_mib=1024,
+            dialects=Dialects(),
             now_ns=lambda: 1,
             may_decide=lambda: self.leads,
             term=lambda: self.term,

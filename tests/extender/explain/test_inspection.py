@@ -10,6 +10,7 @@ from extender.app import _for_people
 from extender.explain.inspection import Amount, NodeInspection, gpushare_json, inspect, inspect_json
 from extender.state import State
 from halfcard import names
+from halfcard.dialects import ALL
 from halfcard.placing.node_totals import offers
 from halfcard.pod.stored_pod import StoredPod
 from tests.admission.asgi import ask
@@ -18,7 +19,7 @@ from tests.builders import pod
 from ..populated import CARD_MIB, SEED_RESOURCES, node, state_of, stored
 
 GIB: Final = 1024
-TABLE: Final = offers((names.TENCENT, names.TUYA), GIB)
+TABLE: Final = offers(ALL)
 A10_MIB: Final = 86 * 256
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from extender.packing.fleet import NodeShape, usual_card_mib
 from extender.packing.workload_mix import PodClass, WorkloadMix, pod_class_of
-from halfcard.claims import Claim, Part, memory_share, whole_cards
-from halfcard.placing.demand import ContainerStage, Demand, Need
+from halfcard.claims import Claim, ContainerStage, Need, Part, memory_share, whole_cards
+from halfcard.placing.demand import Demand
 from halfcard.pod.card_preferences import CardPreferences
 
 CARD_MIB: Final = 16000

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement, product
 
 from halfcard import names
-from halfcard.claims import Part
+from halfcard.claims import ContainerStage, Need, Part
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, use_of
-from halfcard.placing.demand import ContainerStage, Need
 from halfcard.placing.indistinguishable import tied_to
 from halfcard.placing.layouts import Layout
 from halfcard.placing.room import Room

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from halfcard import names
 from halfcard.cards import Card, Node
-from halfcard.claims import Claim
+from halfcard.claims import Claim, ContainerStage, Need
 from halfcard.dialects import Dialects
 from halfcard.placing.card_usage import take, untouched, use_of
-from halfcard.placing.demand import ContainerStage, Demand, Need, needs_of
+from halfcard.placing.demand import Demand, needs_of
 from halfcard.placing.node_usage import Bound
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.records import PlacedPod, read, write
@@ -25,7 +25,6 @@ from halfcard.pod.stored_pod import StoredPod
 from tests.builders import WORDS, PodBuilder, pod
 
 DIALECTS: Final = Dialects()
-PREFIXES: Final = {"tencent": names.TENCENT, "tuya-vcuda": names.TUYA}
 CARD_MIB: Final = 22016
 """86 units, as in Tuya's example."""
 
@@ -76,7 +75,7 @@ def used(found: Room, at: int, claim: Claim) -> Room:
 def bound(asked: Demand, layout: tuple[tuple[int, ...], ...], where: Node, uid: str = "u") -> Bound:
     """A pod whose record was written as a Binding carries it, and read back."""
     containers = tuple(f"c{number}" for number in range(len(asked.needs)))
-    annotations = write(PlacedPod(where, containers, asked.needs, layout), 1, PREFIXES)
+    annotations = write(PlacedPod(where, containers, asked.needs, layout), 1, DIALECTS)
     named = read(annotations, where.name, containers, asked.needs)
     return Bound(f"2024-01-01T00:00:00Z{uid}", uid, f"team/{uid}", asked, named)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from halfcard.placing.demand import ContainerStage
+from halfcard.claims import ContainerStage
 from halfcard.placing.indistinguishable import ResourceIds, candidates, tied_to
 from tests.builders import PodBuilder, pod
 from tests.deviceplugin.device_manager import every_way

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from halfcard import names
 from halfcard.cards import Node
+from halfcard.dialects import ALL, Dialects
+from halfcard.dialects.aliyun import Aliyun
 from halfcard.placing.layouts import best
-from halfcard.placing.node_totals import counted_in_mib, offers, servable, slots, totals
+from halfcard.placing.node_totals import offers, slots, totals
 from halfcard.placing.node_usage import hold
 from halfcard.placing.room import Room, empty_room
 from tests.builders import PodBuilder, pod
 
 from .examples import WRITTEN, Written, bound, demand_of, facts, node, room
 
-TABLE: Final = offers((names.TENCENT, names.TUYA), 1024)
+TABLE: Final = offers(ALL)
 HALVES: Final = names.TUYA_SGPU
 TUYA_UNITS: Final = names.TUYA + names.VCUDA_MEMORY_SUFFIX
 
@@ -107,25 +109,17 @@ def test_a_card_that_is_out_of_order_is_not_offered() -> None:
     assert totals(ill, [], TABLE) == dict.fromkeys(TABLE, 0)
 
 
-def test_a_node_can_be_told_to_offer_what_can_be_totalled() -> None:
-    assert servable((names.TENCENT,)) == {
+def test_only_systems_that_are_on_have_offers() -> None:
+    assert offers(Dialects.named(["tencent", "nvidia"]).table).keys() == {
         "tencent.com/vcuda-core",
         "tencent.com/vcuda-memory",
-        "tuya.com/sgpu",
-        "aliyun.com/gpu-mem",
-        "volcano.sh/gpu-memory",
-        "volcano.sh/gpu-number",
         "nvidia.com/gpu",
     }
-    assert servable((names.TENCENT, names.TUYA)) == TABLE.keys()
 
 
-def test_what_is_counted_in_mib_is_known_by_its_unit() -> None:
-    assert {resource for resource in TABLE if counted_in_mib(resource, 1024)} == {names.VOLCANO_GPU_MEMORY}
-    assert {resource for resource in TABLE if counted_in_mib(resource, 1)} == {
-        names.VOLCANO_GPU_MEMORY,
-        names.ALIYUN_GPU_MEM,
-    }
+def test_resources_that_are_counted_in_mib_have_no_ids() -> None:
+    assert TABLE.keys() & Dialects().without_ids == {names.VOLCANO_GPU_MEMORY}
+    assert Aliyun(unit_mib=1).without_ids == {names.ALIYUN_GPU_MEM}
 
 
 SLOTS: Final = {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.placing.demand import ContainerStage
+from halfcard.claims import ContainerStage
 from halfcard.placing.node_usage import hold
 from halfcard.placing.pod_facts import read_facts
 from halfcard.pod.card_preferences import CardPreferences

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.placing.demand import ContainerStage, Demand
+from halfcard.claims import ContainerStage
+from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import best
 from halfcard.placing.records import NOT_UNDERSTOOD, PlacedPod, name_of, positions, read, write
 from halfcard.placing.room import Room, empty_room
 from tests.builders import PodBuilder, pod
 
-from .examples import PREFIXES, Asking, askings, demand_of, node, nodes
+from .examples import DIALECTS, Asking, askings, demand_of, node, nodes
 
 NODE: Final = node(4)
 NOW: Final = 1700000000000000000
@@ -27,13 +28,13 @@ def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> PlacedPod
 
 def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
     """What is written besides our own record."""
-    written = write(placed(asking, layout), NOW, PREFIXES)
+    written = write(placed(asking, layout), NOW, DIALECTS)
     del written[names.PLACEMENT]
     return written
 
 
 def test_our_own_record_names_the_cards_of_each_container() -> None:
-    written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, PREFIXES)
+    written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, DIALECTS)
     assert msgspec.json.decode(written[names.PLACEMENT]) == {
         "node": "n1",
         "cards": {"c0": ["GPU-0", "GPU-2"], "c1": ["GPU-1"]},
@@ -205,7 +206,7 @@ def test_what_is_written_is_read_back_by_us_and_agrees_with_what_others_read(whe
         return
     needs = asking.demand.needs
     containers = tuple(f"c{number}" for number in range(len(needs)))
-    written = write(PlacedPod(where, containers, needs, laid.layout), NOW, PREFIXES)
+    written = write(PlacedPod(where, containers, needs, laid.layout), NOW, DIALECTS)
     named = read(written, where.name, containers, needs)
     assert named == tuple(tuple(name_of(where.cards[at]) for at in cards) for cards in laid.layout)
     assert positions(named, where) == laid.layout

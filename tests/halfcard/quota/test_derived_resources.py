@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
+from halfcard.claims import CARDS, SHARES
 from halfcard.dialects import Dialects
 from halfcard.patches import PatchOperation, apply
 from halfcard.placing.demand import needs_of
 from halfcard.pod.request_totals import pod_cost
 from halfcard.pod.requests import read_pod
 from halfcard.quantity import NANOS
-from halfcard.quota.charge import CARDS, SHARES, charge
+from halfcard.quota.charge import charge
 from halfcard.quota.derived_resources import DerivedSettings, derived_due
 from tests.builders import Amount, PodBuilder, pod
 

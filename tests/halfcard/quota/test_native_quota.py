@@ -15,7 +15,7 @@ from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
 from halfcard.problems import MAX_MESSAGE_BYTES
 from halfcard.quantity import Quantity
-from halfcard.quota.native_messages import in_words_of, never_counted, told, units
+from halfcard.quota.native_messages import in_words_of, never_counted, spelled, told, units
 from halfcard.quota.native_quota import exceeded_by
 from halfcard.quota.native_usage import Drift, drifts
 from tests.builders import pod as building
@@ -130,8 +130,8 @@ def test_each_systems_amounts_are_said_in_cards_and_gib(resource: str) -> None:
 
 def test_units_follow_the_settings() -> None:
     own = units(Dialects((Vcuda("acme", "acme.example", memory_alone=False), Aliyun(unit_mib=1))))
-    assert own["acme.example/vcuda-memory"].words(Quantity.of(4)) == "1 GiB"
-    assert own[names.ALIYUN_GPU_MEM].words(Quantity.of(512)) == "0.5 GiB"
+    assert spelled(own["acme.example/vcuda-memory"], Quantity.of(4)) == "1 GiB"
+    assert spelled(own[names.ALIYUN_GPU_MEM], Quantity.of(512)) == "0.5 GiB"
 
 
 def test_a_charge_is_said_in_every_systems_words() -> None:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard.cards import Card, Node
+from halfcard.claims import Need
 from halfcard.dialects import Dialects
-from halfcard.placing.demand import Need, needs_of
+from halfcard.placing.demand import needs_of
 from halfcard.pod.requests import read_pod
 from halfcard.quota.charge import charge
 from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, place_of, recorded_place, whole_place

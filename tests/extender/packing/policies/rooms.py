@@ -11,9 +11,9 @@ from extender.packing.placement import PackingPolicy
 from extender.packing.workload_mix import PodClass, WorkloadMix
 from extender.scheduler_api.answer_cache import rank_of
 from halfcard.cards import Card
-from halfcard.claims import Claim, Part, whole_cards
+from halfcard.claims import Claim, ContainerStage, Need, Part, whole_cards
 from halfcard.placing.card_usage import CardMode, CardRoom
-from halfcard.placing.demand import ContainerStage, Demand, Need
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences
 
