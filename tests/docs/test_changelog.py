@@ -1,4 +1,4 @@
-"""The changelog is for whoever upgrades: the version of the code has its section, and what they must do is marked."""
+"""The changelog is for operators: the code's version has a section, and "To do:" marks what operators must do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entry:
 
 
 def versions() -> list[tuple[str, str]]:
-    """Each version and when it was released, as the headings have them."""
+    """Returns each version and its release date, as in the headings."""
     return _SECTION.findall(TEXT)
 
 
@@ -34,33 +34,33 @@ def entries(text: str = TEXT) -> list[Entry]:
     for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
         kind, _, rest = part.partition("\n")
         items = re.split(r"^- ", rest.partition("\n## ")[0], flags=re.MULTILINE)[1:]
-        found += [Entry(kind, " ".join(item.split())) for item in items]
+        found += [Entry(kind, " ".join(item.partition("\n\n")[0].split())) for item in items]
     return found
 
 
 def flaws(entry: Entry) -> list[str]:
-    """What whoever upgrades would miss."""
-    told = {
+    """Returns what is wrong with an entry for an operator who upgrades."""
+    checks = {
         f"no such kind: {entry.kind}": entry.kind in KINDS,
-        "is no sentence": entry.text.endswith((".", "`.", ").")),
+        "is not a sentence": entry.text.endswith((".", "`.", ").")),
         "does not say `To do:`": entry.kind not in BREAKING or "To do: " in entry.text,
         "spells `To do:` otherwise": not re.search(r"to[- ]do:|TODO|To do [^:]", entry.text.replace("To do: ", "")),
     }
-    return [flaw for flaw, holds in told.items() if not holds]
+    return [flaw for flaw, holds in checks.items() if not holds]
 
 
-def test_every_heading_is_a_version_and_its_day() -> None:
+def test_every_heading_is_a_version_and_its_date() -> None:
     assert len(versions()) == len(re.findall(r"^## ", TEXT, re.MULTILINE))
     for _, released in versions():
         assert released == NOT_YET or date.fromisoformat(released).isoformat() == released
 
 
-def test_the_first_section_is_that_of_the_code_and_the_only_one_that_may_be_unreleased() -> None:
+def test_the_first_section_is_the_version_of_the_code_and_only_it_may_be_unreleased() -> None:
     assert versions()[0][0] == __version__
     assert [version for version, released in versions()[1:] if released == NOT_YET] == []
 
 
-def test_newer_versions_stand_above_older_ones() -> None:
+def test_newer_versions_come_before_older_ones() -> None:
     order = [tuple(int(part) for part in version.split(".")) for version, _ in versions()]
     assert order == sorted(set(order), reverse=True)
 
@@ -70,10 +70,10 @@ def test_every_entry_is_a_sentence_of_a_known_kind_and_marks_what_to_do() -> Non
     assert [(entry.text[:60], flaw) for entry in entries() for flaw in flaws(entry)] == []
 
 
-def test_an_entry_that_leaves_people_alone_is_noticed() -> None:
+def test_an_entry_without_instructions_is_found() -> None:
     text = "### Removed\n\n- The old option.\n- Another. To do: nothing.\n\n### New\n\n- It"
     assert [flaws(entry) for entry in entries(text)] == [
         ["does not say `To do:`"],
         [],
-        ["no such kind: New", "is no sentence"],
+        ["no such kind: New", "is not a sentence"],
     ]
