@@ -1,1 +1,1 @@
-"""The pages as a site: `make docs`. On a forge and on the site the same links lead to the same things."""
+"""Builds the site of the pages (`make docs`); links lead to the same targets as on GitHub."""

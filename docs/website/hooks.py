@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site; it loads this file by its path, so imports are from the root."""
+"""The hooks that mkdocs calls while it builds the site; mkdocs loads this file by path, so imports start at the root."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 from mkdocs.structure.files import File, Files
 
 from docs.regions import ROOT
-from docs.website import links  # whose names would look like hooks here
+from docs.website import links  # a name such as on_site would be called as a hook
 from docs.website.sources import sources, uris
 
-_FOREIGN: Final = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+")
+_EXTERNAL: Final = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+")
 _log: Final = logging.getLogger("mkdocs.hooks.halfcard")
 
 
@@ -31,7 +31,7 @@ def _in_repository(uri: str) -> str:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """A cluster without a way out shall show the site as well: a warning ends a strict build."""
-    for found in _FOREIGN.findall(output):
-        _log.warning("%s loads something from elsewhere: %s", page.file.src_uri, found)
+    """Warns about content from other servers, so that a strict build fails: the site must work without a network."""
+    for found in _EXTERNAL.findall(output):
+        _log.warning("%s loads content from another server: %s", page.file.src_uri, found)
     return output

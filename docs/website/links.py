@@ -1,6 +1,6 @@
-"""Where each file of the repository is on the site, and pages whose links say so. No I/O.
+"""Maps files of the repository to pages of the site, and rewrites links. No I/O.
 
-The site's pages are those of docs/; what else they link to, a manifest or a module, is shown as a page of its own.
+The pages of docs/ are pages of the site. Any other linked file, such as a manifest or a module, gets a generated page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath as Path
 from posixpath import normpath, relpath
 from typing import Final
 
-_OF_THE_ROOT: Final = {"README.md": "halfcard.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_ROOT_PAGES: Final = {"README.md": "halfcard.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _SHOWN: Final = (".md", ".svg")
 _FENCE: Final = re.compile(r"^(`{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
 _TAGS: Final = re.compile(r"^(```\w+) .*$", re.MULTILINE)
@@ -19,29 +19,29 @@ _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)(?P<path>[^)#\s]+)(?P<anchor>#
 
 
 def on_site(path: str, *, is_folder: bool) -> str:
-    """A path of the repository as the site has it."""
-    if path in _OF_THE_ROOT:
-        return _OF_THE_ROOT[path]
+    """Returns the path on the site of a file or folder of the repository."""
+    if path in _ROOT_PAGES:
+        return _ROOT_PAGES[path]
     if path.startswith("docs/") and path.endswith(_SHOWN):
         return path.removeprefix("docs/")
     return f"repository/{path}/index.md" if is_folder else f"repository/{path.removesuffix('.md')}.md"
 
 
 def linked(text: str, page: str) -> Iterator[str]:
-    """The paths of the repository to which a page of it links."""
+    """Yields the paths in the repository that a page links to."""
     for found in _LINK.finditer(_FENCE.sub("", text)):
         yield _resolved(found["path"], page)
 
 
 def for_site(text: str, page: str, is_folder: Callable[[str], bool]) -> str:
-    """The page with the site's links, and without what only our tests read in the heads of its fences."""
+    """Returns the page with the site's links, and without the tags that only tests read in the first lines of fences."""
 
     def rewritten(found: re.Match[str]) -> str:
         path = _resolved(found["path"], page)
-        goal = on_site(path, is_folder=is_folder(path))
-        return relpath(goal, Path(here).parent) + (found["anchor"] or "")
+        target = on_site(path, is_folder=is_folder(path))
+        return relpath(target, Path(source).parent) + (found["anchor"] or "")
 
-    here = on_site(page, is_folder=is_folder(page))
+    source = on_site(page, is_folder=is_folder(page))
     return _outside_fences(_TAGS.sub(r"\1", text), lambda prose: _LINK.sub(rewritten, prose))
 
 

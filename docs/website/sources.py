@@ -1,4 +1,4 @@
-"""What the site shows besides docs/: every file and folder that a page links to, each as a page."""
+"""Makes a page of every file and folder outside docs/ that a page links to, for the site."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from docs.regions import ROOT
 
 from .links import linked, on_site
 
-_BEGIN: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+_ROOT_PAGES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _LANGUAGES: Final = {".yaml": "yaml", ".json": "json", ".py": "python", "": "text", ".tpl": "text", ".txt": "text"}
 
 
 def sources(root: Path = ROOT) -> Mapping[str, str]:
-    """Pages that have to be made, by their path in the repository."""
+    """Returns the text of each page to generate, by its path in the repository."""
     texts: dict[str, str] = {}
-    waiting = [*_BEGIN, *(str(page.relative_to(root)) for page in sorted((root / "docs").glob("*.md")))]
+    waiting = [*_ROOT_PAGES, *(str(page.relative_to(root)) for page in sorted((root / "docs").glob("*.md")))]
     while waiting:
         path = waiting.pop()
-        if path not in texts and not path.endswith(".svg") and (root / path).exists():  # mkdocs tells what is missing
+        if path not in texts and not path.endswith(".svg") and (root / path).exists():  # mkdocs reports missing files
             texts[path] = page_of(root, path)
             waiting += linked(texts[path], _within(root, path))
     return {path: text for path, text in texts.items() if not on_docs(path)}
@@ -31,7 +31,7 @@ def on_docs(path: str) -> bool:
 
 
 def page_of(root: Path, path: str) -> str:
-    """A page as it is; anything else as a page that shows it."""
+    """Returns a Markdown file unchanged, and anything else as a page that shows it."""
     file = root / path
     if file.is_dir():
         return _listing(path, sorted(each.name for each in file.iterdir() if not each.name.startswith(("_", "."))))
@@ -40,12 +40,12 @@ def page_of(root: Path, path: str) -> str:
 
 
 def uris(paths: Iterable[str], root: Path = ROOT) -> Mapping[str, str]:
-    """Their paths in the repository, as links of theirs are meant, by the site's."""
+    """Returns, by path on the site, the path in the repository from which the links of each page start."""
     return {on_site(path, is_folder=(root / path).is_dir()): _within(root, path) for path in paths}
 
 
 def _within(root: Path, path: str) -> str:
-    """The listing of a folder links to what is in it."""
+    """Returns the path from which links start; those of a folder's listing start inside the folder."""
     return f"{path}/index" if (root / path).is_dir() else path
 
 
