@@ -1,4 +1,4 @@
-"""The hooks that mkdocs calls while it builds the site; mkdocs loads this file by path, so imports start at the root."""
+"""The hooks that mkdocs calls while it builds the site; mkdocs loads this file by path, so imports are absolute."""
 
 from __future__ import annotations
 

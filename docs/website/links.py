@@ -34,7 +34,7 @@ def linked(text: str, page: str) -> Iterator[str]:
 
 
 def for_site(text: str, page: str, is_folder: Callable[[str], bool]) -> str:
-    """Returns the page with the site's links, and without the tags that only tests read in the first lines of fences."""
+    """Returns the page with the site's links, and without the tags of fences, which only tests read."""
 
     def rewritten(found: re.Match[str]) -> str:
         path = _resolved(found["path"], page)
