@@ -25,7 +25,7 @@ WORST: Final = float("-inf")
 """The rank of a node that cannot take the pod."""
 
 _SECOND: Final = TOP - 1
-_ARE_BEST: Final = bytes([score == _SECOND for score in range(256)])
+_IS_BEST: Final = bytes([score == _SECOND for score in range(256)])
 _NEAR: Final = 1e-9
 
 
@@ -37,47 +37,48 @@ class PackingPolicy(Protocol):
         """Rates what remains on a node; a pod's rank is the value after its placement less the value before."""
 
     def rank(self, gain: float) -> float:
-        """Gains of equal rank are as good as each other, and the first node in a fixed order takes the pod."""
+        """Rounds a gain: of nodes with equal ranks the first in a fixed order takes the pod."""
 
     def adapted(self, rooms: Iterable[Room]) -> PackingPolicy:
-        """For the cluster as it stands now; the same object while nothing that it knows is worth another amount."""
+        """Returns the policy for the present cluster; the same object if no value changes."""
 
 
 POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
     name: import_module(f".policies.{name}", __package__).make_policy for name in card_preferences.POLICIES
 }
-"""Makes a policy from the expected pods and the cluster; `POLICIES` in halfcard is the table, and names the modules."""
+"""How to make each policy from the expected pods and the cluster; `card_preferences.POLICIES` names the modules."""
 
 
 def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:
     """Returns one byte for each node: 10 for the first by name of the best, 9 down to 0 for others by their distance.
 
-    Where all are alike, as on an idle cluster, the others have 0, which need not be sent.
+    If all nodes rank alike, as on an idle cluster, the others have 0, which need not be sent.
     """
-    kinds = [*{*ranks}]
-    return encode_scores(kinds, "".join([chr(kinds.index(rank)) for rank in ranks]), names)
+    distinct = [*{*ranks}]
+    return encode_scores(distinct, "".join([chr(distinct.index(rank)) for rank in ranks]), names)
 
 
-def encode_scores(kinds: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
-    """Computes `scores` where `letters` give for each name the index of its rank in `kinds`: bytes.translate needs
-    no loop.
+def encode_scores(ranks: Sequence[float], letters: str, names: Sequence[str]) -> bytes:
+    """Computes `scores`; the code of each letter is the index of a name's rank, so that no loop over names is needed.
+
+    The scheduler API's answer_cache says why.
     """
     if not letters:
         return b""
-    here = {at: rank for at, rank in enumerate(kinds) if chr(at) in letters}
-    ranks = {*here.values()}
+    here = {at: rank for at, rank in enumerate(ranks) if chr(at) in letters}
+    used = {*here.values()}
     best: Iterable[str] = names
     given = bytearray(len(letters))
-    if len(ranks) > 1:
-        table = _table(ranks)
+    if len(used) > 1:
+        table = _scores_by_rank(used)
         given = bytearray(letters.translate({at: table[rank] for at, rank in here.items()}), "latin-1")
-        best = compress(names, given.translate(_ARE_BEST))
+        best = compress(names, given.translate(_IS_BEST))
     given[names.index(min(best))] = TOP
     return bytes(given)
 
 
-def _table(ranks: set[float]) -> Mapping[float, int]:
-    told = ranks - {WORST}
-    best, worst = max(told), min(told)
+def _scores_by_rank(ranks: set[float]) -> Mapping[float, int]:
+    possible = ranks - {WORST}
+    best, worst = max(possible), min(possible)
     step = (best - worst) / _SECOND or 1.0
-    return {WORST: 0, **{rank: _SECOND - ceil((best - rank) / step - _NEAR) for rank in told}}
+    return {WORST: 0, **{rank: _SECOND - ceil((best - rank) / step - _NEAR) for rank in possible}}

@@ -98,7 +98,7 @@ class Requeue:
         return judged[alike]
 
     def _fits_on(self, names: Iterable[str], facts: PodFacts) -> bool:
-        fitting = self._answers.feasible(facts.demand).among([*names]).get(FITS, ())
+        fitting = self._answers.feasible(facts.demand).by_reason([*names]).get(FITS, ())
         try:
             limits = self._budgets.limits(facts)
         except NoBudgetError:

@@ -1,8 +1,14 @@
-"""Keeps for each demand which nodes can take it, why the others cannot, and the rank of each.
+"""Caches for each demand which nodes can take it, why the others cannot, and the rank of each node.
 
 Invariant: a cached answer equals a new one. Only nodes that changed are judged again, and equal rooms are judged once,
-so that the cost of a call depends on the names in it and not on the size of the cluster. Reasons and ranks are single
-characters, so that a call over thousands of names is answered by str.translate and bytes operations instead of a loop.
+so that the cost of a call depends on the names in it and not on the size of the cluster.
+
+A reason or rank is stored as a letter: the character whose code is its index in a list. The letters of all names of a
+call form one string, and str.translate, bytes.translate and itertools.compress work on that string without a Python
+loop. Measured with 5,000 nodes: a warm filter call takes 0.35 ms of CPU, and 0.65 ms with a loop over the nodes;
+encoding scores takes 0.2 ms instead of 0.5 ms. Reasons are encoded as latin-1, one byte for each name: more than 256
+different reasons of one demand would break it, and there are ten. Ranks become scores from 0 to 10 before they are
+encoded, so there may be as many as characters; `_MAX_RANKS` only limits the list that each call searches.
 """
 
 from __future__ import annotations
@@ -25,21 +31,21 @@ from ..state import State
 from .score_cache import ScoreCache
 from .wire import SharedNames, escape_percent, prioritize_answer
 
-_MOST_SHAPES: Final = 64
-"""A shape of 5,000 nodes keeps about a quarter of a megabyte."""
+_MAX_DEMANDS: Final = 64
+"""The answers of 5,000 nodes to one demand take about a quarter of a megabyte."""
 
-_MOST_TOLD: Final = 8
-"""Of these it is kept how each node's score was written: as much again, and more."""
+_MAX_ENCODED: Final = 8
+"""The demands whose encoded scores are kept, which take more than as much again."""
 
-_MOST_NAMES: Final = 100_000
-_MOST_KINDS: Final = 20_000
-"""What a shape remembers; beyond that it begins anew: callers may ask for any name, and rooms change."""
+_MAX_NAMES: Final = 100_000
+_MAX_CLASSES: Final = 20_000
+"""Entries per demand; a full cache is cleared, because callers may send any name, and rooms change."""
 
-_MOST_RANKS: Final = 10_000
-"""Likewise, of ranks; in use are at most some hundred."""
+_MAX_RANKS: Final = 10_000
+"""Ranks per demand, which pile up as rooms change; at most some hundred are in use at a time."""
 
 FITS: Final = ""
-"""No reason against it."""
+"""The reason of a node that can take the pod: none."""
 
 _ONLY: Final = [bytes([other == at for other in range(256)]) for at in range(len(Reason) + 1)]
 
@@ -47,7 +53,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Known(dict[K, V]):
+class _Memo(dict[K, V]):
     """A dict that computes a missing value and is cleared when it is full; lookups of thousands need no Python loop."""
 
     def __init__(self, missing: Callable[[K], V], most: int) -> None:
@@ -65,15 +71,15 @@ class _Known(dict[K, V]):
         return [*map(self.__getitem__, keys)]
 
 
-class _Reasons(dict[str, str]):
-    """Maps each node to the letter of its reason."""
+class _ReasonLetters(dict[str, str]):
+    """Maps each node to the letter of its reason; an unknown node to `unknown`."""
 
-    def __init__(self, of_strangers: str) -> None:
+    def __init__(self, unknown: str) -> None:
         super().__init__()
-        self._of_strangers = of_strangers
+        self._unknown = unknown
 
     def __missing__(self, _name: str) -> str:
-        return self._of_strangers
+        return self._unknown
 
     def of(self, names: Iterable[str]) -> str:
         return "".join(map(self.__getitem__, names))
@@ -88,39 +94,41 @@ class FeasibleNodes:
         self._texts = {why: escape_percent(text(why, demand)) for why in Reason}
         self._reasons = [*dict.fromkeys((FITS, *self._texts.values()))]
         self._letters = {reason: chr(at) for at, reason in enumerate(self._reasons)}
-        self._then = state.changes.now
-        self._fits = _Known(partial(possible_where, demand), _MOST_KINDS)
-        self._why_not = _Known(partial(why_not_where, demand), _MOST_KINDS)
-        self._judged: dict[NodeClass, str] = {}
-        self._of_nodes = _Reasons(self._letters[self.unknown])
-        self._everywhere: Mapping[str, Sequence[str]] | None = None
-        self._ask_all()
+        self._seen_changes = state.changes.now
+        self._fits = _Memo(partial(possible_where, demand), _MAX_CLASSES)
+        self._why_not = _Memo(partial(why_not_where, demand), _MAX_CLASSES)
+        self._letters_of_classes: dict[NodeClass, str] = {}
+        self._letters_of_nodes = _ReasonLetters(self._letters[self.unknown_reason])
+        self._all_by_reason: Mapping[str, Sequence[str]] | None = None
+        self._judge_all()
 
     def catch_up(self) -> None:
-        changed = self._state.changes.since(self._then)
-        self._then = self._state.changes.now
+        changed = self._state.changes.since(self._seen_changes)
+        self._seen_changes = self._state.changes.now
         if changed is None:
-            self._ask_all()
+            self._judge_all()
         elif changed:
-            self._ask(changed)
+            self._judge_changed(changed)
 
-    def among(self, names: Sequence[str], *, known: bool = False) -> dict[str, Sequence[str]]:
-        """These names by reason; `FITS` is that of the nodes that can take it. `known` is as in `Roll.read`.
+    def by_reason(self, names: Sequence[str], *, known: bool = False) -> dict[str, Sequence[str]]:
+        """Groups names by reason, with `FITS` for nodes that can take the demand; `known` is as in `NodesCall`.
 
-        Most calls ask about nearly all nodes: then the answer is that for all of them, less the others.
+        Most calls name nearly all nodes. They get the groups of all nodes less the nodes that are not named.
         """
-        others = self._state.node_names.others(names, known=known) if 2 * len(names) > len(self._of_nodes) else None
+        others = (
+            self._state.node_names.others(names, known=known) if 2 * len(names) > len(self._letters_of_nodes) else None
+        )
         if others is None:
-            return self._by_reason(names, self._of_nodes.of(names))
-        if self._everywhere is None:
-            everywhere = self._by_reason([*self._of_nodes], "".join(self._of_nodes.values()))
-            self._everywhere = {reason: SharedNames(told) for reason, told in everywhere.items()}
+            return self._group(names, self._letters_of_nodes.of(names))
+        if self._all_by_reason is None:
+            everywhere = self._group([*self._letters_of_nodes], "".join(self._letters_of_nodes.values()))
+            self._all_by_reason = {reason: SharedNames(group) for reason, group in everywhere.items()}
         if not others:
-            return {**self._everywhere}
-        left = {reason: [*filterfalse(others.__contains__, told)] for reason, told in self._everywhere.items()}
-        return {reason: told for reason, told in left.items() if told}
+            return {**self._all_by_reason}
+        left = {reason: [*filterfalse(others.__contains__, group)] for reason, group in self._all_by_reason.items()}
+        return {reason: group for reason, group in left.items() if group}
 
-    def _by_reason(self, names: Sequence[str], letters: str) -> dict[str, Sequence[str]]:
+    def _group(self, names: Sequence[str], letters: str) -> dict[str, Sequence[str]]:
         codes, found = letters.encode("latin-1"), {}
         for at, reason in enumerate(self._reasons):
             if many := codes.count(at):
@@ -128,51 +136,51 @@ class FeasibleNodes:
         return found
 
     @property
-    def unknown(self) -> str:
+    def unknown_reason(self) -> str:
         return self._texts[Reason.NO_CARDS]
 
-    def of(self, room: Room) -> str:
-        """The reason of a room, whosever it is."""
+    def reason_in(self, room: Room) -> str:
+        """Returns the reason of a room, also of one that is not in the state."""
         return FITS if self._fits[room.slices](room) else self._texts[self._why_not[room.slices](room)]
 
-    def _ask_all(self) -> None:
+    def _judge_all(self) -> None:
         names = [*self._state.node_names.names()]
-        self._everywhere = None
-        self._of_nodes.clear()
-        self._of_nodes.update(zip(names, self._judge(names), strict=True))
+        self._all_by_reason = None
+        self._letters_of_nodes.clear()
+        self._letters_of_nodes.update(zip(names, self._judge(names), strict=True))
 
-    def _ask(self, changed: set[str]) -> None:
+    def _judge_changed(self, changed: set[str]) -> None:
         nodes = self._state.nodes()
         known = [name for name in changed if name in nodes]
         judged = zip(known, self._judge(known), strict=True)
-        found = {name: letter for name, letter in judged if self._of_nodes.get(name) != letter}
-        gone = [name for name in changed if name not in nodes and name in self._of_nodes]
+        found = {name: letter for name, letter in judged if self._letters_of_nodes.get(name) != letter}
+        gone = [name for name in changed if name not in nodes and name in self._letters_of_nodes]
         for name in gone:
-            del self._of_nodes[name]
-        self._of_nodes.update(found)
+            del self._letters_of_nodes[name]
+        self._letters_of_nodes.update(found)
         if found or gone:
-            self._everywhere = None
+            self._all_by_reason = None
 
     def _judge(self, names: Sequence[str]) -> list[str]:
         """Judges known nodes."""
         if names_single_cards(self._demand):
             rooms = filter(None, map(self._state.room, names))
-            return [self._letters[self.of(room)] for room in rooms]
-        kinds = [*map(self._state.node_classes().__getitem__, names)]
-        if len(self._judged) >= _MOST_KINDS:
-            self._judged.clear()
-        self._judge_kinds({*kinds}.difference(self._judged))
-        return [*map(self._judged.__getitem__, kinds)]
+            return [self._letters[self.reason_in(room)] for room in rooms]
+        classes = [*map(self._state.node_classes().__getitem__, names)]
+        if len(self._letters_of_classes) >= _MAX_CLASSES:
+            self._letters_of_classes.clear()
+        self._judge_classes({*classes}.difference(self._letters_of_classes))
+        return [*map(self._letters_of_classes.__getitem__, classes)]
 
-    def _judge_kinds(self, kinds: Iterable[NodeClass]) -> None:
-        """Judges node classes. A new claim is judged for a thousand classes here, so nothing more is called."""
-        fits, judged = self._letters[FITS], self._judged
-        for kind in kinds:
-            room = kind.room
+    def _judge_classes(self, classes: Iterable[NodeClass]) -> None:
+        """Judges node classes; without calls to other methods, because a new demand judges a thousand of them."""
+        fits, judged = self._letters[FITS], self._letters_of_classes
+        for node_class in classes:
+            room = node_class.room
             if self._fits[room.slices](room):
-                judged[kind] = fits
+                judged[node_class] = fits
             else:
-                judged[kind] = self._letters[self._texts[self._why_not[room.slices](room)]]
+                judged[node_class] = self._letters[self._texts[self._why_not[room.slices](room)]]
 
 
 class RankedNodes:
@@ -182,30 +190,30 @@ class RankedNodes:
         self._state = state
         self._demand = demand
         self._policy = policy
-        self._then = state.changes.now
+        self._seen_changes = state.changes.now
         self._ranks: list[float] = []
-        self._letters = _Known(self._new_letter, _MOST_NAMES)
-        self._of_nodes = _Known(self._letter_of, _MOST_NAMES)
-        self._judged = _Known(self._judge, _MOST_KINDS)
-        self._told: ScoreCache | None = None
+        self._letters = _Memo(self._new_letter, _MAX_NAMES)
+        self._of_nodes = _Memo(self._letter_of, _MAX_NAMES)
+        self._judged = _Memo(self._judge, _MAX_CLASSES)
+        self._scores: ScoreCache | None = None
 
     def catch_up(self) -> None:
-        changed = self._state.changes.since(self._then)
-        self._then = self._state.changes.now
-        if changed is None or len(self._ranks) > _MOST_RANKS:
-            self._forget()
+        changed = self._state.changes.since(self._seen_changes)
+        self._seen_changes = self._state.changes.now
+        if changed is None or len(self._ranks) > _MAX_RANKS:
+            self._clear()
         elif changed:
             for name in changed:
                 self._of_nodes.pop(name, None)
-            if self._told is not None:
-                self._told.change(changed)
+            if self._scores is not None:
+                self._scores.change(changed)
 
-    def forget_told(self) -> None:
-        """A few hundred kilobytes."""
-        self._told = None
+    def drop_scores(self) -> None:
+        """Drops the encoded scores, which take a few hundred kilobytes."""
+        self._scores = None
 
-    def _forget(self) -> None:
-        self.forget_told()
+    def _clear(self) -> None:
+        self.drop_scores()
         self._of_nodes.clear()
         self._letters.clear()
         self._ranks.clear()
@@ -213,20 +221,20 @@ class RankedNodes:
     def ranks(self, names: Iterable[str]) -> list[float]:
         return [self._ranks[ord(letter)] for letter in self._of_nodes.all(names)]
 
-    def told(self, names: Sequence[str]) -> bytes:
-        """Encodes the answer for these nodes, which are those of the filter answer, in the same order."""
-        if self._told is None or self._told.names != names:
+    def answer(self, names: Sequence[str]) -> bytes:
+        """Encodes the scores of these nodes, which kube-scheduler sends in the order of the filter answer."""
+        if self._scores is None or self._scores.names != names:
             if len({*names}) < len(names):
                 letters = "".join(self._of_nodes.all(names))
                 return prioritize_answer(names, encode_scores(self._ranks, letters, names))
-            self._told = ScoreCache(names, self._of_nodes.__getitem__)
-        return self._told.answer(self._ranks)
+            self._scores = ScoreCache(names, self._of_nodes.__getitem__)
+        return self._scores.answer(self._ranks)
 
     def _letter_of(self, name: str) -> str:
         return self._letters[self._rank(name)]
 
     def _new_letter(self, rank: float) -> str:
-        """Returns a new letter for a rank among those seen."""
+        """Adds a rank to the list and returns its letter."""
         self._ranks.append(rank)
         return chr(len(self._ranks) - 1)
 
@@ -234,14 +242,14 @@ class RankedNodes:
         room = self._state.room(name)
         if room is None:
             return WORST
-        likeness = self._state.node_classes()[name]
-        if names_single_cards(self._demand) or likeness.is_linked:
+        node_class = self._state.node_classes()[name]
+        if names_single_cards(self._demand) or node_class.is_linked:
             return rank_of(room, self._demand, self._policy)
-        return self._judged[likeness, room.cpu_milli, room.memory_mib]
+        return self._judged[node_class, room.cpu_milli, room.memory_mib]
 
-    def _judge(self, kind: tuple[NodeClass, int, int]) -> float:
-        likeness, cpu_milli, memory_mib = kind
-        room = replace(likeness.room, cpu_milli=cpu_milli, memory_mib=memory_mib)
+    def _judge(self, key: tuple[NodeClass, int, int]) -> float:
+        node_class, cpu_milli, memory_mib = key
+        room = replace(node_class.room, cpu_milli=cpu_milli, memory_mib=memory_mib)
         return rank_of(room, self._demand, self._policy)
 
 
@@ -254,7 +262,7 @@ def rank_of(room: Room | None, demand: Demand, policy: PackingPolicy) -> float:
 
 
 class AnswerCache:
-    """The shapes that were asked for most recently."""
+    """The answers to the most recent demands."""
 
     def __init__(self, state: State, policy_of: Callable[[str], PackingPolicy]) -> None:
         self._state = state
@@ -263,14 +271,14 @@ class AnswerCache:
         self._ranked: OrderedDict[Demand, RankedNodes] = OrderedDict()
 
     def feasible(self, demand: Demand) -> FeasibleNodes:
-        """CPU and memory of the node are the scheduler's to judge."""
-        shape = demand._replace(cpu_milli=0, memory_mib=0), demand.wanted.text
-        found = self._feasible.get(shape)
+        """Returns the feasible nodes without regard to CPU and memory, which kube-scheduler checks."""
+        key = demand._replace(cpu_milli=0, memory_mib=0), demand.wanted.text
+        found = self._feasible.get(key)
         if found is None:
-            found = self._feasible[shape] = FeasibleNodes(self._state, shape[0])
+            found = self._feasible[key] = FeasibleNodes(self._state, key[0])
         else:
             found.catch_up()
-        _used(self._feasible, shape)
+        _used(self._feasible, key)
         return found
 
     def ranked(self, demand: Demand) -> RankedNodes:
@@ -280,8 +288,8 @@ class AnswerCache:
         else:
             found.catch_up()
         _used(self._ranked, demand)
-        for other in islice(reversed(self._ranked.values()), _MOST_TOLD, _MOST_TOLD + 1):
-            other.forget_told()
+        for other in islice(reversed(self._ranked.values()), _MAX_ENCODED, _MAX_ENCODED + 1):
+            other.drop_scores()
         return found
 
     def policy_changed(self) -> None:
@@ -289,7 +297,7 @@ class AnswerCache:
         self._ranked.clear()
 
 
-def _used(shapes: OrderedDict[Any, Any], shape: object) -> None:
-    shapes.move_to_end(shape)
-    if len(shapes) > _MOST_SHAPES:
-        shapes.popitem(last=False)
+def _used(demands: OrderedDict[Any, Any], key: object) -> None:
+    demands.move_to_end(key)
+    if len(demands) > _MAX_DEMANDS:
+        demands.popitem(last=False)

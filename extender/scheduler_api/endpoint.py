@@ -28,12 +28,12 @@ Fail = Callable[[str], bytes]
 
 
 class DeclinedCall(Exception):
-    """The pod's or the caller's fault: nothing for our log to worry about."""
+    """A call that is refused because of the pod or the caller, not because of a bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """`fail` makes the answer that carries a sentence."""
+    """One call of the protocol; `fail` encodes an answer with an error."""
 
     name: str
     decide: Decide
@@ -67,4 +67,6 @@ class Verb:
     def _bug(self) -> bytes:
         reference = secrets.token_hex(4)
         self.log.error("bug", verb=self.name, reference=reference, trace=traceback.format_exc())
-        return self.fail(f"Halfcard failed on this pod. This is a bug; its log has the reason under {reference}.")
+        return self.fail(
+            f"Halfcard failed on this pod. This is a bug; see reference {reference} in the extender's log."
+        )

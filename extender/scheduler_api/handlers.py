@@ -1,4 +1,4 @@
-"""The extender at work: bytes of a verb in, bytes of an answer out, over one state."""
+"""Handles the calls of kube-scheduler: the bytes of a call in, the bytes of its answer out."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .endpoint import DeclinedCall
 from .verbs import OnUnschedulable, Unplaceable
 
 FORWARDED: Final = b"forwarded=1"
-_NOT_READY: Final = "Halfcard is still reading the cluster's nodes and pods; the scheduler will try again"
-_NO_LEADER: Final = "no replica of Halfcard's extender leads at the moment; the scheduler will try again"
+_NOT_READY: Final = "Halfcard is still reading the nodes and pods of the cluster; the scheduler will try again"
+_NO_LEADER: Final = "no replica of Halfcard's extender is the leader now; the scheduler will try again"
 
 
 @dataclass(frozen=True, slots=True)
 class VerbHandlers:
-    """Handles the verbs; `ready` is True once all nodes and pods have been seen, `may_decide` while this replica leads.
+    """Handles the calls; `ready` is True once all nodes and pods are known, `may_decide` while this replica leads.
 
     Attributes:
         is_mutual: whether every caller has shown a certificate.
@@ -42,18 +42,16 @@ class VerbHandlers:
     on_unschedulable: OnUnschedulable
 
     async def filter(self, body: bytes, _scope: Scope) -> bytes:
-        question = self._read_call(body)
+        call = self._read_call(body)
         try:
-            return verbs.filter_nodes(
-                self.state, self.answers, question, self.on_unschedulable, self.binder.budgets.limits
-            )
+            return verbs.filter_nodes(self.state, self.answers, call, self.on_unschedulable, self.binder.budgets.limits)
         except (Unplaceable, NoBudgetError) as why:
             raise DeclinedCall(str(why)) from None
 
     async def prioritize(self, body: bytes, _scope: Scope) -> bytes:
-        question = self._read_call(body)
+        call = self._read_call(body)
         try:
-            return verbs.prioritize_nodes(self.state, self.answers, question)
+            return verbs.prioritize_nodes(self.state, self.answers, call)
         except Unplaceable as why:
             raise DeclinedCall(str(why)) from None
 
@@ -81,7 +79,7 @@ class VerbHandlers:
         return await self._forward(body, scope)
 
     async def _forward(self, body: bytes, scope: Scope) -> bytes:
-        """Once: two replicas that each take the other for the leader would go on for ever."""
+        """Forwards a call once: two replicas that take each other for the leader would never stop."""
         if FORWARDED in scope.get("query_string", b""):
             raise DeclinedCall(_NO_LEADER)
         try:
@@ -90,12 +88,12 @@ class VerbHandlers:
             raise DeclinedCall(f"{_NO_LEADER} ({why})") from None
 
     def _read_call(self, body: bytes) -> wire.NodesCall:
-        question = wire.read_nodes_call(body, self.state.node_names.read)
+        call = wire.read_nodes_call(body, self.state.node_names.read)
         self._check_ready()
-        return question
+        return call
 
     def _check_ready(self) -> None:
-        """Before everything was seen, busy cards look free."""
+        """Declines calls until all pods are known: used cards would look free."""
         if not self.ready():
             raise DeclinedCall(_NOT_READY)
 
@@ -104,8 +102,8 @@ class VerbHandlers:
         host = (scope.get("client") or ("", 0))[0]
         if not self.is_mutual and not _is_loopback(host):
             raise DeclinedCall(
-                f"{verb}: got a call from {host or 'nowhere'}; it is accepted from this machine, or with a client "
-                f"certificate; start the extender with --client-ca, or let the scheduler call 127.0.0.1"
+                f"{verb}: got a call from {host or 'an unknown address'}; only calls from this machine or with a "
+                f"client certificate are accepted; start the extender with --client-ca, or call it at 127.0.0.1"
             )
 
 

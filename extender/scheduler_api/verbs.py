@@ -1,6 +1,6 @@
-"""Decides the read-only verbs: which nodes fit, how good each is, and which pods to evict.
+"""Decides the read-only calls: which nodes fit, how good each is, and which pods to evict.
 
-Decisions only: a call and the state in, an answer out.
+Pure functions of the call and the state.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Unplaceable(Exception):
     """A pod that cannot be placed on any node; the text is a sentence for its events."""
 
 
-def facts_of_call(state: State, question: wire.NodesCall) -> PodFacts:
+def facts_of_call(state: State, call: wire.NodesCall) -> PodFacts:
     """Returns the facts of the pod of a call; a version that the watch has shown is not decoded again.
 
     Raises:
-        Unplaceable: the facts are unknown, or the pod carries what would become a record.
+        Unplaceable: a request of the pod cannot be read, or the pod carries annotations of a record.
     """
-    meta = question.pod.meta
+    meta = call.pod.meta
     facts = state.pod(meta.uid)
     if facts is None or facts.node or facts.version != meta.resource_version:
-        facts = read_facts(question.pod, state.dialects)
+        facts = read_facts(call.pod, state.dialects)
     if facts.trouble:
         raise Unplaceable(facts.trouble)
     if facts.demand.needs:
@@ -56,7 +56,7 @@ def facts_of_call(state: State, question: wire.NodesCall) -> PodFacts:
 
 
 def check_no_record(facts: PodFacts) -> None:
-    """A Binding merges its annotations into the pod's: what is there already would look like ours."""
+    """Refuses a pod with annotations of a record: the Binding only adds to them, so they would look like ours."""
     if not facts.uid:
         raise Unplaceable('metadata.uid: got ""; a pod of the API server has one; send the pod as it is stored')
     for key in forged(facts.owned):
@@ -67,62 +67,62 @@ def check_no_record(facts: PodFacts) -> None:
 def filter_nodes(
     state: State,
     answers: AnswerCache,
-    question: wire.NodesCall,
+    call: wire.NodesCall,
     on_unschedulable: OnUnschedulable = _ignore,
     limits_of: LimitsOf = unlimited,
 ) -> bytes:
-    """Returns all nodes that can take the pod, and the reason of each other node, the same text for the same reason.
+    """Returns all nodes that can take the pod and the reason of each other node; equal reasons have equal texts.
 
     `on_unschedulable` is called with a pod that fits on none of the nodes.
     """
-    facts = facts_of_call(state, question)
+    facts = facts_of_call(state, call)
     if not facts.demand.needs:
-        return wire.filter_answer(question, question.names, {})
-    known = answers.feasible(facts.demand)
-    told = known.among(question.names, known=question.known)
-    if known.unknown in told and question.full is not None:
-        _meet_strangers(state, known, question, told)
-    feasible = told.pop(FITS, ())
+        return wire.filter_answer(call, call.names, {})
+    cached = answers.feasible(facts.demand)
+    refused = cached.by_reason(call.names, known=call.known)
+    if cached.unknown_reason in refused and call.full is not None:
+        _judge_unknown_nodes(state, cached, call, refused)
+    feasible = refused.pop(FITS, ())
     if feasible and (limits := limits_of(facts)) is not UNLIMITED:
-        feasible = _within(limits, state, facts, feasible, told)
+        feasible = _apply_limits(limits, state, facts, feasible, refused)
     if not feasible:
-        on_unschedulable(facts, question.names)
-    return wire.filter_answer(question, feasible, told)
+        on_unschedulable(facts, call.names)
+    return wire.filter_answer(call, feasible, refused)
 
 
-def _within(
-    limits: QuotaLimits, state: State, facts: PodFacts, names: Sequence[str], told: dict[str, Sequence[str]]
+def _apply_limits(
+    limits: QuotaLimits, state: State, facts: PodFacts, names: Sequence[str], refused: dict[str, Sequence[str]]
 ) -> Sequence[str]:
-    """Removes the nodes that budgets close, with the reason."""
+    """Returns the nodes that no budget closes, and adds the others to `refused`."""
     by_reason: dict[str, list[str]] = {FITS: []}
     for name in names:
         why = limits.why_not(state.kind(name), facts.demand, partial(state.room, name))
         by_reason.setdefault(why, []).append(name)
     allowed = by_reason.pop(FITS)
-    _tell_more(told, by_reason)
+    _add_reasons(refused, by_reason)
     return allowed
 
 
-def _meet_strangers(
-    state: State, known: FeasibleNodes, question: wire.NodesCall, told: dict[str, Sequence[str]]
+def _judge_unknown_nodes(
+    state: State, cached: FeasibleNodes, call: wire.NodesCall, refused: dict[str, Sequence[str]]
 ) -> None:
-    """A node that our watch has not shown yet, but that came in full, has no pods with cards yet."""
-    bare = told.pop(known.unknown)
-    strangers = {*bare} - state.nodes().keys()
-    by_reason: dict[str, list[str]] = {known.unknown: [name for name in bare if name not in strangers]}
-    for raw, name in zip(question.full or (), question.names, strict=True):
-        if name in strangers:
+    """Judges nodes that the watch has not shown yet by their objects in the call: no pod with cards is there yet."""
+    without_cards = refused.pop(cached.unknown_reason)
+    unknown = {*without_cards} - state.nodes().keys()
+    by_reason: dict[str, list[str]] = {cached.unknown_reason: [name for name in without_cards if name not in unknown]}
+    for raw, name in zip(call.full or (), call.names, strict=True):
+        if name in unknown:
             node = read_node(_as_mapping(raw), state.capacity_rules)
-            reason = known.of(empty_room(node)) if isinstance(node, Node) else known.unknown
+            reason = cached.reason_in(empty_room(node)) if isinstance(node, Node) else cached.unknown_reason
             by_reason.setdefault(reason, []).append(name)
-    _tell_more(told, by_reason)
+    _add_reasons(refused, by_reason)
 
 
-def _tell_more(told: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
-    """Adds reasons; sequences in the dict are shared and never modified."""
+def _add_reasons(refused: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
+    """Adds names to `refused`, whose sequences are shared and never modified."""
     for reason, names in by_reason.items():
         if names:
-            told[reason] = [*told.get(reason, ()), *names]
+            refused[reason] = [*refused.get(reason, ()), *names]
 
 
 def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
@@ -130,41 +130,39 @@ def _as_mapping(raw: msgspec.Raw) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def prioritize_nodes(state: State, answers: AnswerCache, question: wire.NodesCall) -> bytes:
-    """One node has 10, all others at most 9: the scheduler breaks ties at random, and packing is no game of chance."""
-    facts = facts_of_call(state, question)
-    names = question.names
+def prioritize_nodes(state: State, answers: AnswerCache, call: wire.NodesCall) -> bytes:
+    """Scores one node 10 and all others at most 9, because kube-scheduler breaks ties at random."""
+    facts = facts_of_call(state, call)
+    names = call.names
     if not facts.demand.needs or not names:
         return wire.prioritize_answer(names, bytes(len(names)))
-    return answers.ranked(facts.demand).told(names)
+    return answers.ranked(facts.demand).answer(names)
 
 
 def preempt(
     state: State, pod: StoredPod, victims: dict[str, wire.MetaVictims], limits_of: LimitsOf = unlimited
 ) -> bytes:
-    """The scheduler's victims, and where they free no card that the pod may have, the fewest more that do."""
+    """Returns the victims of kube-scheduler, extended by the fewest pods that free a card which the pod may use."""
     facts = read_facts(pod, state.dialects)
     if not facts.demand.needs or facts.trouble:
         return wire.preempt_answer(victims)
     limits = limits_of(facts)
     answer = {}
-    for name, given in victims.items():
-        wanted = _victims(state, limits, facts, name, frozenset(each.uid for each in given.pods or ()))
-        if wanted is not None:
-            answer[name] = wire.MetaVictims([wire.MetaPod(uid) for uid in sorted(wanted)], given.violations)
+    for name, proposed in victims.items():
+        extended = _extended(state, limits, facts, name, frozenset(each.uid for each in proposed.pods or ()))
+        if extended is not None:
+            answer[name] = wire.MetaVictims([wire.MetaPod(uid) for uid in sorted(extended)], proposed.violations)
     return wire.preempt_answer(answer)
 
 
-def _victims(state: State, limits: QuotaLimits, facts: PodFacts, name: str, given: Victims) -> Victims | None:
-    """Returns the victims on a node; None where evicting would not help. A victim frees its charge for its own
-    namespace.
-    """
+def _extended(state: State, limits: QuotaLimits, facts: PodFacts, name: str, proposed: Victims) -> Victims | None:
+    """Returns the victims on a node; None where evictions do not help. A victim frees the charge of its namespace."""
     node = state.nodes().get(name)
     if node is None:
         return None
     pods = state.pods_on(name)
-    own = [each.bound() for each in pods if each.uid in given and each.namespace == facts.namespace]
+    own = [each.bound() for each in pods if each.uid in proposed and each.namespace == facts.namespace]
     gone = [recorded_place(node, each.demand.needs, each.named) for each in own]
     closed = limits.without(gone).closed(state.kind(name))
     asking = replace(facts, demand=narrowed(facts.demand, closed)) if closed else facts
-    return extend_victims(node, pods, given, asking)
+    return extend_victims(node, pods, proposed, asking)

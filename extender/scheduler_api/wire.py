@@ -1,7 +1,7 @@
-"""Decodes and encodes kube-scheduler's extender protocol v1: the only module that knows its JSON.
+"""Decodes and encodes kube-scheduler's extender protocol v1; no other module knows its JSON.
 
-Invariant: errors are part of an answer with status 200, because the scheduler drops the text of any other. Field names
-are the Go names; old peers also write them in lower case.
+Invariant: errors are part of an answer with status 200, because the scheduler drops the text of any other status. Field
+names are the Go names; peers of older versions write them in lower case.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 
 MAX_BODY_BYTES: Final = 256 * 2**20
-"""Full Node objects of a large cluster; they are read as they come and not taken apart."""
+"""A large cluster may send full Node objects; they stay encoded."""
 
 _LONGEST_ERROR: Final = 900
 _MANY: Final = 500
-_LOW: Final = range(4)
-_UNTOLD: Final = 255
-_LESS: Final = [bytes([score - crowd if score > crowd else _UNTOLD for score in range(256)]) for crowd in _LOW]
-_ARE_TOLD: Final = bytes([score != _UNTOLD for score in range(256)])
+_LOW_SCORES: Final = range(4)
+_OMITTED: Final = 255
+_MINUS: Final = [
+    bytes([score - common if score > common else _OMITTED for score in range(256)]) for common in _LOW_SCORES
+]
+_IS_SENT: Final = bytes([score != _OMITTED for score in range(256)])
 _PER_CENT: Final = re.compile(r" ?%")
 
 
 class MalformedCall(Exception):
-    """The caller broke the protocol; the text is a sentence for its log."""
+    """A body that is no call of the protocol; the text is a sentence for the caller's log."""
 
 
 class _NodeMetadata(msgspec.Struct, frozen=True):
@@ -49,8 +51,8 @@ class NodesCall(NamedTuple):
     """A call of filter or prioritize.
 
     Attributes:
-        full: the same nodes as objects, None where only names came.
-        known: whether all names are certainly of known nodes.
+        full: the same nodes as encoded objects; None where the call has only names.
+        known: True if all names are known for certain.
     """
 
     pod: StoredPod
@@ -59,13 +61,13 @@ class NodesCall(NamedTuple):
     known: bool = False
 
 
-class _Asked(msgspec.Struct, rename="pascal"):
+class _CallBody(msgspec.Struct, rename="pascal"):
     pod: StoredPod | None = None
     nodes: _NodeList | None = None
     node_names: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _LowerAsked(msgspec.Struct):
+class _LowerCaseCallBody(msgspec.Struct):
     pod: StoredPod | None = None
     nodes: _NodeList | None = None
     nodenames: msgspec.Raw = msgspec.Raw(b"null")
@@ -103,8 +105,8 @@ class _Score(msgspec.Struct, rename="pascal", gc=False):
     score: int
 
 
-_ASKED: Final = msgspec.json.Decoder(_Asked)
-_LOWER: Final = msgspec.json.Decoder(_LowerAsked)
+_CALL: Final = msgspec.json.Decoder(_CallBody)
+_LOWER_CASE_CALL: Final = msgspec.json.Decoder(_LowerCaseCallBody)
 _BINDING: Final = msgspec.json.Decoder(Binding)
 _PREEMPTION: Final = msgspec.json.Decoder(_Preemption)
 _NODE: Final = msgspec.json.Decoder(_Node)
@@ -113,10 +115,10 @@ _BETWEEN: Final = b"},{"
 
 
 ReadNames = Callable[[msgspec.Raw], tuple[Sequence[str] | None, bool]]
-"""As `Roll.read` does."""
+"""Decodes a list of names, like `NodeNames.read`."""
 
 
-def _decoded(decode: Callable[[Any], Any], body: bytes | msgspec.Raw) -> Any:
+def _decode(decode: Callable[[Any], Any], body: bytes | msgspec.Raw) -> Any:
     try:
         return decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -129,23 +131,23 @@ def read_nodes_call(body: bytes, read_names: ReadNames) -> NodesCall:
     Raises:
         MalformedCall: the pod or the nodes are missing, or the body is not JSON.
     """
-    asked: _Asked = _decoded(_ASKED.decode, body)
-    if asked.pod is None:
-        lower = _decoded(_LOWER.decode, body)
-        asked = _Asked(lower.pod, lower.nodes, lower.nodenames)
-    if asked.pod is None:
+    call: _CallBody = _decode(_CALL.decode, body)
+    if call.pod is None:
+        lower = _decode(_LOWER_CASE_CALL.decode, body)
+        call = _CallBody(lower.pod, lower.nodes, lower.nodenames)
+    if call.pod is None:
         raise MalformedCall('the body holds no "Pod"; send the arguments of a scheduler extender, v1')
-    names, known = _decoded(read_names, asked.node_names)
+    names, known = _decode(read_names, call.node_names)
     if names is not None:
-        return NodesCall(asked.pod, names, None, known)
-    if asked.nodes is None or asked.nodes.items is None:
+        return NodesCall(call.pod, names, None, known)
+    if call.nodes is None or call.nodes.items is None:
         raise MalformedCall('the body holds neither "NodeNames" nor "Nodes"; send one of them')
-    names = [_decoded(_NODE.decode, raw).metadata.name for raw in asked.nodes.items]
-    return NodesCall(asked.pod, names, asked.nodes.items)
+    names = [_decode(_NODE.decode, raw).metadata.name for raw in call.nodes.items]
+    return NodesCall(call.pod, names, call.nodes.items)
 
 
 def read_binding(body: bytes) -> Binding:
-    binding: Binding = _decoded(_BINDING.decode, body)
+    binding: Binding = _decode(_BINDING.decode, body)
     missing = [name for name in ("PodName", "PodNamespace", "PodUID", "Node") if not _value(binding, name)]
     if missing:
         raise MalformedCall(f"the body holds no {', '.join(missing)}; send the arguments of a binding, v1")
@@ -158,8 +160,8 @@ def _value(binding: Binding, name: str) -> str:
 
 
 def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:
-    """The pod that would preempt, and by node whom the scheduler would end; whole victims become their uids."""
-    found: _Preemption = _decoded(_PREEMPTION.decode, body)
+    """Decodes the preempting pod and the proposed victims of each node; victims that came as pods become their uids."""
+    found: _Preemption = _decode(_PREEMPTION.decode, body)
     if found.pod is None:
         raise MalformedCall('the body holds no "Pod"; send the arguments of a preemption, v1')
     victims = dict(found.node_name_to_meta_victims or {})
@@ -169,124 +171,127 @@ def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:
     return found.pod, victims
 
 
-def filter_answer(question: NodesCall, feasible: Sequence[str], refused: Mapping[str, Sequence[str]]) -> bytes:
-    """Encodes the answer in the form in which the nodes came; `refused` are the other nodes by reason."""
-    reasons = b",".join([_said_of_each(names, reason) for reason, names in refused.items()])
-    if question.full is None:
-        return _filtered(b"null", _listed(feasible), reasons)
+def filter_answer(call: NodesCall, feasible: Sequence[str], refused: Mapping[str, Sequence[str]]) -> bytes:
+    """Encodes names for a call with names, objects for a call with objects; `refused` are the other nodes by reason."""
+    reasons = b",".join([_refusals(names, reason) for reason, names in refused.items()])
+    if call.full is None:
+        return _filter_body(b"null", _encoded_names(feasible), reasons)
     kept = set(feasible)
-    items = [raw for raw, name in zip(question.full, question.names, strict=True) if name in kept]
-    return _filtered(_encode({"metadata": {}, "items": items}), b"null", reasons)
+    items = [raw for raw, name in zip(call.full, call.names, strict=True) if name in kept]
+    return _filter_body(_encode({"metadata": {}, "items": items}), b"null", reasons)
 
 
-def _filtered(nodes: bytes, listed: bytes, reasons: bytes, error: bytes = b'""') -> bytes:
-    """Joined, not formatted: what is larger than a hundred kilobytes would be moved again and again as it grows."""
+def _filter_body(nodes: bytes, listed: bytes, reasons: bytes, error: bytes = b'""') -> bytes:
+    """Joins the parts instead of formatting them, which copies a body of more than 100 kB again and again."""
     failed = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{'
     return b"".join((b'{"Nodes":', nodes, b',"NodeNames":', listed, failed, reasons, b'},"Error":', error, b"}"))
 
 
-class SharedNames(tuple[str, ...]):  # noqa: SLOT001 - it keeps what it writes
-    """Names that get the same answer call after call: what is written of them is kept."""
+class SharedNames(tuple[str, ...]):  # noqa: SLOT001 - has cached properties
+    """Names that get the same answer in many calls, with their encoded form."""
 
     @cached_property
-    def listed(self) -> bytes:
+    def encoded(self) -> bytes:
         return _encode(self)
 
     @cached_property
-    def said(self) -> dict[str, bytes]:
+    def encoded_refusals(self) -> dict[str, bytes]:
         return {}
 
 
-def _listed(names: Sequence[str]) -> bytes:
-    return names.listed if isinstance(names, SharedNames) else _encode(names)
+def _encoded_names(names: Sequence[str]) -> bytes:
+    return names.encoded if isinstance(names, SharedNames) else _encode(names)
 
 
-def _said_of_each(names: Sequence[str], reason: str) -> bytes:
+def _refusals(names: Sequence[str], reason: str) -> bytes:
     if not isinstance(names, SharedNames):
-        return _put_between(names, reason)
-    if (said := names.said.get(reason)) is None:
-        said = names.said[reason] = _put_between(names, reason)
-    return said
+        return _encode_refusals(names, reason)
+    if (encoded := names.encoded_refusals.get(reason)) is None:
+        encoded = names.encoded_refusals[reason] = _encode_refusals(names, reason)
+    return encoded
 
 
-def _put_between(names: Sequence[str], reason: str) -> bytes:
-    """Thousands of nodes share a reason: to put it between their names takes a fifth of the time of a dict."""
-    if b"\\" in _encode("".join(names)):  # somebody asks for what is no name
+def _encode_refusals(names: Sequence[str], reason: str) -> bytes:
+    """Joins the names with their common reason: for thousands of names a fifth of the time of encoding a dict."""
+    if b"\\" in _encode("".join(names)):  # a string that is no node name and must be escaped
         return _encode(dict.fromkeys(names, reason))[1:-1]
-    said = f'":{_encode(reason).decode()}'
-    between = f'{said},"'
-    return f'"{between.join(names)}{said}'.encode()
+    value = f'":{_encode(reason).decode()}'
+    between = f'{value},"'
+    return f'"{between.join(names)}{value}'.encode()
 
 
 def escape_percent(text: str) -> str:
-    """kube-scheduler makes events as if we sent it a format: "50 % free" became "50 %!f(MISSING)ree"."""
+    """Removes per cent signs: kube-scheduler formats event texts, and "50 % free" became "50 %!f(MISSING)ree"."""
     return _PER_CENT.sub(" per cent", text)
 
 
 def filter_error(why: str) -> bytes:
-    return _filtered(b"null", b"null", b"", _encode(_error(why)))
+    return _filter_body(b"null", b"null", b"", _encode(_error(why)))
 
 
 def prioritize_answer(names: Iterable[str], scores: bytes) -> bytes:
-    return _scored(names, _worth_telling(scores))
+    return _encode_scores(names, _omit_common(scores))
 
 
-def _worth_telling(scores: bytes) -> bytes:
-    """Omits the scores of nodes with 0: the scheduler takes a missing score as 0, and decoding thousands takes
-    milliseconds.
+def _omit_common(scores: bytes) -> bytes:
+    """Replaces a low score of many nodes by `_OMITTED`: to kube-scheduler a missing score is 0.
 
-    Only comparisons matter. Where many nodes share a low score, all scores are sent relative to it, and the few that
-    are even lower are sent as equal to it.
+    Decoding thousands of scores takes it milliseconds, and only comparisons matter. The other scores are sent relative
+    to the omitted one; the few that are even lower are omitted too.
     """
-    crowd = max(_LOW, key=scores.count)
-    return scores.translate(_LESS[crowd]) if scores.count(crowd) > _MANY else scores
+    common = max(_LOW_SCORES, key=scores.count)
+    return scores.translate(_MINUS[common]) if scores.count(common) > _MANY else scores
 
 
-def _scored(names: Iterable[str], told: bytes) -> bytes:
-    if _UNTOLD in told:
-        names = compress(names, told.translate(_ARE_TOLD))
-        told = told.replace(bytes([_UNTOLD]), b"")
-    return _encode([*map(_Score, names, told)])
+def _encode_scores(names: Iterable[str], scores: bytes) -> bytes:
+    if _OMITTED in scores:
+        names = compress(names, scores.translate(_IS_SENT))
+        scores = scores.replace(bytes([_OMITTED]), b"")
+    return _encode([*map(_Score, names, scores)])
 
 
 class PrioritizeEncoder:
-    """`prioritize_answer` for the same names again and again: what has not changed is not written again."""
+    """Encodes answers for the same names again and again; only changed scores are encoded again."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._told = b""
-        self._written: dict[str, bytes] = {}
+        self._sent = b""
+        self._parts: dict[str, bytes] = {}
 
-    def of(self, scores: bytes, changed: Collection[int]) -> bytes:
-        """`changed` are the positions that may have another score than last time, unless many have."""
-        told = _worth_telling(scores)
-        if not self._has_only(changed, told):
-            return self._write_all(told)
-        self._told = told
+    def encode(self, scores: bytes, changed: Collection[int]) -> bytes:
+        """Encodes the scores; `changed` are the positions that may differ, which is checked."""
+        sent = _omit_common(scores)
+        if not self._changes_only(changed, sent):
+            return self._encode_all(sent)
+        self._sent = sent
         for at in changed:
-            self._write(self._names[at], told[at])
-        return b"".join((b"[{", _BETWEEN.join(self._written.values()), b"}]")) if self._written else b"[]"
+            self._update(self._names[at], sent[at])
+        return b"".join((b"[{", _BETWEEN.join(self._parts.values()), b"}]")) if self._parts else b"[]"
 
-    def _has_only(self, changed: Collection[int], told: bytes) -> bool:
-        if not self._written:
+    def _changes_only(self, changed: Collection[int], sent: bytes) -> bool:
+        """Returns whether no other position differs: another common score changes them all."""
+        if not self._parts:
             return False
-        patched = bytearray(self._told)
+        patched = bytearray(self._sent)
         for at in changed:
-            patched[at] = told[at]
-        return patched == told
+            patched[at] = sent[at]
+        return patched == sent
 
-    def _write(self, name: str, told: int) -> None:
-        if told == _UNTOLD:
-            self._written.pop(name, None)
+    def _update(self, name: str, score: int) -> None:
+        if score == _OMITTED:
+            self._parts.pop(name, None)
         else:
-            self._written[name] = _encode(_Score(name, told))[1:-1]
+            self._parts[name] = _encode(_Score(name, score))[1:-1]
 
-    def _write_all(self, told: bytes) -> bytes:
-        """Taken apart again, which costs less than to write each alone; a name that looks like two is no name."""
-        whole = _scored(self._names, told)
+    def _encode_all(self, sent: bytes) -> bytes:
+        """Encodes all scores at once and splits the result, which costs less than encoding each score.
+
+        If a name contains the separator, the parts are too many and none are kept.
+        """
+        whole = _encode_scores(self._names, sent)
         parts = whole[2:-2].split(_BETWEEN)
-        names = [*compress(self._names, told.translate(_ARE_TOLD))]
-        self._told, self._written = told, dict(zip(names, parts, strict=True)) if len(parts) == len(names) else {}
+        names = [*compress(self._names, sent.translate(_IS_SENT))]
+        self._sent, self._parts = sent, dict(zip(names, parts, strict=True)) if len(parts) == len(names) else {}
         return whole
 
 

@@ -158,8 +158,8 @@ class World:
         demand = ASKED[number % len(ASKED)]
         feasible, ranked = self.answers.feasible(demand), self.answers.ranked(demand)
         for asked in NODE_LISTS:
-            feasible.among(asked)
-        ranked.told(NAMES)
+            feasible.by_reason(asked)
+        ranked.answer(NAMES)
 
     def _some(self, number: int, which: Callable[[StoredPod], bool] = lambda _: True) -> StoredPod | None:
         found = [each for each in self.pods.values() if which(each)]
@@ -230,7 +230,7 @@ def test_cached_answers_equal_new_ones(story: Any) -> None:
 @given(STORIES)
 def test_cached_answers_equal_new_ones_after_the_ranks_are_cleared(story: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("extender.scheduler_api.answer_cache._MOST_RANKS", 0)
+        patch.setattr("extender.scheduler_api.answer_cache._MAX_RANKS", 0)
         assert_fresh(after(story, asked=2))
 
 
@@ -240,10 +240,10 @@ def assert_fresh(world: World) -> None:
     for demand in ASKED:
         feasible, ranked = world.answers.feasible(demand), world.answers.ranked(demand)
         for asked in NODE_LISTS:
-            one_by_one = [(name, reason) for name in asked for reason in fresh.feasible(demand).among([name])]
-            assert sorted(one_by_one) == sorted(by_node(feasible.among(asked)))
+            one_by_one = [(name, reason) for name in asked for reason in fresh.feasible(demand).by_reason([name])]
+            assert sorted(one_by_one) == sorted(by_node(feasible.by_reason(asked)))
             assert ranked.ranks(asked) == pytest.approx(fresh.ranked(demand).ranks(asked))
-            assert ranked.told(asked) == fresh.ranked(demand).told(asked)
+            assert ranked.answer(asked) == fresh.ranked(demand).answer(asked)
 
 
 def by_node(told: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:

@@ -184,10 +184,10 @@ def test_calls_are_declined_until_nodes_and_pods_are_known(extender: Extender) -
 
 @pytest.mark.parametrize("path", BINDS)
 def test_a_bind_without_a_leader_fails_with_a_reason(extender: Extender, path: str) -> None:
-    assert "no replica of Halfcard's extender leads" in extender.post(path, binding())["Error"]
+    assert "no replica of Halfcard's extender is the leader" in extender.post(path, binding())["Error"]
 
 
-# --- calls that are not as they should be -----------------------------------------------------------------------------
+# --- malformed calls --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", VERBS)
