@@ -1,16 +1,17 @@
-"""Pods in one line, as people write them: `pod().asks(core="0.3", memory="5Gi").manifest`."""
+"""The one builder of pods for tests: `pod("p").asks(core="0.3", memory="5Gi").on("gpu1", ["GPU-0"]).manifest`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 
 from halfcard import names
 from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS, Pod
+from halfcard.pod.stored_pod import StoredPod
 
 WORDS: Final = {
     "core": names.VCUDA_CORE,
@@ -29,6 +30,7 @@ WORDS: Final = {
 }
 """Short words for resources; any other word stands for itself."""
 
+Json = dict[str, Any]
 Amount = str | float
 """An amount as YAML gives it: text or a number."""
 
@@ -47,6 +49,7 @@ class PodBuilder:
 
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
+    status: Mapping[str, Any] = field(default_factory=dict)
 
     def asks(self, **limits: Amount) -> PodBuilder:
         """An app container with limits, which is how people mostly write it."""
@@ -76,19 +79,74 @@ class PodBuilder:
         return replace(self, spec={**self.spec, **fields})
 
     def annotated(self, annotations: Mapping[str, str]) -> PodBuilder:
-        return replace(self, metadata={**self.metadata, "annotations": dict(annotations)})
+        return self.described(annotations={**self.metadata.get("annotations", {}), **annotations})
 
     def labelled(self, labels: Mapping[str, str]) -> PodBuilder:
-        return replace(self, metadata={**self.metadata, "labels": dict(labels)})
+        return self.described(labels=dict(labels))
+
+    def described(self, **metadata: Any) -> PodBuilder:
+        return replace(self, metadata={**self.metadata, **metadata})
+
+    def gated(self, *gates: str) -> PodBuilder:
+        return self.specified(schedulingGates=[{"name": gate} for gate in gates])
+
+    def on(self, node: str, cards: Sequence[str] | None = None) -> PodBuilder:
+        """Bound to the node, with a record of these cards for each app container; None leaves the record away."""
+        bound = self.specified(nodeName=node)
+        if cards is None:
+            return bound
+        record = {each["name"]: list(cards) for each in self.spec[CONTAINERS]}
+        return bound.annotated({names.PLACEMENT: json.dumps({"node": node, "cards": record})})
+
+    def created(self, namespace: str = "team", **metadata: Any) -> PodBuilder:
+        """With the namespace and the uid that the API server sets."""
+        return self.described(**{"namespace": namespace, "uid": f"uid-{self.metadata['name']}", **metadata})
+
+    def in_phase(self, phase: str) -> PodBuilder:
+        return replace(self, status={"phase": phase})
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The object as JSON: a fresh copy each time."""
         obj = {"apiVersion": "v1", "kind": "Pod", "metadata": self.metadata, "spec": self.spec}
-        copy: dict[str, Any] = json.loads(json.dumps(obj))
+        copy: dict[str, Any] = json.loads(json.dumps(obj | ({"status": self.status} if self.status else {})))
         return copy
 
     @property
     def read(self) -> Pod:
         """The pod as the rules see it."""
         return msgspec.json.decode(msgspec.json.encode(self.manifest), type=Pod)
+
+    @property
+    def stored(self) -> StoredPod:
+        """The pod as informers see it."""
+        return msgspec.json.decode(msgspec.json.encode(self.manifest), type=StoredPod)
+
+
+# --- containers and pods in the form of JSON -------------------------------------------------------------------------
+
+
+def container(limits: Json | None = None, requests: Json | None = None, **fields: Any) -> Json:
+    sides = {"limits": limits, "requests": requests}
+    resources = {side: amounts for side, amounts in sides.items() if amounts is not None}
+    return {"name": "main", "image": "cuda", **({"resources": resources} if resources else {}), **fields}
+
+
+def gpu(cores: Any = "30", memory: Any = "20", **fields: Any) -> Json:
+    """A container as the API server passes it on: requests are limits; None leaves a resource away."""
+    words = {names.VCUDA_CORE: cores, names.VCUDA_MEMORY: memory}
+    limits = {resource: amount for resource, amount in words.items() if amount is not None}
+    return container(limits, dict(limits), **fields)
+
+
+def pod_of(
+    *containers: Json,
+    init: Sequence[Json] = (),
+    annotations: Json | None = None,
+    labels: Json | None = None,
+    **spec: Any,
+) -> Json:
+    metadata = {"name": "train", "annotations": annotations, "labels": labels}
+    inits = {INIT_CONTAINERS: list(init)} if init else {}
+    given = {key: value for key, value in metadata.items() if value is not None}
+    return PodBuilder(given, {CONTAINERS: list(containers), **inits, **spec}).manifest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import jsonpatch
@@ -17,8 +17,7 @@ from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from halfcard.patches import as_json
-
-Json = dict[str, Any]
+from tests.builders import Json
 
 POLICY: Final = AdmissionPolicy()
 TENANT: Final = "alice"
@@ -31,40 +30,6 @@ MARK: Final = names.CORE_LIMIT_DEFAULTED
 VOID: Final = {"name": names.VISIBLE_DEVICES, "value": "void"}
 
 # --- objects ------------------------------------------------------------------------------------------------------
-
-
-def container(limits: Json | None = None, requests: Json | None = None, **fields: Any) -> Json:
-    sides = {"limits": limits, "requests": requests}
-    resources = {side: amounts for side, amounts in sides.items() if amounts is not None}
-    return {"name": "main", "image": "cuda", **({"resources": resources} if resources else {}), **fields}
-
-
-def gpu(cores: Any = "30", memory: Any = "20", **fields: Any) -> Json:
-    """A container as the API server passes it on: requests are limits; None leaves a resource away."""
-    amounts = {resource: amount for resource, amount in ((CORE, cores), (MEMORY, memory)) if amount is not None}
-    return container(amounts, dict(amounts), **fields)
-
-
-def pod(
-    *containers: Json,
-    init: Sequence[Json] = (),
-    annotations: Json | None = None,
-    labels: Json | None = None,
-    **spec: Any,
-) -> Json:
-    metadata: Json = {"name": "train"}
-    if annotations is not None:
-        metadata["annotations"] = annotations
-    if labels is not None:
-        metadata["labels"] = labels
-    if init:
-        spec["initContainers"] = list(init)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": list(containers), **spec},
-    }
 
 
 def changed(obj: Json, *path: Any, to: Any) -> Json:

@@ -12,8 +12,9 @@ from admission.review import Verdict
 from halfcard import names
 from halfcard.quota.derived_resources import DerivedSettings
 from settings.installation import read_settings
+from tests.builders import Json, container, pod_of
 
-from .judging import Json, amounts, changed, container, judge, mutate, mutated, operations, patched, pod, validate
+from .judging import amounts, changed, judge, mutate, mutated, operations, patched, validate
 
 GPU, CARDS, SHARES = names.NVIDIA_GPU, names.DERIVED_CARDS, names.DERIVED_SHARES
 COUNTING: Final = AdmissionPolicy(derived=DerivedSettings(("A100",)))
@@ -40,7 +41,7 @@ def pinned(obj: Json, model: str) -> Json:
 
 
 def test_every_container_is_given_what_it_takes_and_a_second_pass_changes_nothing() -> None:
-    before = pod(whole(), container(SHARE), container(), init=[whole("1")])
+    before = pod_of(whole(), container(SHARE), container(), init=[whole("1")])
     after = mutated(before, policy=COUNTING)
     assert [counted(after), counted(after, 1)] == [["2", "2", None, None], [None, None, "1", "1"]]
     assert counted(after, 0, "initContainers") == ["1", "1", None, None]
@@ -50,30 +51,30 @@ def test_every_container_is_given_what_it_takes_and_a_second_pass_changes_nothin
 
 
 def test_a_pinned_model_is_counted_too() -> None:
-    after = mutated(pinned(pod(whole()), "NVIDIA-A100-PCIE"), policy=COUNTING)
+    after = mutated(pinned(pod_of(whole()), "NVIDIA-A100-PCIE"), policy=COUNTING)
     assert amounts(after)["limits"] == {GPU: "2", CARDS: "2", f"{CARDS}.A100": "2"}
 
 
 def test_nothing_is_added_unless_the_settings_say_so() -> None:
-    assert counted(mutated(pod(whole()), policy=policy_of(read_settings({})))) == [None] * 4
+    assert counted(mutated(pod_of(whole()), policy=policy_of(read_settings({})))) == [None] * 4
     policy = policy_of(read_settings({"derived_resources": {"schedulers": ["default-scheduler"]}}))
-    assert counted(mutated(pod(whole()), policy=policy)) == ["2", "2", None, None]
+    assert counted(mutated(pod_of(whole()), policy=policy)) == ["2", "2", None, None]
 
 
 @pytest.mark.parametrize("field", ["limits", "requests"])
 def test_what_a_tenant_writes_is_put_right_and_told(field: str) -> None:
-    verdict = mutate(pod(whole(**{CARDS: "1"})), policy=COUNTING)
-    assert amounts(patched(pod(whole(**{CARDS: "1"})), verdict))[field][CARDS] == "2"
+    verdict = mutate(pod_of(whole(**{CARDS: "1"})), policy=COUNTING)
+    assert amounts(patched(pod_of(whole(**{CARDS: "1"})), verdict))[field][CARDS] == "2"
     assert verdict.warnings == (f"spec.containers[0] {CARDS}: 1 became 2: only Halfcard asks for it",)
 
 
 def test_a_container_that_asks_for_no_gpu_loses_them() -> None:
-    only = pod(container({CARDS: "1"}, {CARDS: "1"}))
+    only = pod_of(container({CARDS: "1"}, {CARDS: "1"}))
     assert amounts(mutated(only, policy=COUNTING)) == {"limits": {}, "requests": {}}
 
 
 def test_templates_are_left_as_they_are() -> None:
-    template = {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod(whole())}}
+    template = {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod_of(whole())}}
     verdict = judge(names.MUTATE_WORKLOADS_PATH, template, kind="Deployment", policy=COUNTING)
     assert verdict.allowed and operations(verdict) == []
     assert judge(names.VALIDATE_WORKLOADS_PATH, template, kind="Deployment", policy=COUNTING).allowed
@@ -83,13 +84,13 @@ def test_templates_are_left_as_they_are() -> None:
 
 
 def test_the_same_file_applies_a_second_time() -> None:
-    stored = mutated(pod(whole()), policy=COUNTING)
-    again = mutate(pod(whole()), old=stored, policy=COUNTING)
-    assert amounts(patched(pod(whole()), again)) == amounts(stored)
+    stored = mutated(pod_of(whole()), policy=COUNTING)
+    again = mutate(pod_of(whole()), old=stored, policy=COUNTING)
+    assert amounts(patched(pod_of(whole()), again)) == amounts(stored)
 
 
 def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> None:
-    before = pod(whole())
+    before = pod_of(whole())
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert mutate(after, old=before, policy=COUNTING) == Verdict()
     assert validate(after, old=before, policy=COUNTING).allowed
@@ -97,13 +98,13 @@ def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> 
 
 
 def test_pods_from_the_time_of_the_setting_can_still_be_changed() -> None:
-    before = mutated(pod(whole()), policy=COUNTING)
+    before = mutated(pod_of(whole()), policy=COUNTING)
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert validate(after, old=before, policy=AdmissionPolicy()).allowed
 
 
 def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:
-    before = mutated(pod(whole()), policy=COUNTING)
+    before = mutated(pod_of(whole()), policy=COUNTING)
     (problem,) = validate(pinned(before, "A100"), old=before, policy=COUNTING).problems
     assert (problem.code, problem.got) == ("HC016", "nothing")
 
@@ -114,18 +115,18 @@ def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:
 @pytest.mark.parametrize(
     ("obj", "where", "got", "fix"),
     [
-        (pod(whole()), CARDS, "nothing", f"add {CARDS}: 2"),
-        (pod(whole(**{CARDS: "1"})), CARDS, "1", "use 2, or leave it to the webhook"),
-        (pod(whole(**{CARDS: "2", SHARES: "1"})), SHARES, "1", "remove it, or leave it to the webhook"),
-        (pod(container({CARDS: "1"})), CARDS, "1", "remove it, or leave it to the webhook"),
+        (pod_of(whole()), CARDS, "nothing", f"add {CARDS}: 2"),
+        (pod_of(whole(**{CARDS: "1"})), CARDS, "1", "use 2, or leave it to the webhook"),
+        (pod_of(whole(**{CARDS: "2", SHARES: "1"})), SHARES, "1", "remove it, or leave it to the webhook"),
+        (pod_of(container({CARDS: "1"})), CARDS, "1", "remove it, or leave it to the webhook"),
         (
-            pod(whole(**{CARDS: "2", f"{CARDS}.A100": "2"})),
+            pod_of(whole(**{CARDS: "2", f"{CARDS}.A100": "2"})),
             f"{CARDS}.A100",
             "2",
             "remove it, or leave it to the webhook",
         ),
         (
-            pod(container({f"{names.DERIVED_GROUP}/x": "1"})),
+            pod_of(container({f"{names.DERIVED_GROUP}/x": "1"})),
             f"{names.DERIVED_GROUP}/x",
             "1",
             "remove it, or leave it to the webhook",
@@ -139,5 +140,5 @@ def test_a_pod_that_says_anything_else_is_refused(obj: Json, where: str, got: st
 
 
 def test_they_are_refused_where_nobody_has_switched_them_on() -> None:
-    (problem,) = validate(pod(whole(**{CARDS: "2"}))).problems
+    (problem,) = validate(pod_of(whole(**{CARDS: "2"}))).problems
     assert problem.code == "HC016"

@@ -9,10 +9,11 @@ from admission.policy import AdmissionPolicy
 from admission.review import ALLOWED
 from admission.wire import MalformedReview
 from halfcard import names
+from tests.builders import Json, container, gpu, pod_of
 
-from .judging import Json, changed, codes, container, gpu, judge, mutate, pod, validate
+from .judging import changed, codes, judge, mutate, validate
 
-BAD = pod(gpu("1.5"), annotations={"halfcard.dev/card": "0"})
+BAD = pod_of(gpu("1.5"), annotations={"halfcard.dev/card": "0"})
 PATHS = sorted(DECISIONS)
 ALL_CARDS = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
 
@@ -45,7 +46,7 @@ def test_unknown_kinds_are_allowed(path: str, kind: str) -> None:
 def test_other_subresources_are_allowed(subresource: str) -> None:
     for path in PATHS:
         for kind in ("Pod", "Deployment", "ResourceQuota"):
-            assert judge(path, BAD, old=pod(), kind=kind, subresource=subresource) is ALLOWED
+            assert judge(path, BAD, old=pod_of(), kind=kind, subresource=subresource) is ALLOWED
 
 
 def judges(path: str, **around: Any) -> bool:
@@ -67,15 +68,15 @@ def test_nothing_else_is_judged_there(kind: str, subresource: str) -> None:
 
 @pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize", "", None])
 def test_these_changes_of_a_pod_are_judged(subresource: str | None) -> None:
-    old = pod(container())
+    old = pod_of(container())
     new = changed(old, "spec", "ephemeralContainers", to=[container(env=ALL_CARDS)])
     for each in (mutate, validate):
         assert codes(each(new, old=old, subresource=subresource)) == ["HC021"]
 
 
 def test_a_resize_restores_our_spelling_too() -> None:
-    old = pod(gpu("30"))
-    new = pod(gpu("0.3"))
+    old = pod_of(gpu("30"))
+    new = pod_of(gpu("0.3"))
     assert len(mutate(new, old=old, subresource="resize").changes) == 2
 
 

@@ -19,9 +19,10 @@ from admission.wire import MAX_BODY_BYTES
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from serving.log import Log
+from tests.builders import Json, gpu, pod_of
 
 from .asgi import JSON, Answer, ask, hung_up
-from .judging import CORE, Json, gpu, pod
+from .judging import CORE
 from .test_wire import BROKEN, review
 
 PODS = names.MUTATE_PODS_PATH
@@ -69,7 +70,7 @@ def webhook() -> Webhook:
 
 
 def body(obj: Any = None, **request: Any) -> bytes:
-    subject = pod(gpu("0.3")) if obj is None else obj
+    subject = pod_of(gpu("0.3")) if obj is None else obj
     return json.dumps(
         review(operation="CREATE", kind={"kind": "Pod"}, namespace="a", name="p", object=subject) | request
     ).encode()
@@ -84,17 +85,17 @@ def test_a_review_is_answered_with_a_patch_that_applies(webhook: Webhook) -> Non
     assert int(answer.headers["content-length"]) == len(answer.body)
     response = json.loads(answer.body)["response"]
     assert (response["uid"], response["allowed"]) == ("705ab4f5", True)
-    after = jsonpatch.apply_patch(pod(gpu("0.3")), json.loads(base64.b64decode(response["patch"])))
+    after = jsonpatch.apply_patch(pod_of(gpu("0.3")), json.loads(base64.b64decode(response["patch"])))
     assert after["spec"]["containers"][0]["resources"]["limits"][CORE] == "30"
 
 
 @pytest.mark.parametrize(
     ("path", "kind", "obj"),
     [
-        (names.MUTATE_PODS_PATH, "Pod", pod(gpu("1.5"))),
-        (names.VALIDATE_PODS_PATH, "Pod", pod(gpu("1.5"))),
-        (names.MUTATE_WORKLOADS_PATH, "Job", {"spec": {"template": pod(gpu("1.5"))}}),
-        (names.VALIDATE_WORKLOADS_PATH, "Job", {"spec": {"template": pod(gpu("1.5"))}}),
+        (names.MUTATE_PODS_PATH, "Pod", pod_of(gpu("1.5"))),
+        (names.VALIDATE_PODS_PATH, "Pod", pod_of(gpu("1.5"))),
+        (names.MUTATE_WORKLOADS_PATH, "Job", {"spec": {"template": pod_of(gpu("1.5"))}}),
+        (names.VALIDATE_WORKLOADS_PATH, "Job", {"spec": {"template": pod_of(gpu("1.5"))}}),
         (names.MUTATE_QUOTAS_PATH, "ResourceQuota", {"spec": {"hard": {f"limits.{CORE}": "0.305"}}}),
     ],
 )
@@ -242,7 +243,7 @@ def test_every_bug_has_its_own_reference() -> None:
 
 def test_a_decision_is_one_line_with_names_and_codes_and_no_values(webhook: Webhook) -> None:
     env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "s3cret"}, {"name": "TOKEN", "value": "s3cret"}]
-    webhook.ask(body(pod({**gpu("1.5"), "env": env})))
+    webhook.ask(body(pod_of({**gpu("1.5"), "env": env})))
     (line,) = webhook.lines()
     assert "s3cret" not in webhook.text()
     assert {key: line[key] for key in ("webhook", "uid", "operation", "kind", "namespace", "name", "allowed")} == {
@@ -262,8 +263,8 @@ def test_decisions_are_counted_by_webhook_verdict_and_code(webhook: Webhook) -> 
         return webhook.sample("halfcard_admission_decisions_total", webhook=PODS, verdict=verdict, code=code)
 
     webhook.ask(body())
-    webhook.ask(body(pod()))
-    webhook.ask(body(pod(gpu("1.5"))))
+    webhook.ask(body(pod_of()))
+    webhook.ask(body(pod_of(gpu("1.5"))))
     assert (count("patched"), count("allowed"), count("denied", "HC002")) == (1, 1, 1)
     assert webhook.sample("halfcard_admission_decision_seconds_count", webhook=PODS) == 3
     assert webhook.sample("halfcard_admission_in_flight") == 0

@@ -24,10 +24,11 @@ from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.dialects import Dialects
 from halfcard.quantity import Quantity
 from serving.log import Log
+from tests.builders import Json
 
 from . import wild
 from .asgi import Answer, ask
-from .judging import Json, judge, mutate, operations, patched, validate
+from .judging import judge, mutate, operations, patched, validate
 
 LAW: Final = settings(
     max_examples=80,

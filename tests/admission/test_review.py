@@ -6,26 +6,12 @@ from admission.policy import AdmissionPolicy
 from admission.review import Verdict, verdict
 from halfcard import names
 from halfcard.problems import CORES, SCHEDULER, Severity
+from tests.builders import Json, container, gpu, pod_of
 
-from .judging import (
-    CORE,
-    CORE_LIMIT,
-    TENANT,
-    Json,
-    changed,
-    codes,
-    container,
-    gpu,
-    mutate,
-    mutated,
-    patched,
-    pod,
-    validate,
-    warned_codes,
-)
+from .judging import CORE, CORE_LIMIT, TENANT, changed, codes, mutate, mutated, patched, validate, warned_codes
 
 ALL_CARDS = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
-BAD = pod(
+BAD = pod_of(
     container(env=ALL_CARDS),
     {**gpu("30", None), "env": [{"name": "LD_PRELOAD", "value": "x"}]},
     annotations={CORE_LIMIT: "5"},
@@ -75,7 +61,7 @@ def test_an_update_that_mends_is_welcome() -> None:
 
 
 def test_a_warning_is_not_repeated_on_every_update() -> None:
-    obj = pod(gpu("5"), schedulerName="other")
+    obj = pod_of(gpu("5"), schedulerName="other")
     assert warned_codes(mutate(obj)) == ["HC043", "HC044"]
     update = changed(obj, "metadata", "labels", to={"a": "b"})
     assert mutate(update, old=obj).warnings == validate(update, old=obj).warnings == ()
@@ -104,7 +90,7 @@ def test_a_kubelet_is_not_excused_from_what_is_no_mirror() -> None:
 
 
 def test_a_pod_that_concerns_nobody_gets_no_patch_and_no_warning() -> None:
-    assert mutate(pod(container(env=[{"name": "A", "value": "b"}]))) == Verdict()
+    assert mutate(pod_of(container(env=[{"name": "A", "value": "b"}]))) == Verdict()
 
 
 def test_an_empty_object_is_no_pod_of_ours() -> None:
@@ -115,13 +101,13 @@ def test_an_empty_object_is_no_pod_of_ours() -> None:
 
 
 def test_a_refused_pod_gets_no_patch() -> None:
-    refused = mutate(pod(gpu("0.3"), gpu("1.5")))
+    refused = mutate(pod_of(gpu("0.3"), gpu("1.5")))
     assert codes(refused) == ["HC002"]
     assert refused.changes == ()
 
 
 def test_a_refused_pod_still_gets_its_warnings() -> None:
-    assert warned_codes(mutate(pod(gpu("1.5"), gpu(), schedulerName="other"))) == ["HC043"]
+    assert warned_codes(mutate(pod_of(gpu("1.5"), gpu(), schedulerName="other"))) == ["HC043"]
 
 
 def test_the_mutating_call_refuses_what_it_cannot_repair_with_all_problems() -> None:
@@ -129,7 +115,7 @@ def test_the_mutating_call_refuses_what_it_cannot_repair_with_all_problems() -> 
 
 
 def test_the_message_is_one_line_of_bounded_size_with_the_codes() -> None:
-    text = mutate(pod(*(gpu(f"{n}.5") for n in range(1, 60)))).message
+    text = mutate(pod_of(*(gpu(f"{n}.5") for n in range(1, 60)))).message
     assert len(text.encode()) <= 900
     assert "\n" not in text
     assert "[HC002]" in text
@@ -137,7 +123,7 @@ def test_the_message_is_one_line_of_bounded_size_with_the_codes() -> None:
 
 
 def test_text_of_tenants_cannot_steer_a_terminal() -> None:
-    refused = validate(pod(container({CORE: "\x1b[2J\n"}), annotations={"halfcard.dev/\x07": "\r\x1b"}))
+    refused = validate(pod_of(container({CORE: "\x1b[2J\n"}), annotations={"halfcard.dev/\x07": "\r\x1b"}))
     assert not refused.allowed
     assert refused.message.isprintable()
 
@@ -158,7 +144,7 @@ def test_the_same_warning_is_given_once() -> None:
 
 
 def test_a_second_pass_has_no_patch() -> None:
-    obj = pod(gpu("0.3", "5000Mi"), container(), init=[gpu("0.3", "1")], annotations={"a": "b"})
+    obj = pod_of(gpu("0.3", "5000Mi"), container(), init=[gpu("0.3", "1")], annotations={"a": "b"})
     once = mutated(obj)
     assert once != obj
     assert mutate(once).changes == ()
@@ -166,7 +152,7 @@ def test_a_second_pass_has_no_patch() -> None:
 
 
 OURS, THEIRS = {"name": names.QUOTA_GATE}, {"name": "their.own/gate"}
-GATED = mutated(pod(gpu(), schedulingGates=[OURS, THEIRS]))
+GATED = mutated(pod_of(gpu(), schedulingGates=[OURS, THEIRS]))
 OPENED = changed(GATED, "spec", "schedulingGates", to=[THEIRS])
 
 

@@ -11,21 +11,9 @@ from admission.policy_settings import policy_of
 from admission.review import Verdict
 from halfcard import names
 from settings.installation import read_settings
+from tests.builders import Json, container, gpu, pod_of
 
-from .judging import (
-    Json,
-    amounts,
-    changed,
-    container,
-    gpu,
-    judge,
-    mutate,
-    mutated,
-    operations,
-    patched,
-    pod,
-    validate,
-)
+from .judging import amounts, changed, judge, mutate, mutated, operations, patched, validate
 
 MEMORY, SLOT = names.VOLCANO_GPU_MEMORY, names.SLOT
 SLOTTED: Final = AdmissionPolicy(slotted=frozenset({MEMORY}))
@@ -54,20 +42,20 @@ def slots(obj: Json, number: int = 0, field: str = "containers") -> list[Any]:
     "each", [share(), container({MEMORY: "2048"}), container(None, {MEMORY: 2048}), container({MEMORY: "2Ki"}, {})]
 )
 def test_a_container_gets_slots_on_both_sides_however_it_asks(each: Json) -> None:
-    after = made(pod(each))
+    after = made(pod_of(each))
     assert slots(after) == ["1", "1"]
     assert amounts(after)["limits"].keys() == amounts(after)["requests"].keys() == {MEMORY, SLOT}
 
 
 def test_no_two_containers_of_a_pod_get_as_many() -> None:
-    after = made(pod(share(), gpu(), share("1024"), init=[share(), container()]))
+    after = made(pod_of(share(), gpu(), share("1024"), init=[share(), container()]))
     assert [slots(after), slots(after, 2), slots(after, 0, "initContainers")] == [["1"] * 2, ["2"] * 2, ["3"] * 2]
     assert slots(after, 1) == [None, None]
     assert "resources" not in after["spec"]["initContainers"][1]
 
 
 def test_an_installation_whose_nodes_do_not_offer_it_adds_none() -> None:
-    assert slots(made(pod(share()), AdmissionPolicy())) == [None, None]
+    assert slots(made(pod_of(share()), AdmissionPolicy())) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -81,12 +69,12 @@ def test_an_installation_whose_nodes_do_not_offer_it_adds_none() -> None:
 )
 def test_the_settings_say_which_resources_have_ids_and_which_need_slots(raw: Json, wanted: str | None) -> None:
     resource = raw.get("node_resources", [MEMORY])[0]
-    after = made(pod(container({resource: "3"}, {resource: "3"})), policy_of(read_settings(raw)))
+    after = made(pod_of(container({resource: "3"}, {resource: "3"})), policy_of(read_settings(raw)))
     assert slots(after) == [wanted, wanted]
 
 
 def test_a_container_that_another_webhook_takes_away_or_adds_changes_the_numbers_of_the_others() -> None:
-    once = made(pod(share("1024"), share(), share("512")))
+    once = made(pod_of(share("1024"), share(), share("512")))
     fewer = changed(once, "spec", "containers", to=once["spec"]["containers"][1:])
     assert [slots(made(fewer), 0), slots(made(fewer), 1)] == [["1"] * 2, ["2"] * 2]
     more = changed(once, "spec", "containers", to=[share(), *once["spec"]["containers"]])
@@ -94,20 +82,20 @@ def test_a_container_that_another_webhook_takes_away_or_adds_changes_the_numbers
 
 
 def test_slots_go_when_another_webhook_takes_the_resource_away() -> None:
-    once = made(pod(share(), gpu()))
+    once = made(pod_of(share(), gpu()))
     plain = changed(once, "spec", "containers", 0, "resources", to={"limits": {SLOT: "1"}, "requests": {SLOT: "1"}})
     assert amounts(made(plain)) == {"limits": {}, "requests": {}}
 
 
 @pytest.mark.parametrize("written", ["5", "0", "x"])
 def test_what_a_tenant_writes_is_put_right_and_told(written: str) -> None:
-    verdict = mutate(pod(share(slots=written)), policy=SLOTTED)
-    assert slots(patched(pod(share(slots=written)), verdict)) == ["1", "1"]
+    verdict = mutate(pod_of(share(slots=written)), policy=SLOTTED)
+    assert slots(patched(pod_of(share(slots=written)), verdict)) == ["1", "1"]
     assert verdict.warnings == (f"spec.containers[0] {SLOT}: {written} became 1: only Halfcard asks for it",)
 
 
 def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
-    only_slots = pod(container({SLOT: "1"}, {SLOT: "1"}))
+    only_slots = pod_of(container({SLOT: "1"}, {SLOT: "1"}))
     assert amounts(made(only_slots, AdmissionPolicy())) == {"limits": {}, "requests": {}}
 
 
@@ -115,16 +103,16 @@ def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
 
 
 def test_an_update_is_not_numbered_anew() -> None:
-    before = pod(share())
+    before = pod_of(share())
     assert mutate(before, old=before, policy=SLOTTED) == validate(before, old=before, policy=SLOTTED) == Verdict()
 
 
 def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_otherwise() -> None:
-    stored = made(pod(share(slots="7")), AdmissionPolicy(slotted=frozenset({MEMORY})))
+    stored = made(pod_of(share(slots="7")), AdmissionPolicy(slotted=frozenset({MEMORY})))
     stored = changed(stored, "spec", "containers", 0, "resources", "limits", SLOT, to="7")
     stored = changed(stored, "spec", "containers", 0, "resources", "requests", SLOT, to="7")
-    again = mutate(pod(share()), old=stored, policy=SLOTTED)
-    assert amounts(patched(pod(share()), again)) == amounts(stored)
+    again = mutate(pod_of(share()), old=stored, policy=SLOTTED)
+    assert amounts(patched(pod_of(share()), again)) == amounts(stored)
 
 
 # --- what is refused
@@ -133,11 +121,16 @@ def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_othe
 @pytest.mark.parametrize(
     ("obj", "where", "got", "fix"),
     [
-        (pod(share()), "containers[0]", "nothing", f"add {SLOT}: 1"),
-        (pod(share(slots="1"), share(slots="1")), "containers[1]", "1", "use 2, or leave it to the webhook"),
-        (pod(share(slots="5")), "containers[0]", "5", "use 1, or leave it to the webhook"),
-        (pod(container({SLOT: "1"})), "containers[0]", "1", "remove it, or leave it to the webhook"),
-        (pod(share(slots="1"), init=[share(slots="1")]), "initContainers[0]", "1", "use 2, or leave it to the webhook"),
+        (pod_of(share()), "containers[0]", "nothing", f"add {SLOT}: 1"),
+        (pod_of(share(slots="1"), share(slots="1")), "containers[1]", "1", "use 2, or leave it to the webhook"),
+        (pod_of(share(slots="5")), "containers[0]", "5", "use 1, or leave it to the webhook"),
+        (pod_of(container({SLOT: "1"})), "containers[0]", "1", "remove it, or leave it to the webhook"),
+        (
+            pod_of(share(slots="1"), init=[share(slots="1")]),
+            "initContainers[0]",
+            "1",
+            "use 2, or leave it to the webhook",
+        ),
     ],
 )
 def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(obj: Json, where: str, got: str, fix: str) -> None:
@@ -148,18 +141,18 @@ def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(obj: Json, wh
 
 
 def test_a_pod_as_it_was_numbered_passes_whoever_wrote_it() -> None:
-    assert validate(pod(share(slots="1"), share(slots="2")), policy=SLOTTED).allowed
+    assert validate(pod_of(share(slots="1"), share(slots="2")), policy=SLOTTED).allowed
 
 
 def test_pods_from_before_the_node_offered_it_can_still_be_changed() -> None:
-    before = pod(share())
+    before = pod_of(share())
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert validate(after, old=before, policy=SLOTTED).allowed
     assert validate(after, old=before, policy=SLOTTED, subresource="status").allowed
 
 
 def deployment(*containers: Json) -> Json:
-    return {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod(*containers)}}
+    return {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod_of(*containers)}}
 
 
 @pytest.mark.parametrize("written", [None, "1", "5"])

@@ -16,13 +16,14 @@ from admission.verdict_cache import VerdictCache
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.pod.spec import Pod
+from tests.builders import Json, container, gpu, pod_of
 
 from . import wild
-from .judging import POLICY, TENANT, Json, cards, changed, container, gpu, pod
+from .judging import POLICY, TENANT, cards, changed
 from .test_laws import LAW
 
 AROUND: Final = ReviewContext(POLICY, NOTHING_KNOWN, "team-a", TENANT, ReviewStage.FINAL)
-SHARE: Final = pod(gpu(), labels={"app": "train"})
+SHARE: Final = pod_of(gpu(), labels={"app": "train"})
 
 
 class Counted(VerdictCache):
@@ -85,7 +86,7 @@ def test_a_changed_cluster_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("obj", "around"),
     [
-        (pod(container(env=[{"name": "A", "value": "x" * 10_000}])), AROUND),
+        (pod_of(container(env=[{"name": "A", "value": "x" * 10_000}])), AROUND),
         (SHARE, AROUND._replace(user="x" * 10_000)),
         (SHARE, AROUND._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
     ],
@@ -100,7 +101,7 @@ def test_what_is_long_is_not_kept(obj: Json, around: ReviewContext) -> None:
 def test_only_so_many_are_kept() -> None:
     decided = Counted()
     for number in range(5000):
-        assert decided(read(pod(container(), labels={"n": str(number)})), AROUND).allowed
+        assert decided(read(pod_of(container(), labels={"n": str(number)})), AROUND).allowed
     assert 0 < len(decided.known) <= 1000
 
 

@@ -13,8 +13,7 @@ from admission.webhook_configurations import concerns_us, configurations, host_p
 from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import Dialects
-
-from .judging import Json
+from tests.builders import Json
 
 DIALECTS = Dialects()
 MUTATING, VALIDATING = configurations(DIALECTS, exempt=["kube-system", "halfcard-system"], ca_bundle="Q0E=")

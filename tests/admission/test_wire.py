@@ -12,8 +12,7 @@ from admission import wire
 from admission.review import Verdict
 from halfcard.patches import PatchOperation
 from halfcard.problems import CORES
-
-from .judging import Json
+from tests.builders import Json
 
 
 def review(**request: Any) -> Json:

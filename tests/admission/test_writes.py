@@ -18,12 +18,13 @@ from admission.writes import (
     decode_write,
 )
 from halfcard import names
+from tests.builders import Json, gpu, pod_of
 
-from .judging import POLICY, Json, gpu, pod
+from .judging import POLICY
 
 KUBELET: Final = "system:node:n1"
-POD: Final = pod(gpu())
-MIRROR: Final = pod(gpu(), annotations={names.MIRROR_POD: "hash"})
+POD: Final = pod_of(gpu())
+MIRROR: Final = pod_of(gpu(), annotations={names.MIRROR_POD: "hash"})
 DEPLOYMENT: Final = {"spec": {"template": POD}}
 CONTROLLED: Final = {"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": True}]}, **DEPLOYMENT}
 
@@ -80,14 +81,14 @@ def test_objects_of_a_controller_are_not_judged() -> None:
 
 
 def test_quotas_decode_a_new_pod_once() -> None:
-    write = written(pod(gpu(), priority=7))
+    write = written(pod_of(gpu(), priority=7))
     assert isinstance(write, PodCreate)
     assert write.stored is write.stored
     assert (write.stored.meta.name, write.stored.spec and write.stored.spec.priority) == ("train", 7)
 
 
 def test_an_object_that_only_quotas_cannot_read_breaks_the_protocol() -> None:
-    write = written(pod(gpu(), priority="high"))
+    write = written(pod_of(gpu(), priority="high"))
     assert isinstance(write, PodCreate)
     with pytest.raises(MalformedObject, match="shape of a Pod") as malformed:
         _ = write.stored

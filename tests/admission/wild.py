@@ -12,8 +12,9 @@ from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import ALL
 from halfcard.pod.spec import Toleration
+from tests.builders import Json
 
-from .judging import CORE, CORE_LIMIT, MARK, MEMORY, Json
+from .judging import CORE, CORE_LIMIT, MARK, MEMORY
 
 POLICIES: Final = (
     AdmissionPolicy(),

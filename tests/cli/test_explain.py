@@ -8,6 +8,7 @@ import pytest
 
 from cli.__main__ import main
 from halfcard import names
+from tests import builders
 
 from .command import ROOT, too_wide
 
@@ -20,20 +21,9 @@ def node(name: str, cards: int = 1) -> dict[str, Any]:
 
 
 def pod(name: str, core: object = 30, *, on: str = "", card: int | None = None, priority: int = 0) -> dict[str, Any]:
-    record = json.dumps({"node": on, "cards": {"main": [str(card)]}})
-    container = {
-        "name": "main",
-        "resources": {"limits": {"tencent.com/vcuda-core": core, "tencent.com/vcuda-memory": 8}},
-    }
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": {} if card is None else {names.PLACEMENT: record}},
-        "spec": {
-            "nodeName": on,
-            "priority": priority,
-            "containers": [container],
-        },
-    }
+    limits: dict[str, Any] = {names.VCUDA_CORE: core, names.VCUDA_MEMORY: 8}
+    built = builders.pod(name).container(name="main", limits=limits).specified(priority=priority)
+    return built.on(on, None if card is None else [str(card)]).manifest
 
 
 class Explain:

@@ -10,6 +10,7 @@ import pytest
 from cli.__main__ import main
 from cli.gpushare_table import tabbed
 from halfcard import names
+from tests.builders import pod
 
 from .command import ROOT, halfcard, too_wide
 from .list_server import kubeconfig_of
@@ -34,13 +35,7 @@ def gpushare_node(name: str = "10.81.25.224", gib: int = 14, cards: int = 1) -> 
 
 def sharing(name: str, gib: int, card: int | None, on: str = "10.81.25.224") -> dict[str, Any]:
     annotations = {} if card is None else {names.ALIYUN_INDEX: str(card), names.ALIYUN_POD_TOTAL: str(gib)}
-    container = {"name": "main", "resources": {"limits": {"aliyun.com/gpu-mem": gib}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-        "spec": {"nodeName": on, "containers": [container]},
-    }
+    return pod(name).created("default").asks(gpu_mem=gib).annotated(annotations).on(on).manifest
 
 
 @pytest.fixture
@@ -255,8 +250,8 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pods = [sharing(f"p{at}", 1, 0) for at in range(5)]
-    for pod in pods:
-        pod["metadata"]["uid"] = pod["metadata"]["name"]
+    for each in pods:
+        each["metadata"]["uid"] = each["metadata"]["name"]
     odd = {"metadata": {"name": "odd", "namespace": "ns"}, "spec": {"containers": 3}}
     with kubeconfig_of(tmp_path, {"/api/v1/nodes": [gpushare_node()], "/api/v1/pods": [*pods, odd]}) as file:
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{file}")

@@ -12,6 +12,8 @@ from cli.__main__ import main
 from cli.simulate import ReplayProgress
 from cli.terminal import Screen
 from extender.packing.placement import POLICIES
+from halfcard import names
+from tests.builders import pod
 from tests.simulation.trace import NODE_HEADS, POD_HEADS, node_table, pod_table
 
 from .command import ROOT, too_wide
@@ -181,13 +183,8 @@ def test_pods_that_are_over_or_ask_for_what_cannot_be_are_left_out(
 
 
 def _pod(name: str, cores: str, phase: str = "Pending") -> dict[str, Any]:
-    limits = {"tencent.com/vcuda-core": cores, "tencent.com/vcuda-memory": "8", "cpu": "4"}
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}]},
-        "status": {"phase": phase},
-    }
+    limits = {names.VCUDA_CORE: cores, names.VCUDA_MEMORY: "8", "cpu": "4"}
+    return pod(name).container(limits=limits, requests=limits).in_phase(phase).manifest
 
 
 # --- what cannot be replayed

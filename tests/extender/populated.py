@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
 
 from extender.bind.quota_reservations import QuotaReservations
 from extender.state import State
@@ -55,16 +52,10 @@ def stored(
     record: Mapping[str, str] | None = None,
     phase: str = "Pending",
 ) -> StoredPod:
-    """As the API server keeps it; `cards` are those of its record, None where nobody wrote one."""
-    obj = pod.manifest
-    name = obj["metadata"]["name"]
-    annotations = {**obj["metadata"].get("annotations", {}), **(record or {})}
-    if cards is not None:
-        containers = [each["name"] for each in obj["spec"]["containers"]]
-        annotations[names.PLACEMENT] = json.dumps({"node": on, "cards": {name: list(cards) for name in containers}})
-    obj["metadata"] = {"namespace": "ns", **obj["metadata"], "uid": name, "annotations": annotations}
-    obj["spec"] |= {"priority": priority, **({"nodeName": on} if on else {})}
-    return msgspec.convert({**obj, "status": {"phase": phase}}, StoredPod)
+    """`cards` are those of its record; None where it has none."""
+    name = pod.metadata["name"]
+    bound = pod.annotated(record or {}).specified(priority=priority).on(on, cards)
+    return bound.created(pod.metadata.get("namespace", "ns"), uid=name).in_phase(phase).stored
 
 
 def no_budgets() -> QuotaReservations:

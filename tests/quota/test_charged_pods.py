@@ -11,6 +11,7 @@ from halfcard.quota.ledger import Entry
 from kube.api.access import Access
 from quota.charged_pods import ChargedPods
 from quota.usage_index import CountedPod
+from tests import builders
 from tests.kube.node_server import Object, serving
 from tests.waiting import until
 
@@ -18,10 +19,8 @@ BUDGET = gone("gpuquota.team.gpu")._replace(uid="q", hard={"cores": 100})
 
 
 def pod(name: str, *gates: str) -> Object:
-    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
-    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
-    spec |= {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
-    return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": spec}
+    share = builders.pod(name).created().asks(core=30, memory=20)
+    return share.gated(*gates).manifest
 
 
 async def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when_it_is_gone() -> None:

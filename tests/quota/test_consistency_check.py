@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from halfcard import names
 from halfcard.dialects import Dialects
 from kube.api.access import Access
 from quota.charged_pods import ChargedPod, ChargedPods
 from quota.consistency_check import ConsistencyCheck, Difference, Differences, differences, lasting, told
+from tests import builders
 from tests.kube.node_server import Object, serving
 from tests.waiting import until
 
@@ -33,10 +33,7 @@ def test_only_what_two_looks_have_found_alike_is_believed() -> None:
 
 
 def pod(name: str, phase: str = "Running") -> Object:
-    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
-    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
-    metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}"}
-    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    return builders.pod(name).created().asks(core=30, memory=20).in_phase(phase).manifest
 
 
 async def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_changes_are_none_of_it() -> None:

@@ -19,6 +19,7 @@ from kube.quota.budget_source import BudgetSource
 from quota.charged_pods import ChargedPods, Touched
 from quota.ledgers_controller import LedgersController
 from serving.log import Log
+from tests import builders
 from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_ledgers
 from tests.kube.node_server import NodeServer, Object, serving
 from tests.waiting import until
@@ -32,9 +33,7 @@ def quota(name: str, cores: int) -> Object:
 
 
 def pod(name: str) -> Object:
-    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
-    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
-    return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"}, "spec": spec}
+    return builders.pod(name).created().asks(core=30, memory=20).manifest
 
 
 class Scene:

@@ -12,7 +12,8 @@ from halfcard.pod.spec import Toleration
 from halfcard.problems import Severity
 from halfcard.quota.derived_resources import DerivedSettings
 from settings.installation import Settings, SettingsError, read_settings
-from tests.admission.judging import cards, codes, container, gpu, mutate, mutated, pod, validate
+from tests.admission.judging import cards, codes, mutate, mutated, validate
+from tests.builders import container, gpu, pod_of
 
 
 def policy(**raw: Any) -> AdmissionPolicy:
@@ -49,7 +50,7 @@ def test_every_key_reaches_the_policy() -> None:
 
 
 def test_a_dialect_can_be_switched_off() -> None:
-    obj = pod(container({names.TUYA_SGPU: "1.5"}))
+    obj = pod_of(container({names.TUYA_SGPU: "1.5"}))
     assert codes(mutate(obj)) == ["HC001"]
     assert mutate(obj, policy=policy(dialects=["tencent"])).allowed
 
@@ -57,21 +58,21 @@ def test_a_dialect_can_be_switched_off() -> None:
 def test_a_company_uses_its_own_domain() -> None:
     made = policy(vcuda_prefixes=[{"prefix": "gpu.example.com", "memory_alone": True}])
     core, memory = "gpu.example.com/vcuda-core", "gpu.example.com/vcuda-memory"
-    after = mutated(pod(container({core: "0.3", memory: "5Gi"})), policy=made)
+    after = mutated(pod_of(container({core: "0.3", memory: "5Gi"})), policy=made)
     assert after["spec"]["containers"][0]["resources"]["requests"] == {core: "30", memory: "20"}
     assert after["metadata"]["annotations"]["gpu.example.com/vcuda-core-limit"] == "30"
-    assert validate(pod(container({memory: "20"}, {memory: "20"})), policy=made).allowed
+    assert validate(pod_of(container({memory: "20"}, {memory: "20"})), policy=made).allowed
 
 
 def test_gpushare_counts_in_the_unit_of_its_node_plugin() -> None:
-    obj = pod(container({names.ALIYUN_GPU_MEM: "4096"}))
+    obj = pod_of(container({names.ALIYUN_GPU_MEM: "4096"}))
     assert codes(mutate(obj, cluster=cards(16384))) == ["HC008"]
     assert mutate(obj, cluster=cards(16384), policy=policy(aliyun_memory_unit="MiB")).allowed
 
 
 def test_a_known_prefix_can_be_given_other_rules() -> None:
     made = policy(dialects=["nvidia"], vcuda_prefixes=[{"prefix": names.TENCENT, "memory_alone": True}])
-    assert validate(pod(gpu(None, "20")), policy=made).allowed
+    assert validate(pod_of(gpu(None, "20")), policy=made).allowed
 
 
 @pytest.mark.parametrize(

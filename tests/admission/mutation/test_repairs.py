@@ -7,24 +7,9 @@ import pytest
 from admission.policy import AdmissionPolicy, PlacementDefaults
 from halfcard import names
 from halfcard.pod.spec import Toleration
+from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import (
-    CORE,
-    MARK,
-    MEMORY,
-    VOID,
-    Json,
-    amounts,
-    changed,
-    container,
-    gpu,
-    mutate,
-    mutated,
-    operations,
-    patched,
-    pod,
-    warned_codes,
-)
+from ..judging import CORE, MARK, MEMORY, VOID, amounts, changed, mutate, mutated, operations, patched, warned_codes
 
 NO_DEFAULT = AdmissionPolicy(default_core_limit=False)
 
@@ -54,7 +39,7 @@ NO_DEFAULT = AdmissionPolicy(default_core_limit=False)
 def test_a_fraction_of_a_card_becomes_per_cent_and_an_integer_keeps_its_spelling(
     written: Any, stored: str | None
 ) -> None:
-    after = amounts(mutated(pod(gpu(written))))
+    after = amounts(mutated(pod_of(gpu(written))))
     wanted = written if stored is None else stored
     assert after["limits"][CORE] == wanted
     assert after["requests"][CORE] == wanted
@@ -83,7 +68,7 @@ def test_memory_that_can_only_be_bytes_becomes_units_rounded_up_with_a_warning(
     stored: str | None,
     rounded: bool,  # noqa: FBT001
 ) -> None:
-    obj = pod(gpu("30", written))
+    obj = pod_of(gpu("30", written))
     verdict = mutate(obj)
     after = amounts(patched(obj, verdict))
     wanted = written if stored is None else stored
@@ -93,19 +78,19 @@ def test_memory_that_can_only_be_bytes_becomes_units_rounded_up_with_a_warning(
 
 
 def test_an_exact_repair_needs_no_warning() -> None:
-    assert mutate(pod(gpu("0.3", "5Gi"))).warnings == ()
+    assert mutate(pod_of(gpu("0.3", "5Gi"))).warnings == ()
 
 
 @pytest.mark.parametrize("cores", ["1", "9", 1, "1000m"])
 def test_a_written_integer_from_1_to_9_is_said_to_be_per_cent(cores: Any) -> None:
-    verdict = mutate(pod(gpu(cores)))
+    verdict = mutate(pod_of(gpu(cores)))
     assert warned_codes(verdict) == ["HC044"]
     assert "per cent" in verdict.warnings[0]
 
 
 @pytest.mark.parametrize("cores", ["10", "100", "0.05", "30"])
 def test_other_amounts_get_no_such_hint(cores: str) -> None:
-    assert mutate(pod(gpu(cores))).warnings == ()
+    assert mutate(pod_of(gpu(cores))).warnings == ()
 
 
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
@@ -113,27 +98,27 @@ def test_other_amounts_get_no_such_hint(cores: str) -> None:
 def test_the_missing_side_is_filled_from_the_other_after_the_repair(field: str, sidecar: Json) -> None:
     for written, missing in (("limits", "requests"), ("requests", "limits")):
         asking = container(**{written: {CORE: "0.3", MEMORY: "5Gi", "cpu": "1"}}, **sidecar)
-        obj = pod(asking) if field == "containers" else pod(container(), init=[asking])
+        obj = pod_of(asking) if field == "containers" else pod_of(container(), init=[asking])
         after = amounts(mutated(obj), field=field)
         assert after[written] == {CORE: "30", MEMORY: "20", "cpu": "1"}
         assert after[missing] == {CORE: "30", MEMORY: "20"}
 
 
 def test_one_missing_resource_is_added_beside_the_others() -> None:
-    obj = pod(container({CORE: "30", MEMORY: "20", "cpu": "2"}, {MEMORY: "20", "cpu": "1"}))
+    obj = pod_of(container({CORE: "30", MEMORY: "20", "cpu": "2"}, {MEMORY: "20", "cpu": "1"}))
     assert amounts(mutated(obj))["requests"] == {CORE: "30", MEMORY: "20", "cpu": "1"}
 
 
 @pytest.mark.parametrize("empty", [{}, None])
 def test_an_empty_side_is_filled_whole(empty: Json | None) -> None:
     obj = changed(
-        pod(container({CORE: "30", MEMORY: "20"})), "spec", "containers", 0, "resources", "requests", to=empty
+        pod_of(container({CORE: "30", MEMORY: "20"})), "spec", "containers", 0, "resources", "requests", to=empty
     )
     assert amounts(mutated(obj))["requests"] == {CORE: "30", MEMORY: "20"}
 
 
 def test_two_spellings_of_one_amount_are_equal_and_only_the_foreign_one_is_respelled() -> None:
-    obj = pod(container({CORE: "0.3", MEMORY: "20"}, {CORE: "30000m", MEMORY: "5Gi"}))
+    obj = pod_of(container({CORE: "0.3", MEMORY: "20"}, {CORE: "30000m", MEMORY: "5Gi"}))
     assert amounts(mutated(obj)) == {
         "limits": {CORE: "30", MEMORY: "20"},
         "requests": {CORE: "30000m", MEMORY: "20"},
@@ -141,7 +126,7 @@ def test_two_spellings_of_one_amount_are_equal_and_only_the_foreign_one_is_respe
 
 
 def test_different_amounts_are_never_guessed_however_mild_the_rule_is_set() -> None:
-    obj = pod(container({CORE: "30", MEMORY: "20"}, {CORE: "40", MEMORY: "20"}))
+    obj = pod_of(container({CORE: "30", MEMORY: "20"}, {CORE: "40", MEMORY: "20"}))
     assert [problem.code for problem in mutate(obj).problems] == ["HC004"]
     mild = AdmissionPolicy(severities={"HC004": "warn"})  # type: ignore[dict-item]
     assert amounts(patched(obj, mutate(obj, policy=mild))) == amounts(obj)
@@ -149,19 +134,19 @@ def test_different_amounts_are_never_guessed_however_mild_the_rule_is_set() -> N
 
 @pytest.mark.parametrize("zero", ["0", 0, "0.0", "0m"])
 def test_a_claim_of_nothing_is_no_claim(zero: Any) -> None:
-    obj = pod(gpu(zero, zero), container())
+    obj = pod_of(gpu(zero, zero), container())
     verdict = mutate(obj)
     assert verdict.allowed
     assert verdict.changes == ()
 
 
 def test_unknown_resources_are_left_alone() -> None:
-    assert mutate(pod(container({"cpu": "0.305", "example.com/gpu": "1.5"}, {"cpu": "0.1"}))).changes == ()
+    assert mutate(pod_of(container({"cpu": "0.305", "example.com/gpu": "1.5"}, {"cpu": "0.1"}))).changes == ()
 
 
 @pytest.mark.parametrize("word", [names.HAMI_GPUMEM, names.HAMI_GPUCORES, names.HAMI_GPUMEM_PERCENTAGE])
 def test_hami_amounts_without_a_number_of_cards_mean_one_and_say_so(word: str) -> None:
-    obj = pod(container({word: "30"}))
+    obj = pod_of(container({word: "30"}))
     verdict = mutate(obj)
     assert amounts(patched(obj, verdict)) == {
         "limits": {word: "30", names.NVIDIA_GPU: "1"},
@@ -172,14 +157,14 @@ def test_hami_amounts_without_a_number_of_cards_mean_one_and_say_so(word: str) -
 
 
 def test_a_written_number_of_hami_cards_stays() -> None:
-    obj = pod(container({names.HAMI_GPUMEM: "3000", names.NVIDIA_GPU: "2"}))
+    obj = pod_of(container({names.HAMI_GPUMEM: "3000", names.NVIDIA_GPU: "2"}))
     verdict = mutate(obj)
     assert amounts(patched(obj, verdict))["limits"] == {names.HAMI_GPUMEM: "3000", names.NVIDIA_GPU: "2"}
     assert verdict.warnings == ()
 
 
 def test_every_warning_is_short_even_where_names_are_long() -> None:
-    verdict = mutate(pod(*(gpu("3", f"{5000 + n}Mi") for n in range(3)), container({names.HAMI_GPUCORES: "5"})))
+    verdict = mutate(pod_of(*(gpu("3", f"{5000 + n}Mi") for n in range(3)), container({names.HAMI_GPUCORES: "5"})))
     assert len(verdict.warnings) >= 5
     assert max(map(len, verdict.warnings)) <= 120
 
@@ -193,7 +178,7 @@ def environments(obj: Json, field: str = "containers") -> list[Any]:
 
 def test_containers_without_a_claim_see_no_card() -> None:
     other = {"name": "A", "value": "b"}
-    after = mutated(pod(gpu(), container(), container(env=[other]), container(env=[]), init=[container()]))
+    after = mutated(pod_of(gpu(), container(), container(env=[other]), container(env=[]), init=[container()]))
     assert environments(after) == [None, [VOID], [other, VOID], [VOID]]
     assert environments(after, "initContainers") == [[VOID]]
 
@@ -201,38 +186,38 @@ def test_containers_without_a_claim_see_no_card() -> None:
 @pytest.mark.parametrize("value", ["void", "none", ""])
 def test_a_container_that_chose_to_see_nothing_keeps_its_own_word(value: str) -> None:
     chosen = [{"name": names.VISIBLE_DEVICES, "value": value}]
-    assert environments(mutated(pod(gpu(), container(env=chosen)))) == [None, chosen]
+    assert environments(mutated(pod_of(gpu(), container(env=chosen)))) == [None, chosen]
 
 
 def test_a_pod_without_any_claim_is_not_touched() -> None:
-    assert mutate(pod(container(), init=[container()])).changes == ()
+    assert mutate(pod_of(container(), init=[container()])).changes == ()
 
 
 def test_a_container_added_to_a_running_gpu_pod_sees_no_card() -> None:
-    old = pod(gpu(), ephemeralContainers=[{"name": "first"}])
-    new = pod(gpu(), ephemeralContainers=[{"name": "first"}, {"name": "second"}])
+    old = pod_of(gpu(), ephemeralContainers=[{"name": "first"}])
+    new = pod_of(gpu(), ephemeralContainers=[{"name": "first"}, {"name": "second"}])
     after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
     assert environments(after, "ephemeralContainers") == [None, [VOID]]
     assert environments(after) == [None]
 
 
 def test_a_container_that_a_merge_puts_before_the_others_sees_no_card_either() -> None:
-    old = pod(gpu(), ephemeralContainers=[{"name": "first"}])
-    new = pod(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
+    old = pod_of(gpu(), ephemeralContainers=[{"name": "first"}])
+    new = pod_of(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
     after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
     assert environments(after, "ephemeralContainers") == [[VOID], None]
 
 
 def test_a_merge_may_put_the_added_container_before_the_others() -> None:
-    old = pod(gpu(), ephemeralContainers=[{"name": "first"}])
-    new = pod(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
+    old = pod_of(gpu(), ephemeralContainers=[{"name": "first"}])
+    new = pod_of(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
     after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
     assert environments(after, "ephemeralContainers") == [[VOID], None]
 
 
 def test_a_container_added_to_a_pod_without_gpu_is_left_alone() -> None:
-    new = pod(container(), ephemeralContainers=[{"name": "debug"}])
-    assert mutate(new, old=pod(container()), subresource="ephemeralcontainers").changes == ()
+    new = pod_of(container(), ephemeralContainers=[{"name": "debug"}])
+    assert mutate(new, old=pod_of(container()), subresource="ephemeralcontainers").changes == ()
 
 
 # --- placement ----------------------------------------------------------------------------------------------------
@@ -246,7 +231,7 @@ PLACING = AdmissionPolicy(
 
 @pytest.mark.parametrize("given", [{}, {"schedulerName": "default-scheduler", "tolerations": []}])
 def test_gpu_pods_are_given_scheduler_runtime_class_and_toleration_where_set(given: Json) -> None:
-    spec = mutated(pod(gpu(), **given), policy=PLACING)["spec"]
+    spec = mutated(pod_of(gpu(), **given), policy=PLACING)["spec"]
     assert spec["schedulerName"] == "gpu-scheduler"
     assert spec["runtimeClassName"] == "nvidia"
     assert spec["tolerations"] == [TOLERATION]
@@ -254,7 +239,7 @@ def test_gpu_pods_are_given_scheduler_runtime_class_and_toleration_where_set(giv
 
 def test_what_the_pod_says_itself_stays() -> None:
     other = {"key": "other", "operator": "Exists"}
-    spec = mutated(pod(gpu(), schedulerName="mine", runtimeClassName="kata", tolerations=[other]), policy=PLACING)[
+    spec = mutated(pod_of(gpu(), schedulerName="mine", runtimeClassName="kata", tolerations=[other]), policy=PLACING)[
         "spec"
     ]
     assert (spec["schedulerName"], spec["runtimeClassName"]) == ("mine", "kata")
@@ -262,39 +247,39 @@ def test_what_the_pod_says_itself_stays() -> None:
 
 
 def test_a_toleration_that_is_there_is_not_added_again() -> None:
-    obj = pod(gpu(), tolerations=[TOLERATION])
+    obj = pod_of(gpu(), tolerations=[TOLERATION])
     assert mutated(obj, policy=PLACING)["spec"]["tolerations"] == [TOLERATION]
 
 
 def test_pods_without_a_claim_and_installations_without_the_setting_are_not_placed() -> None:
-    assert mutate(pod(container()), policy=PLACING).changes == ()
-    assert {"schedulerName", "runtimeClassName", "tolerations"}.isdisjoint(mutated(pod(gpu()))["spec"])
+    assert mutate(pod_of(container()), policy=PLACING).changes == ()
+    assert {"schedulerName", "runtimeClassName", "tolerations"}.isdisjoint(mutated(pod_of(gpu()))["spec"])
 
 
 # --- an object that comes back ------------------------------------------------------------------------------------
 
 
 def test_the_same_file_applies_a_second_time() -> None:
-    stored = mutated(pod(gpu("0.3", "5Gi")))
+    stored = mutated(pod_of(gpu("0.3", "5Gi")))
     again = changed(stored, "spec", "containers", 0, "resources", "limits", to={CORE: "300m", MEMORY: "5Gi"})
     assert patched(again, mutate(again, old=stored)) == stored
 
 
 def test_an_update_changes_nothing_else() -> None:
-    old = pod(container({CORE: "30", MEMORY: "20"}, {CORE: "30", MEMORY: "20"}), container())
+    old = pod_of(container({CORE: "30", MEMORY: "20"}, {CORE: "30", MEMORY: "20"}), container())
     new = changed(old, "metadata", "labels", to={"a": "b"})
     assert mutate(new, old=old, policy=PLACING).changes == ()
 
 
 def test_an_update_restores_the_side_that_the_file_leaves_away() -> None:
     """`kubectl replace` sends the file as it is; the API server fills in requests, never limits."""
-    stored = mutated(pod(container(requests={CORE: "0.3", MEMORY: "20"})))
+    stored = mutated(pod_of(container(requests={CORE: "0.3", MEMORY: "20"})))
     again = changed(stored, "spec", "containers", 0, "resources", to={"requests": {CORE: "300m", MEMORY: "20"}})
     assert amounts(patched(again, mutate(again, old=stored))) == amounts(stored)
 
 
 def test_an_update_restores_the_card_that_hami_amounts_imply() -> None:
-    stored = mutated(pod(container({names.HAMI_GPUMEM: "3000"})))
+    stored = mutated(pod_of(container({names.HAMI_GPUMEM: "3000"})))
     wanted = {names.HAMI_GPUMEM: "3000"}
     again = changed(stored, "spec", "containers", 0, "resources", to={"limits": wanted, "requests": dict(wanted)})
     assert amounts(patched(again, mutate(again, old=stored))) == amounts(stored)
@@ -302,16 +287,16 @@ def test_an_update_restores_the_card_that_hami_amounts_imply() -> None:
 
 def test_an_update_keeps_a_foreign_spelling_that_is_stored() -> None:
     """It was stored while the webhook was away; resources of a pod cannot change any more."""
-    old = pod(gpu("0.3"))
+    old = pod_of(gpu("0.3"))
     assert mutate(changed(old, "metadata", "labels", to={"a": "b"}), old=old).changes == ()
 
 
 def test_an_update_to_another_amount_is_left_to_kubernetes() -> None:
-    stored = mutated(pod(gpu("0.3")), policy=NO_DEFAULT)
+    stored = mutated(pod_of(gpu("0.3")), policy=NO_DEFAULT)
     assert operations(mutate(changed(stored, "spec", "containers", 0, to=gpu("0.4")), old=stored)) == []
 
 
 def test_a_pod_without_metadata_gets_its_annotation_all_the_same() -> None:
-    obj = pod(gpu())
+    obj = pod_of(gpu())
     del obj["metadata"]
     assert MARK in mutated(obj)["metadata"]["annotations"]

@@ -10,22 +10,9 @@ from admission.review import Verdict
 from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.problems import Severity
+from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import (
-    CORE,
-    CORE_LIMIT,
-    MEMORY,
-    Json,
-    changed,
-    codes,
-    container,
-    gpu,
-    judge,
-    operations,
-    patched,
-    pod,
-    warned_codes,
-)
+from ..judging import CORE, CORE_LIMIT, MEMORY, changed, codes, judge, operations, patched, warned_codes
 
 KINDS = {
     "Deployment": "spec.template",
@@ -50,7 +37,7 @@ def workload(kind: str, template: Json, **metadata: Any) -> Json:
 
 
 def deployment(*containers: Json, **template: Any) -> Json:
-    return workload("Deployment", pod(*containers, **template))
+    return workload("Deployment", pod_of(*containers, **template))
 
 
 def mutate(obj: Json, **around: Any) -> Verdict:
@@ -75,7 +62,7 @@ def test_these_kinds_hold_templates() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mistake_in_a_template_is_refused_at_its_place(kind: str) -> None:
-    obj = workload(kind, pod(container(), gpu("1.5")))
+    obj = workload(kind, pod_of(container(), gpu("1.5")))
     for verdict in (mutate(obj), validate(obj)):
         (problem,) = verdict.problems
         assert problem.code == "HC002"
@@ -84,9 +71,9 @@ def test_a_mistake_in_a_template_is_refused_at_its_place(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_people_wrote_is_repaired_in_its_place_and_nothing_is_added(kind: str) -> None:
-    obj = workload(kind, pod(container({CORE: "0.3", MEMORY: "5Gi", "cpu": "0.5"}), container()))
+    obj = workload(kind, pod_of(container({CORE: "0.3", MEMORY: "5Gi", "cpu": "0.5"}), container()))
     verdict = mutate(obj)
-    wanted = workload(kind, pod(container({CORE: "30", MEMORY: "20", "cpu": "0.5"}), container()))
+    wanted = workload(kind, pod_of(container({CORE: "30", MEMORY: "20", "cpu": "0.5"}), container()))
     assert patched(obj, verdict) == wanted
     assert verdict.warnings == ()
     assert validate(wanted).allowed
@@ -115,10 +102,10 @@ def test_rounding_and_small_integers_are_mentioned_where_somebody_still_reads_it
 @pytest.mark.parametrize(
     "template",
     [
-        pod(container({CORE: "30", MEMORY: "20"})),
-        pod(container(requests={CORE: "30", MEMORY: "20"})),
-        pod(container({names.HAMI_GPUMEM: "3000"})),
-        pod(gpu(), container(), annotations={CORE_LIMIT: "30"}),
+        pod_of(container({CORE: "30", MEMORY: "20"})),
+        pod_of(container(requests={CORE: "30", MEMORY: "20"})),
+        pod_of(container({names.HAMI_GPUMEM: "3000"})),
+        pod_of(gpu(), container(), annotations={CORE_LIMIT: "30"}),
     ],
 )
 def test_a_template_never_gets_a_derived_field(template: Json) -> None:
@@ -171,7 +158,7 @@ def test_different_amounts_are_never_guessed_where_they_are_only_warned_of() -> 
 @pytest.mark.parametrize(("controller", "judged"), [(True, False), (False, True), (None, True)])
 def test_objects_that_a_controller_made_are_skipped(controller: bool | None, judged: bool) -> None:  # noqa: FBT001
     owner = {"kind": "Deployment", "name": "d", "controller": controller}
-    obj = workload("ReplicaSet", pod(gpu("1.5")), ownerReferences=[owner])
+    obj = workload("ReplicaSet", pod_of(gpu("1.5")), ownerReferences=[owner])
     assert bool(mutate(obj).problems) is judged
     assert bool(validate(obj).problems) is judged
 

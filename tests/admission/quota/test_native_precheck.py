@@ -20,11 +20,12 @@ from halfcard.pod.spec import Pod, PodMetadata
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.quota.native_quota_source import NativeQuotas
+from tests.builders import Json, gpu, pod_of
 from tests.halfcard.native import quota
 from tests.kube.node_server import NodeServer, serving
 from tests.waiting import until
 
-from ..judging import CORE, Json, gpu, pod
+from ..judging import CORE
 
 CORES: Final = f"requests.{CORE}"
 POLICY: Final = AdmissionPolicy()
@@ -47,7 +48,7 @@ class Site:
             "operation": "CREATE" if old is None else "UPDATE",
             "kind": ObjectKind("Pod"),
             "namespace": "team-a",
-            "object": pod(gpu()) if obj is None else obj,
+            "object": pod_of(gpu()) if obj is None else obj,
             "old_object": old,
         }
         write = decode_write(ReviewRequest("1", **(usual | fields)), POLICY)
@@ -99,7 +100,7 @@ OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system
     [
         {"namespace": "team-b"},
         {"namespace": "kube-system"},
-        {"sub_resource": "resize", "operation": "UPDATE", "old_object": pod(gpu())},
+        {"sub_resource": "resize", "operation": "UPDATE", "old_object": pod_of(gpu())},
         {"kind": ObjectKind("Binding")},
         {"operation": "DELETE"},
     ],
@@ -195,7 +196,7 @@ async def test_an_odd_quota_spoils_only_itself() -> None:
 
 
 async def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline() -> None:
-    plain, ending = pod(gpu()), pod(gpu(), activeDeadlineSeconds=60)
+    plain, ending = pod_of(gpu()), pod_of(gpu(), activeDeadlineSeconds=60)
 
     async with site_of(
         quota({CORES: "0"}, {CORES: "0"}, scopes=["Terminating"]), quota({CORES: "0"}, {CORES: "0"}, name="all")

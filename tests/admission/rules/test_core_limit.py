@@ -5,22 +5,19 @@ import pytest
 from admission.policy import AdmissionPolicy
 from admission.rules.core_limit import whole_number_in
 from halfcard import names
+from tests.builders import Json, container, gpu, pod_of
 
 from ..judging import (
     CORE,
     CORE_LIMIT,
     MARK,
     MEMORY,
-    Json,
     changed,
     codes,
-    container,
-    gpu,
     mutate,
     mutated,
     operations,
     patched,
-    pod,
     validate,
     warned_codes,
 )
@@ -59,11 +56,11 @@ def test_people_write_whole_numbers_in_several_ways(text: str, number: int | Non
 @pytest.mark.parametrize(
     "obj",
     [
-        pod(gpu("30")),
-        pod(gpu("0.3")),
-        pod(gpu("30"), gpu("30", "8"), container()),
-        pod(gpu("30"), init=[gpu("0.3")]),
-        pod(container(), init=[gpu("30")]),
+        pod_of(gpu("30")),
+        pod_of(gpu("0.3")),
+        pod_of(gpu("30"), gpu("30", "8"), container()),
+        pod_of(gpu("30"), init=[gpu("0.3")]),
+        pod_of(container(), init=[gpu("30")]),
     ],
 )
 def test_where_all_gpu_containers_ask_for_the_same_share_it_is_written_and_marked(obj: Json) -> None:
@@ -73,16 +70,16 @@ def test_where_all_gpu_containers_ask_for_the_same_share_it_is_written_and_marke
 @pytest.mark.parametrize(
     "obj",
     [
-        pod(gpu("30"), gpu("40")),
-        pod(gpu("30"), init=[gpu("40")]),
-        pod(gpu("100", None)),
-        pod(gpu("200", None)),
-        pod(gpu("30"), gpu("100", None)),
-        pod(gpu("0", "0")),
-        pod(container({names.ALIYUN_GPU_MEM: "3"})),
-        pod(container({names.TUYA_SGPU: "1"})),
-        pod(gpu("30"), container({names.ALIYUN_GPU_MEM: "3"})),
-        pod(container({names.TUYA + names.VCUDA_MEMORY_SUFFIX: "3"})),
+        pod_of(gpu("30"), gpu("40")),
+        pod_of(gpu("30"), init=[gpu("40")]),
+        pod_of(gpu("100", None)),
+        pod_of(gpu("200", None)),
+        pod_of(gpu("30"), gpu("100", None)),
+        pod_of(gpu("0", "0")),
+        pod_of(container({names.ALIYUN_GPU_MEM: "3"})),
+        pod_of(container({names.TUYA_SGPU: "1"})),
+        pod_of(gpu("30"), container({names.ALIYUN_GPU_MEM: "3"})),
+        pod_of(container({names.TUYA + names.VCUDA_MEMORY_SUFFIX: "3"})),
     ],
 )
 def test_where_shares_differ_or_cards_are_whole_or_have_no_cores_it_is_left_away(obj: Json) -> None:
@@ -90,23 +87,23 @@ def test_where_shares_differ_or_cards_are_whole_or_have_no_cores_it_is_left_away
 
 
 def test_the_annotation_has_the_prefix_of_its_dialect() -> None:
-    obj = pod(container({names.TUYA + names.VCUDA_CORE_SUFFIX: "30", names.TUYA + names.VCUDA_MEMORY_SUFFIX: 2}))
+    obj = pod_of(container({names.TUYA + names.VCUDA_CORE_SUFFIX: "30", names.TUYA + names.VCUDA_MEMORY_SUFFIX: 2}))
     assert written(mutated(obj)) == {TUYA_LIMIT: "30", MARK: f"{TUYA_LIMIT}=30"}
 
 
 def test_other_annotations_stay_and_a_written_limit_is_nobodys_default() -> None:
-    assert written(mutated(pod(gpu("30"), annotations={"a/b": "c"}))) == {
+    assert written(mutated(pod_of(gpu("30"), annotations={"a/b": "c"}))) == {
         "a/b": "c",
         CORE_LIMIT: "30",
         MARK: f"{CORE_LIMIT}=30",
     }
-    assert written(mutated(pod(gpu("30"), annotations={CORE_LIMIT: "50"}))) == {CORE_LIMIT: "50"}
+    assert written(mutated(pod_of(gpu("30"), annotations={CORE_LIMIT: "50"}))) == {CORE_LIMIT: "50"}
 
 
 def test_a_setting_turns_the_default_off() -> None:
     off = AdmissionPolicy(default_core_limit=False)
-    assert written(mutated(pod(gpu("30")), policy=off)) == {}
-    once = mutated(pod(gpu("30")))
+    assert written(mutated(pod_of(gpu("30")), policy=off)) == {}
+    once = mutated(pod_of(gpu("30")))
     assert written(mutated(once, policy=off)) == {}
 
 
@@ -117,7 +114,7 @@ def test_a_setting_turns_the_default_off() -> None:
 def test_our_default_is_corrected_when_another_webhook_has_changed_the_pod(
     container_now: Json, limit: str | None
 ) -> None:
-    once = mutated(pod(gpu("30"), annotations={"keep": "me"}))
+    once = mutated(pod_of(gpu("30"), annotations={"keep": "me"}))
     again = mutated(changed(once, "spec", "containers", 0, to=container_now))
     wanted = {} if limit is None else {CORE_LIMIT: limit, MARK: f"{CORE_LIMIT}={limit}"}
     assert written(again) == {"keep": "me", **wanted}
@@ -125,7 +122,7 @@ def test_our_default_is_corrected_when_another_webhook_has_changed_the_pod(
 
 
 def test_a_second_container_with_another_share_takes_our_default_away() -> None:
-    once = mutated(pod(gpu("30")))
+    once = mutated(pod_of(gpu("30")))
     both = changed(once, "spec", "containers", to=[gpu("30"), gpu("40")])
     assert written(mutated(both)) == {}
 
@@ -133,24 +130,24 @@ def test_a_second_container_with_another_share_takes_our_default_away() -> None:
 @pytest.mark.parametrize("limit", [None, "80"])
 def test_a_mark_that_speaks_of_another_limit_is_refused(limit: str | None) -> None:
     annotations_now = {MARK: f"{CORE_LIMIT}=30"} | ({CORE_LIMIT: limit} if limit else {})
-    assert codes(mutate(pod(gpu("30"), annotations=annotations_now))) == ["HC020"]
+    assert codes(mutate(pod_of(gpu("30"), annotations=annotations_now))) == ["HC020"]
 
 
 def test_a_forged_mark_never_touches_an_annotation_that_is_no_core_limit() -> None:
-    verdict = mutate(pod(gpu("30"), annotations={"a": "b", MARK: "a=b"}))
+    verdict = mutate(pod_of(gpu("30"), annotations={"a": "b", MARK: "a=b"}))
     assert codes(verdict) == ["HC020"]
     assert verdict.changes == ()
 
 
 @pytest.mark.parametrize("text", [" 50 ", "+50", "050"])
 def test_a_written_limit_is_spelled_plainly(text: str) -> None:
-    obj = pod(gpu("30"), annotations={CORE_LIMIT: text})
+    obj = pod_of(gpu("30"), annotations={CORE_LIMIT: text})
     assert written(mutated(obj)) == {CORE_LIMIT: "50"}
     assert validate(mutated(obj)).allowed
 
 
 def test_a_plain_limit_is_not_touched() -> None:
-    assert operations(mutate(pod(gpu("30"), annotations={CORE_LIMIT: "50"}))) == []
+    assert operations(mutate(pod_of(gpu("30"), annotations={CORE_LIMIT: "50"}))) == []
 
 
 # --- the rule -----------------------------------------------------------------------------------------------------
@@ -179,14 +176,14 @@ def test_the_limit_of_a_share_lies_between_the_largest_share_and_the_card(
     limit: str,
     refused: bool,  # noqa: FBT001
 ) -> None:
-    obj = pod(*containers, annotations={CORE_LIMIT: limit})
+    obj = pod_of(*containers, annotations={CORE_LIMIT: limit})
     wanted = ["HC009"] if refused else []
     assert codes(mutate(obj)) == wanted
     assert codes(validate(obj)) == wanted
 
 
 def test_init_containers_count_for_the_largest_share() -> None:
-    obj = pod(gpu("30"), init=[gpu("70")], annotations={CORE_LIMIT: "50"})
+    obj = pod_of(gpu("30"), init=[gpu("70")], annotations={CORE_LIMIT: "50"})
     (problem,) = validate(obj).problems
     assert (problem.code, problem.where, problem.got) == ("HC009", f'metadata.annotations["{CORE_LIMIT}"]', "50")
     assert "70-100" in problem.fix
@@ -197,39 +194,39 @@ def test_with_whole_cards_a_limit_has_no_effect_and_is_mentioned_where_it_differ
     limit: str,
     warned: bool,  # noqa: FBT001
 ) -> None:
-    verdict = validate(pod(gpu("200", "128"), annotations={CORE_LIMIT: limit}))
+    verdict = validate(pod_of(gpu("200", "128"), annotations={CORE_LIMIT: limit}))
     assert verdict.allowed
     assert warned_codes(verdict) == (["HC041"] if warned else [])
 
 
 def test_memory_alone_needs_no_share_to_be_above() -> None:
     memory = {names.TUYA + names.VCUDA_MEMORY_SUFFIX: "3"}
-    obj = pod(container(memory, dict(memory)), annotations={TUYA_LIMIT: "1"})
+    obj = pod_of(container(memory, dict(memory)), annotations={TUYA_LIMIT: "1"})
     assert validate(obj).allowed
 
 
 def test_the_limit_of_a_dialect_that_the_pod_does_not_speak_is_not_judged() -> None:
-    assert validate(pod(gpu("30"), annotations={TUYA_LIMIT: "nonsense"})).allowed
+    assert validate(pod_of(gpu("30"), annotations={TUYA_LIMIT: "nonsense"})).allowed
 
 
 def test_a_second_pass_over_a_marked_pod_changes_nothing() -> None:
-    once = mutated(pod(gpu("30"), container()))
+    once = mutated(pod_of(gpu("30"), container()))
     assert mutate(once).changes == ()
 
 
 def test_whole_cards_of_two_containers_each_count_alone() -> None:
-    obj = pod(gpu("100", None), gpu("200", None), annotations={CORE_LIMIT: "100"})
+    obj = pod_of(gpu("100", None), gpu("200", None), annotations={CORE_LIMIT: "100"})
     assert validate(obj).warnings == ()
 
 
 def test_patches_of_annotations_apply_where_there_were_none() -> None:
     nothing: list[Json | None] = [{}, None]
     for empty in nothing:
-        obj = changed(pod(gpu("30")), "metadata", "annotations", to=empty)
+        obj = changed(pod_of(gpu("30")), "metadata", "annotations", to=empty)
         assert written(patched(obj, mutate(obj))) == {CORE_LIMIT: "30", MARK: f"{CORE_LIMIT}=30"}
 
 
 def test_amounts_that_mean_nothing_make_no_default() -> None:
-    verdict = mutate(pod(container({CORE: "many", MEMORY: "20"})))
+    verdict = mutate(pod_of(container({CORE: "many", MEMORY: "20"})))
     assert codes(verdict) == ["HC001"]
     assert verdict.changes == ()

@@ -13,21 +13,9 @@ from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.pod.owned_annotations import is_owned
 from settings.installation import Settings
+from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import (
-    AGENT,
-    TRUSTING,
-    Json,
-    changed,
-    codes,
-    container,
-    gpu,
-    judge,
-    mutate,
-    pod,
-    validate,
-    warned_codes,
-)
+from ..judging import AGENT, TRUSTING, changed, codes, judge, mutate, validate, warned_codes
 
 WHOLE = gpu("100", None)
 
@@ -77,7 +65,7 @@ RECORD = "tencent.com/predicate-node"
 
 @pytest.mark.parametrize("user", sorted(names.OWN_USERS))
 def test_halfcards_own_accounts_are_trusted_whatever_the_settings_say(user: str) -> None:
-    obj = pod(gpu(), annotations={names.FENCE: "1"})
+    obj = pod_of(gpu(), annotations={names.FENCE: "1"})
     for policy in (AdmissionPolicy(), policy_of(Settings(trusted_users=["somebody"]))):
         assert validate(obj, user=user, policy=policy).allowed
     assert codes(validate(obj, user=user.replace(names.NAMESPACE, "team-a"))) == ["HC020"]
@@ -86,18 +74,18 @@ def test_halfcards_own_accounts_are_trusted_whatever_the_settings_say(user: str)
 @pytest.mark.parametrize("key", [names.FENCE, names.PLACEMENT])
 @pytest.mark.parametrize("now", [{}, {"note": "mine"}, "forged"])
 def test_a_tenant_does_not_lift_the_fence_of_a_waiting_pod_nor_its_record(key: str, now: Json | str) -> None:
-    old = pod(gpu(), annotations={key: "replica-a"})
-    new = pod(gpu(), annotations={key: now} if isinstance(now, str) else now)
+    old = pod_of(gpu(), annotations={key: "replica-a"})
+    new = pod_of(gpu(), annotations={key: now} if isinstance(now, str) else now)
     (problem,) = validate(new, old=old).problems
     assert (problem.code, problem.where) == ("HC020", f'metadata.annotations["{key}"]')
     assert problem.fix == "put it back"
 
 
 def test_what_people_say_about_their_cards_is_theirs_to_write_and_change() -> None:
-    old = pod(gpu(), annotations={names.ASK_MODEL: "T4"})
+    old = pod_of(gpu(), annotations={names.ASK_MODEL: "T4"})
     assert validate(old).allowed
-    assert validate(pod(gpu(), annotations={names.ASK_MODEL: "A10", names.ASK_UUID: "GPU-1"}), old=old).allowed
-    assert validate(pod(gpu(), annotations={}), old=old).allowed
+    assert validate(pod_of(gpu(), annotations={names.ASK_MODEL: "A10", names.ASK_UUID: "GPU-1"}), old=old).allowed
+    assert validate(pod_of(gpu(), annotations={}), old=old).allowed
 
 
 # --- records by a side door ---------------------------------------------------------------------------------------
@@ -132,7 +120,7 @@ def test_a_binding_brings_no_record_into_a_pod_unless_its_author_is_trusted(
 
 def test_a_binding_is_refused_in_the_words_of_a_pod() -> None:
     annotations = {RECORD: "n1"}
-    assert bind(binding(annotations)).message == validate(pod(container(), annotations=annotations)).message
+    assert bind(binding(annotations)).message == validate(pod_of(container(), annotations=annotations)).message
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"note": "mine", names.ASK_POLICY: "spread"}])
@@ -152,7 +140,7 @@ def test_a_binding_cannot_excuse_its_record_by_calling_the_pod_a_mirror() -> Non
     ("before", "now"), [({}, {RECORD: "n1"}), ({RECORD: "n1"}, {RECORD: "n2"}), ({RECORD: "n1"}, {})]
 )
 def test_a_status_brings_no_record_along(before: Json, now: Json) -> None:
-    old, new = (changed(pod(gpu(), annotations=each), "status", "phase", to="Running") for each in (before, now))
+    old, new = (changed(pod_of(gpu(), annotations=each), "status", "phase", to="Running") for each in (before, now))
     reported = partial(judge, names.VALIDATE_RECORDS_PATH, old=old, subresource="status")
     assert codes(reported(new)) == ["HC020"]
     assert reported(new, user=AGENT, policy=TRUSTING).allowed
@@ -169,8 +157,8 @@ def test_a_status_brings_no_record_along(before: Json, now: Json) -> None:
 def test_tenants_do_not_touch_records_and_trusted_users_do(
     field: str, container_now: Json, before: Json | None, now: Json
 ) -> None:
-    obj = changed(pod(container_now), "metadata", field, to=now)
-    old = None if before is None else changed(pod(container_now), "metadata", field, to=before)
+    obj = changed(pod_of(container_now), "metadata", field, to=now)
+    old = None if before is None else changed(pod_of(container_now), "metadata", field, to=before)
     verdict = validate(obj, old=old)
     assert codes(verdict) == codes(mutate(obj, old=old)) == ["HC020"]
     assert verdict.problems[0].where == f'metadata.{field}["{RECORD}"]'
@@ -179,7 +167,7 @@ def test_tenants_do_not_touch_records_and_trusted_users_do(
 
 
 def test_records_of_a_bound_pod_that_stay_are_nobodys_business() -> None:
-    old = pod(gpu(), annotations={RECORD: "n1"}, labels={"halfcard.dev/model": "T4"}, nodeName="n1")
+    old = pod_of(gpu(), annotations={RECORD: "n1"}, labels={"halfcard.dev/model": "T4"}, nodeName="n1")
     assert validate(changed(old, "metadata", "finalizers", to=[]), old=old).allowed
 
 
@@ -187,7 +175,7 @@ def test_records_of_a_bound_pod_that_stay_are_nobodys_business() -> None:
 
 
 def with_env(holder: Json, name: str, value: str | None = "x", **fields: Any) -> Json:
-    return pod({**holder, "env": [{"name": "FIRST"}, {"name": name, "value": value, **fields}]})
+    return pod_of({**holder, "env": [{"name": "FIRST"}, {"name": name, "value": value, **fields}]})
 
 
 @pytest.mark.parametrize("holder", [container(), gpu(), WHOLE])
@@ -256,7 +244,7 @@ def test_a_library_path_is_only_mentioned() -> None:
 @pytest.mark.parametrize("field", ["initContainers", "ephemeralContainers"])
 def test_init_and_ephemeral_containers_are_looked_at_too(field: str) -> None:
     sneaky = container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}])
-    (problem,) = validate(changed(pod(container()), "spec", field, to=[sneaky])).problems
+    (problem,) = validate(changed(pod_of(container()), "spec", field, to=[sneaky])).problems
     assert (problem.code, problem.where) == ("HC021", f"spec.{field}[0].env[0]")
 
 
@@ -311,7 +299,7 @@ def test_variables_that_come_from_elsewhere_are_judged_as_far_as_they_are_known(
     source: Json,
     refused: bool,  # noqa: FBT001
 ) -> None:
-    obj = pod({**holder, "envFrom": [source]})
+    obj = pod_of({**holder, "envFrom": [source]})
     assert both_refuse(obj, cluster=KNOWN) == (["HC023"] if refused else [])
 
 
@@ -358,7 +346,7 @@ def test_variables_that_come_from_elsewhere_are_judged_as_far_as_they_are_known(
 )
 def test_paths_that_lead_to_cards_or_to_sockets_are_refused(path: str) -> None:
     assert leads_to_gpu(path)
-    obj = pod(container(), volumes=[{"name": "data"}, {"name": "v", "hostPath": {"path": path}}])
+    obj = pod_of(container(), volumes=[{"name": "data"}, {"name": "v", "hostPath": {"path": path}}])
     assert both_refuse(obj) == ["HC024"]
     assert validate(obj).problems[0].where == "spec.volumes[1].hostPath.path"
 
@@ -385,7 +373,7 @@ def test_paths_that_lead_to_cards_or_to_sockets_are_refused(path: str) -> None:
 )
 def test_other_paths_are_left_alone(path: str) -> None:
     assert not leads_to_gpu(path)
-    assert validate(pod(gpu(), volumes=[{"name": "v", "hostPath": {"path": path}}])).allowed
+    assert validate(pod_of(gpu(), volumes=[{"name": "v", "hostPath": {"path": path}}])).allowed
 
 
 @pytest.mark.parametrize(
@@ -400,12 +388,12 @@ def test_other_paths_are_left_alone(path: str) -> None:
     ],
 )
 def test_devices_are_not_listed_by_mounts(path: str, refused: bool) -> None:  # noqa: FBT001
-    obj = pod(container(volumeMounts=[{"name": "v", "mountPath": path}]))
+    obj = pod_of(container(volumeMounts=[{"name": "v", "mountPath": path}]))
     assert both_refuse(obj) == (["HC027"] if refused else [])
 
 
 def test_devices_are_not_listed_by_annotation() -> None:
-    obj = pod(container(), annotations={"cdi.k8s.io/mine": "nvidia.com/gpu=all"})
+    obj = pod_of(container(), annotations={"cdi.k8s.io/mine": "nvidia.com/gpu=all"})
     (problem,) = validate(obj).problems
     assert (problem.code, problem.where) == ("HC027", 'metadata.annotations["cdi.k8s.io/mine"]')
 
@@ -418,16 +406,16 @@ PRIVILEGED = {"securityContext": {"privileged": True}}
 @pytest.mark.parametrize(
     ("obj", "refused", "warned"),
     [
-        (pod(gpu(**PRIVILEGED)), ["HC025"], []),
-        (pod(gpu(), container(**PRIVILEGED)), ["HC025"], []),
-        (pod(gpu(), init=[container(**PRIVILEGED)]), ["HC025"], []),
-        (pod(gpu(), hostPID=True), ["HC025"], []),
-        (pod(WHOLE, gpu(), hostPID=True), ["HC025"], []),
-        (pod(gpu("100", None, **PRIVILEGED)), [], ["HC042"]),
-        (pod(WHOLE, hostPID=True), [], ["HC042"]),
-        (pod(container(**PRIVILEGED), hostPID=True), [], []),
-        (pod(gpu(securityContext={"privileged": False}), hostPID=False), [], []),
-        (pod(container({names.NVIDIA_GPU_SHARED: 1}, {names.NVIDIA_GPU_SHARED: 1}), hostPID=True), ["HC025"], []),
+        (pod_of(gpu(**PRIVILEGED)), ["HC025"], []),
+        (pod_of(gpu(), container(**PRIVILEGED)), ["HC025"], []),
+        (pod_of(gpu(), init=[container(**PRIVILEGED)]), ["HC025"], []),
+        (pod_of(gpu(), hostPID=True), ["HC025"], []),
+        (pod_of(WHOLE, gpu(), hostPID=True), ["HC025"], []),
+        (pod_of(gpu("100", None, **PRIVILEGED)), [], ["HC042"]),
+        (pod_of(WHOLE, hostPID=True), [], ["HC042"]),
+        (pod_of(container(**PRIVILEGED), hostPID=True), [], []),
+        (pod_of(gpu(securityContext={"privileged": False}), hostPID=False), [], []),
+        (pod_of(container({names.NVIDIA_GPU_SHARED: 1}, {names.NVIDIA_GPU_SHARED: 1}), hostPID=True), ["HC025"], []),
     ],
 )
 def test_privileges_are_refused_beside_a_share_and_mentioned_beside_whole_cards(
@@ -438,7 +426,7 @@ def test_privileges_are_refused_beside_a_share_and_mentioned_beside_whole_cards(
 
 
 def test_a_container_added_to_a_running_share_is_not_privileged() -> None:
-    old = pod(gpu())
-    new = pod(gpu(), ephemeralContainers=[container(**PRIVILEGED)])
+    old = pod_of(gpu())
+    new = pod_of(gpu(), ephemeralContainers=[container(**PRIVILEGED)])
     verdict = validate(new, old=old, subresource="ephemeralcontainers")
     assert [problem.where for problem in verdict.problems] == ["spec.ephemeralContainers[0].securityContext.privileged"]

@@ -9,8 +9,9 @@ from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.problems import Severity
+from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import CORE, MEMORY, Json, cards, codes, container, gpu, mutate, mutated, pod, validate, warned_codes
+from ..judging import CORE, MEMORY, cards, codes, mutate, mutated, validate, warned_codes
 
 TUYA_CORE, TUYA_MEMORY = names.TUYA + names.VCUDA_CORE_SUFFIX, names.TUYA + names.VCUDA_MEMORY_SUFFIX
 
@@ -63,7 +64,7 @@ def of(amounts: Json) -> Json:
 )
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 def test_amounts_that_cannot_work_are_refused_by_both_calls(amounts: Json, wanted: list[str], field: str) -> None:
-    obj = pod(of(amounts)) if field == "containers" else pod(container(), init=[of(amounts)])
+    obj = pod_of(of(amounts)) if field == "containers" else pod_of(container(), init=[of(amounts)])
     for verdict in (mutate(obj), validate(obj)):
         assert codes(verdict) == wanted
         assert all(problem.where.startswith(f"spec.{field}[0].resources") for problem in verdict.problems)
@@ -82,7 +83,7 @@ def test_amounts_that_cannot_work_are_refused_by_both_calls(amounts: Json, wante
     ],
 )
 def test_the_refusal_tells_the_nearest_valid_values(resource: str, got: str, nearest: list[str]) -> None:
-    (problem,) = mutate(pod(of({CORE: "30", MEMORY: "20", resource: got}))).problems
+    (problem,) = mutate(pod_of(of({CORE: "30", MEMORY: "20", resource: got}))).problems
     assert problem.got == got
     assert problem.where.endswith(f'["{resource}"]')
     assert all(f" {value}" in f"{problem.fix} " for value in nearest)
@@ -99,11 +100,11 @@ def test_the_refusal_tells_the_nearest_valid_values(resource: str, got: str, nea
     ],
 )
 def test_requests_equal_limits_in_meaning(limits: Json, requests: Json, wanted: list[str]) -> None:
-    assert codes(mutate(pod(container(limits, requests)))) == wanted
+    assert codes(mutate(pod_of(container(limits, requests)))) == wanted
 
 
 def test_all_problems_of_a_pod_are_told_at_once() -> None:
-    obj = pod(gpu("1.5"), gpu("30", None), init=[gpu(None, "20")], nodeName="n1")
+    obj = pod_of(gpu("1.5"), gpu("30", None), init=[gpu(None, "20")], nodeName="n1")
     for verdict in (mutate(obj), validate(obj)):
         assert codes(verdict) == ["HC002", "HC006", "HC007", "HC026"]
 
@@ -117,7 +118,7 @@ def test_all_problems_of_a_pod_are_told_at_once() -> None:
     ],
 )
 def test_some_dialects_live_together_in_different_containers(first: Json, second: Json, wanted: list[str]) -> None:
-    assert codes(mutate(pod(of(first), of(second)))) == wanted
+    assert codes(mutate(pod_of(of(first), of(second)))) == wanted
 
 
 # --- what repairs left --------------------------------------------------------------------------------------------
@@ -125,26 +126,26 @@ def test_some_dialects_live_together_in_different_containers(first: Json, second
 
 @pytest.mark.parametrize(("cores", "memory", "number"), [("0.3", "20", 1), ("30", "5Gi", 1), ("0.3", "5Gi", 2)])
 def test_a_foreign_unit_is_refused_where_the_mutating_call_was_missed(cores: str, memory: str, number: int) -> None:
-    problems = validate(pod(gpu(cores, memory))).problems
+    problems = validate(pod_of(gpu(cores, memory))).problems
     assert [problem.code for problem in problems] == ["HC005"] * number
 
 
 def test_sides_that_are_spelled_differently_are_told_apart() -> None:
-    (problem,) = validate(pod(container({CORE: "30", MEMORY: "20"}, {CORE: "0.3", MEMORY: "20"}))).problems
+    (problem,) = validate(pod_of(container({CORE: "30", MEMORY: "20"}, {CORE: "0.3", MEMORY: "20"}))).problems
     assert (problem.code, problem.got) == ("HC005", "0.3")
     assert "requests" in problem.where
     assert "30" in problem.fix
 
 
 def test_a_missing_number_of_hami_cards_is_refused_where_it_was_not_added() -> None:
-    (problem,) = validate(pod(of({names.HAMI_GPUMEM: "3000"}))).problems
+    (problem,) = validate(pod_of(of({names.HAMI_GPUMEM: "3000"}))).problems
     assert problem.code == "HC005"
     assert names.NVIDIA_GPU in problem.fix
 
 
 @pytest.mark.parametrize("cores", ["30", "30000m", "3e1", 30])
 def test_every_spelling_of_a_whole_number_is_its_own_unit(cores: Any) -> None:
-    assert validate(pod(gpu(cores))).allowed
+    assert validate(pod_of(gpu(cores))).allowed
 
 
 # --- memory of a card ---------------------------------------------------------------------------------------------
@@ -168,26 +169,26 @@ def test_a_share_larger_than_the_largest_card_is_refused_and_whole_cards_are_war
     container_now: Json, refused: list[str], warned: list[str]
 ) -> None:
     for verdict in (
-        mutate(pod(container_now), cluster=cards(8192, 16384)),
-        validate(pod(container_now), cluster=cards(8192, 16384)),
+        mutate(pod_of(container_now), cluster=cards(8192, 16384)),
+        validate(pod_of(container_now), cluster=cards(8192, 16384)),
     ):
         assert codes(verdict) == refused
         assert warned_codes(verdict) == warned
 
 
 def test_where_no_card_is_known_memory_is_not_checked() -> None:
-    assert validate(pod(gpu("30", "100000"))).allowed
+    assert validate(pod_of(gpu("30", "100000"))).allowed
 
 
 # --- node and scheduler -------------------------------------------------------------------------------------------
 
 
 def test_a_pod_with_a_claim_does_not_name_its_node() -> None:
-    (problem,) = validate(pod(gpu(), nodeName="n1")).problems
+    (problem,) = validate(pod_of(gpu(), nodeName="n1")).problems
     assert (problem.code, problem.where, problem.got) == ("HC026", "spec.nodeName", "n1")
-    assert validate(pod(container(), nodeName="n1")).allowed
-    assert validate(pod(gpu("0", "0"), nodeName="n1")).allowed
-    assert validate(pod(gpu(), nodeName="")).allowed
+    assert validate(pod_of(container(), nodeName="n1")).allowed
+    assert validate(pod_of(gpu("0", "0"), nodeName="n1")).allowed
+    assert validate(pod_of(gpu(), nodeName="")).allowed
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_a_pod_with_a_claim_does_not_name_its_node() -> None:
 )
 def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, scheduler: str, warned: list[str]) -> None:
     policy = AdmissionPolicy(schedulers=frozenset({"default-scheduler", "ours"}))
-    verdict = validate(pod(container_now, schedulerName=scheduler), policy=policy)
+    verdict = validate(pod_of(container_now, schedulerName=scheduler), policy=policy)
     assert verdict.allowed
     assert warned_codes(verdict) == warned
 
@@ -224,11 +225,11 @@ def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, schedu
 def test_a_policy_that_nobody_knows_is_refused_where_cards_are_chosen(
     policy: str, container_now: Json, wanted: list[str]
 ) -> None:
-    assert codes(validate(pod(container_now, annotations={names.ASK_POLICY: policy}))) == wanted
+    assert codes(validate(pod_of(container_now, annotations={names.ASK_POLICY: policy}))) == wanted
 
 
 def test_the_policies_are_told_to_whoever_misspells_one() -> None:
-    (problem,) = validate(pod(gpu(), annotations={names.ASK_POLICY: "tight"})).problems
+    (problem,) = validate(pod_of(gpu(), annotations={names.ASK_POLICY: "tight"})).problems
     assert (problem.where, problem.got) == (f'metadata.annotations["{names.ASK_POLICY}"]', "tight")
     assert all(policy in problem.fix for policy in POLICIES)
 
@@ -236,19 +237,19 @@ def test_the_policies_are_told_to_whoever_misspells_one() -> None:
 # --- severity -----------------------------------------------------------------------------------------------------
 
 BROKEN: list[tuple[str, Json]] = [
-    ("HC002", pod(gpu("150"))),
-    ("HC006", pod(gpu("30", None))),
-    ("HC007", pod(gpu(None, "20"))),
-    ("HC009", pod(gpu(), annotations={names.TENCENT + names.CORE_LIMIT_SUFFIX: "5"})),
-    ("HC014", pod(gpu(), annotations={names.ASK_POLICY: "tight"})),
-    ("HC020", pod(gpu(), annotations={"tencent.com/predicate-node": "n"})),
-    ("HC021", pod(container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}]))),
-    ("HC022", pod(gpu(env=[{"name": "LD_PRELOAD", "value": "/x.so"}]))),
-    ("HC024", pod(container(), volumes=[{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}])),
-    ("HC025", pod(gpu(), hostPID=True)),
-    ("HC026", pod(gpu(), nodeName="n1")),
-    ("HC042", pod(gpu("100", None), hostPID=True)),
-    ("HC043", pod(gpu(), schedulerName="other")),
+    ("HC002", pod_of(gpu("150"))),
+    ("HC006", pod_of(gpu("30", None))),
+    ("HC007", pod_of(gpu(None, "20"))),
+    ("HC009", pod_of(gpu(), annotations={names.TENCENT + names.CORE_LIMIT_SUFFIX: "5"})),
+    ("HC014", pod_of(gpu(), annotations={names.ASK_POLICY: "tight"})),
+    ("HC020", pod_of(gpu(), annotations={"tencent.com/predicate-node": "n"})),
+    ("HC021", pod_of(container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}]))),
+    ("HC022", pod_of(gpu(env=[{"name": "LD_PRELOAD", "value": "/x.so"}]))),
+    ("HC024", pod_of(container(), volumes=[{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}])),
+    ("HC025", pod_of(gpu(), hostPID=True)),
+    ("HC026", pod_of(gpu(), nodeName="n1")),
+    ("HC042", pod_of(gpu("100", None), hostPID=True)),
+    ("HC043", pod_of(gpu(), schedulerName="other")),
 ]
 
 
@@ -268,10 +269,10 @@ def test_the_severity_of_each_rule_is_a_setting(code: str, obj: Json) -> None:
 
 def test_a_dialect_that_is_switched_off_is_not_judged() -> None:
     policy = AdmissionPolicy(dialects=Dialects.named(["nvidia"]))
-    assert mutate(pod(gpu("1.5")), policy=policy).changes == ()
-    assert validate(pod(gpu("1.5"), nodeName="n"), policy=policy).allowed
+    assert mutate(pod_of(gpu("1.5")), policy=policy).changes == ()
+    assert validate(pod_of(gpu("1.5"), nodeName="n"), policy=policy).allowed
 
 
 def test_a_repaired_pod_breaks_no_rule() -> None:
-    obj = pod(gpu("0.3", "5Gi"), gpu("200", None), container(), init=[container({names.HAMI_GPUMEM: "3000"})])
+    obj = pod_of(gpu("0.3", "5Gi"), gpu("200", None), container(), init=[container({names.HAMI_GPUMEM: "3000"})])
     assert validate(mutated(obj)).problems == ()

@@ -7,8 +7,9 @@ from admission.policy import AdmissionPolicy
 from admission.rules.subject import ReviewContext, ReviewStage, Subject, subject
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.pod.spec import Pod
+from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import AGENT, TRUSTING, Json, container, gpu, pod
+from ..judging import AGENT, TRUSTING
 
 
 def seen(obj: Json, *, user: str = "alice", policy: AdmissionPolicy = TRUSTING) -> Subject:
@@ -17,7 +18,7 @@ def seen(obj: Json, *, user: str = "alice", policy: AdmissionPolicy = TRUSTING) 
 
 
 def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
-    obj = pod(gpu(), container(), init=[gpu("100", None)], ephemeralContainers=[{"name": "e"}])
+    obj = pod_of(gpu(), container(), init=[gpu("100", None)], ephemeralContainers=[{"name": "e"}])
     found = [(place.where, claim is not None) for place, claim in seen(obj).containers]
     assert found == [
         ("spec.containers[0]", True),
@@ -30,11 +31,11 @@ def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
 @pytest.mark.parametrize(
     ("obj", "shared"),
     [
-        (pod(gpu()), True),
-        (pod(gpu("100", None)), False),
-        (pod(gpu("100", None), gpu()), True),
-        (pod(gpu("100", None), init=[gpu()]), True),
-        (pod(container()), False),
+        (pod_of(gpu()), True),
+        (pod_of(gpu("100", None)), False),
+        (pod_of(gpu("100", None), gpu()), True),
+        (pod_of(gpu("100", None), init=[gpu()]), True),
+        (pod_of(container()), False),
     ],
 )
 def test_one_share_makes_a_pod_a_sharing_one(obj: Json, shared: bool) -> None:  # noqa: FBT001
@@ -43,5 +44,5 @@ def test_one_share_makes_a_pod_a_sharing_one(obj: Json, shared: bool) -> None:  
 
 @pytest.mark.parametrize(("user", "trusted"), [(AGENT, True), ("alice", False), ("", False)])
 def test_only_configured_users_are_trusted(user: str, trusted: bool) -> None:  # noqa: FBT001
-    assert seen(pod(), user=user).around.is_trusted is trusted
-    assert not seen(pod(), user=user, policy=AdmissionPolicy()).around.is_trusted
+    assert seen(pod_of(), user=user).around.is_trusted is trusted
+    assert not seen(pod_of(), user=user, policy=AdmissionPolicy()).around.is_trusted

@@ -14,10 +14,7 @@ from tests.cli.list_server import kubeconfig_of
 
 
 def stored(built: PodBuilder, namespace: str, *, phase: str = "Running", on: str = "n1", **labels: str) -> Any:
-    found = built.manifest
-    found["metadata"] |= {"namespace": namespace, "uid": f"{namespace}/{found['metadata']['name']}", "labels": labels}
-    found["spec"] |= {"nodeName": on} if on else {}
-    return {**found, "status": {"phase": phase}}
+    return built.created(namespace).labelled(labels).on(on).in_phase(phase).manifest
 
 
 SHARE, CARD = {"core": 30, "memory": 4}, {"core": 100}

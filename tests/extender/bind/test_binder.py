@@ -88,9 +88,8 @@ async def replica(server: PodServer) -> AsyncIterator[Replica]:
 
 
 def manifest(name: str, asks: PodBuilder = HALF, **metadata: Any) -> dict[str, Any]:
-    found = asks.manifest
-    identity = {"name": name, "namespace": "team", "uid": f"uid-{name}", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return found | {"metadata": {**found["metadata"], **identity, **metadata}, "status": {"phase": "Pending"}}
+    named = asks.described(name=name)
+    return named.created(creationTimestamp="2026-01-01T00:00:00Z", **metadata).in_phase("Pending").manifest
 
 
 def writes(server: PodServer) -> list[str]:

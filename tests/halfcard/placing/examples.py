@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from hypothesis import strategies as st
 
 from halfcard import names
@@ -46,9 +45,8 @@ def demand(**words: Any) -> Demand:
 
 
 def stored(asking: PodBuilder, uid: str = "u", node_name: str = "n1", annotations: Mapping[str, str] = {}) -> StoredPod:
-    manifest = asking.specified(nodeName=node_name).annotated(annotations).manifest
-    manifest["metadata"] |= {"uid": uid, "namespace": "team", "creationTimestamp": f"2024-01-01T00:00:00Z{uid}"}
-    return msgspec.json.decode(msgspec.json.encode(manifest), type=StoredPod)
+    built = asking.on(node_name).annotated(annotations)
+    return built.created(uid=uid, creationTimestamp=f"2024-01-01T00:00:00Z{uid}").stored
 
 
 def facts(asking: PodBuilder, uid: str = "u", annotations: Mapping[str, str] = {}) -> PodFacts:
