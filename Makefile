@@ -44,7 +44,7 @@ fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
 	@$(PY) -m bench.fuzz
 
 cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 9 minutes and 9 GB)
-	@$(PY) -m tests.cluster.build control-plane node kwok helm containerd
+	@$(PY) -m devcluster.build control-plane node kwok helm containerd
 
 test-cluster: cluster-tools ## webhook and extender on a real control plane (Linux, root)
 	@$(PY) -m pytest tests/cluster
@@ -53,7 +53,7 @@ test-node: cluster-tools ## a real kubelet on a real containerd (Linux, root)
 	@$(PY) -m pytest tests/node
 
 test-oldest: environment-dev ## the same on the oldest Kubernetes that is supported (10 minutes more to build)
-	@HALFCARD_KUBERNETES=1.34 $(PY) -m tests.cluster.build control-plane node kwok helm containerd
+	@HALFCARD_KUBERNETES=1.34 $(PY) -m devcluster.build control-plane node kwok helm containerd
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m pytest tests/cluster
 
 test-upgrade: cluster-tools ## from the newest tag, or the commit HALFCARD_UPGRADE_FROM, to this tree, under load
@@ -85,8 +85,8 @@ release: environment ## wheel, image, its bill of materials, chart, manifests an
 	@$(PY) -m deploy.release --check dist
 
 chart: environment-dev ## write what the chart takes from the code, and the manifests rendered from it
-	@$(PY) -m tests.cluster.build helm
-	@$(PY) -m deploy.chart --helm "$$($(PY) -c 'from tests.cluster.binaries import program_path; print(program_path("helm"))')"
+	@$(PY) -m devcluster.build helm
+	@$(PY) -m deploy.chart --helm "$$($(PY) -c 'from devcluster.build.binaries import program_path; print(program_path("helm"))')"
 
 docs: environment-docs ## the pages as a site that needs no network: build/site
 	@$(PY) docs/generate.py

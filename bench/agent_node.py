@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from devcluster.control_plane.network import free_port
 from halfcard import names
 from settings.installation import Settings
-from tests.cluster.network import free_port
 from tests.deviceplugin.kubelet.kubelet import Kubelet, entry, holder, kubelet
 from tests.kube.object_server import merged
 from tests.nvml.stand_in import StandIn, StandInProcess, stand_in_cards

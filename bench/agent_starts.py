@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.loader import LoadGenerator, LoadRequest
+from devcluster.nodes.images import BUSYBOX
+from devcluster.nodes.node import RealNode
 from halfcard import names
 from tests.cluster.agent import Agent
-from tests.cluster.cluster import Cluster
-from tests.cluster.images import BUSYBOX
 from tests.cluster.load import UNHURRIED
-from tests.cluster.loader import Load, Request
-from tests.cluster.node import Node
 
 from .figures import Figure, Part, table, write_json
 from .servers import ROOT, cpu_s, resident_mb
@@ -48,7 +48,7 @@ class Turn(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    with Cluster(flags=UNHURRIED) as cluster, Node(cluster, "gpu-a") as node, Agent(node) as agent:
+    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node, Agent(node) as agent:
         agent.wait_offered(names.VCUDA_CORE, 100 * _CARDS)
         turns = list(_turns(agent, arguments.pairs, arguments.pods))
         parts = [_starts(turns, arguments.pods), _answers(agent), _beside(agent, arguments)]
@@ -85,9 +85,9 @@ def _turns(agent: Agent, pairs: int, pods: int) -> Iterator[Turn]:
 def _start(agent: Agent, namespace: str, pods: int) -> float:
     cluster, node = agent.node.cluster, agent.node.name
     path = f"/api/v1/namespaces/{namespace}/pods"
-    requests = [Request("POST", path, _pod(number, node, shares=namespace == WITH)) for number in range(pods)]
+    requests = [LoadRequest("POST", path, _pod(number, node, shares=namespace == WITH)) for number in range(pods)]
     began = time.perf_counter()
-    Load(cluster).send(requests, what="pods", total=pods)
+    LoadGenerator(cluster).send(requests, what="pods", total=pods)
     _wait_running(cluster, path, pods)
     taken = time.perf_counter() - began
     cluster.request("DELETE", path).must()
@@ -159,8 +159,8 @@ def _answers(agent: Agent) -> Part:
 def _beside(agent: Agent, arguments: argparse.Namespace) -> Part:
     """Measures idle CPU with running pods and none that starts or ends."""
     cluster, path, pods = agent.node.cluster, f"/api/v1/namespaces/{WITH}/pods", arguments.pods
-    requests = [Request("POST", path, _pod(number, agent.node.name, shares=True)) for number in range(pods)]
-    Load(cluster).send(requests, what="pods", total=pods)
+    requests = [LoadRequest("POST", path, _pod(number, agent.node.name, shares=True)) for number in range(pods)]
+    LoadGenerator(cluster).send(requests, what="pods", total=pods)
     _wait_running(cluster, path, pods)
     pid = agent.pid
     began = cpu_s(pid)

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from http.client import HTTPSConnection
 from typing import Final, Self
 
+from devcluster.cluster import Cluster
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.cluster import Cluster
 from tests.cluster.manifests import complete
 
 _CORE_LIMIT: Final = {names.TENCENT + names.CORE_LIMIT_SUFFIX: "30"}

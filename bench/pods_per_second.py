@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import yaml
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.network import free_port
+from devcluster.services.installation import Installation
 from halfcard import names
-from tests.cluster.cluster import Cluster
-from tests.cluster.installation import Installation
-from tests.cluster.network import free_port
 
 from .creating import Creating
 from .figures import Figure, Part, table, write_json

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from devcluster.cluster import Cluster
+from devcluster.services.installation import Installation, Replica
+from devcluster.services.quota_installation import QuotaInstallation, path_of, quota
 from halfcard import names
 from halfcard.quota.ledger import MOST_OPEN, Entry, Ledger, StoredPods, commit, reserve
 from kube.ledger.ledger_store import ConfigMapMetadata, written
-from tests.cluster.cluster import Cluster
-from tests.cluster.installation import Installation, Replica
-from tests.cluster.quota_service import QuotaService, path_of, quota
 
 from .creating import Creating
 from .figures import Figure, Part, table, write_json
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _prepare(cluster: Cluster) -> QuotaService:
+def _prepare(cluster: Cluster) -> QuotaInstallation:
     for name in (OURS, CONSTANT):
         cluster.create_namespace(name)
     webhook = Installation(cluster, exempt=[CONSTANT, NOBODY])
@@ -70,7 +70,7 @@ def _prepare(cluster: Cluster) -> QuotaService:
         webhook.add_replica()
     webhook.register()
     install_constant(cluster, webhook.registration(), replicas=_REPLICAS)
-    service = QuotaService(webhook)
+    service = QuotaInstallation(webhook)
     service.add_replica()
     service.wait_led()
     service.allow(OURS, hard={"cores": _ROOM})
@@ -132,7 +132,7 @@ def _decision_us(held: int, coming: int) -> float:
     return min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MOST_OPEN)), number=20)) / 20 * 1e6
 
 
-def _many(service: QuotaService) -> Part:
+def _many(service: QuotaInstallation) -> Part:
     """Measures how long new replicas take to be ready, and to lead, where every namespace has a quota."""
     print(f"{_MANY} namespaces with a quota each", file=sys.stderr)
     with ThreadPoolExecutor(_CONNECTIONS) as threads:

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.loader import LoadGenerator, LoadRequest
+from devcluster.control_plane.network import free_port
+from devcluster.fake_nodes.gpu_nodes import GpuNodes, gpu_nodes
+from devcluster.services.extender_installation import ExtenderInstallation
 from halfcard import names
-from tests.cluster.cluster import Cluster
-from tests.cluster.extension import Extension
-from tests.cluster.gpu_nodes import GpuNodes, gpu_nodes
 from tests.cluster.load import UNHURRIED
-from tests.cluster.loader import Load, Request
-from tests.cluster.network import free_port
 
 from .figures import Figure, Part, table, write_json
 from .pods_per_second import listens
@@ -46,13 +46,13 @@ class Turn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    with Cluster(flags=UNHURRIED) as cluster, Extension(cluster) as extension:
+    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
         replica = extension.add_replica()
-        cluster.add_gpu_nodes([GpuNodes(arguments.nodes, "Tesla-T4", 15360)], Load(cluster, say=_say))
+        cluster.add_gpu_nodes([GpuNodes(arguments.nodes, "Tesla-T4", 15360)], LoadGenerator(cluster, say=_say))
         addresses = {OURS: (replica.host, replica.port), CONSTANT: _start_constant(extension)}
         turns = list(_turns(extension, addresses, arguments.pairs, arguments.pods))
     parts = [_rates(turns, nodes=arguments.nodes, pods=arguments.pods)]
-    with Cluster() as cluster, Extension(cluster) as extension:
+    with Cluster() as cluster, ExtenderInstallation(cluster) as extension:
         parts.append(_start(extension, nodes=arguments.start_nodes, pods=arguments.start_pods))
     print(table(parts))
     write_json(parts, arguments.json)
@@ -80,7 +80,7 @@ def _say(line: str) -> None:
 # --- pods per second --------------------------------------------------------------------------------------------------
 
 
-def _start_constant(extension: Extension) -> tuple[str, int]:
+def _start_constant(extension: ExtenderInstallation) -> tuple[str, int]:
     cluster, host = extension.cluster, extension.cluster.network.host_address
     port = free_port(host)
     files = (str(extension.pair), str(cluster.authority.certificate), str(extension.account.kubeconfig))
@@ -90,7 +90,9 @@ def _start_constant(extension: Extension) -> tuple[str, int]:
     return host, port
 
 
-def _turns(extension: Extension, addresses: dict[str, tuple[str, int]], pairs: int, pods: int) -> Iterator[Turn]:
+def _turns(
+    extension: ExtenderInstallation, addresses: dict[str, tuple[str, int]], pairs: int, pods: int
+) -> Iterator[Turn]:
     """Runs the turns; the first is not counted, and the two sides take turns in starting."""
     order = [OURS, CONSTANT]
     for turn in range(pairs + 1):
@@ -101,7 +103,7 @@ def _turns(extension: Extension, addresses: dict[str, tuple[str, int]], pairs: i
             yield Turn(rates[OURS], rates[CONSTANT])
 
 
-def _rate(extension: Extension, namespace: str, address: tuple[str, int], pods: int) -> float:
+def _rate(extension: ExtenderInstallation, namespace: str, address: tuple[str, int], pods: int) -> float:
     """Measures from the moment the scheduler may start to the moment the last pod has a node."""
     cluster = extension.cluster
     cluster.create_namespace(namespace)
@@ -113,7 +115,7 @@ def _rate(extension: Extension, namespace: str, address: tuple[str, int], pods: 
     _place_one(cluster, path)  # connections are open and caches are full from here on
     scheduler.pause()
     bodies = (_pod(f"p{number}") for number in range(pods))
-    Load(cluster).send((Request("POST", path, body) for body in bodies), what="pods", total=pods)
+    LoadGenerator(cluster).send((LoadRequest("POST", path, body) for body in bodies), what="pods", total=pods)
     began = time.perf_counter()
     scheduler.resume()
     cluster.wait_until(lambda: not _waiting(cluster, path), what="all to be scheduled", seconds=300)
@@ -162,17 +164,17 @@ def _rates(turns: Sequence[Turn], *, nodes: int, pods: int) -> Part:
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
-def _start(extension: Extension, *, nodes: int, pods: int) -> Part:
+def _start(extension: ExtenderInstallation, *, nodes: int, pods: int) -> Part:
     cluster = extension.cluster
     for name in ("kube-scheduler", "kube-controller-manager"):
         cluster.components[name].pause()
-    load = Load(cluster, say=_say)
+    load = LoadGenerator(cluster, say=_say)
     made = list(gpu_nodes([GpuNodes(nodes, "Tesla-T4", 15360)]))
-    load.send((Request("POST", "/api/v1/nodes", node) for node in made), what="nodes", total=nodes)
+    load.send((LoadRequest("POST", "/api/v1/nodes", node) for node in made), what="nodes", total=nodes)
     homes = itertools.cycle(node["metadata"]["name"] for node in made)
     path = "/api/v1/namespaces/default/pods"
     bound = (_bound(f"p{number}", next(homes), number) for number in range(pods))
-    load.send((Request("POST", path, pod) for pod in bound), what="pods", total=pods)
+    load.send((LoadRequest("POST", path, pod) for pod in bound), what="pods", total=pods)
     began = time.perf_counter()
     replica = extension.add_replica(within_s=120)
     taken = time.perf_counter() - began

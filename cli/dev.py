@@ -10,7 +10,7 @@ from typing import Final
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
-_HARNESS: Final = _CHECKOUT / "tests" / "cluster" / "dev_command.py"
+_HARNESS: Final = _CHECKOUT / "devcluster" / "dev" / "command.py"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"halfcard dev: {why_not}", file=sys.stderr)
         return EXIT_CANNOT_START
     sys.path.insert(0, str(_CHECKOUT))
-    from tests.cluster import dev_command, dev_loan  # noqa: PLC0415  (an installed Halfcard has no such package)
+    from devcluster.dev import command, context_access  # noqa: PLC0415  (an installed Halfcard has no such package)
 
     context, advertise = arguments.context, arguments.advertise
-    borrowed = dev_loan.Borrowed(context, advertise or "") if context else None
-    return dev_command.run(arguments.action, arguments.dir, arguments.output, borrowed)
+    borrowed = context_access.ContextOptions(context, advertise or "") if context else None
+    return command.run(arguments.action, arguments.dir, arguments.output, borrowed)
 
 
 def _misplaced(arguments: argparse.Namespace) -> str:

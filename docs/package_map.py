@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from docs.tables import code, table
+from docs.tables import cell, code, table
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -63,7 +63,7 @@ def _reaches(start: str, end: str, direct: set[tuple[str, str]]) -> bool:
 
 def _imported(package: str) -> Iterator[str]:
     for file in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 yield node.module.partition(".")[0]
             elif isinstance(node, ast.Import):
@@ -88,7 +88,7 @@ def tables() -> str:
 def _package_table(package: str) -> str:
     listed = modules(package)
     said = next((module.sentence for module in listed if module.path == Path(package, "__init__.py")), "")
-    rows = [(code(str(module.path)), module.sentence) for module in listed if _is_listed(module, package)]
+    rows = [(code(str(module.path)), cell(module.sentence)) for module in listed if _is_listed(module, package)]
     return f"### {package}\n\n{said}.\n\n{table(('module', 'does'), rows)}"
 
 

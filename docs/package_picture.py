@@ -18,6 +18,7 @@ _LINE: Final = 18
 _CHARS_PER_PIXEL: Final = 0.12
 _CAPTION: Final = "An arrow is an import; imports that follow from two others are left out."
 _SAID: Final[Mapping[str, str]] = {
+    "devcluster": "starts a cluster for `halfcard dev` and for tests; not in the wheel or the image",
     "cli": ", ".join(command_names()),
     "simulation": "replays a workload",
     "admission": "the webhook",

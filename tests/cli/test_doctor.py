@@ -15,10 +15,10 @@ import cli.progress
 from cli.__main__ import main
 from cli.diagnosis.gpu_quota_checks import CRDS
 from cli.progress import Progress
+from devcluster.waiting import wait_until
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
-from tests.cluster.waiting import wait_until
 from tests.docs.pages import fences
 from tests.docs.shell import shows
 

@@ -7,10 +7,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from devcluster.nodes.node import RealNode
+from devcluster.services.agent_process import AgentProcess
 from tests.nvml.stand_in import StandIn, StandInCard, stand_in_cards
-
-from .agent_process import AgentProcess
-from .node import Node
 
 _ALL_CARDS: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 _MEMORY: Final = 1
@@ -30,7 +29,7 @@ class Agent(AgentProcess):
 
     def __init__(
         self,
-        node: Node,
+        node: RealNode,
         *,
         cards: Sequence[StandInCard] = (),
         settings: Mapping[str, Any] | None = None,

@@ -9,10 +9,10 @@ from certs import objects
 from certs.chains import CONFIGURATIONS, ObjectPath
 from certs.objects import Object
 from certs.store import JSON_PATCH
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
 
 from .certs_service import CertifiedInstallation, Keepers
-from .client import Answer
-from .cluster import Cluster
 from .manifests import share
 
 
@@ -22,7 +22,7 @@ class Certified:
     webhook: CertifiedInstallation
     keepers: Keepers
 
-    def create(self) -> Answer:
+    def create(self) -> ApiResponse:
         return self.webhook.create("default", share("probe"), dry_run=True)
 
     def secret(self, place: ObjectPath) -> Object:

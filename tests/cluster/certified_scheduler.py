@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from certs.objects import CA_CRT, TLS_CRT, TLS_KEY, entry
+from devcluster.control_plane.client import ApiResponse
+from devcluster.control_plane.network import free_port
+from devcluster.services.installation import Replica
 from halfcard import names
 
 from .certified import Certified
 from .certs_process import EXTENDER
-from .client import Answer
-from .installation import Replica
-from .network import free_port
 
 
 class Scheduler:
@@ -47,7 +47,7 @@ class Scheduler:
     def extenders_metrics(self) -> str:
         return self._replica.status(names.METRICS_PATH)[1]
 
-    def ask(self) -> Answer:
+    def ask(self) -> ApiResponse:
         try:
             with (
                 socket.create_connection((self._host, self._port), timeout=5) as plain,
@@ -55,6 +55,6 @@ class Scheduler:
             ):
                 link.sendall(f"GET {names.VERSION_PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
                 _, status, *_ = link.recv(1000).split() or (b"", b"0")
-                return Answer(int(status), "" if int(status) else "it hung up without an answer")
+                return ApiResponse(int(status), "" if int(status) else "it hung up without an answer")
         except OSError as error:
-            return Answer(0, str(error))
+            return ApiResponse(0, str(error))

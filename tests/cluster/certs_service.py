@@ -15,14 +15,14 @@ from certs.chains import Chain, ObjectPath
 from certs.reconcile import ChainState, places
 from certs.steps import Keep
 from cli.__main__ import main as halfcard
+from devcluster.cluster import Cluster
+from devcluster.control_plane.network import free_port
+from devcluster.control_plane.users import User
+from devcluster.services.installation import Installation, Replica
 from halfcard import names
 from serving.log import utc_now
 
 from .certs_process import ADMISSION
-from .cluster import Cluster
-from .installation import Installation, Replica
-from .network import free_port
-from .users import User
 
 _PATIENCE_S: Final = 60.0
 _KUBELET_S: Final = 0.2

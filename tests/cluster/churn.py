@@ -14,6 +14,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.loader import LoadRequest
+from devcluster.fake_nodes.gpu_nodes import SLICES, GpuNodes
+from devcluster.objects import Object
 from extender.explain.inspection import inspect_json
 from extender.state import State
 from halfcard import names
@@ -22,11 +26,6 @@ from halfcard.dialects import ALL, Dialects
 from halfcard.placing.layouts import possible
 from halfcard.placing.node_totals import offers
 from halfcard.pod.stored_pod import StoredPod
-
-from .cluster import Cluster
-from .gpu_nodes import SLICES, GpuNodes
-from .loader import Request
-from .objects import Object
 
 _UNIT_MIB: Final = 256
 _TUYA_MEMORY: Final = "tuya.com/vcuda-memory"
@@ -132,28 +131,28 @@ class Crowd:
     def path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
-    def come(self, count: int) -> Iterator[Request]:
+    def come(self, count: int) -> Iterator[LoadRequest]:
         for _ in range(count):
             yield self._creation()
 
-    def come_and_go(self, count: int) -> Iterator[Request]:
+    def come_and_go(self, count: int) -> Iterator[LoadRequest]:
         """So many come; while they do, as many of those who are there go."""
         for _ in range(count):
             yield self._creation()
             if len(self._alive) > _TOO_YOUNG:
                 yield self._deletion()
 
-    def _creation(self) -> Request:
+    def _creation(self) -> LoadRequest:
         number = self._random.randrange(len(KINDS))
         name = f"p{self._made:05}"
         self._made += 1
         self._alive.append(name)
-        return Request("POST", self.path, self._pod(name, number))
+        return LoadRequest("POST", self.path, self._pod(name, number))
 
-    def _deletion(self) -> Request:
+    def _deletion(self) -> LoadRequest:
         """Of one that is there for sure: those of a moment ago may still be on their way."""
         at = self._random.randrange(len(self._alive) - _TOO_YOUNG)
-        return Request("DELETE", f"{self.path}/{self._alive.pop(at)}")
+        return LoadRequest("DELETE", f"{self.path}/{self._alive.pop(at)}")
 
     def _pod(self, name: str, number: int) -> Object:
         kind = KINDS[number]

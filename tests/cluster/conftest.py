@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster
-from .extension import Extension
-from .installation import Installation
+from devcluster.cluster import Cluster
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.installation import Installation
+
 from .load import UNHURRIED
 from .site import Site
 
@@ -67,16 +68,16 @@ def space(judged_cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def extension() -> Iterator[Extension]:
+def extension() -> Iterator[ExtenderInstallation]:
     """Halfcard's extender as shipped, one replica, asked by the stock scheduler of a cluster of its own."""
-    with Cluster(flags=UNHURRIED) as running, Extension(running) as extension:
+    with Cluster(flags=UNHURRIED) as running, ExtenderInstallation(running) as extension:
         extension.add_replica()
         extension.schedule_by(extension.recommended())
         yield extension
 
 
 @pytest.fixture
-def site(extension: Extension) -> Site:
+def site(extension: ExtenderInstallation) -> Site:
     """A namespace and nodes of one test."""
     number = next(_numbers)
     return Site(extension, extension.cluster.create_namespace(f"site-{number}"), f"Model-{number}")

@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from devcluster.cluster import Cluster
+from devcluster.objects import Object
 from halfcard import names
-
-from .cluster import Cluster
-from .objects import Object
 
 _COMES_AND_GOES: Final = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 """Told by everybody, and the heartbeats of the cluster itself; ours are looked at by their namespace."""

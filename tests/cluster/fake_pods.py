@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any, Final
 
+from devcluster.control_plane.control_plane import ControlPlane
+from devcluster.control_plane.loader import LoadGenerator, LoadRequest
+from devcluster.fake_nodes.slow_counting import count_until
+from devcluster.objects import Object
 from halfcard import names
-
-from .lifecycle import Lifecycle
-from .loader import Load, Request
-from .objects import Object
-from .slow_counting import count_until
 
 ASKS: Final[tuple[Mapping[str, int], ...]] = (
     {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 20},
@@ -48,13 +47,13 @@ def _pod(name: str, ask: Mapping[str, int]) -> Object:
     }
 
 
-def creations(namespace: str, pods: int) -> Iterator[Request]:
-    return (Request("POST", f"/api/v1/namespaces/{namespace}/pods", pod) for pod in gpu_pods(pods))
+def creations(namespace: str, pods: int) -> Iterator[LoadRequest]:
+    return (LoadRequest("POST", f"/api/v1/namespaces/{namespace}/pods", pod) for pod in gpu_pods(pods))
 
 
-def deletions(namespace: str, pods: int) -> Iterator[Request]:
+def deletions(namespace: str, pods: int) -> Iterator[LoadRequest]:
     each = f"/api/v1/namespaces/{namespace}/pods"
-    return (Request("DELETE", f"{each}/{pod['metadata']['name']}") for pod in gpu_pods(pods))
+    return (LoadRequest("DELETE", f"{each}/{pod['metadata']['name']}") for pod in gpu_pods(pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Counts:
         return f"{self.pods:,} pods, {self.scheduled:,} with a node, {self.running:,} running"
 
 
-def count_pods(cluster: Lifecycle, namespace: str) -> Counts:
+def count_pods(cluster: ControlPlane, namespace: str) -> Counts:
     """From the table that kubectl prints: a tenth of the bytes of the pods themselves."""
     path = f"/api/v1/namespaces/{namespace}/pods?includeObject=None"
     return counted(cluster.client.request(cluster.admin, "GET", path, accept=_TABLE).must())
@@ -86,7 +85,7 @@ def counted(table: Any) -> Counts:
     )
 
 
-def await_pods(load: Load, namespace: str, until: Callable[[Counts], bool], *, pods: int) -> Counts:
+def await_pods(load: LoadGenerator, namespace: str, until: Callable[[Counts], bool], *, pods: int) -> Counts:
     """With the patience that so many pods need."""
     return count_until(
         lambda: count_pods(load.cluster, namespace),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from .client import Answer
-from .waiting import wait_until
+from devcluster.control_plane.client import ApiResponse
+from devcluster.waiting import wait_until
 
 _THREADS = 3
 
@@ -16,11 +16,11 @@ _THREADS = 3
 class Hammer:
     """A context manager; `answers` are in the order in which they came, and complete when it has ended."""
 
-    def __init__(self, call: Callable[[], Answer], *, threads: int = _THREADS) -> None:
+    def __init__(self, call: Callable[[], ApiResponse], *, threads: int = _THREADS) -> None:
         self._call = call
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._strike) for _ in range(threads)]
-        self.answers: list[Answer] = []
+        self.answers: list[ApiResponse] = []
 
     def _strike(self) -> None:
         while not self._stopping.is_set():

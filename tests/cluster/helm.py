@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.image.__main__ import main as build
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import CommandResult, run
+from devcluster.errors import CannotStartError
+from devcluster.nodes.containerd import SNAPSHOTTER, SOCKET
+from devcluster.nodes.node import RealNode
 from halfcard import names
-
-from .binaries import program_path
-from .client import Done, run
-from .cluster import Cluster
-from .containerd import SNAPSHOTTER, SOCKET
-from .errors import CannotStartError
-from .node import Node
 
 _ROOT: Final = Path(__file__).parents[2]
 _PATIENTLY: Final = "--timeout=100s"
 
 
-def load_image(node: Node) -> None:
+def load_image(node: RealNode) -> None:
     """Halfcard's own, built of the checkout; what it stands on is built once."""
     archive = node.folder / "halfcard.tar"
     assert build([str(archive)]) == 0
@@ -31,7 +30,7 @@ def load_image(node: Node) -> None:
     archive.unlink()
 
 
-def images(node: Node, *words: str) -> None:
+def images(node: RealNode, *words: str) -> None:
     """What is done to the images of a node, in the words of containerd's client."""
     done = node.run(str(program_path("ctr")), f"--address={SOCKET}", "--namespace=k8s.io", "images", *words)
     if done.code:
@@ -42,7 +41,7 @@ def images(node: Node, *words: str) -> None:
 class Helm:
     cluster: Cluster
 
-    def __call__(self, *arguments: str) -> Done:
+    def __call__(self, *arguments: str) -> CommandResult:
         access = f"--kubeconfig={self.cluster.admin.kubeconfig}"
         return run(str(program_path("helm")), *arguments, access, home=self.cluster.folder)
 

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.loader import CONNECTIONS, LoadGenerator, Tally
+from devcluster.errors import CannotStartError, NotReadyError
+from devcluster.fake_nodes.gpu_nodes import fleet
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 
-from .cluster import Cluster
-from .errors import CannotStartError, NotReadyError
 from .fake_pods import Counts, await_pods, creations, deletions
-from .gpu_nodes import fleet
-from .loader import CONNECTIONS, Load, Tally
 
 _UNHURRIED: Final = ("--kube-api-qps=5000", "--kube-api-burst=5000")
 UNHURRIED: Final[Mapping[str, Sequence[str]]] = {
@@ -36,7 +36,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def measure(load: Load, cluster: Cluster, *, nodes: int, pods: int) -> Iterator[Tally]:
+def measure(load: LoadGenerator, cluster: Cluster, *, nodes: int, pods: int) -> Iterator[Tally]:
     """Each step's tally as soon as it is known; those of pods count from the first creation, or deletion."""
     yield from cluster.add_gpu_nodes(fleet(nodes), load)
     cluster.create_namespace(_SPACE)
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tallies: list[Tally] = []
     try:
         with Cluster(flags=UNHURRIED) as cluster:
-            load = Load(cluster, wanted.connections, say)
+            load = LoadGenerator(cluster, wanted.connections, say)
             for tally in measure(load, cluster, nodes=wanted.nodes, pods=wanted.pods):
                 say(str(tally))
                 tallies.append(tally)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from devcluster.objects import Object
 from tests.builders import PodBuilder, pod
-
-from .objects import Object
 
 SHARE: Final = {"core": "0.3", "memory": "5Gi"}
 """As people write it; stored it is 30 and 20."""

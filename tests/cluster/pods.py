@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cluster import Cluster
-from .images import BUSYBOX
-from .objects import Object
-from .waiting import wait_until
+from devcluster.cluster import Cluster
+from devcluster.nodes.images import BUSYBOX
+from devcluster.objects import Object
+from devcluster.waiting import wait_until
 
 _WITHIN_S = 60.0  # it takes one or two seconds; a busy machine is slow, not broken
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from devcluster.cluster import Cluster
+from devcluster.fake_nodes.gpu_nodes import SYSTEMS, GpuNodes
+from devcluster.objects import Object
+from devcluster.services.extender_installation import ExtenderInstallation
 from halfcard import names
 from tests.builders import PodBuilder
 
-from .cluster import Cluster
-from .extension import Extension
-from .gpu_nodes import SYSTEMS, GpuNodes
 from .manifests import complete
-from .objects import Object
 
 T4_MIB: Final = 15360
 NOBODY: Final = "nobody"
@@ -25,7 +25,7 @@ NOBODY: Final = "nobody"
 class Site:
     """`model` is the label by which its nodes are chosen; nobody else's have it."""
 
-    extension: Extension
+    extension: ExtenderInstallation
     namespace: str
     model: str
 

@@ -23,14 +23,14 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
+from devcluster.errors import CannotStartError, NotReadyError
+from devcluster.services.installation import Installation, Replica
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED
 
-from .client import Answer
-from .cluster import Cluster
-from .errors import CannotStartError, NotReadyError
 from .hammer import Hammer
-from .installation import Installation, Replica
 from .soak_calls import NO_ANSWER, PODS, Call, Judgement, Kind, Window, judge
 from .soak_faults import Faults
 
@@ -56,7 +56,7 @@ class Load:
         self._numbers = count()
         self.calls: list[Call] = []
 
-    def once(self) -> Answer:
+    def once(self) -> ApiResponse:
         with self._lock:
             (kind, dry_run), number = next(self._turns), next(self._numbers)
         begin = time.monotonic()
@@ -71,10 +71,10 @@ class Load:
     def _pods(self) -> str:
         return f"/api/v1/namespaces/{_SPACE}/pods"
 
-    def _create(self, kind: Kind, name: str, *, dry_run: bool) -> Answer:
+    def _create(self, kind: Kind, name: str, *, dry_run: bool) -> ApiResponse:
         return self._request("POST", f"{self._pods}{'?dryRun=All' if dry_run else ''}", PODS[kind](name))
 
-    def _request(self, method: str, path: str, body: dict[str, object] | None = None) -> Answer:
+    def _request(self, method: str, path: str, body: dict[str, object] | None = None) -> ApiResponse:
         try:
             return self._cluster.request(method, path, body)
         except (OSError, http.client.HTTPException):  # the API server is killed now and then

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.objects import Object
 from halfcard import names
 
-from .client import Answer
 from .manifests import bad, plain, resources, share
-from .objects import Object
 
 
 class Kind(StrEnum):
@@ -39,7 +39,7 @@ class Judgement(StrEnum):
 
 
 PODS: Final[Mapping[Kind, Callable[[str], Object]]] = {Kind.GOOD: share, Kind.BAD: bad, Kind.NO_GPU: plain}
-NO_ANSWER: Final = Answer(0, {})
+NO_ANSWER: Final = ApiResponse(0, {})
 
 _REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 _OUR_REFUSAL: Final = "[HC002]"
@@ -53,7 +53,7 @@ class Call:
     dry_run: bool
     begin: float
     end: float
-    answer: Answer
+    answer: ApiResponse
 
     @property
     def message(self) -> str:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import Final
 
+from devcluster.services.installation import Installation, Replica
 from halfcard import names
 
-from .installation import Installation, Replica
 from .soak_calls import Away, Window
 
 _SETTLE_S: Final = 2.0

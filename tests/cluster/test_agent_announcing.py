@@ -9,14 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from devcluster.cluster import Cluster
 from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
 from kube.api.access import from_kubeconfig
 from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.deviceplugin.nodes import GOOD, MIB, SICK, said
-
-from .cluster import Cluster
 
 SECONDS: Final = 30
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from . import binaries, build, toolchain
-from .errors import CannotStartError
+from devcluster.build import binaries, builder, toolchain
+from devcluster.errors import CannotStartError
 
 
 def test_a_build_is_keyed_by_what_it_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,17 +48,17 @@ def test_a_minor_without_a_module_is_answered_with_those_that_have_one(monkeypat
 
 def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert list(build.missing_programs(binaries.GROUPS["kwok"])) == ["kwok"]
+    assert list(builder.missing_programs(binaries.GROUPS["kwok"])) == ["kwok"]
     folder = binaries.build_folder("kwok")
     folder.mkdir(parents=True)
     (folder / "kwok").touch()
-    assert build.missing_programs(binaries.GROUPS["kwok"]) == {}
+    assert builder.missing_programs(binaries.GROUPS["kwok"]) == {}
 
 
 def test_a_second_builder_says_that_it_waits(tmp_path: Path) -> None:
     cache = tmp_path / "halfcard" / "cluster-tools"
     cache.mkdir(parents=True)
-    command = [sys.executable, "-m", "tests.cluster.build", "kwok"]
+    command = [sys.executable, "-m", "devcluster.build", "kwok"]
     environment = {"XDG_CACHE_HOME": str(tmp_path), "PATH": ""}
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -79,11 +79,11 @@ def test_a_second_builder_says_that_it_waits(tmp_path: Path) -> None:
     ],
 )
 def test_go_names_a_program_after_its_package(package: str, name: str) -> None:
-    assert build._built_name(package) == name
+    assert builder._built_name(package) == name
 
 
 def test_progress_says_what_is_done_and_what_is_left() -> None:
-    said = build.progress_line(compiled=500, total=2000, elapsed_s=60)
+    said = builder.progress_line(compiled=500, total=2000, elapsed_s=60)
     assert said == "  500 of 2000 packages, 1 min 00 s gone, about 3 min 00 s of compiling left, then linking"
 
 

@@ -26,6 +26,8 @@ from certs.reconcile import kind_of
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
 from cli.__main__ import main as halfcard
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
 from halfcard import names
 from serving.log import utc_now
 from tests.certs.handshakes import foreign_certificate
@@ -36,8 +38,6 @@ from .certified import Certified
 from .certified_scheduler import Scheduler
 from .certs_process import ADMISSION, EXTENDER
 from .certs_service import CertifiedInstallation, Keepers, mounted
-from .client import Answer
-from .cluster import Cluster
 from .hammer import Hammer
 from .typed import type_into
 
@@ -332,7 +332,7 @@ def rotate(certified: Certified, *arguments: str) -> None:
     assert halfcard(["certs", "rotate", *arguments, "--kubeconfig", str(certified.cluster.admin.kubeconfig)]) == 0
 
 
-def shake_hands(certified: Certified) -> Answer:
+def shake_hands(certified: Certified) -> ApiResponse:
     """As an API server that has just read what it is to trust, and calls each replica anew; a few times a second."""
     _UNHURRIED.wait(0.2)
     trust = ssl.create_default_context(cadata=objects.bundles(certified.secret(VALIDATING))[0].decode())
@@ -342,8 +342,8 @@ def shake_hands(certified: Certified) -> Answer:
             with socket.create_connection((replica.host, replica.port), timeout=5) as plain:
                 trust.wrap_socket(plain, server_hostname=name).close()
     except OSError as error:
-        return Answer(0, str(error))
-    return Answer(200, "")
+        return ApiResponse(0, str(error))
+    return ApiResponse(200, "")
 
 
 NEW_EXTENDER_CA: Final[dict[str, Callable[[Certified], None]]] = {

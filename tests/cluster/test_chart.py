@@ -16,22 +16,21 @@ from admission.static_guard import guard
 from admission.webhook_configurations import configurations
 from deploy.chart.made import CHART, MANIFESTS
 from deploy.chart.rendered import manifests
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import CommandResult, run
 from halfcard import names
 from settings.installation import read_settings
-
-from .binaries import program_path
-from .client import Done, run
-from .cluster import Cluster
 
 _PAGE: Final = Path(__file__).parents[2] / "docs" / "install.md"
 
 
-def helm(*arguments: str, values: Mapping[str, Any] | None = None, folder: Path = CHART) -> Done:
+def helm(*arguments: str, values: Mapping[str, Any] | None = None, folder: Path = CHART) -> CommandResult:
     given = ("--values=-",) if values is not None else ()
     return run(str(program_path("helm")), *arguments, *given, home=folder, stdin=json.dumps(values or {}))
 
 
-def template(values: Mapping[str, Any] | None = None, namespace: str = names.NAMESPACE) -> Done:
+def template(values: Mapping[str, Any] | None = None, namespace: str = names.NAMESPACE) -> CommandResult:
     return helm("template", "halfcard", str(CHART), f"--namespace={namespace}", values=values or {})
 
 

@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 from deploy.chart.made import CHART, MANIFESTS
+from devcluster.cluster import Cluster
+from devcluster.objects import Object
+from devcluster.services.quota_installation import path_of, quota
 from halfcard import names
 from quota.uninstall import main as leave
 
-from .cluster import Cluster
 from .dump import changes, dump
 from .helm import Helm
-from .objects import Object
 from .pods import busybox_pod, create_pod
-from .quota_service import path_of, quota
 from .test_chart import objects
 
 _TENANTS: Final = "team-a"

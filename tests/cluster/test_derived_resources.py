@@ -11,6 +11,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from devcluster.cluster import Cluster
+from devcluster.objects import Object
+from devcluster.services.installation import Installation
+from devcluster.services.quota_installation import refusal
+from devcluster.services.scheduling import schedule_by, shipped
 from halfcard import names
 from halfcard.claims import CARDS, SHARES
 from halfcard.dialects import Dialects
@@ -20,12 +25,7 @@ from halfcard.pod.spec import Pod
 from halfcard.quota.charge import charge
 from tests.builders import pod
 
-from .cluster import Cluster
-from .installation import Installation
 from .manifests import complete, resource_quota, resources, share, workload
-from .objects import Object
-from .quota_service import refusal
-from .scheduling import schedule_by, shipped
 from .test_webhook_charges import charged, some_pod
 
 DCARDS, DSHARES = names.DERIVED_CARDS, names.DERIVED_SHARES

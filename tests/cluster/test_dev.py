@@ -18,31 +18,32 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from devcluster.build import binaries
+from devcluster.control_plane.client import CommandResult
+from devcluster.control_plane.supervisor import COMPONENTS
+from devcluster.dev import real_node, steps
+from devcluster.dev.state import DevFolder
+from devcluster.nodes.cgroups import node_cgroups
+from devcluster.nodes.namespaces import only_child
+from devcluster.waiting import wait_until
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 
-from . import binaries, dev, dev_node
-from .cgroups import node_cgroups
-from .client import Done
-from .dev_state import Folder
-from .namespaces import only_child
-from .supervisor import COMPONENTS
 from .test_harness import interfaces, processes_with
-from .waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
-REAL = dev_node.NODE
+REAL = real_node.NODE
 PARTS = [
     *(*COMPONENTS, "kwok", "halfcard-admission-1", "halfcard-quota-1", "halfcard-extender-1"),
     *(f"kubelet of {REAL}", f"agent of {REAL}"),
 ]
 
 
-def halfcard_dev(*arguments: str, environment: Mapping[str, str] | None = None) -> Done:
+def halfcard_dev(*arguments: str, environment: Mapping[str, str] | None = None) -> CommandResult:
     command = [sys.executable, "-m", "cli", "dev", *arguments]
     env = os.environ | (environment or {})
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=240, env=env, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def status(folder: Path) -> Any:
@@ -60,17 +61,17 @@ class Development:
     folder: Path
     said: str
 
-    def shell(self, command: str) -> Done:
+    def shell(self, command: str) -> CommandResult:
         """With what `up` said to export, and nothing more."""
         exports = "\n".join(re.findall(r"^export .*", self.said, re.MULTILINE))
         done = subprocess.run(["sh", "-c", f"{exports}\n{command}"], capture_output=True, text=True, check=False)
-        return Done(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
 def plan() -> str:
     """As long as nothing is built that was not before."""
-    return dev.plan()
+    return steps.plan()
 
 
 @pytest.fixture(scope="module")
@@ -188,11 +189,11 @@ def test_status_asks_the_agent_itself(development: Development) -> None:
 
 
 def test_a_second_up_says_that_it_runs_and_starts_nothing(development: Development) -> None:
-    before = Folder(development.folder).pid()
+    before = DevFolder(development.folder).pid()
     done = halfcard_dev("up", "--dir", str(development.folder))
     assert done.code == EXIT_OK and "It is running already." in done.stdout
     assert f"export KUBECONFIG={development.folder}/kubeconfig" in done.stdout
-    assert Folder(development.folder).pid() == before
+    assert DevFolder(development.folder).pid() == before
 
 
 # --- how it goes -----------------------------------------------------------------------------------------------------
@@ -219,14 +220,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_down_leaves_nothing_and_may_be_said_again(folder: Path, *, killed: bool) -> None:
     up = halfcard_dev("up", "--dir", str(folder))
     assert up.code == EXIT_OK
-    pod = f"kubectl create -f {dev_node.POD} && kubectl wait --for=condition=Ready --timeout=60s pod/real"
+    pod = f"kubectl create -f {real_node.POD} && kubectl wait --for=condition=Ready --timeout=60s pod/real"
     assert Development(folder, up.stdout).shell(pod).code == 0
     interface = interface_of(status(folder)["server"])
     groups = cgroups_of(folder)
     assert interface in interfaces() and groups
     assert len(processes_with(str(folder))) > len(PARTS)
     if killed:
-        os.kill(Folder(folder).pid(), signal.SIGKILL)
+        os.kill(DevFolder(folder).pid(), signal.SIGKILL)
     for _ in range(2):
         assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
         wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
@@ -253,7 +254,7 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     explained = people.shell(f"{bound} && halfcard explain default/one-card")
     assert "its cards recorded by Halfcard" in " ".join(explained.stdout.split()), explained
     assert status(folder)["server"].startswith("https://127.0.0.1:")
-    os.kill(Folder(folder).pid(), signal.SIGKILL)
+    os.kill(DevFolder(folder).pid(), signal.SIGKILL)
     wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
     assert halfcard_dev("status", "--dir", str(folder)).code == EXIT_REFUSED
     again = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
@@ -292,7 +293,7 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(tmp_path: Pa
 
 def test_a_part_that_ends_by_itself_is_told_and_nothing_is_left_running(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    for name in ("control-plane", "kwok", *dev_node.GROUPS):
+    for name in ("control-plane", "kwok", *real_node.GROUPS):
         built = binaries.build_folder(binaries.GROUPS[name].module)
         copy = cache / "halfcard" / "cluster-tools" / built.name
         copy.mkdir(parents=True, exist_ok=True)
@@ -308,7 +309,7 @@ def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    said = dev.plan()
+    said = steps.plan()
     programs = ("etcd", "kube-apiserver", "kubectl", "kwok", "kubelet", "containerd")
     assert all(program in said for program in programs)
     assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
@@ -319,8 +320,8 @@ def test_where_no_pod_can_run_nothing_is_built_for_it(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", few_programs["PATH"])
-    assert "kwok" in dev.plan()
-    assert "kubelet" not in dev.plan() and "containerd" not in dev.plan()
+    assert "kwok" in steps.plan()
+    assert "kubelet" not in steps.plan() and "containerd" not in steps.plan()
 
 
 def test_groups_that_share_packages_are_no_dearer_together() -> None:

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse, CommandResult
+from devcluster.dev.state import DevFolder
+from devcluster.objects import Object
+from devcluster.waiting import wait_until
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from tests.builders import pod
 
-from .client import Answer, Done
-from .cluster import Cluster
-from .dev_state import Folder
 from .manifests import bad, complete, resources, share, workload
-from .objects import Object
 from .test_dev import Development, halfcard_dev, status
 from .test_harness import processes_with
-from .waiting import wait_until
 
 CONTEXT = "cluster"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -56,11 +56,11 @@ def written(cluster: Cluster) -> list[str]:
     )
 
 
-def dev_in(cluster: Cluster, *arguments: str) -> Done:
+def dev_in(cluster: Cluster, *arguments: str) -> CommandResult:
     return halfcard_dev(*arguments, environment={"KUBECONFIG": str(cluster.admin.kubeconfig)})
 
 
-def create(cluster: Cluster, item: Object) -> Answer:
+def create(cluster: Cluster, item: Object) -> ApiResponse:
     return cluster.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", item)
 
 
@@ -137,7 +137,7 @@ def test_down_leaves_the_cluster_as_it_was(theirs: Cluster, before: list[str], e
 def test_killed_it_holds_up_nothing_and_down_still_cleans(
     theirs: Cluster, before: list[str], evaluation: Development
 ) -> None:
-    os.kill(Folder(evaluation.folder).pid(), signal.SIGKILL)
+    os.kill(DevFolder(evaluation.folder).pid(), signal.SIGKILL)
     wait_until(lambda: processes_with(str(evaluation.folder)) == [], what="the webhook to end with its supervisor")
     needs_no_repair = complete(pod("train").asks(core="30", memory="20"))
     create(theirs, needs_no_repair).must()

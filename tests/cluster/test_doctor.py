@@ -19,6 +19,15 @@ import pytest
 import yaml
 
 from cli.__main__ import main as halfcard
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import CommandResult
+from devcluster.control_plane.users import User
+from devcluster.fake_nodes.gpu_nodes import GpuNodes
+from devcluster.objects import Object, is_ready
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.installation import Installation
+from devcluster.services.quota_installation import QuotaInstallation
 from deviceplugin.advertise.announcement import announcement
 from deviceplugin.advertise.node_events import EVENTS_PATH, NodeEvent, node_event
 from deviceplugin.advertise.node_writer import NodeWriter
@@ -31,17 +40,8 @@ from tests.builders import pod
 from tests.cli.diagnosis.papers import authority, leaf
 from tests.docs.pages import ROOT
 
-from .binaries import program_path
-from .client import Done
-from .cluster import Cluster
-from .extension import Extension
-from .gpu_nodes import GpuNodes
-from .installation import Installation
 from .load import UNHURRIED
 from .manifests import complete, resource_quota, share, workload
-from .objects import Object, is_ready
-from .quota_service import QuotaService
-from .users import User
 
 NODE: Final = "gpu-manager-tesla-t4-0000"
 CARDS: Final = (Card(0, "Tesla T4", 15360, "GPU-0"), Card(1, "Tesla T4", 15360, "GPU-1"))
@@ -59,8 +59,8 @@ class Installed:
     """All of Halfcard's processes, and one node with an agent's words, and kwok's pod in place of the agent."""
 
     webhook: Installation
-    quotas: QuotaService
-    extension: Extension
+    quotas: QuotaInstallation
+    extension: ExtenderInstallation
     said: Any = field(default=None)
 
     @property
@@ -142,11 +142,11 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Installed]:
-    with Cluster(flags=UNHURRIED) as cluster, Extension(cluster) as extension:
+    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
         webhook = Installation(cluster, settings=SETTINGS)
         webhook.add_replica()
         webhook.register()
-        quotas = QuotaService(webhook)
+        quotas = QuotaInstallation(webhook)
         quotas.add_replica()
         extension.add_replica()
         extension.leader()
@@ -506,7 +506,7 @@ def test_a_tenant_is_told_that_he_cannot_ask(installed: Installed) -> None:
 # --- the plugin of kubectl -------------------------------------------------------------------------------------------
 
 
-def kubectl(installed: Installed, *arguments: str) -> Done:
+def kubectl(installed: Installed, *arguments: str) -> CommandResult:
     """As people have it: the commands of this installation on PATH, and the cluster in KUBECONFIG."""
     path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     done = subprocess.run(
@@ -521,7 +521,7 @@ def kubectl(installed: Installed, *arguments: str) -> Done:
         timeout=60,
         check=False,
     )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def test_kubectl_finds_its_plugin(installed: Installed) -> None:

@@ -14,13 +14,14 @@ from typing import Final
 
 import pytest
 
+from devcluster.control_plane.loader import LoadGenerator
+from devcluster.fake_nodes.slow_counting import count_until
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.relay import Relay
+
 from .churn import Crowd, look, machines, overfull
-from .extension import Extension
 from .fake_pods import count_pods
-from .loader import Load
-from .relay import Relay
 from .site import Site
-from .slow_counting import count_until
 
 PODS: Final = int(os.environ.get("HALFCARD_CHURN_PODS", "600"))
 SEED: Final = int(os.environ.get("HALFCARD_CHURN_SEED", "1"))
@@ -41,14 +42,14 @@ class Churn:
         self.site.cluster.add_gpu_nodes(machines(self.site.model, PODS))
 
     @property
-    def extension(self) -> Extension:
+    def extension(self) -> ExtenderInstallation:
         return self.site.extension
 
     def come(self, count: int) -> None:
-        Load(self.site.cluster).send(self.crowd.come(count), what="pods", total=count)
+        LoadGenerator(self.site.cluster).send(self.crowd.come(count), what="pods", total=count)
 
     def come_and_go(self, count: int) -> None:
-        Load(self.site.cluster).send(self.crowd.come_and_go(count), what="pods", total=count)
+        LoadGenerator(self.site.cluster).send(self.crowd.come_and_go(count), what="pods", total=count)
 
     def burst(self, count: int) -> None:
         """So many at once; on return the scheduler is in the middle of them."""

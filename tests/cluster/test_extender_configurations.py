@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.cluster import Cluster
+from devcluster.services.extender_installation import ExtenderInstallation, ExtenderReplica
 from halfcard import names
 from tests.builders import pod
 
-from .cluster import Cluster
-from .extension import ExtenderReplica, Extension
 from .load import UNHURRIED
 from .manifests import complete
 from .site import Site, annotations_of, cards_of, node_of
@@ -25,14 +25,14 @@ _EXAMPLES: Final = Path(__file__).parents[2] / "deploy" / "examples"
 
 
 @pytest.fixture(scope="module")
-def beside() -> Iterator[Extension]:
+def beside() -> Iterator[ExtenderInstallation]:
     """Nothing runs yet."""
-    with Cluster(flags=UNHURRIED) as cluster, Extension(cluster) as extension:
+    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
         yield extension
 
 
 @contextmanager
-def configured(beside: Extension, file: str, port: int) -> Iterator[ExtenderReplica]:
+def configured(beside: ExtenderInstallation, file: str, port: int) -> Iterator[ExtenderReplica]:
     replica = beside.add_local(port)
     beside.leader()
     beside.schedule_by(beside.shipped(file))
@@ -40,7 +40,7 @@ def configured(beside: Extension, file: str, port: int) -> Iterator[ExtenderRepl
     assert beside.end(replica) == 0
 
 
-def site_of(beside: Extension, name: str) -> Site:
+def site_of(beside: ExtenderInstallation, name: str) -> Site:
     return Site(beside, beside.cluster.create_namespace(name), name)
 
 
@@ -50,7 +50,7 @@ def apply(site: Site, *files: str) -> None:
         assert done.code == 0, done.stderr
 
 
-def test_gpu_managers_pods_with_what_was_its_policy_file(beside: Extension) -> None:
+def test_gpu_managers_pods_with_what_was_its_policy_file(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpu-manager.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "gaia")
         (node,) = site.add_nodes("gpu-manager", cards=4, card_mib=15109)
@@ -66,7 +66,7 @@ def test_gpu_managers_pods_with_what_was_its_policy_file(beside: Extension) -> N
         assert annotations_of(stored["vcuda200"])["tencent.com/predicate-gpu-idx-0"].count(",") == 1
 
 
-def test_gpushares_pods_with_its_own_configuration(beside: Extension) -> None:
+def test_gpushares_pods_with_its_own_configuration(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpushare.yaml", 32766) as replica:
         site = site_of(beside, "ali")
         (node,) = site.add_nodes("gpushare", cards=1, card_mib=14 * 1024)
@@ -81,7 +81,7 @@ def test_gpushares_pods_with_its_own_configuration(beside: Extension) -> None:
         assert {annotations_of(each)["ALIYUN_COM_GPU_MEM_IDX"] for each in pods} == {"0"}
 
 
-def test_tuyas_pods_with_its_own_configuration(beside: Extension) -> None:
+def test_tuyas_pods_with_its_own_configuration(beside: ExtenderInstallation) -> None:
     """Its extender does not bind: nothing is recorded, and the numbers of its document come out all the same."""
     with configured(beside, "tuya.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "tuya")
@@ -104,7 +104,7 @@ def test_tuyas_pods_with_its_own_configuration(beside: Extension) -> None:
             becomes(*left)
 
 
-def test_halves_that_are_counted_but_lie_on_one_card_are_refused_with_the_reason(beside: Extension) -> None:
+def test_halves_that_are_counted_but_lie_on_one_card_are_refused_with_the_reason(beside: ExtenderInstallation) -> None:
     with configured(beside, "tuya.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "halves")
         site.add_nodes("tuya", cards=2)
@@ -113,7 +113,7 @@ def test_halves_that_are_counted_but_lie_on_one_card_are_refused_with_the_reason
         assert "fewer than 2 cards have a half free" in site.waits("two-halves")
 
 
-def test_without_a_certificate_only_this_machine_may_bind(beside: Extension) -> None:
+def test_without_a_certificate_only_this_machine_may_bind(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpu-manager.yaml", names.EXTENDER_PORT) as replica:
         stored = beside.cluster.request("POST", "/api/v1/namespaces/default/pods", _unscheduled()).must()
         assert "client certificate" in beside.bind(stored, "anywhere", by=replica)

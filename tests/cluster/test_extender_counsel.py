@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from devcluster.services.extender_installation import ExtenderInstallation
 from tests.builders import pod
 
-from .extension import Extension
 from .site import Site
 from .test_extender_preemption import priority
 
 
-def test_an_event_says_whose_card_a_pod_of_higher_priority_could_have(extension: Extension, site: Site) -> None:
+def test_an_event_says_whose_card_a_pod_of_higher_priority_could_have(
+    extension: ExtenderInstallation, site: Site
+) -> None:
     low, high = priority(extension, "low", 1), priority(extension, "high", 9)
     (node,) = site.add_nodes("gpu-manager", cards=2)
     for name, core in (("a", 70), ("b", 60)):

@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
+from devcluster.services.extender_installation import ExtenderInstallation, ExtenderReplica
+from devcluster.services.relay import Relay
 from halfcard import names
 from tests.builders import pod
 
-from .extension import ExtenderReplica, Extension
-from .relay import Relay
 from .site import Site, node_of
 
 _LOCAL: Final = "127.0.0.1"
@@ -30,7 +30,7 @@ def relay() -> Iterator[Relay]:
 
 
 @contextmanager
-def leading(extension: Extension, relay: Relay) -> Iterator[ExtenderReplica]:
+def leading(extension: ExtenderInstallation, relay: Relay) -> Iterator[ExtenderReplica]:
     """The one replica behind the relay leads; afterwards one without a relay does."""
     for replica in [*extension.replicas]:
         extension.end(replica)
@@ -59,7 +59,7 @@ def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
 
 
 def test_a_pod_that_was_refused_by_old_news_is_placed_as_soon_as_the_news_come(
-    extension: Extension, site: Site, relay: Relay
+    extension: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
     """The scheduler sees the place become free, asks at once, is refused, and would ask again in five minutes."""
     with leading(extension, relay):
@@ -77,7 +77,9 @@ def test_a_pod_that_was_refused_by_old_news_is_placed_as_soon_as_the_news_come(
         assert site.tenants(node) == [["second"]]
 
 
-def test_a_bind_that_arrives_after_the_takeover_lands_no_more(extension: Extension, site: Site, relay: Relay) -> None:
+def test_a_bind_that_arrives_after_the_takeover_lands_no_more(
+    extension: ExtenderInstallation, site: Site, relay: Relay
+) -> None:
     node = site.add_silent_node("gpu-manager")
     late, prompt = (site.create_unscheduled(pod(name).asks(core=60, memory=10)) for name in ("late", "prompt"))
     with leading(extension, relay) as old, ThreadPoolExecutor(1) as pool:

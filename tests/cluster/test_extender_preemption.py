@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from devcluster.services.extender_installation import ExtenderInstallation
 from tests.builders import pod
 
-from .extension import Extension
 from .site import Site, cards_of
 
 
-def priority(extension: Extension, name: str, value: int) -> str:
+def priority(extension: ExtenderInstallation, name: str, value: int) -> str:
     item = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
     extension.cluster.client.apply(extension.cluster.admin, "/apis/scheduling.k8s.io/v1/priorityclasses", item)
     return name
 
 
-def test_as_many_pods_end_as_free_a_card_and_no_more(extension: Extension, site: Site) -> None:
+def test_as_many_pods_end_as_free_a_card_and_no_more(extension: ExtenderInstallation, site: Site) -> None:
     """The scheduler would end the two least important ones: they lie on two cards, and neither would be free."""
     low, middle, high = (priority(extension, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
     (node,) = site.add_nodes("gpu-manager", cards=2)
@@ -30,7 +30,7 @@ def test_as_many_pods_end_as_free_a_card_and_no_more(extension: Extension, site:
     assert site.tenants(node)[other] == left
 
 
-def test_nobody_ends_for_a_pod_that_is_no_more_important(extension: Extension, site: Site) -> None:
+def test_nobody_ends_for_a_pod_that_is_no_more_important(extension: ExtenderInstallation, site: Site) -> None:
     low = priority(extension, "low", 1)
     (node,) = site.add_nodes("gpu-manager", cards=1)
     site.place(pod("first").asks(core=60, memory=30), priorityClassName=low)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from devcluster.objects import Object
+from devcluster.services.extender_installation import ExtenderInstallation
 from halfcard import names
 from tests.builders import pod
 
-from .extension import Extension
-from .objects import Object
 from .site import Site, annotations_of, cards_of, node_of
 
 FORGED = {"tencent.com/predicate-gpu-idx-1": "0"}
@@ -159,7 +159,7 @@ def test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing(
     assert sorted(site.tenants(node)) == [["forged"], ["honest"]]
 
 
-def test_everything_is_rebuilt_from_the_annotations_alone(extension: Extension, site: Site) -> None:
+def test_everything_is_rebuilt_from_the_annotations_alone(extension: ExtenderInstallation, site: Site) -> None:
     nodes = [*site.add_nodes("gpu-manager"), *site.add_nodes("tuya-half-cards"), *site.add_nodes("volcano")]
     for number, asks in enumerate(({"core": 30, "memory": 9}, {"sgpu": 3}, {"gpu_memory": 512}, {"core": 200})):
         site.place(pod(f"p{number}").asks(**asks))
@@ -170,7 +170,7 @@ def test_everything_is_rebuilt_from_the_annotations_alone(extension: Extension, 
 
 
 @pytest.mark.parametrize("verb", [names.BIND_PATH, names.PREEMPT_PATH])
-def test_verbs_that_lend_our_rights_need_a_certificate(extension: Extension, verb: str) -> None:
+def test_verbs_that_lend_our_rights_need_a_certificate(extension: ExtenderInstallation, verb: str) -> None:
     stranger = ssl.create_default_context(cafile=str(extension.cluster.authority.certificate))
     with pytest.raises((ssl.SSLError, OSError)):
         extension.leader().ask(verb, {}, tls=stranger)

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.objects import Object
+from devcluster.services.installation import Installation, Replica
+from devcluster.services.quota_installation import QuotaInstallation, cluster_with_quotas
+from devcluster.waiting import wait_until
 from halfcard.quota.ledger import Ledger, used
 
-from .client import Answer
-from .installation import Installation, Replica
 from .manifests import share
-from .objects import Object
-from .quota_service import QuotaService, cluster_with_quotas
-from .waiting import wait_until
 
 CREATES: Final = int(os.environ.get("HALFCARD_QUOTA_CREATES", "2000"))
 ROUNDS: Final = int(os.environ.get("HALFCARD_QUOTA_ROUNDS", "1"))
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.timeout(300 + 300 * ROUNDS)
 
 
 @pytest.fixture(scope="module")
-def quotas() -> Iterator[QuotaService]:
+def quotas() -> Iterator[QuotaInstallation]:
     with cluster_with_quotas(webhooks=3, services=2) as service:
         yield service
 
@@ -52,7 +52,7 @@ class Burst:
         places: namespaces and labels of the pods, taken in turn.
     """
 
-    quotas: QuotaService
+    quotas: QuotaInstallation
     places: Sequence[tuple[str, dict[str, str]]]
     answers: Counter[int] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -63,7 +63,7 @@ class Burst:
             disturb()
             list(creating)
 
-    def create(self, number: int) -> Answer:
+    def create(self, number: int) -> ApiResponse:
         namespace, labels = self.places[number % len(self.places)]
         item = share(f"p{number:05}")
         item["metadata"]["labels"] = labels
@@ -102,30 +102,30 @@ class Burst:
             self.quotas.cluster.request("DELETE", path, {"gracePeriodSeconds": 0}).must()
 
 
-Kind = Callable[[QuotaService, str], tuple[str, Burst]]
+Kind = Callable[[QuotaInstallation, str], tuple[str, Burst]]
 """Makes the budget; the name of its ledger, and pods that ask for more than it allows."""
 
 
-def of_one_namespace(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+def of_one_namespace(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     return quotas.allow(team, hard={"shares": ROOM}), Burst(quotas, [(team, {})])
 
 
-def of_three_namespaces(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+def of_three_namespaces(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     teams = [team, *[quotas.cluster.create_namespace(f"{team}-{number}") for number in range(2)]]
     ledger = quotas.allow_together(team, hard={"shares": ROOM}, namespaces={"names": teams})
     return ledger, Burst(quotas, [(each, {}) for each in teams])
 
 
-def of_each_person(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+def of_each_person(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     ledger = quotas.allow(team, perLabel={"key": "user", "hard": {"shares": ROOM // 4}})
     return ledger, Burst(quotas, [(team, {"user": user}) for user in ("ann", "bob", "eve", "joe")])
 
 
-def behind_the_gate(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+def behind_the_gate(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     return quotas.allow(team, hard={"shares": ROOM}, onExceeded="Gate"), Burst(quotas, [(team, {})])
 
 
-def with_what_others_lend(quotas: QuotaService, team: str) -> tuple[str, Burst]:
+def with_what_others_lend(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     other = quotas.cluster.create_namespace(f"{team}-other")
     spec: dict[str, Any] = {"hard": {"shares": ROOM // 2}, "onExceeded": "Gate", "borrowing": {"cohort": team}}
     quotas.allow(other, **spec)
@@ -144,7 +144,7 @@ BURSTS: Final = [
 
 @pytest.mark.parametrize(("kind", "creates"), BURSTS)
 def test_a_burst_while_replicas_and_the_leader_are_killed(
-    quotas: QuotaService, request: pytest.FixtureRequest, kind: Kind, creates: int
+    quotas: QuotaInstallation, request: pytest.FixtureRequest, kind: Kind, creates: int
 ) -> None:
     team = quotas.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
     ledger, burst = kind(quotas, team)

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main as halfcard
+from devcluster.control_plane.client import ApiResponse
+from devcluster.services.quota_installation import QuotaInstallation, cluster_with_quotas, quota, refusal
+from devcluster.waiting import wait_until
 from halfcard import names
 
-from .client import Answer
 from .manifests import share
-from .quota_service import QuotaService, cluster_with_quotas, quota, refusal
-from .waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def quotas() -> Iterator[QuotaService]:
+def quotas() -> Iterator[QuotaInstallation]:
     with cluster_with_quotas() as service:
         yield service
 
@@ -30,26 +30,26 @@ def tier(request: pytest.FixtureRequest) -> str:
     return f"tier-{abs(hash(request.node.name)) % 10**8}"
 
 
-def apply(quotas: QuotaService, item: dict[str, Any]) -> None:
+def apply(quotas: QuotaInstallation, item: dict[str, Any]) -> None:
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
     assert done.code == 0, done.stderr
 
 
-def default(quotas: QuotaService, tier: str, **spec: Any) -> None:
+def default(quotas: QuotaInstallation, tier: str, **spec: Any) -> None:
     selector = {"selector": {"matchLabels": {"tier": tier}}}
     apply(quotas, quota(tier, {"asDefault": True, "namespaces": selector, **spec}))
 
 
-def space(quotas: QuotaService, tier: str, name: str) -> str:
+def space(quotas: QuotaInstallation, tier: str, name: str) -> str:
     """A namespace as people make it, with its label from the first moment on."""
     made = f"{tier}-{name}"
     apply(quotas, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made, "labels": {"tier": tier}}})
     return made
 
 
-def create(quotas: QuotaService, team: str, name: str) -> Answer:
+def create(quotas: QuotaInstallation, team: str, name: str) -> ApiResponse:
     """As clients do that are told to try again."""
-    answers: list[Answer] = []
+    answers: list[ApiResponse] = []
 
     def answered() -> bool:
         answers.append(quotas.webhook.create(team, share(name)))
@@ -60,7 +60,7 @@ def create(quotas: QuotaService, team: str, name: str) -> Answer:
 
 
 def test_each_namespace_without_a_quota_has_the_default_for_itself(
-    quotas: QuotaService, tier: str, capsys: pytest.CaptureFixture[str]
+    quotas: QuotaInstallation, tier: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     default(quotas, tier, hard={"cores": 60})
     teams = [space(quotas, tier, name) for name in "ab"]
@@ -82,7 +82,9 @@ def test_each_namespace_without_a_quota_has_the_default_for_itself(
     assert "used: cores=60, limited: cores=60" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_quota_of_its_own_takes_the_place_of_the_default_and_gives_it_back(quotas: QuotaService, tier: str) -> None:
+def test_a_quota_of_its_own_takes_the_place_of_the_default_and_gives_it_back(
+    quotas: QuotaInstallation, tier: str
+) -> None:
     default(quotas, tier, hard={"cores": 30})
     team = space(quotas, tier, "a")
     assert create(quotas, team, "one").ok
@@ -97,7 +99,7 @@ def test_a_quota_of_its_own_takes_the_place_of_the_default_and_gives_it_back(quo
     )
 
 
-def test_a_default_that_lends_is_refused(quotas: QuotaService, tier: str) -> None:
+def test_a_default_that_lends_is_refused(quotas: QuotaInstallation, tier: str) -> None:
     spec = {"hard": {"cores": 30}, "onExceeded": "Gate", "borrowing": {"cohort": "c"}, "asDefault": True}
     item = quota(tier, {**spec, "namespaces": {"names": ["a"]}})
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
@@ -105,7 +107,7 @@ def test_a_default_that_lends_is_refused(quotas: QuotaService, tier: str) -> Non
 
 
 def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(
-    quotas: QuotaService, tier: str, capsys: pytest.CaptureFixture[str]
+    quotas: QuotaInstallation, tier: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     team = quotas.cluster.create_namespace(tier)
     hard = {"cores": 30}
@@ -134,20 +136,20 @@ def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(
     assert exempt not in quotas.wait_led().status(names.METRICS_PATH)[1]
 
 
-def described(quotas: QuotaService, team: str) -> str:
+def described(quotas: QuotaInstallation, team: str) -> str:
     return quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
 
 
 @pytest.mark.parametrize("exemption", [{"until": "tomorrow", "reason": "x"}, {"until": "2026-11-22T12:00:00Z"}])
 def test_an_exemption_without_an_end_or_a_reason_is_refused(
-    quotas: QuotaService, tier: str, exemption: dict[str, str]
+    quotas: QuotaInstallation, tier: str, exemption: dict[str, str]
 ) -> None:
     item = quota(tier, {"hard": {"cores": 30}, "exemption": exemption}, "default")
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
     assert done.code and "exemption" in done.stderr
 
 
-def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: QuotaService, tier: str) -> None:
+def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: QuotaInstallation, tier: str) -> None:
     team = quotas.cluster.create_namespace(tier)
     name = quotas.allow(team, hard={"cores": 60})
     assert create(quotas, team, "one").ok

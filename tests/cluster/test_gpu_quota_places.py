@@ -12,19 +12,19 @@ from typing import Final
 import pytest
 
 from cli.__main__ import main as halfcard
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
+from devcluster.fake_nodes.gpu_nodes import GpuNodes
+from devcluster.objects import Object
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.installation import Installation
+from devcluster.services.quota_installation import QuotaInstallation, refusal
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
 from halfcard.quota.ledger import used
 from tests.builders import pod
 
-from .client import Answer
-from .cluster import Cluster
-from .extension import Extension
-from .gpu_nodes import GpuNodes
-from .installation import Installation
 from .manifests import complete
-from .objects import Object
-from .quota_service import QuotaService, refusal
 from .site import node_of
 
 A100, T4 = "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
@@ -38,10 +38,10 @@ OTHER_T4: Final = "gpu-manager-tesla-t4-0000"
 class Scene:
     """A cluster of its own with 16 cards of each model, all of Halfcard and the stock scheduler."""
 
-    quotas: QuotaService
-    extension: Extension
+    quotas: QuotaInstallation
+    extension: ExtenderInstallation
 
-    def create(self, team: str, name: str, *, model: str = "", core: int = 100, dry_run: bool = False) -> Answer:
+    def create(self, team: str, name: str, *, model: str = "", core: int = 100, dry_run: bool = False) -> ApiResponse:
         item = complete(pod(name).asks(core=core, **({} if core >= WHOLE_CARD else {"memory": 4})))
         item["metadata"]["annotations"] = {names.ASK_MODEL: model} if model else {}
         return self.quotas.webhook.create(team, item, dry_run=dry_run)
@@ -91,11 +91,11 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene() -> Iterator[Scene]:
-    with Cluster() as cluster, Extension(cluster) as extension:
+    with Cluster() as cluster, ExtenderInstallation(cluster) as extension:
         webhook = Installation(cluster)
         webhook.add_replica()
         webhook.register()
-        service = QuotaService(webhook)
+        service = QuotaInstallation(webhook)
         service.add_replica()
         cluster.add_gpu_nodes(NODES)
         assert cluster.kubectl("label", "node", LAB, f"{names.POOL_LABELS[0]}=lab").code == 0

@@ -14,6 +14,9 @@ import pytest
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
 from admission.static_guard import GUARDED, guard
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
+from devcluster.objects import Object
 from halfcard import names
 from halfcard.problems import SHARE_NEEDS_MEMORY
 from settings.installation import read_settings
@@ -21,10 +24,7 @@ from tests.admission.judging import codes, validate
 from tests.builders import WORDS, PodBuilder, amounts, pod
 from tests.halfcard.dialects.test_rules import BROKEN, KEPT, MIXED, SAMPLES
 
-from .client import Answer
-from .cluster import Cluster
 from .manifests import bad, complete
-from .objects import Object
 
 _PODS: Final = "/api/v1/namespaces/default/pods?dryRun=All"
 _REGISTRATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -108,7 +108,7 @@ def install(cluster: Cluster, settings: Mapping[str, Any]) -> AdmissionPolicy:
     return policy
 
 
-def create(cluster: Cluster, item: Object) -> Answer:
+def create(cluster: Cluster, item: Object) -> ApiResponse:
     return cluster.request("POST", _PODS, item)
 
 

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from . import binaries, network
-from .cluster import Cluster
-from .errors import CannotStartError, NotReadyError
-from .objects import Object
-from .scratch import scratch_folder
-from .supervisor import COMPONENTS
-from .waiting import wait_until
+from devcluster.build import binaries
+from devcluster.cluster import Cluster
+from devcluster.control_plane import network
+from devcluster.control_plane.supervisor import COMPONENTS
+from devcluster.errors import CannotStartError, NotReadyError
+from devcluster.objects import Object
+from devcluster.scratch import scratch_folder
+from devcluster.waiting import wait_until
+
 from .webhook_server import webhook_server
 
 CORES = "tencent.com/vcuda-core"
@@ -216,7 +218,7 @@ def test_nothing_outlives_a_test_run_that_was_killed() -> None:
     program = textwrap.dedent(f"""
         import sys
         sys.path.insert(0, {str(CHECKOUT)!r})
-        from tests.cluster.cluster import Cluster
+        from devcluster.cluster import Cluster
         with Cluster() as cluster:
             print(cluster.folder, flush=True)
             sys.stdin.read()
@@ -245,7 +247,7 @@ def test_a_program_that_is_not_built_names_the_command(tmp_path: Path, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(
         CannotStartError,
-        match=r"kube-apiserver is not built yet .*python -m tests.cluster.build control-plane",
+        match=r"kube-apiserver is not built yet .*python -m devcluster.build control-plane",
     ):
         binaries.program_path("kube-apiserver")
 

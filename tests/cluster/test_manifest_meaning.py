@@ -9,9 +9,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from devcluster.cluster import Cluster
 from kube.manifests.documents import parse, to_json
-
-from .cluster import Cluster
 
 MANIFEST = """\
 apiVersion: v1

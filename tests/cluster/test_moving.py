@@ -21,6 +21,11 @@ import pytest
 import yaml
 
 from cli.__main__ import main as halfcard
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
+from devcluster.objects import Object
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.installation import Installation
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
@@ -29,13 +34,8 @@ from tests.docs.moving import settings as settings_of
 from tests.docs.moving import there_and_back
 from tests.docs.pages import ROOT
 
-from .binaries import program_path
-from .cluster import Cluster
-from .extension import Extension
-from .installation import Installation
 from .load import UNHURRIED
 from .manifests import complete, workload
-from .objects import Object
 from .site import T4_MIB, Site, annotations_of, cards_of, node_of
 
 TIME: Final = "1700000000000000000"
@@ -215,7 +215,7 @@ def all_settings() -> dict[str, Any]:
     return merged
 
 
-def prepared(name: str, case: Case, extension: Extension) -> Move:
+def prepared(name: str, case: Case, extension: ExtenderInstallation) -> Move:
     cluster = extension.cluster
     site = Site(extension, cluster.create_namespace(f"team-{name}"), f"model-{name}")
     (node,) = site.add_nodes(case.system, cards=CARDS)
@@ -256,7 +256,7 @@ class Moved:
     """
 
     installation: Installation
-    extension: Extension
+    extension: ExtenderInstallation
     moves: Mapping[str, Move]
     both: frozenset[str]
 
@@ -264,7 +264,7 @@ class Moved:
 @pytest.fixture(scope="module")
 def moved() -> Iterator[Moved]:
     settings = all_settings()
-    with Cluster(flags=UNHURRIED) as cluster, Extension(cluster, settings=settings) as extension:
+    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster, settings=settings) as extension:
         type_halfcard(cluster)
         configure_slices(cluster)
         extension.add_replica()

@@ -6,11 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.users import User
 from kube.api.access import from_kubeconfig
 from kube.node_source import NodeSource
-
-from .cluster import Cluster
-from .users import User
 
 CAPACITY = {"tencent.com/vcuda-core": "400", "tencent.com/vcuda-memory": "236", "cpu": "8", "pods": "110"}
 LARGER = {"tencent.com/vcuda-core": "100", "tencent.com/vcuda-memory": "512", "cpu": "8", "pods": "110"}

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
+from devcluster.cluster import Cluster
 from halfcard.quantity import InvalidQuantity, Quantity
 from tests import builders
 
-from .cluster import Cluster
 from .manifests import complete
 
 REQUESTED: Final = re.compile(r"requested: requests\.memory=([^,]*), used: ")

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
+from devcluster.cluster import Cluster
 from tests.deploy.rendered import DEPLOY, pods
 from tests.docs.pages import Fence, all_fences
 
-from .cluster import Cluster
 from .typed import type_into
 
 PAGE: Final = "runbooks.md"

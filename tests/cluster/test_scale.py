@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.loader import LoadGenerator, LoadRequest, Tally, progress_line
+from devcluster.fake_nodes.gpu_nodes import SYSTEMS, GpuNodes, fleet, gpu_nodes
+from devcluster.objects import Object
 from halfcard import names
 from halfcard.capacity import CardStock
 from halfcard.cards import Node
 from halfcard.cluster_view import read_node
 
 from . import load
-from .cluster import Cluster
 from .fake_pods import Counts, await_pods, counted, creations, deletions, gpu_pods
-from .gpu_nodes import SYSTEMS, GpuNodes, fleet, gpu_nodes
-from .loader import Load, Request, Tally, progress_line
-from .objects import Object
 
 NODES = 200
 PODS = 300
@@ -115,7 +115,7 @@ def test_nodes_that_kwok_does_not_mind_are_left_alone(crowd: Cluster) -> None:
     minded = next(gpu_pods(1)) | {"metadata": {"name": "minded"}}
     for each in (pod, minded):
         crowd.request("POST", f"/api/v1/namespaces/{space}/pods", each).must()
-    await_pods(Load(crowd), space, lambda counts: counts.running == 1, pods=2)
+    await_pods(LoadGenerator(crowd), space, lambda counts: counts.running == 1, pods=2)
     phases = {
         each["metadata"]["name"]: each["status"]["phase"] for each in items(crowd, f"/api/v1/namespaces/{space}/pods")
     }
@@ -127,7 +127,7 @@ def test_nodes_that_kwok_does_not_mind_are_left_alone(crowd: Cluster) -> None:
 
 
 def test_pods_are_scheduled_within_capacity_run_and_go_again(crowd: Cluster) -> None:
-    space, load_ = crowd.create_namespace("crowd"), Load(crowd)
+    space, load_ = crowd.create_namespace("crowd"), LoadGenerator(crowd)
     assert load_.send(creations(space, PODS), what="pods created", total=PODS).count == PODS
     await_pods(load_, space, lambda counts: counts == Counts(PODS, PODS, PODS), pods=PODS)
     capacity = {
@@ -187,7 +187,7 @@ def test_a_deployment_becomes_available_with_its_sidecar_and_a_job_completes(cro
 
 def test_the_whole_load_runs_and_its_report_is_json(crowd: Cluster) -> None:
     lines: list[str] = []
-    tallies = list(load.measure(Load(crowd, connections=2, say=lines.append), crowd, nodes=0, pods=20))
+    tallies = list(load.measure(LoadGenerator(crowd, connections=2, say=lines.append), crowd, nodes=0, pods=20))
     steps = [
         "nodes created",
         "nodes ready",
@@ -209,9 +209,9 @@ def test_the_whole_load_runs_and_its_report_is_json(crowd: Cluster) -> None:
 def test_a_refused_request_ends_the_load_with_the_servers_words(crowd: Cluster) -> None:
     space = crowd.create_namespace("refused")
     path = f"/api/v1/namespaces/{space}/pods"
-    wrong = Request("POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}})
+    wrong = LoadRequest("POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}})
     with pytest.raises(AssertionError, match=r"POST .*/pods: the API server answered 422: .*spec.containers"):
-        Load(crowd).send([wrong], what="pods created", total=1)
+        LoadGenerator(crowd).send([wrong], what="pods created", total=1)
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
+from devcluster.control_plane.client import ApiResponse
 from halfcard import names
 
-from .client import Answer
 from .soak_calls import NO_ANSWER, Away, Call, Judgement, Kind, Window, judge
 
 UNREACHED = 'failed calling webhook "validate-pods.halfcard.dev": connection refused'
 
 
-def refused(message: str, status: int = 403) -> Answer:
-    return Answer(status, {"message": message})
+def refused(message: str, status: int = 403) -> ApiResponse:
+    return ApiResponse(status, {"message": message})
 
 
-def stored(limits: dict[str, str]) -> Answer:
+def stored(limits: dict[str, str]) -> ApiResponse:
     container: dict[str, Any] = {"resources": {"limits": limits}}
-    return Answer(201, {"spec": {"containers": [container]}})
+    return ApiResponse(201, {"spec": {"containers": [container]}})
 
 
 REPAIRED = stored({names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"})
@@ -51,7 +51,7 @@ RIGHT, EXCUSED, WRONG = Judgement
     ],
 )
 def test_an_answer_is_judged_by_what_was_away(
-    kind: Kind, answer: Answer, away: Away | None, expected: Judgement
+    kind: Kind, answer: ApiResponse, away: Away | None, expected: Judgement
 ) -> None:
     windows = [Window(away, 10, 20)] if away else []
     assert judge(Call(kind, dry_run=False, begin=12, end=13, answer=answer), windows) is expected

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.control_plane.users import User
+from devcluster.objects import Object
+from devcluster.services.installation import Installation
 from halfcard import names
 from tests.deploy.rendered import every
 
-from .client import Answer
-from .installation import Installation
 from .manifests import plain
-from .objects import Object
-from .users import User
 
 HERE, THERE = "node-here", "node-there"
 RECORDS: Final = {names.PLACEMENT: '{"node": "x", "cards": {}}', "tencent.com/predicate-gpu-idx-0": "1"}
@@ -33,10 +33,10 @@ class Agent:
     space: str
     user: User
 
-    def patch(self, path: str, change: Object) -> Answer:
+    def patch(self, path: str, change: Object) -> ApiResponse:
         return self.webhook.cluster.client.request(self.user, "PATCH", path, change, content_type=_MERGE)
 
-    def annotate(self, path: str, annotations: Mapping[str, str | None]) -> Answer:
+    def annotate(self, path: str, annotations: Mapping[str, str | None]) -> ApiResponse:
         return self.patch(path, {"metadata": {"annotations": annotations}})
 
     def pod_on(self, node: str) -> str:
@@ -78,7 +78,7 @@ def unbound(webhook: Installation, space: str) -> Agent:
     return Agent(webhook, space, webhook.cluster.service_account(names.NAMESPACE, _AGENT))
 
 
-def refused(answer: Answer) -> str:
+def refused(answer: ApiResponse) -> str:
     assert answer.status in {403, 422}, answer
     return str(answer.body["message"])
 

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.control_plane.users import User
+from devcluster.objects import Object
+from devcluster.services.installation import TRUSTED_USER, Installation
 from halfcard import names
 from tests.builders import pod
 
-from .client import Answer
-from .installation import TRUSTED_USER, Installation
 from .manifests import SHARE, complete, share
-from .objects import Object
 from .test_webhook_outages import down
-from .users import User
 
 RECORD: Final = "tencent.com/predicate-gpu-idx-0"
 NODE: Final = "gpu-1"
@@ -52,7 +52,7 @@ def binding(**metadata: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p", **metadata}, "target": target}
 
 
-def bind(webhook: Installation, space: str, user: User, door: str = "pods/p/binding", **metadata: Any) -> Answer:
+def bind(webhook: Installation, space: str, user: User, door: str = "pods/p/binding", **metadata: Any) -> ApiResponse:
     path = f"/api/v1/namespaces/{space}/{door}"
     return webhook.cluster.request("POST", path, binding(**metadata), user=user)
 
@@ -139,7 +139,7 @@ def test_down_only_a_binding_with_a_record_is_refused(webhook: Installation, spa
 # --- halfcard's extender ------------------------------------------------------------------------------------------
 
 
-def fence(webhook: Installation, space: str, nonce: str | None, user: User) -> Answer:
+def fence(webhook: Installation, space: str, nonce: str | None, user: User) -> ApiResponse:
     change = {"metadata": {"annotations": {names.FENCE: nonce}}}
     path = f"/api/v1/namespaces/{space}/pods/p"
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
@@ -181,7 +181,7 @@ def test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_polici
 # --- status, and copies of static pods ----------------------------------------------------------------------------
 
 
-def report(webhook: Installation, space: str, user: User, **change: Any) -> Answer:
+def report(webhook: Installation, space: str, user: User, **change: Any) -> ApiResponse:
     path = f"/api/v1/namespaces/{space}/pods/p/status"
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
 

@@ -16,6 +16,8 @@ import pytest
 from admission.policy import AdmissionPolicy
 from admission.review import mutate_pod
 from admission.rules.subject import ReviewContext, ReviewStage
+from devcluster.objects import Object
+from devcluster.services.installation import Installation, collection
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.patches import apply
@@ -26,9 +28,7 @@ from halfcard.quota.native_quota import ResourceQuota, exceeded_by
 from halfcard.quota.native_scopes import QuotaPod
 from tests.builders import WORDS, Amount, PodBuilder, pod
 
-from .installation import Installation, collection
 from .manifests import complete, resource_quota
-from .objects import Object
 
 POLICY: Final = AdmissionPolicy()
 RESOURCES: Final = POLICY.dialects.resources

@@ -6,20 +6,20 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.objects import Object
+from devcluster.services.installation import Installation
 from halfcard import names
 from tests.builders import pod
 
-from .client import Answer
-from .installation import Installation
 from .manifests import SHARE, complete, resources, share
-from .objects import Object
 
 REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 VOID: Final = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
 LOOK: Final = {"name": "look", "image": "example.invalid/shell:1"}
 
 
-def change(webhook: Installation, space: str, subresource: str, spec: dict[str, Any]) -> Answer:
+def change(webhook: Installation, space: str, subresource: str, spec: dict[str, Any]) -> ApiResponse:
     """A strategic merge, as kubectl sends it."""
     client, path = webhook.cluster.client, f"/api/v1/namespaces/{space}/pods/p/{subresource}"
     kind = "application/strategic-merge-patch+json"

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.objects import Object
+from devcluster.services.installation import Installation, collection
 from halfcard import names
 
-from .installation import Installation, collection
 from .manifests import bad, resources, share, workload
-from .objects import Object
 
 KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
 REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}

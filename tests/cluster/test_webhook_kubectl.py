@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from devcluster.services.installation import Installation
 from halfcard import names
 from tests.builders import pod
 
-from .installation import Installation
 from .manifests import SHARE, bad, complete, resources, share
 
 REPAIRED = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import Final
 
+from devcluster.control_plane.client import ApiResponse
+from devcluster.objects import Object
+from devcluster.services.installation import Installation
 from halfcard import names
 from tests import builders
 
-from .client import Answer
 from .hammer import Hammer
-from .installation import Installation
 from .manifests import bad, complete, plain, resource_quota, resources, share, workload
-from .objects import Object
 
 UNREACHABLE: Final = 'failed calling webhook "validate-pods.halfcard.dev"'
 REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
@@ -103,7 +103,7 @@ def test_killed_under_load_nothing_slips_through(webhook: Installation, space: s
     program = webhook.replicas[0].program
     items = cycle([share("good"), bad("bad"), share("good"), plain("web")])
 
-    def once() -> Answer:
+    def once() -> ApiResponse:
         return webhook.create(space, next(items), dry_run=True)
 
     with Hammer(once) as hammer:

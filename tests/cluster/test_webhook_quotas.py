@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main as halfcard
+from devcluster.objects import Object
+from devcluster.services.installation import Installation, collection
+from devcluster.services.quota_installation import QuotaInstallation, refusal
 from halfcard import names
 from tests.builders import pod
 
-from .installation import Installation, collection
 from .manifests import complete, resource_quota, share
-from .objects import Object
-from .quota_service import QuotaService, refusal
 
 CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 
@@ -250,8 +250,8 @@ def lists_of_quotas(webhook: Installation) -> int:
 
 
 @pytest.fixture(scope="module")
-def service(webhook: Installation) -> Iterator[QuotaService]:
-    service = QuotaService(webhook)
+def service(webhook: Installation) -> Iterator[QuotaInstallation]:
+    service = QuotaInstallation(webhook)
     service.add_replica()
     service.wait_led()
     yield service
@@ -270,7 +270,7 @@ def repair(space: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> t
     return code, json.loads(capsys.readouterr().out)
 
 
-def uncounted(service: QuotaService) -> int:
+def uncounted(service: QuotaInstallation) -> int:
     """Of the whole cluster, others' tests among them."""
     metrics = service.replicas[0].status(names.METRICS_PATH)[1]
     (line,) = re.findall(r"^halfcard_quota_native_uncounted (\d+)", metrics, re.MULTILINE)
@@ -278,7 +278,7 @@ def uncounted(service: QuotaService) -> int:
 
 
 def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
-    webhook: Installation, service: QuotaService, space: str, capsys: pytest.CaptureFixture[str]
+    webhook: Installation, service: QuotaInstallation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from_before(webhook, space, only_limits())
     webhook.create(space, share("one")).must()
@@ -369,7 +369,9 @@ def may_repair(webhook: Installation) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("may_repair")
-def test_by_a_setting_they_are_repaired_at_the_start(webhook: Installation, service: QuotaService, space: str) -> None:
+def test_by_a_setting_they_are_repaired_at_the_start(
+    webhook: Installation, service: QuotaInstallation, space: str
+) -> None:
     from_before(webhook, space, only_limits())
     before = webhook.settings.read_text()
     webhook.settings.write_text(json.dumps({**json.loads(before), "repair_quotas_at_start": True}))

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.objects import Object
+from devcluster.services.installation import TRUSTED_USER, Installation
 from halfcard import names
 from tests.builders import PodBuilder, pod
 
-from .installation import TRUSTED_USER, Installation
 from .manifests import bad, complete, plain, resource_quota, share, workload
-from .objects import Object
 
 ORDINARY: Final[dict[str, PodBuilder]] = {
     "nothing at all": pod().container(),

@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
+from devcluster.control_plane.users import User
+from devcluster.services.installation import TRUSTED_USER, Installation
 from halfcard import names
 from tests.builders import pod
 
-from .installation import TRUSTED_USER, Installation
 from .manifests import SHARE, complete, share
-from .users import User
 
 RECORDS: Final = (
     f"{names.OWN_PREFIX}cards",

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from devcluster.objects import Object
+from devcluster.services.installation import Installation
 from halfcard import names
 
-from .installation import Installation
 from .manifests import resources, share
-from .objects import Object
 from .webhook_server import webhook_server
 
 CORE_LIMIT: Final = names.TENCENT + names.CORE_LIMIT_SUFFIX

@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from deploy.chart.made import CHART
+from devcluster.control_plane.users import User
+from devcluster.services.installation import Installation
 from halfcard import names
-
-from .installation import Installation
-from .users import User
 
 _RBAC: Final = CHART / "rbac"
 _EVERYWHERE: Final = "--all-namespaces"

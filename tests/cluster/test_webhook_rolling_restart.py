@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from .client import Answer
+from devcluster.control_plane.client import ApiResponse
+from devcluster.services.installation import Installation
+
 from .hammer import Hammer
-from .installation import Installation
 from .manifests import share
 
 
 def test_a_rolling_restart_of_two_replicas_fails_no_call(webhook: Installation, space: str) -> None:
     webhook.add_replica()
 
-    def once() -> Answer:
+    def once() -> ApiResponse:
         return webhook.create(space, share("good"), dry_run=True)
 
     with Hammer(once) as hammer:

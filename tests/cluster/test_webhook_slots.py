@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.control_plane.users import User
+from devcluster.objects import Object
+from devcluster.services.installation import OFFERED, Installation
 from halfcard import names
 from tests.builders import pod
 
-from .installation import OFFERED, Installation
 from .manifests import complete, resource_quota, resources, workload
-from .objects import Object
-from .users import User
 
 MIB: Final = {OFFERED: "2048"}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
 from tests.docs.pages import Fence
 from tests.docs.shell import Shell
-
-from .binaries import program_path
-from .cluster import Cluster
 
 
 def type_into(cluster: Cluster, fence: Fence, folder: Path) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from .cluster import Cluster
-from .objects import Object
+from devcluster.cluster import Cluster
+from devcluster.objects import Object
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Cluster
+from devcluster.cluster import Cluster
+from devcluster.nodes.node import RealNode
 from tests.cluster.conftest import cluster, pytest_runtest_makereport
-from tests.cluster.node import Node
 
 from .gpu_cluster import GpuCluster, gpu_cluster
 
@@ -29,8 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def node(cluster: Cluster) -> Iterator[Node]:
-    with Node(cluster, "node-a") as running:
+def node(cluster: Cluster) -> Iterator[RealNode]:
+    with RealNode(cluster, "node-a") as running:
         yield running
 
 

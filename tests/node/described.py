@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from devcluster.waiting import wait_until
 from halfcard.quantity import Quantity
-from tests.cluster.waiting import wait_until
 
 from .gpu_cluster import GpuCluster
 

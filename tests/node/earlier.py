@@ -10,11 +10,11 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
+from devcluster.errors import CannotStartError
+from devcluster.nodes.containerd import SNAPSHOTTER
+from devcluster.nodes.node import RealNode
 from halfcard import names
-from tests.cluster.containerd import SNAPSHOTTER
-from tests.cluster.errors import CannotStartError
 from tests.cluster.helm import images
-from tests.cluster.node import Node
 
 VARIABLE: Final = "HALFCARD_UPGRADE_FROM"
 TAG: Final = "earlier"
@@ -44,7 +44,7 @@ def check_out(wanted: str, folder: Path) -> Path:
     return folder
 
 
-def load_image(node: Node, checkout: Path) -> None:
+def load_image(node: RealNode, checkout: Path) -> None:
     """Built by its own builder, and named by a tag that no version has."""
     archive = node.folder / "earlier.tar"
     done = subprocess.run(

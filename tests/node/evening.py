@@ -9,14 +9,14 @@ from typing import Final
 
 import yaml
 
+from devcluster.build.binaries import program_path
+from devcluster.cluster import Cluster
+from devcluster.nodes.containerd import SNAPSHOTTER, SOCKET
+from devcluster.nodes.images import BUSYBOX
+from devcluster.nodes.node import RealNode
+from devcluster.services.scheduling import schedule_by
 from halfcard import names
-from tests.cluster.binaries import program_path
-from tests.cluster.cluster import Cluster
-from tests.cluster.containerd import SNAPSHOTTER, SOCKET
 from tests.cluster.helm import images
-from tests.cluster.images import BUSYBOX
-from tests.cluster.node import Node
-from tests.cluster.scheduling import schedule_by
 from tests.docs.pages import ROOT, fences
 from tests.docs.shell import Shell
 
@@ -30,7 +30,7 @@ _SCHEDULER: Final = "kube-scheduler"
 _SERVICE: Final = f"/api/v1/namespaces/{names.NAMESPACE}/services/{names.EXTENDER_SERVICE}"
 
 
-def type_the_readme(cluster: Cluster, node: Node) -> str:
+def type_the_readme(cluster: Cluster, node: RealNode) -> str:
     """Every fence, in their order; returns what the last command of them says, once the first share runs."""
     shell, said = _shell(cluster, node), ""
     for typed in (fence.text for fence in fences(_README) if "evening" in fence.tags):
@@ -43,7 +43,7 @@ def type_the_readme(cluster: Cluster, node: Node) -> str:
     return said.splitlines()[-1]
 
 
-def _here(typed: str, shell: Shell, node: Node, cluster: Cluster) -> str:
+def _here(typed: str, shell: Shell, node: RealNode, cluster: Cluster) -> str:
     """With what a reader puts in, and what the harness has elsewhere."""
     (made_up,) = re.findall(r"`(agent\.arguments=\S+)`", _README.read_text(encoding="utf-8"))
     spliced = {
@@ -70,7 +70,7 @@ def _folder(shell: Shell) -> Path:
     return shell.folder / "kubernetes"
 
 
-def _shell(cluster: Cluster, node: Node) -> Shell:
+def _shell(cluster: Cluster, node: RealNode) -> Shell:
     shell = Shell(cluster.folder / "evening")
     shell.folder.mkdir()
     shell.prepare()
@@ -82,7 +82,7 @@ def _shell(cluster: Cluster, node: Node) -> Shell:
     return shell
 
 
-def _ctr(node: Node) -> str:
+def _ctr(node: RealNode) -> str:
     """The harness has no overlayfs, and its containerd listens elsewhere: on a node of one's own neither is said."""
     inside = shlex.join(node.command(str(program_path("ctr")), f"--address={SOCKET}"))
     return f'exec {inside} "$1" "$2" "$3" "$4" --local --snapshotter={SNAPSHOTTER} "$PWD/$5"'

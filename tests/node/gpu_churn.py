@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from devcluster.objects import Object, is_ready
+from devcluster.waiting import wait_until
 from halfcard import names
 from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS
 from tests.builders import PodBuilder, pod
-from tests.cluster.objects import Object, is_ready
 from tests.cluster.site import annotations_of, cards_of, node_of
-from tests.cluster.waiting import wait_until
 
 from .gpu_cluster import GpuCluster
 from .told import differences, telling

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import CommandResult
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
+from devcluster.services.extender_installation import ExtenderInstallation
+from devcluster.services.installation import Installation
 from tests.builders import PodBuilder
 from tests.cluster.agent import Agent
-from tests.cluster.client import Done
-from tests.cluster.cluster import Cluster
-from tests.cluster.extension import Extension
-from tests.cluster.installation import Installation
 from tests.cluster.load import UNHURRIED
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
 from tests.cluster.pods import create_pod, wait_for_phase
 from tests.nvml.stand_in import StandInCard
 
@@ -27,8 +27,8 @@ class GpuCluster:
     """One node; its agent has two cards of its stand-in driver where nothing else is said."""
 
     webhook: Installation
-    extension: Extension
-    node: Node
+    extension: ExtenderInstallation
+    node: RealNode
     agent: Agent
 
     @property
@@ -49,7 +49,7 @@ class GpuCluster:
         metadata = pod["metadata"]
         return ask(self.cluster, metadata["namespace"], metadata["name"], container)
 
-    def execute(self, pod: Object, script: str) -> Done:
+    def execute(self, pod: Object, script: str) -> CommandResult:
         """In its first container."""
         metadata = pod["metadata"]
         names = (metadata["name"], f"--namespace={metadata['namespace']}")
@@ -108,8 +108,8 @@ def gpu_cluster(
     """
     with (
         Cluster(flags=UNHURRIED) as cluster,
-        Extension(cluster, settings=settings) as extension,
-        Node(cluster, "gpu-a") as node,
+        ExtenderInstallation(cluster, settings=settings) as extension,
+        RealNode(cluster, "gpu-a") as node,
         Agent(node, cards=cards, settings=settings) as agent,
     ):
         extension.add_replica()

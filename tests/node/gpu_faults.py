@@ -11,13 +11,13 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from devcluster.build.binaries import program_path
+from devcluster.nodes import containerd
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
 from deviceplugin.kubelet.messages import ListedDevices
 from deviceplugin.kubelet.pod_resources import PodResources
 from halfcard import names
-from tests.cluster import containerd
-from tests.cluster.binaries import program_path
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
 from tests.cluster.pods import get_pod
 
 from .gpu_cluster import GpuCluster
@@ -43,14 +43,14 @@ def restart_containerd(gpus: GpuCluster) -> None:
     gpus.node.containerd.start()
 
 
-def kill_container(node: Node, pod: Object, container: str) -> None:
+def kill_container(node: RealNode, pod: Object, container: str) -> None:
     """Its process, as if it had crashed; kubelet starts it again."""
     statuses = [*pod["status"]["containerStatuses"], *pod["status"].get("initContainerStatuses", ())]
     runtime_id = next(each["containerID"] for each in statuses if each["name"] == container)
     _ctr(node, "task", "kill", "--signal=SIGKILL", runtime_id.removeprefix("containerd://"))
 
 
-def kill_sandbox(node: Node, pod: Object) -> None:
+def kill_sandbox(node: RealNode, pod: Object) -> None:
     """What holds its containers together: kubelet starts them all over, the init containers first."""
     uid = pod["metadata"]["uid"]
     theirs = f'labels."io.kubernetes.pod.uid"=={uid},labels."io.cri-containerd.kind"==sandbox'
@@ -58,7 +58,7 @@ def kill_sandbox(node: Node, pod: Object) -> None:
     _ctr(node, "task", "kill", "--signal=SIGKILL", sandbox)
 
 
-def _ctr(node: Node, *arguments: str) -> str:
+def _ctr(node: RealNode, *arguments: str) -> str:
     client = (str(program_path("ctr")), f"--address={containerd.SOCKET}", "--namespace=k8s.io")
     done = node.run(*client, *arguments)
     assert done.code == 0, done.stderr
@@ -105,7 +105,7 @@ def kill_agent_in_prestart(gpus: GpuCluster) -> None:
         kill_agent(gpus)
 
 
-def slots(node: Node) -> frozenset[str]:
+def slots(node: RealNode) -> frozenset[str]:
     folder = node.path(f"/run/cdi/.{names.OWN_DOMAIN}")
     return frozenset(each.name for each in folder.iterdir()) if folder.is_dir() else frozenset()
 
@@ -125,7 +125,7 @@ def failed_admissions(gpus: GpuCluster) -> int:
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def held(node: Node) -> tuple[ListedDevices, ...]:
+def held(node: RealNode) -> tuple[ListedDevices, ...]:
     async def asked() -> tuple[ListedDevices, ...]:
         pod_resources = PodResources(node.pod_resources)
         try:
@@ -136,7 +136,7 @@ def held(node: Node) -> tuple[ListedDevices, ...]:
     return asyncio.run(asked())
 
 
-def leftovers(node: Node) -> list[str]:
+def leftovers(node: RealNode) -> list[str]:
     """Files of slots, and ids that somebody holds."""
     folders = (names.CDI_FOLDER + "/", f"{names.STATE_FOLDER}/slots")
     files = node.run("find", *folders, "-not", "-type", "d").stdout.split()

@@ -8,12 +8,12 @@ from contextlib import redirect_stdout
 from typing import Final
 
 from cli.__main__ import main as halfcard
+from devcluster.cluster import Cluster
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
 from halfcard import names
-from tests.cluster.cluster import Cluster
 from tests.cluster.dump import Dump
 from tests.cluster.manifests import resource_quota
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
 from tests.docs.pages import ROOT
 
 _LIMIT: Final = f"limits.{names.VCUDA_CORE}"
@@ -93,7 +93,7 @@ def reverted(cluster: Cluster, *more: str) -> tuple[int, str]:
     return code, " ".join(said.getvalue().split())
 
 
-def folders(node: Node) -> set[str]:
+def folders(node: RealNode) -> set[str]:
     """Where our files are; kubelet has one of its own."""
     looked = ("/var/lib/halfcard", "/var/lib/kubelet/device-plugins", "/etc/cdi", "/run/cdi")
     done = node.run("find", *looked, "-type", "f", "-not", "-name", "kubelet_internal_checkpoint")

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from devcluster.cluster import Cluster
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
+from devcluster.services.scheduling import schedule_by, shipped
 from halfcard import names
-from tests.cluster.cluster import Cluster
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
-from tests.cluster.scheduling import schedule_by, shipped
 
 _OWN_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
 
@@ -65,7 +65,7 @@ def touch(cluster: Cluster, pods: Iterable[Object]) -> None:
         cluster.client.merge(cluster.admin, f"{_OWN_PODS}/{each['metadata']['name']}", patch)
 
 
-def served_certificate(node: Node, address: str) -> str:
+def served_certificate(node: RealNode, address: str) -> str:
     asked = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], int(sys.argv[2]))))"
     done = node.run(sys.executable, "-c", asked, address, str(names.ADMISSION_PORT))
     assert done.code == 0, done.stderr

@@ -9,19 +9,19 @@ from typing import Any
 
 import grpc
 
+from devcluster.nodes.node import RealNode
+from devcluster.startable import Startable
 from deviceplugin.kubelet import device_plugin_pb2 as wire
 from halfcard import names
-from tests.cluster.node import Node
-from tests.cluster.started import Started
 
 Gives = Callable[[Sequence[str]], str]
 """The cards for these ids, as NVIDIA's runtime reads them."""
 
 
-class Stranger(Started):
+class Stranger(Startable):
     """Registered on entering."""
 
-    def __init__(self, node: Node, resource: str, *ids: str, gives: Gives = ",".join) -> None:
+    def __init__(self, node: RealNode, resource: str, *ids: str, gives: Gives = ",".join) -> None:
         self._folder = node.device_plugins
         self._socket = f"stranger-{resource.replace('/', '-')}.sock"
         self._gives = gives

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import count
 
+from devcluster.cluster import Cluster
+from devcluster.control_plane.client import ApiResponse
 from tests.builders import pod
-from tests.cluster.client import Answer
-from tests.cluster.cluster import Cluster
 
 from .told import telling
 
@@ -22,7 +22,7 @@ class Tenants:
         self._real_every = real_every
         self._numbers = count(1)
 
-    def create(self) -> Answer:
+    def create(self) -> ApiResponse:
         number = next(self._numbers)
         asking = pod(f"load-{number}").asks(core=30, memory=10)
         closed = telling(asking.specified(schedulingGates=[{"name": "example.com/never"}])).manifest
@@ -34,5 +34,5 @@ class Tenants:
         return answer
 
 
-def failures(answers: Iterable[Answer]) -> Counter[str]:
+def failures(answers: Iterable[ApiResponse]) -> Counter[str]:
     return Counter(f"{each.status} {each.body['message']}" for each in answers if not each.ok)

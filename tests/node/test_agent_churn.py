@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.errors import NotReadyError
+from devcluster.errors import NotReadyError
 from tests.nvml.stand_in import stand_in_cards
 
 from .gpu_churn import CARD_MIB, OFFERED, Crowd, has_failed, is_running

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import PodBuilder, pod
 from tests.cluster.agent import card_device
-from tests.cluster.objects import Object
 from tests.cluster.pods import wait_for_phase
 from tests.cluster.site import cards_of
 from tests.nvml.stand_in import stand_in_cards

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import PodBuilder, pod
-from tests.cluster.objects import Object
 from tests.cluster.pods import create_pod, get_pod, wait_for_phase
 from tests.cluster.site import cards_of, refusal_of
 from tests.nvml.build import LIBRARY, library_folder

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.objects import Object
 from tests.cluster.pods import get_pod
 from tests.cluster.site import cards_of
 

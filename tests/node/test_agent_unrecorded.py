@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.objects import Object
 from tests.cluster.pods import wait_for_phase
 from tests.cluster.site import NOBODY, cards_of
 

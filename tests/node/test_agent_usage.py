@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 
 from cli.__main__ import main as halfcard
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.objects import Object
 from tests.nvml.stand_in import StandInProcess, stand_in_cards
 
 from .gpu_cluster import GpuCluster

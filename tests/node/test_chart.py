@@ -19,19 +19,19 @@ import pytest
 
 from cli.__main__ import main as halfcard
 from deploy.image.build import NAME, default_cache, image
+from devcluster.cluster import Cluster
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
+from devcluster.services.quota_installation import path_of, quota
 from halfcard import __version__, names
 from halfcard.inventory import read_inventory
 from tests.builders import pod
-from tests.cluster.cluster import Cluster
 from tests.cluster.dump import Dump, changes, dump
 from tests.cluster.hammer import Hammer
 from tests.cluster.helm import Helm, images
 from tests.cluster.load import UNHURRIED
 from tests.cluster.manifests import bad
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
 from tests.cluster.pods import busybox_pod, create_pod, get_pod, wait_for_phase
-from tests.cluster.quota_service import path_of, quota
 from tests.cluster.site import cards_of
 
 from . import leftovers
@@ -68,7 +68,7 @@ class Evening:
     """Halfcard, installed in the words of the README: from no cluster to the first share, which names its card."""
 
     helm: Helm
-    node: Node
+    node: RealNode
     card: str
     seconds: float
 
@@ -76,7 +76,7 @@ class Evening:
 @pytest.fixture(scope="module")
 def evening(before: dict[str, Object]) -> Iterator[Evening]:
     began = time.monotonic()
-    with Cluster(flags=UNHURRIED) as cluster, Node(cluster, "gpu-a") as node:
+    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node:
         cluster.create_namespace(_TENANTS)
         create_pod(cluster, _TENANTS, gated("waits"))
         before |= dump(cluster)

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cgroups import node_cgroup, node_cgroups
-from tests.cluster.cluster import Cluster
-from tests.cluster.errors import CannotStartError
-from tests.cluster.namespaces import Namespaces
-from tests.cluster.network import loopback_network
-from tests.cluster.node import Node
-from tests.cluster.node_network import node_network
+from devcluster.cluster import Cluster
+from devcluster.control_plane.network import loopback_network
+from devcluster.errors import CannotStartError
+from devcluster.nodes.cgroups import node_cgroup, node_cgroups
+from devcluster.nodes.namespaces import NodeNamespaces
+from devcluster.nodes.node import RealNode
+from devcluster.nodes.node_network import node_network
+from devcluster.scratch import scratch_folder
+from devcluster.waiting import wait_until
 from tests.cluster.pods import busybox_pod, create_pod, get_pod, pod_log, run_pod, wait_for_phase
-from tests.cluster.scratch import scratch_folder
-from tests.cluster.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 FIXED_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/run/containerd", "/opt/containerd")
@@ -39,7 +39,7 @@ def answers_as_grpc(path: Path) -> bool:
         return client.recv(9)[3] == SETTINGS
 
 
-def test_a_scheduled_pod_runs_and_its_log_says_what_it_should(cluster: Cluster, node: Node) -> None:
+def test_a_scheduled_pod_runs_and_its_log_says_what_it_should(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("logged")
     pod = run_pod(cluster, space, busybox_pod("one", "echo I am $(hostname); exec sleep infinity"))
     assert pod["spec"]["nodeName"] == node.name
@@ -48,14 +48,14 @@ def test_a_scheduled_pod_runs_and_its_log_says_what_it_should(cluster: Cluster, 
     assert inside.stdout == "from within\n"
 
 
-def test_a_pod_that_ends_leaves_its_exit_status(cluster: Cluster, node: Node) -> None:
+def test_a_pod_that_ends_leaves_its_exit_status(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("ended")
     name = create_pod(cluster, space, busybox_pod("three", "exit 3", node=node.name))
     ended = wait_for_phase(cluster, space, name, "Failed")["status"]["containerStatuses"][0]
     assert ended["state"]["terminated"]["exitCode"] == 3
 
 
-def test_a_pod_reaches_the_api_server_by_the_service_in_its_environment(cluster: Cluster, node: Node) -> None:
+def test_a_pod_reaches_the_api_server_by_the_service_in_its_environment(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("calling")
     script = "nc -w 10 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null && echo connected"
     name = create_pod(cluster, space, busybox_pod("caller", script, node=node.name))
@@ -63,9 +63,9 @@ def test_a_pod_reaches_the_api_server_by_the_service_in_its_environment(cluster:
     assert pod_log(cluster, space, name) == "connected\n"
 
 
-def test_two_nodes_run_pods_that_reach_each_other(cluster: Cluster, node: Node) -> None:
+def test_two_nodes_run_pods_that_reach_each_other(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("paired")
-    with Node(cluster, "node-b") as other:
+    with RealNode(cluster, "node-b") as other:
         serve = "echo hello from $(hostname) | nc -l -p 8000"
         server = run_pod(cluster, space, busybox_pod("server", serve, node=other.name))
         call = f"until nc -w 5 {server['status']['podIP']} 8000 </dev/null; do :; done"
@@ -75,8 +75,8 @@ def test_two_nodes_run_pods_that_reach_each_other(cluster: Cluster, node: Node) 
         assert server["status"]["hostIP"] == other.network.address != node.network.address
 
 
-def test_each_node_has_kubelet_sockets_of_its_own_where_plugins_look_for_them(cluster: Cluster, node: Node) -> None:
-    with Node(cluster, "node-c") as other:
+def test_each_node_has_kubelet_sockets_of_its_own_where_plugins_look_for_them(cluster: Cluster, node: RealNode) -> None:
+    with RealNode(cluster, "node-c") as other:
         for each in (node, other):
             assert answers_as_grpc(each.device_plugins / "kubelet.sock")
             assert answers_as_grpc(each.pod_resources)
@@ -92,7 +92,7 @@ def test_each_node_has_kubelet_sockets_of_its_own_where_plugins_look_for_them(cl
     assert cluster.request("GET", "/api/v1/nodes/node-c").status == 404
 
 
-def test_a_pod_stays_running_while_kubelet_is_killed_and_started_again(cluster: Cluster, node: Node) -> None:
+def test_a_pod_stays_running_while_kubelet_is_killed_and_started_again(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("steady")
     before = run_pod(cluster, space, busybox_pod("steady", "while sleep 1; do date +%s; done", node=node.name))
     node.kubelet.kill()
@@ -106,7 +106,7 @@ def test_a_pod_stays_running_while_kubelet_is_killed_and_started_again(cluster: 
     assert after["containerStatuses"] == before["status"]["containerStatuses"]
 
 
-def test_a_pod_stays_running_while_containerd_is_killed_and_started_again(cluster: Cluster, node: Node) -> None:
+def test_a_pod_stays_running_while_containerd_is_killed_and_started_again(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("stable")
     before = run_pod(cluster, space, busybox_pod("stable", "exec sleep infinity", node=node.name))
     node.containerd.kill()
@@ -117,9 +117,9 @@ def test_a_pod_stays_running_while_containerd_is_killed_and_started_again(cluste
     assert after["containerStatuses"] == before["status"]["containerStatuses"]
 
 
-def test_a_paused_kubelet_starts_no_pod_until_it_is_resumed(cluster: Cluster, node: Node) -> None:
+def test_a_paused_kubelet_starts_no_pod_until_it_is_resumed(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("paused")
-    with Node(cluster, "node-g") as other:
+    with RealNode(cluster, "node-g") as other:
         other.kubelet.pause()
         waiting = create_pod(cluster, space, busybox_pod("waiting", "exec sleep infinity", node=other.name))
         run_pod(cluster, space, busybox_pod("meanwhile", "exec sleep infinity", node=node.name))
@@ -129,7 +129,7 @@ def test_a_paused_kubelet_starts_no_pod_until_it_is_resumed(cluster: Cluster, no
         wait_for_phase(cluster, space, waiting, "Running")
 
 
-def test_a_program_of_the_test_lives_in_the_node_and_ends_as_asked(node: Node) -> None:
+def test_a_program_of_the_test_lives_in_the_node_and_ends_as_asked(node: RealNode) -> None:
     script = "trap 'echo bye; exit 7' TERM; hostname; echo up; while :; do sleep 0.1; done"
     program = node.program("own", "bash", "-c", script)
     node.cluster.wait_until(lambda: "up" in program.log_tail(), what="the program to be up")
@@ -162,7 +162,7 @@ def process_namespaces(kind: str) -> set[str]:
 def test_a_closed_node_leaves_nothing_behind(cluster: Cluster) -> None:
     space = cluster.create_namespace("swept")
     before = traces()
-    with Node(cluster, "node-d") as node:
+    with RealNode(cluster, "node-d") as node:
         run_pod(cluster, space, busybox_pod("busy", "exec sleep infinity", node=node.name))
         namespaces = {kind: str(node.path(f"/proc/1/ns/{kind}").readlink()) for kind in ("pid", "net", "mnt")}
         assert namespaces["pid"] in process_namespaces("pid")
@@ -180,8 +180,8 @@ def test_nothing_outlives_a_test_run_that_was_killed() -> None:
     program = textwrap.dedent(f"""
         import os, sys
         sys.path.insert(0, {str(CHECKOUT)!r})
-        from tests.cluster.cluster import Cluster
-        from tests.cluster.node import Node
+        from devcluster.cluster import Cluster
+        from devcluster.nodes.node import Node
         from tests.cluster.pods import busybox_pod, run_pod
         with Cluster() as cluster, Node(cluster, "doomed") as node:
             run_pod(cluster, "default", busybox_pod("last", "exec sleep infinity"))
@@ -207,12 +207,12 @@ def test_what_the_machine_lacks_is_said_in_one_sentence(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CannotStartError, match="apt-get install busybox-static iproute2 runc util-linux"):
-        Node(cluster, "node-e").__enter__()
+        RealNode(cluster, "node-e").__enter__()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(CannotStartError, match="run this as root"):
-        Node(cluster, "node-e").__enter__()
+        RealNode(cluster, "node-e").__enter__()
 
 
 def test_a_cluster_on_loopback_takes_no_nodes() -> None:
     with loopback_network() as plain, pytest.raises(CannotStartError, match="without in_namespace"):
-        node_network(plain, Namespaces(os.getpid())).__enter__()
+        node_network(plain, NodeNamespaces(os.getpid())).__enter__()

@@ -23,8 +23,8 @@ from deploy.image.root import LOCK, wheels_of
 from deploy.image.sbom import sbom
 from deploy.release.artefacts import chart
 from deploy.release.wheel import wheel
+from devcluster.build.binaries import program_path
 from halfcard import __version__
-from tests.cluster.binaries import program_path
 
 _OF_THE_IMAGE: Final = {
     "python_version": PYTHON,

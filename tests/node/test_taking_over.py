@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import PodBuilder, pod
-from tests.cluster.objects import Object
 from tests.cluster.pods import get_pod, wait_for_phase
 from tests.cluster.site import NOBODY, cards_of
 from tests.nvml.stand_in import stand_in_cards

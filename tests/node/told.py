@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from devcluster.cluster import Cluster
+from devcluster.nodes.images import BUSYBOX
+from devcluster.objects import Object
 from halfcard import names
 from tests.builders import PodBuilder
-from tests.cluster.cluster import Cluster
-from tests.cluster.images import BUSYBOX
-from tests.cluster.objects import Object
 from tests.cluster.site import cards_of
 
 _TELL: Final = (

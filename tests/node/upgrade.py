@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import pytest
 
+from devcluster.cluster import Cluster
+from devcluster.nodes.node import RealNode
+from devcluster.objects import Object
+from devcluster.services.quota_installation import path_of, quota
 from halfcard import names
 from tests.builders import pod
-from tests.cluster.cluster import Cluster
 from tests.cluster.hammer import Hammer
 from tests.cluster.helm import Helm, load_image
 from tests.cluster.load import UNHURRIED
-from tests.cluster.node import Node
-from tests.cluster.objects import Object
 from tests.cluster.pods import create_pod, get_pod, wait_for_phase
-from tests.cluster.quota_service import path_of, quota
 from tests.cluster.site import cards_of
 
 from . import earlier
@@ -41,7 +41,7 @@ _REAL: Final = 20  # a ledger reserves for a thousand at once, and is not counte
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
     """Beside the earlier version, with a quota and a pod that runs; both images are on the node."""
     checkout = earlier.check_out(earlier.revision(), tmp_path_factory.mktemp("earlier"))
-    with Cluster(flags=UNHURRIED) as cluster, Node(cluster, "gpu-a") as node:
+    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node:
         earlier.load_image(node, checkout)
         load_image(node)
         cluster.create_namespace(_TENANTS)

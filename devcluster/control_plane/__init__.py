@@ -1,0 +1,1 @@
+"""Starts etcd, the API server, the controller manager and the scheduler, and talks to them."""

@@ -1,0 +1,1 @@
+"""Nodes with GPUs that exist only as objects: kwok keeps them Ready and moves their pods."""

@@ -1,0 +1,36 @@
+"""Waiting for thousands of things: counting them is work for the API server, so it gets only a share of the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from ..errors import NotReadyError
+
+_SHARE: Final = 10
+"""Between two counts passes this many times what a count took."""
+
+Counted = TypeVar("Counted")
+
+
+def count_until(
+    count: Callable[[], Counted],
+    enough: Callable[[Counted], bool],
+    *,
+    what: str,
+    seconds: float,
+    say: Callable[[str], None],
+    details: Callable[[], str],
+) -> Counted:
+    """`what` completes the line "4,000 of 5,000 nodes ready"."""
+    deadline = time.monotonic() + seconds
+    while True:
+        began = time.monotonic()
+        found = count()
+        if enough(found):
+            return found
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"waited {seconds:g} s in vain, so far: {found} {what}\n{details()}")
+        say(f"  {found} {what}")
+        time.sleep(_SHARE * (time.monotonic() - began))

@@ -1,0 +1,1 @@
+"""Nodes that run pods: kubelet and containerd in namespaces of this machine."""

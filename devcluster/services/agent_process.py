@@ -1,0 +1,130 @@
+"""The process of Halfcard's node agent on a real node, with the rights of its account there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from deploy.chart.made import CHART
+from halfcard import names
+from halfcard.quantity import Quantity
+
+from .. import objects
+from ..control_plane.users import User
+from ..errors import CannotStartError
+from ..nodes.namespaces import only_child
+from ..nodes.node import RealNode
+from ..processes import Component
+from ..startable import Startable
+
+_ROOT: Final = Path(__file__).parents[2]
+_RBAC: Final = CHART / "rbac"
+_ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
+_READY_WITHIN_S: Final = 30.0
+_GET: Final = """
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5)
+connection.request("GET", sys.argv[3])
+answer = connection.getresponse()
+print(answer.status, answer.read().decode(), sep="\\n", end="")
+"""
+
+
+class AgentProcess(Startable):
+    """Ready on entering, beside the driver that the machine has, or whatever the arguments say."""
+
+    account: User
+    settings: Path
+    program: Component
+
+    def __init__(
+        self, node: RealNode, *, settings: Mapping[str, Any] | None = None, arguments: Sequence[str] = ()
+    ) -> None:
+        self.node = node
+        self.folder = node.folder / "agent"
+        self._settings = settings or {}
+        self._arguments = [*arguments]
+        self._environment: Mapping[str, str] = {}
+        super().__init__()
+
+    def _start(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self.account = self._installed()
+        self.settings = self.folder / "halfcard.yaml"
+        self.configure(self._settings)
+        self.program = self.node.program(
+            "agent",
+            *(sys.executable, "-m", "deviceplugin", "--kubeconfig", str(self.account.kubeconfig)),
+            *("--node", self.node.name, "--settings", str(self.settings), "--log", "console", *self._arguments),
+            environment={"PYTHONPATH": str(_ROOT), **self._environment},
+        )
+        self._stack.callback(self.program.kill)
+        self.wait_ready()
+
+    def _installed(self) -> User:
+        cluster = self.node.cluster
+        cluster.create_namespace(names.NAMESPACE)
+        done = cluster.kubectl("apply", "-f", str(_RBAC))
+        if done.code:
+            raise CannotStartError(f"the RBAC was refused: {done.stderr}")
+        return cluster.service_account(names.NAMESPACE, _ACCOUNT, node=self.node.name)
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Holds from the next start on."""
+        self.settings.write_text(json.dumps(settings))
+
+    # --- the process --------------------------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """As the machine numbers its processes."""
+        return only_child(self.program.pid)
+
+    def kill(self) -> None:
+        self.program.kill()
+
+    def terminate(self) -> int:
+        """As a DaemonSet ends a pod; the exit status."""
+        return self.program.terminate()
+
+    def start(self) -> None:
+        self.program.start()
+        self.wait_ready()
+
+    def restart(self) -> None:
+        self.terminate()
+        self.start()
+
+    def wait_ready(self) -> None:
+        self.node.cluster.wait_until(self.ready, what=f"{self.program.name} to be ready", seconds=_READY_WITHIN_S)
+
+    def ready(self) -> bool:
+        if not self.program.running():
+            raise CannotStartError(f"{self.program.name} ended by itself:\n{self.program.log_tail()}")
+        return self.get(names.READY_PATH)[0] == 200
+
+    # --- what it says -------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Asked from the node, by the node's address; 0 where nobody answers."""
+        address = (self.node.network.address, str(names.AGENT_PORT))
+        done = self.node.run(sys.executable, "-I", "-S", "-c", _GET, *address, path)
+        status, _, body = done.stdout.partition("\n")
+        return (int(status), body) if done.code == 0 else (0, "")
+
+    def offered(self, resource: str) -> int:
+        """How much of a resource pods may ask of the node, as the API server has it."""
+        stored: objects.Object = self.node.cluster.request("GET", f"/api/v1/nodes/{self.node.name}").must()
+        amount = Quantity.parse(stored["status"].get("allocatable", {}).get(resource, "0")).as_int()
+        assert amount is not None, stored["status"]
+        return amount
+
+    def wait_offered(self, resource: str, amount: int) -> None:
+        self.node.cluster.wait_until(
+            lambda: self.offered(resource) == amount,
+            what=f"{self.node.name} to offer {amount} {resource}",
+            details=lambda: f"it has {self.offered(resource)}",
+        )

@@ -1,0 +1,217 @@
+"""Halfcard's admission in a cluster as its users have it: RBAC, certificate, replicas of a Service, registration."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from cli.__main__ import main as halfcard
+from deploy.chart.made import CHART
+from halfcard import names
+
+from ..cluster import Cluster
+from ..control_plane.client import ApiResponse, CommandResult
+from ..control_plane.network import free_port
+from ..control_plane.users import User
+from ..errors import CannotStartError
+from ..objects import Object, probe_pod
+from ..processes import Component
+
+TRUSTED_USER: Final = "peer-agent"
+"""Named in the installation's settings, like the node agent of a system that people come from."""
+
+OFFERED: Final = names.VOLCANO_GPU_MEMORY
+"""By the nodes' agents: counted in MiB, so that its containers get slots."""
+
+_ROOT: Final = Path(__file__).parents[2]
+_CRDS: Final = CHART / "kinds"
+_RBAC: Final = CHART / "rbac"
+_ACCOUNT: Final = "halfcard-admission"
+_AGENT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
+_COUNTED: Final = ("halfcard_admission_decisions_total", "halfcard_admission_http_errors_total")
+_HTTPS: Final = 443
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    program: Component
+    host: str
+    port: int
+    status_port: int
+
+    def status(self, path: str) -> tuple[int, str]:
+        """What the status listener answers; 0 where nobody answers."""
+        connection = http.client.HTTPConnection(self.host, self.status_port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except OSError:
+            return 0, ""
+        finally:
+            connection.close()
+
+    def ready(self) -> bool:
+        if not self.program.running():
+            raise CannotStartError(f"{self.program.name} ended by itself:\n{self.program.log_tail()}")
+        return self.status(names.READY_PATH)[0] == 200
+
+    def calls(self, webhook: str) -> int:
+        """How often it was asked; all its webhooks together where none is named."""
+        families = text_string_to_metric_families(self.status(names.METRICS_PATH)[1])
+        samples = (sample for family in families for sample in family.samples if sample.name in _COUNTED)
+        return int(sum(sample.value for sample in samples if not webhook or sample.labels.get("webhook") == webhook))
+
+
+class Installation:
+    def __init__(
+        self, cluster: Cluster, *, exempt: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """The settings are the defaults but for a trusted user, nodes that offer MiB, and what is given here."""
+        self.cluster = cluster
+        self.replicas: list[Replica] = []
+        cluster.create_namespace(names.NAMESPACE)
+        self._must("apply", "-f", str(_CRDS))
+        self._must("wait", "--for=condition=Established", "--timeout=30s", "-f", str(_CRDS))
+        self._must("apply", "-f", str(_RBAC))
+        self.account: User = cluster.service_account(names.NAMESPACE, _ACCOUNT)
+        self.extender: User = cluster.service_account(names.NAMESPACE, names.EXTENDER_SERVICE)
+        self.agent: User = cluster.service_account(names.NAMESPACE, _AGENT)
+        self._tls = self._certificate()
+        self.settings = cluster.folder / "halfcard.yaml"
+        own = {"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt], "node_resources": [OFFERED]}
+        self.settings.write_text(json.dumps({**own, **(settings or {})}))
+        self._started = 0
+
+    def _certificate(self) -> Path:
+        service = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc"
+        address = self.cluster.network.host_address
+        pair = self.cluster.authority.server("halfcard-admission", [address], names=[service])
+        folder = self.cluster.folder / "halfcard-tls"
+        folder.mkdir()
+        shutil.copy(pair.certificate, folder / "tls.crt")
+        shutil.copy(pair.key, folder / "tls.key")
+        return folder
+
+    def _must(self, *arguments: str, stdin: str = "") -> None:
+        done = self.cluster.kubectl(*arguments, stdin=stdin)
+        if done.code:
+            raise CannotStartError(f"kubectl {' '.join(arguments)} failed: {done.stderr}")
+
+    def start_replica(self) -> Replica:
+        """One more process, ready, and not yet part of the Service."""
+        host = self.cluster.network.host_address
+        port, status_port = free_port(host), free_port(host)
+        self._started += 1
+        program = self.cluster.program(
+            f"halfcard-admission-{self._started}",
+            *(sys.executable, "-m", "admission", "--kubeconfig", str(self.account.kubeconfig)),
+            *("--tls-dir", str(self._tls), "--settings", str(self.settings), "--grace", "1"),
+            *("--admission", f"{host}:{port}", "--status", f"{host}:{status_port}"),
+            environment={"PYTHONPATH": str(_ROOT)},
+        )
+        replica = Replica(program, host, port, status_port)
+        self.cluster.wait_until(replica.ready, what=f"{program.name} to be ready")
+        return replica
+
+    def add_replica(self) -> Replica:
+        replica = self.start_replica()
+        self.cluster.expose(names.NAMESPACE, names.ADMISSION_SERVICE, _HTTPS, replica.port)
+        self.replicas.append(replica)
+        return replica
+
+    def end(self, replica: Replica) -> int:
+        """As a Deployment ends a pod: the Service forgets it in the same moment; the exit status."""
+        self.cluster.withdraw(names.NAMESPACE, names.ADMISSION_SERVICE, replica.port)
+        self.replicas.remove(replica)
+        return replica.program.terminate()
+
+    def registration(self) -> str:
+        """What `halfcard webhooks` prints for this cluster."""
+        printed = io.StringIO()
+        authority = str(self.cluster.authority.certificate)
+        with redirect_stdout(printed):
+            assert halfcard(["webhooks", "--ca", authority, "--settings", str(self.settings)]) == 0
+        return printed.getvalue()
+
+    def register(self) -> None:
+        """Returns when the API server asks us to mutate and to validate pods."""
+        self._must("apply", "-f-", stdin=self.registration())
+
+        def asked() -> bool:
+            before = self._pods_asked()
+            self.create("default", probe_pod("probe"), dry_run=True)
+            return all(now > then for now, then in zip(self._pods_asked(), before, strict=True))
+
+        self.cluster.wait_until(asked, what="the API server to ask the webhooks")
+
+    @contextmanager
+    def unregistered(self) -> Iterator[None]:
+        """As before Halfcard was installed."""
+        self._must("delete", "-f-", stdin=self.registration())
+
+        def silent() -> bool:
+            before = self.calls()
+            self.create("default", probe_pod("probe"), dry_run=True)
+            return self.calls() == before
+
+        self.cluster.wait_until(silent, what="the API server to ask no longer")
+        yield
+        self.register()
+
+    @contextmanager
+    def without(self, sort: str) -> Iterator[None]:
+        """As where the `mutating` calls could not be reached, which fails open; or without the `validating` ones."""
+        path = {"mutating": names.MUTATE_PODS_PATH, "validating": names.VALIDATE_PODS_PATH}[sort]
+        self._must("delete", f"{sort}webhookconfiguration", "halfcard")
+
+        def silent() -> bool:
+            before = self.calls(path)
+            self.create("default", probe_pod("probe"), dry_run=True)
+            return self.calls(path) == before
+
+        self.cluster.wait_until(silent, what=f"the API server to stop {sort}")
+        try:
+            yield
+        finally:
+            self.register()
+
+    def _pods_asked(self) -> tuple[int, int]:
+        return self.calls(names.MUTATE_PODS_PATH), self.calls(names.VALIDATE_PODS_PATH)
+
+    def calls(self, webhook: str = "") -> int:
+        return sum(replica.calls(webhook) for replica in self.replicas)
+
+    def kubectl(self, namespace: str, *arguments: str, item: Object | None = None) -> CommandResult:
+        """With the object on standard input where there is one."""
+        stdin = "" if item is None else json.dumps(item)
+        return self.cluster.kubectl("-n", namespace, *arguments, stdin=stdin)
+
+    def create(self, namespace: str, item: Object, *, dry_run: bool = False, user: User | None = None) -> ApiResponse:
+        """As `kubectl create` does, without its 100 ms."""
+        query = "?dryRun=All" if dry_run else ""
+        return self.cluster.request("POST", f"{collection(namespace, item)}{query}", item, user=user)
+
+    def get(self, namespace: str, kind: str, name: str) -> Object:
+        """The object as it is stored."""
+        done = self.kubectl(namespace, "get", kind, name, "-o=json")
+        assert done.code == 0, done.stderr
+        stored: Object = json.loads(done.stdout)
+        return stored
+
+
+def collection(namespace: str, item: Object) -> str:
+    """Where objects of its kind live; English plurals are all that Kubernetes uses here."""
+    version = item["apiVersion"]
+    root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
+    return f"{root}/namespaces/{namespace}/{item['kind'].lower()}s"
