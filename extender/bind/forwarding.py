@@ -1,4 +1,4 @@
-"""Handing a bind on to the replica that leads."""
+"""Forwards a bind to the leader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S: Final = 20.0
 
 
 class NotForwarded(Exception):
-    """Why, in a few words."""
+    """The leader could not be asked; the text says why in a few words."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Forwarding:
     async def bind(self, body: bytes) -> bytes:
         address = self.leader()
         if not address or address == self.mine:
-            raise NotForwarded("it is being decided which one")
+            raise NotForwarded("an election is under way")
         try:
             answer = await self._calls_to(address).post(_PATH, body, timeout_s=TIMEOUT_S)
         except NoAnswerError as error:
@@ -40,7 +40,7 @@ class Forwarding:
         return answer.body
 
     def _calls_to(self, address: str) -> ApiCalls:
-        """One leader at a time: connections to the one before are closed."""
+        """Returns the connections to the leader, and closes those to the previous leader."""
         if address not in self._calls:
             self.close()
             self._calls[address] = ApiCalls(_access(address, self.tls))

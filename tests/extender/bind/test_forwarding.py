@@ -104,23 +104,23 @@ async def test_the_error_of_the_leader_is_returned_unchanged(server: PodServer, 
 
 async def test_a_forwarded_call_is_not_forwarded_again(server: PodServer, address: str) -> None:
     said = await error(follower(address), query_string=FORWARDED)
-    assert said.startswith("no replica of Halfcard's extender leads")
+    assert said.startswith("no replica of Halfcard's extender is the leader now")
     assert server.node("p") == ""
 
 
 @pytest.mark.parametrize(
     ("leader", "why"),
     [
-        (None, "it is being decided which one"),
-        ("", "it is being decided which one"),
-        ("http://127.0.0.1:2", "it is being decided which one"),
+        (None, "an election is under way"),
+        ("", "an election is under way"),
+        ("http://127.0.0.1:2", "an election is under way"),
         ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer"),
         ("nowhere", 'the Lease names no address of its holder: "nowhere"'),
     ],
 )
 async def test_the_answer_says_why_no_leader_can_be_reached(leader: str | None, why: str) -> None:
     said = await error(follower(leader))
-    assert said.startswith("no replica of Halfcard's extender leads")
+    assert said.startswith("no replica of Halfcard's extender is the leader now")
     assert why in said
 
 
