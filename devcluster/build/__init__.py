@@ -1,0 +1,1 @@
+"""Builds etcd, Kubernetes, kwok, helm and containerd from Go modules, once, into the cache."""
