@@ -21,6 +21,15 @@ PRODUCT: Final = (
 class Tree:
     root: Path
 
+    def copy(self, *paths: str) -> None:
+        """Copies files and folders of the checkout that are no part of the product."""
+        for path in paths:
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / path).is_dir():
+                shutil.copytree(ROOT / path, self.root / path, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / path, self.root / path)
+
     def add(self, path: str, text: str) -> None:
         file = self.root / path
         assert not file.exists()
@@ -31,6 +40,10 @@ class Tree:
         text = file.read_text()
         assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
         file.write_text(text.replace(old, new))
+
+    def append(self, path: str, text: str) -> None:
+        with (self.root / path).open("a") as file:
+            file.write(text)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs python in the copy, which hides the packages of the checkout."""
