@@ -56,33 +56,19 @@ def exit_codes() -> str:
 
 # --- dialects --------------------------------------------------------------------------------------------------------
 
-_SAMPLES: Final[Sequence[tuple[str, Mapping[str, str]]]] = (
-    ("tencent", {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}),
-    ("tencent", {names.VCUDA_CORE: "200"}),
-    ("tuya-vcuda", {names.TUYA + names.VCUDA_MEMORY_SUFFIX: "20"}),
-    ("tuya", {names.TUYA_SGPU: "2"}),
-    ("aliyun", {names.ALIYUN_GPU_MEM: "3"}),
-    ("volcano", {names.VOLCANO_GPU_MEMORY: "2048"}),
-    ("volcano", {names.VOLCANO_GPU_NUMBER: "2"}),
-    ("nvidia", {names.NVIDIA_GPU: "2"}),
-    ("nvidia", {names.NVIDIA_GPU_SHARED: "1"}),
-    ("hami", {names.NVIDIA_GPU: "2", names.HAMI_GPUMEM: "3000", names.HAMI_GPUCORES: "30"}),
-    ("hami", {names.NVIDIA_GPU: "1", names.HAMI_GPUMEM_PERCENTAGE: "50"}),
-)
-
-
 def dialects() -> str:
     """Returns an example of each dialect, and the claim that its code makes of it."""
+    examples = ((dialect.name, amounts) for dialect in ALL for amounts in dialect.examples)
     rows = (
-        (code(name), "<br>".join(code(f"{resource}: {text}") for resource, text in amounts.items()), _claimed(amounts))
-        for name, amounts in _SAMPLES
+        (code(name), "<br>".join(code(f"{each}: {amount}") for each, amount in amounts.items()), _claimed(amounts))
+        for name, amounts in examples
     )
     return table(("dialect", "in the pod", "claim"), rows)
 
 
-def _claimed(written: Mapping[str, str]) -> str:
-    (speaker,) = Dialects().speakers(written)
-    claim = speaker.claim({resource: int(text) for resource, text in written.items()})
+def _claimed(amounts: Mapping[str, int]) -> str:
+    (speaker,) = Dialects().speakers(amounts)
+    claim = speaker.claim(amounts)
     return "" if claim is None else ", ".join(_words(claim))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import __version__
+from halfcard.dialects import ALL
 
 from . import guard_template, registration_template
 from .rendered import manifests
@@ -20,6 +21,9 @@ SCHEMA: Final = CHART / "values.schema.json"
 REGISTRATION: Final = CHART / "templates" / "webhooks.yaml"
 GUARD: Final = CHART / "templates" / "guard.yaml"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
+SCHEDULER: Final = CHART.parents[1] / "scheduler" / "halfcard.yaml"
+
+_IGNORED: Final = " # no node publishes it, so only Halfcard can count it\n        ignoredByScheduler: true"
 
 
 def made(helm: str) -> Mapping[Path, Callable[[], str]]:
@@ -28,6 +32,7 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
         REGISTRATION: registration_template.template,
         GUARD: guard_template.template,
         SCHEMA: lambda: with_settings(SCHEMA.read_text()),
+        SCHEDULER: lambda: with_resources(SCHEDULER.read_text()),
         MANIFESTS: partial(manifests, helm, CHART),
     }
 
@@ -35,3 +40,11 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
 def with_version(title: str) -> str:
     """The chart goes with the image, under one version."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", title, flags=re.MULTILINE)
+
+
+def with_resources(configuration: str) -> str:
+    """Replaces the `managedResources` of a scheduler configuration; the file ends with them."""
+    ignored = frozenset[str]().union(*(dialect.without_ids - {*dialect.offered} for dialect in ALL))
+    resources = dict.fromkeys(resource for dialect in ALL for resource in sorted(dialect.resources))
+    lines = "".join(f"      - name: {each}{_IGNORED if each in ignored else ''}\n" for each in resources)
+    return re.sub(r"(managedResources:.*\n)[\s\S]*", rf"\1{lines}", configuration)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from deploy.chart.made import SCHEDULER, with_resources
 from halfcard import names
 from halfcard.dialects import ALL, Dialects
 from halfcard.dialects.hami import HAMI_WORDS
@@ -31,6 +32,10 @@ def test_the_recommended_one_sends_every_pod_that_asks_for_gpus_in_anybodys_word
     found = managed(_FOLDER / "halfcard.yaml")
     assert found.keys() == Dialects(ALL).resources
     assert {name for name, ignored in found.items() if ignored} == HAMI_WORDS
+
+
+def test_the_resources_of_the_recommended_one_are_those_of_the_table_of_dialects() -> None:
+    assert SCHEDULER.read_text() == with_resources(SCHEDULER.read_text())
 
 
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.name))
