@@ -56,6 +56,7 @@ def exit_codes() -> str:
 
 # --- dialects --------------------------------------------------------------------------------------------------------
 
+
 def dialects() -> str:
     """Returns an example of each dialect, and the claim that its code makes of it."""
     examples = ((dialect.name, amounts) for dialect in ALL for amounts in dialect.examples)
