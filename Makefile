@@ -1,4 +1,4 @@
-# Every target makes what it needs: a machine with Python 3.11 or newer and make is enough.
+# Every target creates what it needs: Python 3.11 or newer and make are enough.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -12,90 +12,90 @@ export PYTHON
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: environment ## a story of good and bad pods, told by the real service (under 20 seconds)
+demo: environment ## good and bad pods against the real service, step by step (under 20 seconds)
 	@$(PY) -m cli demo
 
-test: environment-dev ## the test suite, without a cluster
+test: environment-dev ## run the tests that need no cluster
 	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node --numprocesses=auto --maxprocesses=8 --dist=loadfile
 
-lint: environment-dev ## style, format, types and layers
+lint: environment-dev ## check style, format, types and layers
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports
 
-format: environment-dev ## rewrite the code in the house format
+format: environment-dev ## format the code
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-bench: environment-dev ## what a decision costs, as ratios to a floor measured in the same run
+bench: environment-dev ## time of a decision, as a ratio to a baseline of the same run
 	@$(PY) -m bench
 
-bench-extender: environment-dev ## what an answer to kube-scheduler costs, as ratios to a floor measured in the same run
+bench-extender: environment-dev ## time of an answer to kube-scheduler, as a ratio to a baseline of the same run
 	@$(PY) -m bench.extender
 
-bench-agent: environment-dev ## what the node agent costs beside 200 pods, floors of the same run beside it
+bench-agent: environment-dev ## cost of the node agent with 200 pods, with baselines of the same run
 	@$(PY) -m bench.agent
 
-bench-packing: environment-dev ## how full a cluster becomes; HALFCARD_OPENB=DIR names the folder of the openb trace
+bench-packing: environment-dev ## utilisation of a simulated cluster by policy; HALFCARD_OPENB=DIR is the folder of the openb trace
 	@$(PY) -m bench.packing
 
-fuzz: environment-dev ## 100,000 malformed bodies: no 5xx, no hang, memory flat
+fuzz: environment-dev ## 100,000 malformed requests: no 5xx, no hang, no memory growth
 	@$(PY) -m bench.fuzz
 
 cluster-tools: environment-dev ## build a real Kubernetes from Go modules, once (about 9 minutes and 9 GB)
 	@$(PY) -m devcluster.build control-plane node kwok helm containerd
 
-test-cluster: cluster-tools ## webhook and extender on a real control plane (Linux, root)
+test-cluster: cluster-tools ## test webhook and extender on a real control plane (Linux, root)
 	@$(PY) -m pytest tests/cluster
 
-test-node: cluster-tools ## a real kubelet on a real containerd (Linux, root)
+test-node: cluster-tools ## test the node agent with a real kubelet and containerd (Linux, root)
 	@$(PY) -m pytest tests/node
 
-test-oldest: environment-dev ## the same on the oldest Kubernetes that is supported (10 minutes more to build)
+test-oldest: environment-dev ## test-cluster on the oldest supported Kubernetes (10 more minutes to build)
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m devcluster.build control-plane node kwok helm containerd
 	@HALFCARD_KUBERNETES=1.34 $(PY) -m pytest tests/cluster
 
-test-upgrade: cluster-tools ## from the newest tag, or the commit HALFCARD_UPGRADE_FROM, to this tree, under load
+test-upgrade: cluster-tools ## upgrade from the newest tag, or the commit HALFCARD_UPGRADE_FROM, to this tree, under load
 	@$(PY) -m pytest tests/node/upgrade.py
 
-soak: cluster-tools ## replicas, quotas, certificates and placement under load for 25 minutes, while things break
+soak: cluster-tools ## load and failures of replicas, quotas, certificates and placement for 25 minutes
 	@$(PY) -m tests.cluster.soak --minutes 10
 	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
 	@HALFCARD_CERTS_CREATES=25000 $(PY) -m pytest -q -s tests/cluster/test_certs.py -k rotation
 	@HALFCARD_CHURN_PODS=2000 $(PY) -m pytest -q -s tests/cluster/test_extender_churn.py
 
-load: cluster-tools ## 5,000 nodes and 20,000 pods on a real scheduler
+load: cluster-tools ## place 20,000 pods on 5,000 nodes with a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000
 
-bench-cluster: cluster-tools ## pods created per second beside webhooks that only say yes
+bench-cluster: cluster-tools ## pods created per second, compared with webhooks that admit everything
 	@$(PY) -m bench.pods_per_second
 
-bench-quota: cluster-tools ## pods created per second against one GpuQuota, beside native quota
+bench-quota: cluster-tools ## pods created per second with one GpuQuota, compared with native quota
 	@$(PY) -m bench.quota_per_second
 
-bench-starts: cluster-tools ## GPU pods started by a real kubelet beside pods without GPUs (Linux, root, 5 minutes)
+bench-starts: cluster-tools ## start time of GPU pods, compared with pods without GPUs (Linux, root, 5 minutes)
 	@$(PY) -m bench.agent_starts
 
-image: environment ## the one image, as a file for every engine: dist/halfcard.tar (Debian 12, no engine, no registry)
+image: environment ## build the image dist/halfcard.tar, for every container engine (on Debian 12; needs no engine or registry)
 	@$(PY) -m deploy.image dist/halfcard.tar
 
-release: environment ## wheel, image, its bill of materials, chart, manifests and hashes into dist; all of it made twice
+release: environment ## write wheel, image, bill of materials, chart, manifests and hashes to dist, built twice
 	@$(PY) -m deploy.release dist
 	@$(PY) -m deploy.release --check dist
 
-chart: environment-dev ## write what the chart takes from the code, and the manifests rendered from it
+chart: environment-dev ## write the generated parts of the chart, and the rendered manifests
 	@$(PY) -m devcluster.build helm
 	@$(PY) -m deploy.chart --helm "$$($(PY) -c 'from devcluster.build.binaries import program_path; print(program_path("helm"))')"
 
-docs: environment-docs ## the pages as a site that needs no network: build/site
+docs: environment-docs ## build these pages as a site that needs no network: build/site
 	@$(PY) docs/generate.py
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock
 
-clean: ## remove everything that make made
+clean: ## remove everything that make created
 	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -25,7 +25,7 @@ class _ByQuota:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._refusals = Counter(
             "halfcard_quota_refusals",
-            f"Pods kept out by a quota, native ones too; after {_MOST_QUOTAS} of these all others are `{_OTHERS}`.",
+            f"Pods refused by a quota, also native ones; after {_MOST_QUOTAS} quotas all others are `{_OTHERS}`.",
             ["namespace", "quota"],
             registry=registry,
         )
@@ -41,17 +41,17 @@ class _ByQuota:
 
 class WebhookMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
-        # When each series began: nobody asks, and it doubles what is scraped.
+        # The creation time of each series doubles what is scraped, and has no reader.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         decisions = Counter(
             "halfcard_admission_decisions",
-            "Objects judged, by webhook, verdict and code (of the first problem, `quota`, `busy`, or empty).",
+            "Decisions, by webhook, verdict and code (of the first problem, `quota`, `busy`, or empty).",
             ["webhook", "verdict", "code"],
             registry=registry,
         )
         seconds = Histogram(
             "halfcard_admission_decision_seconds",
-            "Time from the last byte of a review to its answer.",
+            "Time from the last byte of a review until its answer.",
             ["webhook"],
             buckets=_BUCKETS,
             registry=registry,
@@ -60,14 +60,14 @@ class WebhookMetrics:
         self._decisions_of, self._seconds_of = cache(decisions.labels), cache(seconds.labels)
         self._errors = Counter(
             "halfcard_admission_http_errors",
-            "Requests answered with an HTTP error: 4xx is the caller's mistake, 500 is ours.",
+            "Requests answered with an HTTP error: 4xx is an error of the caller, 500 a bug of the webhook.",
             ["status"],
             registry=registry,
         )
         self.refused = _ByQuota(registry).count
         self.in_flight = 0
         Gauge(
-            "halfcard_admission_in_flight", "Reviews being read or judged right now.", registry=registry
+            "halfcard_admission_in_flight", "Reviews that are being read or decided.", registry=registry
         ).set_function(lambda: self.in_flight)
         build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
         build.labels(halfcard.__version__).set(1)

@@ -26,22 +26,22 @@ class CertificateMetrics:
         self._clock = clock
         self._days_left = Gauge(
             "halfcard_certs_days_left",
-            "Until a certificate ends, by the Secret that holds it; 0 where it holds none.",
+            "Days until a certificate expires, by its Secret; 0 where the Secret has none.",
             ["certificate"],
             registry=registry,
         )
         self._due = Gauge(
             "halfcard_certs_due",
-            "1 where a chain of certificates wants something that only people can do.",
+            "1 where a chain of certificates needs a step that an administrator must do.",
             ["chain"],
             registry=registry,
         )
         self._changes = Counter(
-            "halfcard_certs_changes_total", "What this replica wrote, by object.", ["object"], registry=registry
+            "halfcard_certs_changes_total", "Writes of this replica, by object.", ["object"], registry=registry
         )
         self._looked = Gauge(
             "halfcard_certs_last_look_timestamp_seconds",
-            "When a chain of certificates was last looked at in full; 0 for never.",
+            "Time of the last complete check of a chain of certificates; 0 for never.",
             ["chain"],
             registry=registry,
         )

@@ -24,13 +24,13 @@ class AgentMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         answers = Counter(
             "halfcard_agent_answers",
-            "Kubelet's calls, by call (allocate, prestart) and outcome: ok, refused (with a sentence), bug (by us).",
+            "Calls of kubelet, by call (allocate, prestart) and outcome: ok, refused (with a reason), bug.",
             ["call", "outcome"],
             registry=registry,
         )
         seconds = Histogram(
             "halfcard_agent_answer_seconds",
-            "Time that kubelet waited for an answer.",
+            "Time that kubelet waits for an answer.",
             ["call"],
             buckets=_BUCKETS,
             registry=registry,
@@ -38,14 +38,16 @@ class AgentMetrics:
         self._answers_of, self._seconds_of = cache(answers.labels), cache(seconds.labels)
         self._failed = Counter(
             "halfcard_agent_failed_admissions",
-            "Pods with cards that kubelet has failed on this node, by its reason.",
+            "GPU pods that kubelet failed on this node, by its reason.",
             ["reason"],
             registry=registry,
         )
         self._registrations = Counter(
-            "halfcard_agent_registrations", "Times that a resource was registered.", ["resource"], registry=registry
+            "halfcard_agent_registrations", "Registrations of a resource with kubelet.", ["resource"], registry=registry
         )
-        made_up = Gauge("halfcard_agent_made_up", "1 where the node's cards are made up.", registry=registry)
+        made_up = Gauge(
+            "halfcard_agent_made_up", "1 where the node's cards are simulated (--fake-gpus).", registry=registry
+        )
         made_up.set(is_made_up)
         build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
         build.labels(halfcard.__version__).set(1)

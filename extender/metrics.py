@@ -20,13 +20,13 @@ class ExtenderMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         answers = Counter(
             "halfcard_extender_answers",
-            "Calls answered, by verb and outcome: ok, declined (by the pod), malformed (by the caller), bug (by us).",
+            "Calls of kube-scheduler, by verb and outcome: ok, declined (for this pod), malformed, bug.",
             ["verb", "outcome"],
             registry=registry,
         )
         seconds = Histogram(
             "halfcard_extender_answer_seconds",
-            "Time from the head of a call to its answer.",
+            "Time from the first line of a call until its answer.",
             ["verb"],
             buckets=_BUCKETS,
             registry=registry,
@@ -42,9 +42,11 @@ class ExtenderMetrics:
 
     def watch(self, *, leading: Figure, nodes: Figure, inconsistencies: Figure) -> None:
         """Adds figures that are read at each scrape."""
-        self._gauge("leading", "1 on the replica that binds.", leading)
-        self._gauge("nodes", "Nodes that are known and believed.", nodes)
-        self._gauge("doubts", "Nodes and pods that cannot be believed; `halfcard inspect` names them.", inconsistencies)
+        self._gauge("leading", "1 on the leader, which alone binds pods.", leading)
+        self._gauge("nodes", "Nodes with a consistent state.", nodes)
+        self._gauge(
+            "doubts", "Nodes and pods with an inconsistent state; `halfcard inspect` names them.", inconsistencies
+        )
 
     def _gauge(self, name: str, help_text: str, figure: Figure) -> None:
         Gauge(f"halfcard_extender_{name}", help_text, registry=self._registry).set_function(figure)

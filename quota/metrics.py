@@ -19,17 +19,17 @@ def watch(
     exempt: Figure,
     repaired: Figure,
 ) -> None:
-    """Asked at each scrape; a replica that does not lead keeps no ledger."""
+    """The figures are read at each scrape; a replica that is not the leader has no ledgers."""
 
     def gauge(name: str, meaning: str, figure: Figure) -> None:
         Gauge(f"halfcard_quota_{name}", meaning, registry=registry).set_function(figure)
 
-    gauge("leading", "1 where this replica keeps the ledgers.", leading)
-    gauge("ledgers", "Ledgers that this replica keeps.", lambda: len([*keepers()]))
-    gauge("exempt", "Quotas that nobody is held to for a while.", exempt)
-    gauge("repaired", "Ledgers that were wrong and have been put right, since this replica began.", repaired)
-    gauge("promised_pods", "Pods that are about to be stored, by all ledgers.", lambda: sum(map(_reserved, keepers())))
-    gauge("late_pods", "Pods that came past a quota while it was full.", lambda: sum(map(_late, keepers())))
+    gauge("leading", "1 on the leader, which alone writes ledgers and statuses.", leading)
+    gauge("ledgers", "Ledgers of this replica; 0 where it is not the leader.", lambda: len([*keepers()]))
+    gauge("exempt", "Quotas that are suspended by an exemption.", exempt)
+    gauge("repaired", "Ledgers that were repaired since this replica started.", repaired)
+    gauge("promised_pods", "Pods with a reservation, in all ledgers.", lambda: sum(map(_reserved, keepers())))
+    gauge("late_pods", "Pods that were stored although their quota was exceeded.", lambda: sum(map(_late, keepers())))
 
 
 def _reserved(keeper: LedgerController) -> int:

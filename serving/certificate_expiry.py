@@ -13,17 +13,17 @@ from serving.log import utc_now
 _DAY_S: Final = 86400.0
 
 
-def days_left(ends: datetime, now: datetime) -> float:
-    return max((ends - now).total_seconds() / _DAY_S, 0.0)
+def days_left(expires: datetime, now: datetime) -> float:
+    return max((expires - now).total_seconds() / _DAY_S, 0.0)
 
 
 def watch_served(
-    registry: CollectorRegistry, ends: Callable[[], datetime], clock: Callable[[], datetime] = utc_now
+    registry: CollectorRegistry, expires: Callable[[], datetime], clock: Callable[[], datetime] = utc_now
 ) -> None:
-    """Watches the certificate that clients are shown, whichever CA issued it."""
+    """Adds the metric of the certificate that this process serves, whichever CA issued it."""
     gauge = Gauge(
         "halfcard_served_certificate_days_left",
-        "Until the certificate ends that this replica of the webhook or the extender shows, whoever made it.",
+        "Days until the certificate expires that this replica serves to its clients, with every issuer.",
         registry=registry,
     )
-    gauge.set_function(lambda: days_left(ends(), clock()))
+    gauge.set_function(lambda: days_left(expires(), clock()))

@@ -26,7 +26,7 @@ _CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; one line per mistake."""
+    """The settings are invalid; its text has one line per mistake."""
 
 
 class _Model(BaseModel):
@@ -48,7 +48,7 @@ class TolerationSetting(_Model):
 
 
 class TimeSlicing(_Model):
-    """NVIDIA's ConfigMap of named configurations; a node's label says which of them it takes."""
+    """NVIDIA's ConfigMap of named configurations; a node's label names the one that it uses."""
 
     config: str
     default: Annotated[str, Field(pattern=_CONFIG_KEY)] = "any"
@@ -62,7 +62,7 @@ class TimeSlicing(_Model):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Namespace and name of the ConfigMap."""
+        """The namespace and name of the ConfigMap."""
         namespace, _, name = self.config.partition("/")
         return namespace, name
 
@@ -78,69 +78,68 @@ class Settings(_Model):
     """The file, key by key."""
 
     dialects: list[str] = [dialect.name for dialect in ALL]
-    """The systems that are spoken."""
+    """The systems whose resource names are enabled."""
 
     vcuda_prefixes: list[VcudaPrefix] = []
-    """Further domains for vcuda-core and vcuda-memory; each becomes a dialect of the same name."""
+    """Further domains of vcuda-core and vcuda-memory; each is a dialect with that name."""
 
     aliyun_memory_unit: Literal["GiB", "MiB"] = "GiB"
-    """What gpushare's node plugin was started with."""
+    """The memory unit that gpushare's node plugin was started with."""
 
     severities: dict[str, Severity] = {}
-    """By code: deny, warn or off."""
+    """The severity of rules, by code: deny, warn or off."""
 
     trusted_users: list[str] = []
-    """Who may write the annotations that Halfcard and its peers own, such as a peer's node agent, besides
-    Halfcard's own accounts."""
+    """Users that may write the annotations of Halfcard and of other GPU systems, such as another system's node agent,
+    in addition to Halfcard's own accounts."""
 
     exempt_namespaces: list[str] = []
-    """Namespaces that are never judged, besides kube-system and Halfcard's own."""
+    """Namespaces that are never checked, in addition to kube-system and halfcard-system."""
 
     schedulers: list[str] = [names.DEFAULT_SCHEDULER]
-    """The schedulers that ask Halfcard's extender."""
+    """The schedulers that call Halfcard's extender."""
 
     default_core_limit: bool = True
-    """Write the burst ceiling equal to the share where nobody wrote one."""
+    """Whether a share without a core limit gets one, equal to its cores."""
 
     templates: Severity = Severity.DENY
-    """What a mistake in a workload's template does."""
+    """The severity of problems in the pod template of a workload: deny, warn or off."""
 
     packing: str = "default"
-    """How the extender chooses among nodes and cards for pods that do not say: default, binpack, spread or fgd."""
+    """The policy of the extender for pods that name none: default, binpack, spread or fgd."""
 
     evict_for_cards: bool = False
-    """Whether the extender evicts pods of lower priority where a pod finds no card: kube-scheduler preempts only where
-    its counts are short. It needs `create` on `pods/eviction`."""
+    """Whether the extender evicts pods of lower priority where a pod fits on no card: kube-scheduler preempts only
+    where its own resource counts are exceeded. It needs `create` on `pods/eviction`."""
 
     repair_quotas_at_start: bool = False
-    """Whether the quota service makes ResourceQuotas count that Kubernetes accepted and never counts, as
-    `halfcard quota repair` does: it may begin to refuse pods. It needs `patch` on `resourcequotas`."""
+    """Whether the quota service repairs ResourceQuotas whose GPU amounts Kubernetes never counts, as
+    `halfcard quota repair` does: they may then refuse pods. It needs `patch` on `resourcequotas`."""
 
     set_scheduler_name: str | None = None
-    """Given to GPU pods that name no scheduler."""
+    """The scheduler name that GPU pods without one get."""
 
     set_runtime_class_name: str | None = None
-    """Given to GPU pods that name no runtime class."""
+    """The runtime class that GPU pods without one get."""
 
     add_tolerations: list[TolerationSetting] = []
-    """Added to GPU pods."""
+    """Tolerations that are added to GPU pods."""
 
     node_resources: list[str] = [names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU]
-    """Under which names node agents offer their cards. Containers that ask for one that is counted in MiB are given
-    `halfcard.dev/slot` as well."""
+    """The resources that node agents advertise. Containers that request one that is counted in MiB also get
+    `halfcard.dev/slot`."""
 
     time_slicing: TimeSlicing | None = None
-    """The ConfigMap of NVIDIA's plugin by which node agents sell time slices of cards; a node's label
-    `nvidia.com/device-plugin.config` says which of its configurations counts there."""
+    """The ConfigMap of NVIDIA's plugin by which node agents offer time slices of cards; a node's label
+    `nvidia.com/device-plugin.config` names the configuration that it uses."""
 
     hami_device_split: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
-    """To how many containers a node agent offers one card under `nvidia.com/gpu` where they add HAMi's memory or
-    cores."""
+    """How many containers may share a card under `nvidia.com/gpu` where they add HAMi's memory or cores."""
 
     derived_resources: DerivedResources | None = None
-    """Whether GPU pods ask for `quota.halfcard.dev/cards` and `…/shares` as well, for native ResourceQuotas to count;
-    those that pin one of `models` also for `…/cards.MODEL` and `…/shares.MODEL`. `schedulers` are those whose profiles
-    ignore the group `quota.halfcard.dev`: all that are served have to."""
+    """Whether GPU pods also request `quota.halfcard.dev/cards` and `…/shares`, which native ResourceQuotas count; pods
+    that pin one of `models` also request `…/cards.MODEL` and `…/shares.MODEL`. `schedulers` names the schedulers whose
+    profiles ignore the group `quota.halfcard.dev`: every scheduler of GPU pods must."""
 
     @field_validator("dialects")
     @classmethod
@@ -151,7 +150,7 @@ class Settings(_Model):
     @classmethod
     def _nodes_can_offer(cls, wanted: list[str], info: ValidationInfo) -> list[str]:
         if {"dialects", "vcuda_prefixes"} - info.data.keys():
-            return wanted  # they are wrong themselves, and say so
+            return wanted  # their own problems are reported
         if twice := sorted({each for each in wanted if wanted.count(each) > 1}):
             raise ValueError(f"{', '.join(twice)}: name it once")
         words = Dialects((*Dialects.named(info.data["dialects"]).table, *_prefixed(info.data["vcuda_prefixes"])))
@@ -167,7 +166,7 @@ class Settings(_Model):
         if asking := sorted(served - {*wanted.schedulers}):
             raise ValueError(
                 f"{', '.join(asking)} would find no node for such pods; have its profile ignore {names.DERIVED_GROUP}"
-                f" (ignoredResourceGroups of NodeResourcesFit), and name it under schedulers here"
+                f" (ignoredResourceGroups of NodeResourcesFit), and add it to schedulers here"
             )
         return wanted
 
@@ -193,12 +192,12 @@ class Settings(_Model):
     @field_validator("vcuda_prefixes")
     @classmethod
     def _said_once(cls, wanted: list[VcudaPrefix], info: ValidationInfo) -> list[VcudaPrefix]:
-        """Two systems with the same words would make every container a mix of both."""
+        """Refuses two systems with the same resource names: every container would be a mix of both."""
         spoken = info.data.get("dialects", [])
         taken = [dialect.prefix for dialect in ALL if isinstance(dialect, Vcuda) and dialect.name in spoken]
         for each in wanted:
             if each.prefix in taken:
-                raise ValueError(f"{each.prefix} is there already; name it once")
+                raise ValueError(f"{each.prefix} is already a prefix; name it once")
             taken.append(each.prefix)
         return wanted
 
@@ -220,7 +219,7 @@ class Settings(_Model):
         return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
 
     def dealings(self) -> CapacityRules:
-        """How nodes of this cluster publish what they have."""
+        """Returns how nodes of this cluster publish their capacity."""
         own = tuple(each.prefix for each in self.vcuda_prefixes)
         return CapacityRules((names.TENCENT, names.TUYA, *own), self._aliyun_unit_mib)
 
@@ -249,10 +248,10 @@ def _words(message: str) -> str:
 
 
 def read_settings(raw: Mapping[str, Any]) -> Settings:
-    """The settings in a parsed file.
+    """Reads the settings from a parsed file.
 
     Raises:
-        SettingsError: with every mistake.
+        SettingsError: with all mistakes.
     """
     try:
         return Settings.model_validate(raw)

@@ -1,4 +1,4 @@
-"""The part of the values' schema that says what `settings` may hold, from the model that reads them."""
+"""Makes the part of the values' schema for `settings`, from the model that reads them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from settings.installation import Settings
 
 
 def with_settings(schema: str) -> str:
-    """The schema of all values, with that of the settings as the code of today has it."""
+    """Returns the schema of all values, with the settings as the code defines them now."""
     whole = json.loads(schema)
     model = Settings.model_json_schema(ref_template="#/$defs/{model}")
     whole["$defs"] = model.pop("$defs")
-    whole["properties"]["settings"] = _plain(
-        {**model, "description": "What all processes agree on; each has a default."}
-    )
+    whole["properties"]["settings"] = _plain({**model, "description": "Settings of all processes; each has a default."})
     for name, sentence in sentences(installation, Settings.__name__).items():
         whole["properties"]["settings"]["properties"][name]["description"] = sentence
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"

@@ -134,18 +134,24 @@ def _of_part(name: str, help_text: str, value: Callable[[PartUsage], int]) -> Fa
 _OURS: Final = (
     _of_card("info", "A card and its model; always 1.", lambda _: 1, "model"),
     _of_card("mode", "How the card is used now; always 1.", lambda _: 1, "mode"),
-    _of_card("healthy", "1 for a card that is given to new pods.", lambda card: int(not card.why_not)),
+    _of_card("healthy", "1 for a card that new pods can get.", lambda card: int(not card.why_not)),
     _of_card("memory_mib", "Memory of the card.", lambda card: card.total_mib),
-    _of_card("allocated_memory_mib", "Memory of the card that pods were given.", lambda card: card.memory_mib),
-    _of_card("allocated_cores_percent", "Cores of the card that pods were given.", lambda card: card.cores),
-    _of_card("used_memory_mib", "Memory of the card in use, by whomever.", lambda card: card.used_mib),
-    _of_card("used_cores_percent", "Cores of the card in use, by whomever.", lambda card: card.used_cores),
-    _of_card("strangers", "Processes on the card whose pod was not given it.", lambda card: len(card.strangers)),
-    _of_part("limit_memory_mib", "Memory of the card that the container was given.", lambda part: part.memory_mib),
-    _of_part("limit_cores_percent", "Cores likewise; 0 for no limit.", lambda part: part.cores),
-    _of_part("used_memory_mib", "Memory of the card that the container's processes use.", lambda part: part.used_mib),
-    _of_part("used_cores_percent", "Cores likewise.", lambda part: part.used_cores),
-    _of_part("processes", "The container's processes on the card.", lambda part: len(part.pids)),
+    _of_card("allocated_memory_mib", "Memory of the card that is allocated to pods.", lambda card: card.memory_mib),
+    _of_card("allocated_cores_percent", "Cores of the card that are allocated to pods.", lambda card: card.cores),
+    _of_card("used_memory_mib", "Memory of the card in use by all processes.", lambda card: card.used_mib),
+    _of_card("used_cores_percent", "Cores of the card in use by all processes.", lambda card: card.used_cores),
+    _of_card(
+        "strangers", "Processes on the card whose container was not granted it.", lambda card: len(card.strangers)
+    ),
+    _of_part("limit_memory_mib", "Memory of the card that the container was granted.", lambda part: part.memory_mib),
+    _of_part(
+        "limit_cores_percent",
+        "Cores of the card that the container may use; 0 for no limit.",
+        lambda part: part.cores,
+    ),
+    _of_part("used_memory_mib", "Memory of the card that the container uses.", lambda part: part.used_mib),
+    _of_part("used_cores_percent", "Cores of the card that the container uses.", lambda part: part.used_cores),
+    _of_part("processes", "Processes of the container on the card.", lambda part: len(part.pids)),
 )
 
 FAMILIES: Final = (*_GPU_MANAGERS, *_OURS)

@@ -8,10 +8,10 @@ from ..metrics import Figure
 
 
 def watch_native(registry: CollectorRegistry, *, uncounted: Figure, drifted: Figure) -> None:
-    """Asked at each scrape; a replica that does not lead looks at none."""
+    """The figures are read at each scrape; a replica that is not the leader checks no quota."""
 
     def gauge(name: str, meaning: str, figure: Figure) -> None:
         Gauge(f"halfcard_quota_native_{name}", meaning, registry=registry).set_function(figure)
 
     gauge("uncounted", "ResourceQuotas with GPU amounts that Kubernetes never counts.", uncounted)
-    gauge("drifted", "ResourceQuotas whose use of GPUs is not what their pods come to.", drifted)
+    gauge("drifted", "ResourceQuotas whose used GPUs differ from the sum of their pods.", drifted)

@@ -276,7 +276,7 @@ def test_the_quotas_of_the_page_do_what_it_shows(quotas: QuotaInstallation) -> N
 
 
 NONSENSE = {
-    "nothing is allowed": ({}, "a quota allows something"),
+    "nothing is allowed": ({}, "a quota needs a limit"),
     "less than none": ({"hard": {"cores": -1}}, "greater than or equal to 0"),
     "no amount": ({"hard": {"memory": "lots"}}, "an amount such as 64Gi"),
     "less memory than none": ({"hard": {"memory": "-1Gi"}}, "not below 0"),
@@ -298,7 +298,7 @@ def test_nonsense_is_refused_by_the_api_server(
 
 def test_a_shared_quota_says_whom_it_concerns(quotas: QuotaInstallation) -> None:
     done = quotas.webhook.kubectl("default", "create", "-f-", item=quota("odd", {"hard": {"cores": 1}}))
-    assert done.code == 1 and "namespaces says whom it concerns" in done.stderr
+    assert done.code == 1 and "namespaces is empty" in done.stderr
 
 
 def test_tenants_may_neither_see_nor_write_ledgers(quotas: QuotaInstallation, team: str) -> None:

@@ -103,7 +103,7 @@ def test_a_default_that_lends_is_refused(quotas: QuotaInstallation, tier: str) -
     spec = {"hard": {"cores": 30}, "onExceeded": "Gate", "borrowing": {"cohort": "c"}, "asDefault": True}
     item = quota(tier, {**spec, "namespaces": {"names": ["a"]}})
     done = quotas.cluster.kubectl("apply", "--server-side", "-f-", stdin=json.dumps(item))
-    assert done.code and "a default lends nothing" in done.stderr
+    assert done.code and "a default quota cannot lend" in done.stderr
 
 
 def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(

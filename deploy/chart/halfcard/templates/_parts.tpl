@@ -1,20 +1,20 @@
-{{/* Where Halfcard lives is known to its certificates, its rights and its webhooks. */}}
+{{/* Certificates, RBAC and webhooks name the namespace. */}}
 {{- define "halfcard.checked" -}}
 {{- if ne .Release.Namespace "halfcard-system" -}}
-{{- fail (printf "Halfcard lives in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
+{{- fail (printf "Halfcard is installed in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
 {{- with .Values.settings.derived_resources -}}
 {{- $ignoring := .schedulers | default list -}}
 {{- $served := $.Values.settings.schedulers | default (list "default-scheduler") -}}
 {{- range compact (append $served ($.Values.settings.set_scheduler_name | default "")) -}}
 {{- if not (has . $ignoring) -}}
-{{- fail (printf "settings.derived_resources: %s would find no node for GPU pods: have its profile ignore quota.halfcard.dev (docs/quota.md), and name it under schedulers there" .) -}}
+{{- fail (printf "settings.derived_resources: %s would find no node for GPU pods: have its profile ignore quota.halfcard.dev (docs/quota.md), and add it to schedulers there" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Words as a list of CEL's. */}}
+{{/* Strings as a CEL list. */}}
 {{- define "halfcard.list" -}}
 [{{ range $place, $each := . }}{{ if $place }}, {{ end }}'{{ $each }}'{{ end }}]
 {{- end -}}
@@ -30,12 +30,12 @@ app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: halfcard
 {{- end -}}
 
-{{/* Processes read their settings once, at the start: new settings are new pods. */}}
+{{/* Processes read their settings only at the start: new settings need new pods. */}}
 {{- define "halfcard.settingsAnnotation" -}}
 halfcard.dev/settings: {{ .Values.settings | toJson | sha256sum | trunc 16 }}
 {{- end -}}
 
-{{/* Of every container but the agent's. */}}
+{{/* The security context of every container except the agent's. */}}
 {{- define "halfcard.weak" -}}
 securityContext:
   allowPrivilegeEscalation: false
@@ -44,9 +44,9 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* The status listener: it needs no certificate. */}}
+{{/* The status listener, which needs no certificate. */}}
 {{- define "halfcard.status" -}}
-startupProbe: # until the API server has answered for the first time; in a large cluster that takes a while
+startupProbe: # until the first lists have been read, which takes a while in a large cluster
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 1
   failureThreshold: 120
@@ -54,14 +54,14 @@ readinessProbe:
   httpGet: {path: /readyz, port: metrics}
   periodSeconds: 2
   timeoutSeconds: 2
-livenessProbe: # only a process that hangs for a minute is ended: a busy one would only be busier after a restart
+livenessProbe: # restart only a process that hangs for a minute: a busy one would be busier after a restart
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
 {{- end -}}
 
-{{/* What the pods of a Deployment have in common: a list of the chart's root, the component's values and its name. */}}
+{{/* The common part of a Deployment's pods; a list of the chart's root, the component's values and its name. */}}
 {{- define "halfcard.pod" -}}
 {{- $root := index . 0 }}{{ $values := index . 1 }}{{ $name := index . 2 -}}
 serviceAccountName: {{ $name }}
@@ -81,10 +81,10 @@ securityContext:
   runAsNonRoot: true
   runAsUser: 65532
   runAsGroup: 65532
-  fsGroup: 65532 # keys in Secrets are readable by their group alone
+  fsGroup: 65532 # only this group can read the keys in Secrets
   seccompProfile: {type: RuntimeDefault}
 {{- if gt (int $values.replicas) 1 }}
-topologySpreadConstraints: # replicas on one node go with it
+topologySpreadConstraints: # replicas on one node fail together with it
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
@@ -92,7 +92,7 @@ topologySpreadConstraints: # replicas on one node go with it
 {{- end }}
 {{- end -}}
 
-{{/* At most one replica at a time may be drained away. */}}
+{{/* A drain evicts at most one replica at a time. */}}
 {{- define "halfcard.disruption" -}}
 {{- $values := index . 0 }}{{ $name := index . 1 -}}
 {{- if gt (int $values.replicas) 1 }}
@@ -105,12 +105,12 @@ metadata:
   labels: {{- include "halfcard.labels" $name | nindent 4 }}
 spec:
   maxUnavailable: 1
-  unhealthyPodEvictionPolicy: AlwaysAllow # what does not work needs no protection
+  unhealthyPodEvictionPolicy: AlwaysAllow # an unhealthy pod needs no protection
   selector: {matchLabels: {app.kubernetes.io/name: {{ $name }}}}
 {{- end }}
 {{- end -}}
 
-{{/* A Secret with a certificate. Its keys are named, so that a pod waits until they are there. */}}
+{{/* A Secret with a certificate; its keys are named, so that a pod waits until they exist. */}}
 {{- define "halfcard.tlsVolume" -}}
 - name: tls
   secret:
