@@ -6,12 +6,13 @@ Invariant: a pod is admitted only with a reservation in every ledger; a refused 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
-from kube.ledger.ledger_writer import LedgerWriter
+from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 
 from ..review import NoRoom, Verdict
 from ..writes import PodCreate, Write
@@ -55,18 +56,11 @@ class BudgetReservation:
 
 
 async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | None:
-    own: list[LedgerWriter] = []
-    for at, each in enumerate(wanted):
-        try:
-            await _check_somewhere(each)
-            if await each.desk.reserve(uid, each.entry, each.budget.uid):
-                own.append(each.desk)
-        except Full as full:
-            _take_back(own, uid)
-            return _full([(each, full), *_also_short(wanted[at + 1 :])])
-        except Busy as busy:
-            _take_back(own, uid)
-            return _busy(each, busy)
+    charges = [LedgerCharge(each.desk, each.entry, each.budget.uid, partial(_check_somewhere, each)) for each in wanted]
+    try:
+        await reserve_in_all(uid, charges)
+    except NotReservedError as refusal:
+        return _no_room(wanted[refusal.at :], refusal.why)
     return None
 
 
@@ -76,10 +70,8 @@ async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
         try:
             await _check_somewhere(each)
             await each.desk.check(each.entry, each.budget.uid)
-        except Full as full:
-            return _full([(each, full), *_also_short(wanted[at + 1 :])])
-        except Busy as busy:
-            return _busy(each, busy)
+        except (Full, Busy) as why:
+            return _no_room(wanted[at:], why)
     return None
 
 
@@ -107,9 +99,10 @@ def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
     return any(each.hard == 0 for each in short), sum(each.missing for each in short)
 
 
-def _take_back(desks: Sequence[LedgerWriter], uid: str) -> None:
-    for desk in desks:
-        desk.release(uid)
+def _no_room(wanted: Sequence[ReservationRequest], why: Full | Busy) -> NoRoom:
+    """Words the refusal of the first ledger, with what is missing in those after it."""
+    first, *others = wanted
+    return _busy(first, why) if isinstance(why, Busy) else _full([(first, why), *_also_short(others)])
 
 
 def _also_short(wanted: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:

@@ -28,6 +28,7 @@ from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from halfcard.quota.pod_location import place_of
 from kube.api.calls import Answer, ApiCalls, NoAnswerError, NotSentError
+from kube.ledger.joint_reservation import Reservation
 
 from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
@@ -35,7 +36,7 @@ from ..scheduler_api.verbs import Unplaceable, check_no_record
 from ..scheduler_api.wire import Binding
 from ..state import State
 from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
-from .quota_reservations import NO_RESERVATION, BindReservation, NoBudgetError, QuotaReservations
+from .quota_reservations import NO_RESERVATION, NoBudgetError, QuotaReservations
 
 _TRIES: Final = 4
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -160,7 +161,7 @@ class Binder:
             reservation.release()  # each means that it is certain; of an unknown result the reservation must expire
             raise
 
-    async def _reserve(self, assumed: PodFacts, layout: Layout) -> BindReservation:
+    async def _reserve(self, assumed: PodFacts, layout: Layout) -> Reservation:
         if not layout:
             return NO_RESERVATION
         place = place_of(self.state.nodes()[assumed.node], assumed.demand.needs, layout)

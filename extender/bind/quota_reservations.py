@@ -7,15 +7,16 @@ bind it; a failed attempt keeps none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Busy, Entry, Full, binding_of, is_of_binding, uid_of
 from halfcard.quota.pod_location import PodLocation
+from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, Reservation, reserve_in_all
 from kube.ledger.ledger_store import LedgerStore, WatchedLedger
-from kube.ledger.ledger_writer import Clock, LedgerWriter
+from kube.ledger.ledger_writer import Clock
 from kube.ledger.ledger_writers import LedgerWriters
 
 from ..quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
@@ -28,19 +29,7 @@ class NoBudgetError(Exception):
     """A budget has no room at the location, or it is unknown; the text is a sentence."""
 
 
-class BindReservation(NamedTuple):
-    """To one attempt to bind a pod."""
-
-    name: str
-    writers: Sequence[LedgerWriter]
-
-    def release(self) -> None:
-        """Only where it is certain that the pod was not bound."""
-        for writer in self.writers:
-            writer.release(self.name)
-
-
-NO_RESERVATION: Final = BindReservation("", ())
+NO_RESERVATION: Final = Reservation("", ())
 
 
 class QuotaReservations:
@@ -90,19 +79,19 @@ class QuotaReservations:
                 f"it waits until others have ended, or until more is allowed"
             )
 
-    async def reserve(self, facts: PodFacts, place: PodLocation, attempt: str) -> BindReservation:
+    async def reserve(self, facts: PodFacts, place: PodLocation, attempt: str) -> Reservation:
         """Reserves in all ledgers. Raises NoBudgetError, and then nothing is reserved."""
-        reservation = BindReservation(binding_of(facts.uid, attempt), writers := [])
-        for budget in self._of(facts.namespace):
-            entry = Entry(facts.namespace, facts.name, budget.cost_at(place))
-            writer = self._writers.of(budget)
-            try:
-                await writer.reserve(reservation.name, entry, budget.uid)
-            except (Full, Busy) as why:
-                reservation.release()
-                raise NoBudgetError(_sentence(budget, why)) from None
-            writers.append(writer)
-        return reservation
+        budgets = self._of(facts.namespace)
+        charges = [
+            LedgerCharge(
+                self._writers.of(budget), Entry(facts.namespace, facts.name, budget.cost_at(place)), budget.uid
+            )
+            for budget in budgets
+        ]
+        try:
+            return await reserve_in_all(binding_of(facts.uid, attempt), charges, is_unique=True)
+        except NotReservedError as refusal:
+            raise NoBudgetError(_sentence(budgets[refusal.at], refusal.why)) from None
 
     def release_all(self, unbound: Iterable[PodFacts]) -> None:
         """Releases the reservations of attempts to bind these pods, once none of them can succeed any more."""

@@ -148,7 +148,7 @@ class LedgerWriter:
         while self._waiting or self._to_release:
             await self._turn()
             asks, self._waiting = self._waiting, []
-            left = [ask for ask in asks if not self._is_late(ask)]
+            left = [ask for ask in asks if not ask.outcome.done() and not self._is_late(ask)]
             try:
                 again = await self._round(left)
             except (NoAnswerError, LedgerError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -20,10 +21,11 @@ from halfcard import names
 from halfcard.events import event, once
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
-from halfcard.quota.ledger import Busy, Entry, Full
+from halfcard.quota.ledger import Entry
 from halfcard.quota.lending import Terms
 from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
 from kube.api.calls import ApiCalls, NoAnswerError
+from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 from kube.ledger.ledger_writer import LedgerWriter
 from serving.log import Log
 
@@ -109,18 +111,11 @@ class GateAdmission:
         return {name: terms for name, keeper in self.keeping.keepers.items() if (terms := keeper.budget.terms)}
 
     async def _open(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
-        reserved: list[LedgerWriter] = []
-        for budget in budgets:
-            desk = self.desk_of(budget)
-            try:
-                if await desk.reserve(waiting.uid, waiting.entries[budget.ledger], budget.uid):
-                    reserved.append(desk)
-            except (Full, Busy):
-                for each in reserved:
-                    each.release(waiting.uid)
-                return
-        if self.may_decide():
-            await self._remove_gate(waiting, pod)
+        charges = [LedgerCharge(self.desk_of(each), waiting.entries[each.ledger], each.uid) for each in budgets]
+        with suppress(NotReservedError):
+            await reserve_in_all(waiting.uid, charges)
+            if self.may_decide():
+                await self._remove_gate(waiting, pod)
 
     async def _remove_gate(self, waiting: WaitingPod, pod: ChargedPod) -> None:
         """Removes the gate; after a failure the next round finds the reservation and tries again."""

@@ -62,6 +62,20 @@ async def test_all_who_come_while_a_write_is_under_way_share_the_next(place: Pla
     assert len(place.open()) == 51 and place.server.writes() == 2
 
 
+async def test_a_call_that_was_cancelled_before_its_write_reserves_nothing(place: Place) -> None:
+    desk = place.desk()
+    place.server.faults = ["held"]
+    first = asyncio.create_task(desk.reserve("first", entry(1), OF))
+    await asyncio.to_thread(place.server.held.wait, 10)
+    cancelled = asyncio.create_task(desk.reserve("cancelled", entry(1), OF))
+    last = asyncio.create_task(desk.reserve("last", entry(1), OF))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    place.server.release.set()
+    await asyncio.gather(first, last)
+    assert place.open() == {"first", "last"}
+
+
 async def test_of_a_crowd_on_several_replicas_as_many_pass_as_there_is_room_for(place: Place) -> None:
     desks = [place.desk() for _ in range(3)]
     asks = [desks[at % 3].reserve(f"u{at}", entry(), OF) for at in range(60)]
