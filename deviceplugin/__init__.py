@@ -5,7 +5,7 @@
 - `allocate`: answers Allocate and PreStartContainer: which container starts, its cards and its limits
 - `inject`: passes a grant to the runtime: CDI, or symlinks for old runtimes
 - `adoption`: containers that another device plugin started before us
-- `advertise`: device ids for kubelet; inventory, totals and Events for the node object
+- `advertise`, `advertiser`: device ids for kubelet; inventory, totals and Events for the node object
 - `usage`: which process uses how much of a card, for people and for Prometheus
 - `node_pods`, `node_view`, `card_watch`: the state that all of them share
 """

@@ -1,16 +1,40 @@
-"""The arguments of the agent."""
+"""The arguments of the agent, and the paths on its node that they name."""
 
 from __future__ import annotations
 
 import argparse
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from halfcard import names
-from serving.address import argument
+from serving.address import Address, argument
 from serving.log import LogForm
 
-from .options import NodePaths
+
+@dataclass(frozen=True, slots=True)
+class NodePaths:
+    """The paths on this node.
+
+    Attributes:
+        node: its name.
+        http: the address for people and Prometheus.
+        devices: the folder of the driver's device files.
+        plugins: kubelet's folder of plugins' sockets.
+        pod_resources: kubelet's socket that lists holders of ids.
+        cdi: the folder where the runtime reads CDI descriptions.
+        state: our own folder.
+        by_symlinks: the runtime does not support CDI.
+    """
+
+    node: str
+    http: Address
+    devices: Path
+    plugins: Path
+    pod_resources: Path
+    cdi: Path
+    state: Path
+    by_symlinks: bool = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

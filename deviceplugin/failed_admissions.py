@@ -9,7 +9,7 @@ from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.problems import printable
 
-from .node_pods import NodePod
+from .pod_status import NodePod
 
 _FAILED: Final = "Failed"
 _UNEXPECTED: Final = "UnexpectedAdmissionError"

@@ -8,36 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
 from halfcard.placing.node_usage import NodeUsage, Share, hold
 from halfcard.placing.pod_facts import PodFacts, read_facts
-from halfcard.pod.stored_pod import Status, StoredPod
+from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent
 
+from .pod_status import NodePod
+
 _PODS_A_PAGE: Final = 250
-
-
-class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """`container_id` is empty before the first start, and begins with the runtime, as in containerd://5f0c."""
-
-    name: str = ""
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class NodePodStatus(Status, frozen=True, rename="camel", gc=False):
-    reason: str = ""
-    message: str = ""
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class NodePod(StoredPod, frozen=True, rename="camel"):
-    status: NodePodStatus | None = None
 
 
 class NodePods:

@@ -15,8 +15,9 @@ from .advertise.supply import OfferRules, Supply, held_alone, supply
 from .advertise.time_slicing import IN_ONE_PIECE, TimeSlices, chosen
 from .card_watch import CardWatch
 from .kubelet.checkpoint import Checkpoint
-from .node_pods import NodePod, NodePods, WatchedObject
+from .node_pods import NodePods, WatchedObject
 from .options import AgentOptions
+from .pod_status import NodePod
 from .usage.meter import GrantedCards
 from .usage.usage_report import StartedPod
 

@@ -23,12 +23,13 @@ from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
 from .adoption.adoption_records import AdoptionRecords
-from .advertise.advertiser import Advertiser
 from .advertise.node_writer import NodeWriter
+from .advertiser import Advertiser
 from .allocate.allocator import Allocator, Injector, NodeContext
 from .allocate.metered_allocator import MeteredAllocator
 from .allocate.slots import Slots
 from .app import agent_app
+from .arguments import NodePaths
 from .card_watch import CardWatch
 from .failed_admissions import failed_admissions
 from .gpus.health_file import HealthFile
@@ -44,7 +45,7 @@ from .kubelet.pod_resources import PodResources
 from .metrics import AgentMetrics
 from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
-from .options import AgentOptions, NodePaths
+from .options import AgentOptions
 from .usage.cgroups import Cgroups
 from .usage.meter import Meter
 

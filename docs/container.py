@@ -11,8 +11,7 @@ from deviceplugin.allocate.assignment import chosen
 from deviceplugin.allocate.container_identity import StartingContainer
 from deviceplugin.allocate.container_limits import as_file
 from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
-from deviceplugin.inject.card_files import CardFiles
-from deviceplugin.inject.cdi import own_edits
+from deviceplugin.inject.card_files import CardFiles, own_edits
 from deviceplugin.options import AgentOptions
 from halfcard import names
 from halfcard.capacity import CapacityRules

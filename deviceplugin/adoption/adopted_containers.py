@@ -18,9 +18,7 @@ from halfcard.problems import printable
 
 from ..allocate.assignment import recorded
 from ..device_ids import is_ours
-from ..kubelet.checkpoint import CheckpointEntry
-from ..kubelet.id_holders import Pods
-from ..kubelet.messages import RefusedError
+from ..kubelet.messages import CheckpointEntry, RefusedError
 
 _SLICE: Final = "::"
 """Between a card's uuid and the number of the slice."""
@@ -54,7 +52,7 @@ class AdoptedPods(NamedTuple):
         )
 
 
-def inherited(given: Iterable[CheckpointEntry], pods: Pods, node: Node) -> AdoptedPods:
+def inherited(given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
     """`pods` are those of the node that are not over."""
     named, unknown = [], []
     for pod, ids in _started_by_others(given, pods):
@@ -66,7 +64,9 @@ def inherited(given: Iterable[CheckpointEntry], pods: Pods, node: Node) -> Adopt
     return AdoptedPods(tuple(named), tuple(unknown))
 
 
-def _started_by_others(given: Iterable[CheckpointEntry], pods: Pods) -> Iterator[tuple[PodFacts, Containers]]:
+def _started_by_others(
+    given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts]
+) -> Iterator[tuple[PodFacts, Containers]]:
     theirs: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
     for each in given:
         pod = pods.get(each.uid)

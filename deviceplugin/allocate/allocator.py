@@ -21,8 +21,7 @@ from halfcard.problems import printable
 from kube.api.calls import ApiCalls
 
 from ..device_ids import is_ours
-from ..inject.card_files import CardEdits
-from ..inject.cdi import with_limits
+from ..inject.cdi import CardEdits, with_limits
 from ..kubelet.channel import KubeletError
 from ..kubelet.messages import Granted, ListedDevices, RefusedError
 from ..node_pods import NodePods
@@ -189,7 +188,7 @@ class Allocator:
         limits, ids = grant.limits, tuple(sorted(container.ids))
         holder = limits.namespace, limits.pod, uid, limits.containers
         slot = Slot(*holder, container.resource, ids, uses, self.context.now_ns())
-        edits = with_limits(grant.files.edits, grant.variables, self.slots.limits_file(slot.name))
+        edits = with_limits(grant.files.edits, grant.variables, str(self.slots.limits_file(slot.name)))
         self.slots.write(slot, edits, grant.files.version, as_file(limits))
         self.injector.set_cards(slot.name, [card.index for card in grant.cards])
 

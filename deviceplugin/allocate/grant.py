@@ -13,7 +13,7 @@ from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of
 from halfcard.problems import printable
 
-from ..inject.card_files import CardEdits
+from ..inject.cdi import CardEdits
 from ..kubelet.messages import RefusedError
 from ..options import AgentOptions
 from .container_identity import StartingContainer, candidates

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import yaml
@@ -17,7 +17,7 @@ from halfcard import names
 from halfcard.cards import Card
 
 from ..kubelet.messages import RefusedError
-from .cdi import VERSION, Edits, merged, own_edits
+from .cdi import VERSION, CardEdits, Edits, merged
 
 _SUFFIXES: Final = (".json", ".yaml")
 _MOST_BYTES: Final = 16 * 2**20
@@ -33,11 +33,6 @@ class Description(msgspec.Struct, frozen=True):
     version: str = msgspec.field(default=VERSION, name="cdiVersion")
     devices: list[CdiDevice] = []
     edits: dict[str, Any] = msgspec.field(default={}, name="containerEdits")
-
-
-class CardEdits(NamedTuple):
-    version: str
-    edits: Edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,17 @@ class CardFiles:
                     f"nvidia-modprobe -c {card.index}; kubelet tries again"
                 )
         return CardEdits(VERSION, own_edits(self.devices, [card.index for card in cards]))
+
+
+def own_edits(devices: Path, minors: Iterable[int], exists: Callable[[Path], bool] = Path.exists) -> Edits:
+    """The driver's device files, as far as they are there; `devices` is their folder on the host."""
+    wanted = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.SHARED_DEVICE_FILES]
+    found = [(inside, devices / Path(inside).name) for inside in wanted]
+    return {"deviceNodes": [_node(inside, host) for inside, host in found if exists(host)]}
+
+
+def _node(inside: str, host: Path) -> dict[str, str]:
+    return {"path": inside} if str(host) == inside else {"path": inside, "hostPath": str(host)}
 
 
 # --- NVIDIA's own descriptions ----------------------------------------------------------------------------------------

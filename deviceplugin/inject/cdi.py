@@ -6,9 +6,8 @@ Invariant: the description wins over what a pod's owner wrote: the runtime sets 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +18,14 @@ from ..kubelet.messages import Granted
 
 Edits = Mapping[str, Any]
 """What CDI calls containerEdits."""
+
+
+class CardEdits(NamedTuple):
+    """The edits that give a container its cards, and the version of CDI that they need."""
+
+    version: str
+    edits: Edits
+
 
 VERSION: Final = "0.6.0"
 """The first that has annotations."""
@@ -75,21 +82,10 @@ class _Description(msgspec.Struct):
 _DESCRIPTION: Final = msgspec.json.Decoder(_Description)
 
 
-def own_edits(devices: Path, minors: Iterable[int], exists: Callable[[Path], bool] = Path.exists) -> Edits:
-    """The driver's device files, as far as they are there; `devices` is their folder on the host."""
-    wanted = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.SHARED_DEVICE_FILES]
-    found = [(inside, devices / Path(inside).name) for inside in wanted]
-    return {"deviceNodes": [_node(inside, host) for inside, host in found if exists(host)]}
-
-
-def _node(inside: str, host: Path) -> dict[str, str]:
-    return {"path": inside} if str(host) == inside else {"path": inside, "hostPath": str(host)}
-
-
-def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: Path) -> Edits:
+def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: str) -> Edits:
     """Our variables come last, where they win."""
     env = [each for each in edits.get("env", ()) if each.partition("=")[0] not in variables]
-    mount = {"hostPath": str(limits_file), "containerPath": names.LIMITS_FILE, "options": _READ_ONLY}
+    mount = {"hostPath": limits_file, "containerPath": names.LIMITS_FILE, "options": _READ_ONLY}
     ours = {"env": [f"{key}={text}" for key, text in variables.items()], "mounts": [mount]}
     return merged([{**edits, "env": env}, ours])
 

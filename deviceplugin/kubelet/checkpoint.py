@@ -7,9 +7,11 @@ unreadable one is reported, and other sources are used.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
+
+from .messages import CheckpointEntry
 
 _FILE: Final = "kubelet_internal_checkpoint"
 
@@ -31,15 +33,6 @@ class _Checkpoint(msgspec.Struct, rename="pascal"):
 
 
 _CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
-
-
-class CheckpointEntry(NamedTuple):
-    """All ids of one resource that one container was given; its pod may be over by now."""
-
-    uid: str
-    container: str
-    resource: str
-    ids: frozenset[str]
 
 
 def read(content: bytes) -> tuple[CheckpointEntry, ...] | None:

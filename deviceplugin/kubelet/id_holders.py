@@ -14,8 +14,7 @@ from halfcard.claims import ContainerStage
 from halfcard.placing.pod_facts import PodFacts
 
 from ..device_ids import is_ours
-from .checkpoint import CheckpointEntry
-from .messages import ListedDevices
+from .messages import CheckpointEntry, ListedDevices
 
 Pods = Mapping[str, PodFacts]
 """Those of this node that are not over, by the uid under which kubelet runs them."""

@@ -24,6 +24,15 @@ class ListedDevices(NamedTuple):
     ids: frozenset[str]
 
 
+class CheckpointEntry(NamedTuple):
+    """All ids of one resource that kubelet allocated to one container; its pod may have ended since."""
+
+    uid: str
+    container: str
+    resource: str
+    ids: frozenset[str]
+
+
 class Granted(NamedTuple):
     """The answer to Allocate: what the runtime adds to a container.
 

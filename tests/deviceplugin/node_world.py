@@ -18,8 +18,9 @@ from deviceplugin.allocate.slots import Slots, slot_name
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.inject.cdi import CdiInjector
 from deviceplugin.kubelet.messages import ListedDevices
-from deviceplugin.node_pods import NodePod, NodePods
+from deviceplugin.node_pods import NodePods
 from deviceplugin.options import AgentOptions
+from deviceplugin.pod_status import NodePod
 from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node

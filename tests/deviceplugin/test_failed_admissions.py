@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from deviceplugin.failed_admissions import FailedAdmission, failed_admissions
-from deviceplugin.node_pods import NodePod
+from deviceplugin.pod_status import NodePod
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import DIALECTS

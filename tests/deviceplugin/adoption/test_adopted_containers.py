@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from deviceplugin.adoption.adopted_containers import inherited
-from deviceplugin.kubelet.checkpoint import CheckpointEntry
+from deviceplugin.kubelet.messages import CheckpointEntry
 from halfcard import names
 from halfcard.cards import Node
 from tests.builders import PodBuilder, pod

@@ -8,11 +8,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from deviceplugin.inject.card_files import own_edits
 from deviceplugin.inject.cdi import (
     CdiInjector,
     description,
     merged,
-    own_edits,
     record_in,
     runtime_supports_cdi,
     with_limits,
@@ -64,7 +64,7 @@ def test_device_files_elsewhere_keep_their_names_in_the_container() -> None:
 
 def test_our_variables_replace_those_of_others_and_limits_cannot_be_written() -> None:
     there: dict[str, Any] = {"env": ["NVIDIA_VISIBLE_DEVICES=void", "OTHER=1"], "mounts": [{"containerPath": "/lib"}]}
-    found = with_limits(there, {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}, Path("/state/limits.json"))
+    found = with_limits(there, {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}, "/state/limits.json")
     assert found["env"] == ["OTHER=1", "NVIDIA_VISIBLE_DEVICES=GPU-1"]
     assert found["mounts"][0] == {"containerPath": "/lib"}
     assert found["mounts"][1]["hostPath"] == "/state/limits.json"

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from deviceplugin.kubelet.checkpoint import Checkpoint, CheckpointEntry, read
+from deviceplugin.kubelet.checkpoint import Checkpoint, read
+from deviceplugin.kubelet.messages import CheckpointEntry
 from halfcard import names
 
 GPU: Final = names.NVIDIA_GPU

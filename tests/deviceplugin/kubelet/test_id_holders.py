@@ -7,9 +7,8 @@ from typing import Final
 
 import pytest
 
-from deviceplugin.kubelet.checkpoint import CheckpointEntry
 from deviceplugin.kubelet.id_holders import IdHolders
-from deviceplugin.kubelet.messages import ListedDevices
+from deviceplugin.kubelet.messages import CheckpointEntry, ListedDevices
 from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
 from tests.builders import pod

@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ..card_watch import CardWatch
-from ..device_ids import ListedIds
-from ..kubelet.channel import KubeletError
-from ..kubelet.messages import Device
-from ..kubelet.plugins import Plugins
-from ..node_view import NodeView
-from .announcement import announcement
-from .node_writer import NodeWriter
-from .supply import Supply
+from .advertise.announcement import announcement
+from .advertise.node_writer import NodeWriter
+from .advertise.supply import Supply
+from .card_watch import CardWatch
+from .device_ids import ListedIds
+from .kubelet.channel import KubeletError
+from .kubelet.messages import Device
+from .kubelet.plugins import Plugins
+from .node_view import NodeView
 
 _TOGETHER_S: Final = 0.03
 """Changes wait so long for company: kubelet goes through all ids at every change."""

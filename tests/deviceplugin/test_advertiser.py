@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.advertise.advertiser import Advertiser
+from deviceplugin.advertiser import Advertiser
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
 
-from ..kubelet.desk import Desk
+from .kubelet.desk import Desk
 
 
 async def nobody_holds() -> dict[str, set[str]]:

@@ -1,0 +1,25 @@
+"""A pod with its status as kubelet reports it: why kubelet failed it, and which containers were started."""
+
+from __future__ import annotations
+
+import msgspec
+
+from halfcard.pod.stored_pod import Status, StoredPod
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """`container_id` is empty before the first start, and begins with the runtime, as in containerd://5f0c."""
+
+    name: str = ""
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class NodePodStatus(Status, frozen=True, rename="camel", gc=False):
+    reason: str = ""
+    message: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class NodePod(StoredPod, frozen=True, rename="camel"):
+    status: NodePodStatus | None = None
