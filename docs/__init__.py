@@ -1,1 +1,1 @@
-"""Pages for people, and what makes their generated parts."""
+"""The pages, and the code that generates parts of them."""

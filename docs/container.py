@@ -1,4 +1,4 @@
-"""What a container finds that has a share of a card: made by the code that gives it."""
+"""Shows what a container with a share finds, by calling the node agent's own code."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _POD: Final = {
 
 
 def container() -> str:
-    """Its variables, device files and limits, as it would print them."""
-    given = _given()
-    files = own_edits(Path("/dev"), [card.index for card in given.cards], exists=lambda _: True)["deviceNodes"]
+    """Returns the container's variables, device files and limits, as a shell in it would print them."""
+    grant = _grant()
+    files = own_edits(Path("/dev"), [card.index for card in grant.cards], exists=lambda _: True)["deviceNodes"]
     lines = [
         (
             f"# {names.VCUDA_CORE}: {_CORES}, {names.VCUDA_MEMORY}: {_UNITS}, and the annotation "
             f"{names.TENCENT}{names.CORE_LIMIT_SUFFIX}: {_CEILING}"
         ),
         "$ env | grep -E '^(NVIDIA|HALFCARD|CUDA)_' | sort",
-        *sorted(f"{name}={value}" for name, value in given.variables.items()),
+        *sorted(f"{name}={value}" for name, value in grant.variables.items()),
         "$ ls /dev/nvidia*",
         *sorted(each["path"] for each in files),
         f"$ cat {names.LIMITS_FILE}",
-        as_file(given.limits).decode().rstrip(),
+        as_file(grant.limits).decode().rstrip(),
     ]
     return "\n".join(["```text", *lines, "```"])
 
 
-def _given() -> Grant:
+def _grant() -> Grant:
     pod = msgspec.convert(_POD, StoredPod)
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")

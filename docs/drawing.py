@@ -1,4 +1,4 @@
-"""Pictures as SVG: boxes, arrows and cards, readable on light and on dark paper. No I/O."""
+"""Makes pictures as SVG of boxes, arrows and cards, readable on a light and a dark background. No I/O."""
 
 from __future__ import annotations
 
@@ -54,15 +54,13 @@ _DARK: Final = """\
 """
 _FONT: Final = "ui-sans-serif, system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 _MARGIN: Final = 16
-_FIRST: Final = 25
+_FIRST_LINE: Final = 25
 _LINE: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Attributes:
-    title, description: for who cannot see it.
-    """
+    """A picture; `title` and `description` are for readers who cannot see it."""
 
     width: int
     height: int
@@ -88,15 +86,18 @@ def svg(picture: Picture) -> str:
 
 
 def box(x: float, y: float, width: float, height: float, *lines: tuple[str, str], kind: str = THEIRS) -> str:
-    """With lines of text, each with its style; the text begins at the top."""
+    """Draws a box with lines of text, from the top; each line has a style."""
     drawn = [_rect(kind, x, y, width, height, corner=8)]
-    drawn += [text(x + _MARGIN, y + _FIRST + _LINE * number, said, style) for number, (style, said) in enumerate(lines)]
+    drawn += [
+        text(x + _MARGIN, y + _FIRST_LINE + _LINE * number, content, style)
+        for number, (style, content) in enumerate(lines)
+    ]
     return "\n".join(drawn)
 
 
-def text(x: float, y: float, said: str, style: str = "") -> str:
+def text(x: float, y: float, content: str, style: str = "") -> str:
     chosen = f' class="{style}"' if style else ""
-    return f'  <text{chosen} x="{x:g}" y="{y:g}">{escape(said, quote=False)}</text>'
+    return f'  <text{chosen} x="{x:g}" y="{y:g}">{escape(content, quote=False)}</text>'
 
 
 def arrow(path: str, *, tip: bool = True) -> str:
@@ -108,7 +109,7 @@ def refusal(path: str, *, tip: bool = True) -> str:
 
 
 def card(x: float, y: float, width: float, height: float, *taken: tuple[float, float]) -> str:
-    """A card, and which parts of it are taken: from where to where, of its whole width."""
+    """Draws a card and its used parts, each with its start and end as fractions of the width."""
     parts = [_rect(TAKEN, x + width * start, y, width * (end - start), height, corner=3) for start, end in taken]
     return "\n".join([_rect(THEIRS, x, y, width, height, corner=3), *parts])
 

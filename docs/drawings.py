@@ -1,4 +1,4 @@
-"""The pictures that are drawn from the code: what they call a mode or a time is what the code calls it."""
+"""Draws the pictures of the pages; names of modes and times come from the code."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def drawn() -> Mapping[Path, Callable[[], str]]:
     }
 
 
-# --- the way of a pod ------------------------------------------------------------------------------------------------
+# --- the path of a pod -----------------------------------------------------------------------------------------------
 
 
 def flow() -> Picture:
     return Picture(
         960,
         430,
-        "How a pod that asks for part of a GPU travels, and where Halfcard stands",
+        "The path of a pod that requests part of a GPU, and Halfcard's part in it",
         "kubectl apply sends a pod to the API server. The API server asks Halfcard's mutating webhook, checks the pod "
-        "itself, asks Halfcard's validating webhook, which also asks the quotas, charges the ResourceQuota, and stores "
-        "the pod. The stock scheduler asks Halfcard's extender, which chooses node and card and binds. The node agent "
-        "works out whose container starts and hands it that card. Holding the container to its share is planned.",
+        "itself, asks Halfcard's validating webhook, which also checks the GpuQuotas, charges the ResourceQuota, and "
+        "stores the pod. The stock scheduler asks Halfcard's extender, which chooses node and card and binds the pod. "
+        "The node agent identifies the container and gives it that card. Limiting the container is planned.",
         (*_legend(), *_api_server(), *_refusals(), *_after()),
     )
 
@@ -79,12 +79,12 @@ def _api_server() -> tuple[str, ...]:
         box(444, 102, 112, 80, ("", "Kubernetes'"), ("", "own checks")),
         arrow("M556 142 H582"),
         box(584, 82, 142, 120, (HEAD, "validate"), *_quiet("amounts, escapes,", "forged records,"), kind=OURS),
-        text(600, 161, "GpuQuota: all at", QUIET),
-        text(600, 179, "once, with the fix", QUIET),
+        text(600, 161, "GpuQuota: all", QUIET),
+        text(600, 179, "problems at once", QUIET),
         arrow("M726 142 H750"),
-        box(752, 82, 170, 120, (HEAD, "ResourceQuota"), *_quiet("counts requests.*;", "Halfcard adds that")),
-        text(768, 161, "key where people", QUIET),
-        text(768, 179, "wrote limits.*", QUIET),
+        box(752, 82, 170, 120, (HEAD, "ResourceQuota"), *_quiet("counts requests.*;", "Halfcard adds them")),
+        text(768, 161, "if the quota has", QUIET),
+        text(768, 179, "limits.* only", QUIET),
     )
 
 
@@ -111,13 +111,13 @@ def _after() -> tuple[str, ...]:
         box(
             *(248, 314, 220, 92),
             (HEAD, "node agent"),
-            *_quiet("works out whose container", "it is, and hands it exactly", "the card of its record"),
+            *_quiet("identifies the container,", "and gives it exactly", "the card of its record"),
             kind=OURS,
         ),
         arrow("M248 360 H216"),
         box(24, 314, 190, 92, (HEAD, "the container"), (QUIET, "card, variables, limits")),
         box(36, 371, 166, 27, kind=PLANNED),
-        text(48, 389, "planned: held to them", QUIET),
+        text(48, 389, "planned: enforced", QUIET),
     )
 
 
@@ -128,36 +128,36 @@ def _quiet(*lines: str) -> tuple[tuple[str, str], ...]:
 # --- the life of a reservation ---------------------------------------------------------------------------------------
 
 _STEPS: Final = (
-    ("reserved", "before it is stored,", "by the validating call", "the quota's ledger"),
-    ("used", "once it is stored,", "by the quota service", "the quota's ledger"),
-    ("chosen", "while it is bound, by", "the one that leads", "the leader's memory"),
+    ("reserved", "before the pod is", "stored, by webhooks", "the quota's ledger"),
+    ("committed", "once it is stored, by", "the quota service", "the quota's ledger"),
+    ("chosen", "before it is bound,", "by the leader", "the leader's memory"),
     ("recorded", "with the Binding, in", "the same request", "the pod's annotations"),
-    ("handed over", "before the container", "starts, by the agent", "a file of the node"),
+    ("allocated", "before the container", "starts, by the agent", "a file on the node"),
 )
 
 
 def reservation() -> Picture:
-    """From the left to the right; below, what holds where something goes wrong."""
+    """Draws the steps from left to right, and below each what happens if the next one does not follow."""
     parts = [part for number in range(len(_STEPS)) for part in _step(number)]
     return Picture(
         960,
         292,
         "The life of a reservation",
-        "A pod's part of a quota is reserved before it is stored, and used once it is. Its cards are chosen while it "
-        "is bound, recorded in the pod with the Binding, and handed to the container by the node agent. Below each "
-        "step: where it stands, and what becomes of it where the next step does not come.",
+        "A pod's part of a quota is reserved before the pod is stored, and committed once it is. Its cards are chosen "
+        "before it is bound, recorded in the pod with the Binding, and allocated by the node agent. Below each step: "
+        "where it is stored, and what happens to it if the next step does not follow.",
         tuple(parts),
     )
 
 
 def _step(number: int) -> tuple[str, ...]:
-    head, when, whom, where = _STEPS[number]
+    head, when, writer, where = _STEPS[number]
     x = 24 + 184 * number
     last = number == len(_STEPS) - 1
     return (
-        box(x, 30, 160, 92, (HEAD, f"{number + 1}  {head}"), *_quiet(when, whom), kind=OURS),
+        box(x, 30, 160, 92, (HEAD, f"{number + 1}  {head}"), *_quiet(when, writer), kind=OURS),
         "" if last else arrow(f"M{x + 160} 76 H{x + 182}"),
-        text(x + 16, 148, "stands in", QUIET),
+        text(x + 16, 148, "is stored in", QUIET),
         text(x + 16, 168, where),
         arrow(f"M{x + 80} 184 V212"),
         box(x, 214, 160, 56, *_quiet(*_otherwise()[number])),
@@ -165,13 +165,13 @@ def _step(number: int) -> tuple[str, ...]:
 
 
 def _otherwise() -> tuple[tuple[str, str], ...]:
-    """What becomes of each step where the next one does not come."""
+    """Returns what happens to each step if the next one does not follow."""
     return (
-        ("never stored: taken", f"back, after {reservation_expiry.OLD_S:g} s"),
+        ("not stored:", f"released after {reservation_expiry.OLD_S:g} s"),
         ("ended or deleted:", "free at once"),
-        ("never bound: free", "once that is certain"),
+        ("not bound: free,", "once that is certain"),
         ("leader lost: read", "again from the pods"),
-        ("agent away: waits;", "what runs goes on"),
+        ("agent down: waits;", "running ones go on"),
     )
 
 
@@ -188,9 +188,9 @@ _USES: Final = {
     CardMode.SLICES: (
         "gpu.shared: 1",
         ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75)),
-        ("slices, as many as the", "node's settings cut"),
+        ("more slices, up to the", "node's setting"),
     ),
-    CardMode.EXCLUSIVE: (f"{_CORE}: 100", ((0.0, 1.0),), ("nobody", "")),
+    CardMode.EXCLUSIVE: (f"{_CORE}: 100", ((0.0, 1.0),), ("no other pod", "")),
 }
 
 
@@ -200,28 +200,28 @@ def modes() -> Picture:
         960,
         410,
         "The modes of a card",
-        "A free card is locked to one way of sharing by the first pod that takes a part of it: "
-        f"{', '.join(_USES)}. Only pods of the same way may join. When the last one goes, it is free again.",
+        "The first pod that uses a free card sets its mode: "
+        f"{', '.join(_USES)}. Only pods of the same mode may join. When the last pod ends, the card is free again.",
         (
-            text(40, 40, "a card that is", QUIET),
-            box(24, 176, 170, 84, (HEAD, CardMode.FREE), *_quiet("anybody's who comes", "first")),
-            text(262, 40, "the first pod asks, say,", QUIET),
-            text(458, 40, "and the card is", QUIET),
-            text(728, 40, "who may join it", QUIET),
+            text(40, 40, "a card is", QUIET),
+            box(24, 176, 170, 84, (HEAD, CardMode.FREE), *_quiet("the first pod sets", "its mode")),
+            text(262, 40, "the first pod requests", QUIET),
+            text(458, 40, "then the card is", QUIET),
+            text(728, 40, "what may join it", QUIET),
             arrow("M194 218 H224", tip=False),
             arrow("M224 82 V352", tip=False),
             *rows,
-            text(40, 386, "When the last one goes, the card is free again.", QUIET),
+            text(40, 386, "When the last pod ends, the card is free again.", QUIET),
         ),
     )
 
 
 def _mode(row: int, mode: CardMode) -> tuple[str, ...]:
-    asks, taken, joins = _USES[mode]
+    request, taken, joins = _USES[mode]
     y = 56 + 90 * row
     return (
         arrow(f"M224 {y + 26} H452"),
-        text(262, y + 18, asks, CODE),
+        text(262, y + 18, request, CODE),
         card(456, y + 22, _WIDTH, 30, *taken),
         text(458, y + 12, mode, HEAD),
         text(728, y + 32, joins[0], QUIET),

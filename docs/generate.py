@@ -1,4 +1,4 @@
-"""Writes what the pages take from the code: `python docs/generate.py`, or `--check` that all of it is current."""
+"""Writes the generated parts of the pages; with `--check` it only checks that they are current."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "problems.md"
 
-sys.path.insert(0, str(ROOT))  # runs from a checkout that is not installed
+sys.path.insert(0, str(ROOT))  # also runs in a checkout that is not installed
 
 from docs.drawings import drawn  # noqa: E402
 from docs.regions import pages, refreshed  # noqa: E402
@@ -19,16 +19,16 @@ from halfcard.problems import RULES, Rule, Severity  # noqa: E402
 HEAD: Final = """\
 # Problems
 
-A refusal ends with a code, and a warning begins with one. This page says what each code means and why the rule is
-there. It is made from the table in `halfcard/problems.py` by `python docs/generate.py`; a test checks that both agree.
+A refusal ends with a code, and a warning begins with one. This page says what each code means, and why the rule exists.
+`python docs/generate.py` makes it from the table in `halfcard/problems.py`; a test checks that both agree.
 
-What a message says, in this order: where (the field), got (what stands there), the rule, the fix, the code.
+A message says, in this order: where (the field), got (its value), the rule, the fix, the code.
 
 """
 SECTIONS: Final = {
-    Severity.DENY: "Refused unless a setting says otherwise",
-    Severity.WARN: "Mentioned in a warning",
-    Severity.OFF: "Off unless a setting says otherwise",
+    Severity.DENY: "Refused by default",
+    Severity.WARN: "Reported in a warning by default",
+    Severity.OFF: "Off by default",
 }
 
 
@@ -51,27 +51,27 @@ def _entry(rule: Rule) -> list[str]:
 
 
 def wanted() -> dict[Path, str]:
-    """Every page with a part that is made from the code, and every picture, as it should be."""
+    """Returns the current text of every page and every generated picture."""
     written = {page: refreshed(page.read_text(encoding="utf-8")) for page in pages()}
     return written | {PAGE: render()} | {file: draw() for file, draw in drawn().items()}
 
 
 def main() -> str | None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page is not current")
-    parser.add_argument("page", nargs="?", type=Path, help="only the page of problems, written there")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is not current")
+    parser.add_argument("page", nargs="?", type=Path, help="write only the page of problems, to this path")
     arguments = parser.parse_args()
-    made = {arguments.page: render()} if arguments.page else wanted()
+    generated = {arguments.page: render()} if arguments.page else wanted()
     if arguments.check:
-        stale = [str(page) for page, text in made.items() if not _says(page, text)]
-        return f"{', '.join(stale)}: does not say what the code says; run python docs/generate.py" if stale else None
-    for page, text in made.items():
-        if not _says(page, text):
+        stale = [str(page) for page, text in generated.items() if not _is_current(page, text)]
+        return f"{', '.join(stale)}: is not current; run python docs/generate.py" if stale else None
+    for page, text in generated.items():
+        if not _is_current(page, text):
             page.write_text(text, encoding="utf-8")
     return None
 
 
-def _says(page: Path, text: str) -> bool:
+def _is_current(page: Path, text: str) -> bool:
     return page.exists() and page.read_text(encoding="utf-8") == text
 
 

@@ -31,12 +31,13 @@ def _terms(paragraph: str) -> Iterator[tuple[str, str]]:
         found = _ENTRY.fullmatch(line)
         if found is None:
             raise ValueError(
-                f"halfcard/__init__.py: {line!r} is no term with its meaning; use: term, two spaces, meaning"
+                f"halfcard/__init__.py: {line!r} is not a term with its meaning; write: term, two spaces, meaning"
             )
         yield found["term"], found["meaning"].replace("(`", "(`halfcard/")
 
 
 def tables() -> str:
+    """Returns a table of terms for each group."""
     return "\n\n".join(
         f"### {title}\n\n{table(('term', 'meaning'), [(f'**{term}**', cell(meaning)) for term, meaning in terms])}"
         for title, terms in sections()

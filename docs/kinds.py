@@ -1,4 +1,4 @@
-"""The kinds that Halfcard adds to Kubernetes, from the definitions that the API server is given."""
+"""Makes the reference of the kinds that Halfcard adds to Kubernetes, from their CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Row = tuple[str, str, str]
 _COLUMNS: Final = ("field", "type", "meaning")
 _FOLDER: Final = CHART / "kinds"
 _AMOUNTS: Final = frozenset({"cores", "memory", "cards", "shares"})
-"""Fields that stand in many places, and are said once."""
+"""The fields of an amount, which many fields have; they are described once."""
 
 
 def kinds() -> str:
@@ -30,8 +30,8 @@ def kinds() -> str:
             _head(of_several) + " It has the same fields, and these:",
             table(_COLUMNS, [row for row in _spec(of_several) if row not in _spec(of_one)]),
             f"### Amounts\n\n{table(_COLUMNS, _fields(schema['properties']['spec']['properties']['hard'], ''))}",
-            f"### What is refused\n\nOf both, by the API server itself:\n\n{_refused(of_one, of_several)}",
-            f"### Status\n\nOf both; Halfcard alone writes it.\n\n{table(_COLUMNS, _status(schema))}",
+            f"### What is refused\n\nThe API server refuses with these messages:\n\n{_refused(of_one, of_several)}",
+            f"### Status\n\nOf both kinds; only Halfcard writes it.\n\n{table(_COLUMNS, _status(schema))}",
         ]
     )
 
@@ -42,7 +42,7 @@ def _head(file: Path) -> str:
     return f"### {spec['names']['kind']}\n\n{said} {_facts(spec)}"
 
 
-@cache  # reading YAML is what takes its time
+@cache  # reading YAML is slow
 def _definition(file: Path) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(file.read_text())["spec"]
     return found
@@ -59,7 +59,7 @@ def _spec(file: Path) -> list[_Row]:
 
 
 def _status(schema: Mapping[str, Any]) -> Iterator[_Row]:
-    """Without what every status of Kubernetes has in its conditions."""
+    """Yields the rows of the status, except the fields that all conditions of Kubernetes have."""
     return (row for row in _fields(schema["properties"]["status"], "status.") if "conditions[]" not in row[0])
 
 
@@ -69,10 +69,10 @@ def _refused(*files: Path) -> str:
 
 
 def _facts(spec: Mapping[str, Any]) -> str:
-    names, scope = spec["names"], {"Namespaced": "of a namespace", "Cluster": "of the cluster"}[spec["scope"]]
+    names, scope = spec["names"], {"Namespaced": "in a namespace", "Cluster": "for the cluster"}[spec["scope"]]
     short = ", ".join(map(code, (names["plural"], *names["shortNames"])))
     version = f"{spec['group']}/{spec['versions'][0]['name']}"
-    return f"`apiVersion: {version}`, {scope}; for kubectl {short}."
+    return f"`apiVersion: {version}`, {scope}; in kubectl {short}."
 
 
 def _fields(schema: Mapping[str, Any], above: str) -> Iterator[_Row]:
@@ -97,7 +97,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _messages(schema: Mapping[str, Any]) -> list[str]:
-    """Each once, in the order of the fields."""
+    """Returns each message once, in the order of the fields."""
     found = dict.fromkeys(rule["message"] for rule in schema.get("x-kubernetes-validations", ()))
     for name in ("properties", "additionalProperties", "items"):
         inner = schema.get(name)

@@ -29,7 +29,7 @@ class Module(NamedTuple):
 
 
 def layers() -> tuple[tuple[str, ...], ...]:
-    """The rows of packages that `make lint` checks, the highest first."""
+    """Returns the layers of packages that `make lint` checks, the highest first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -46,7 +46,7 @@ def modules(package: str) -> list[Module]:
 
 
 def edges() -> frozenset[tuple[str, str]]:
-    """Pairs of packages of which the first imports the second, without those that follow from two others."""
+    """Returns pairs of an importing and an imported package, except those that follow from two other pairs."""
     names = packages()
     direct = {(name, other) for name in names for other in _imported(name) if other in names and other != name}
     return frozenset(edge for edge in direct if not _is_implied(edge, direct, names))
@@ -81,7 +81,7 @@ def _is_generated(file: Path) -> bool:
 
 
 def tables() -> str:
-    """Every package as a table of its modules, folder by folder."""
+    """Returns a table of the modules of each package, folder by folder."""
     return "\n\n".join(_package_table(package) for package in reversed(packages()))
 
 

@@ -16,8 +16,8 @@ _GAP: Final = 10
 _BETWEEN_ROWS: Final = 64
 _LINE: Final = 18
 _CHARS_PER_PIXEL: Final = 0.12
-_CAPTION: Final = "An arrow is an import; imports that follow from two others are left out."
-_SAID: Final[Mapping[str, str]] = {
+_CAPTION: Final = "An arrow is an import. Imports that follow from two others are not shown."
+_CAPTIONS: Final[Mapping[str, str]] = {
     "devcluster": "starts a cluster for `halfcard dev` and for tests; not in the wheel or the image",
     "cli": ", ".join(command_names()),
     "simulation": "replays a workload",
@@ -74,7 +74,7 @@ def _boxes() -> Iterator[_Box]:
 
 
 def _columns(row: tuple[str, ...], below: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Left edge and width of each package; one alone in the middle of the picture stands over what it imports."""
+    """Returns left edge and width of each package; a single package in a row is placed above what it imports."""
     imported = [end for start, end in sorted(package_map.edges()) if start == row[0] and end in below]
     if len(row) == 1 and len(imported) == 1:
         return {row[0]: below[imported[0]]} if imported[0] != package_map.layers()[-1][0] else {row[0]: _whole()}
@@ -92,7 +92,7 @@ def _lines(package: str, width: float) -> tuple[tuple[str, str], ...]:
     wrapped = _wrapped(folders, int(width * _CHARS_PER_PIXEL))
     return (
         (HEAD, package),
-        (QUIET, _SAID[package]),
+        (QUIET, _CAPTIONS[package]),
         (QUIET, f"{len(modules)} modules"),
         *((CODE, line) for line in wrapped),
     )
@@ -107,7 +107,7 @@ def _wrapped(names: list[str], chars: int) -> list[str]:
 
 
 def _arrow(start: _Box, end: _Box, boxes: Mapping[str, _Box]) -> str:
-    """A line from the bottom of the importing package to the top of the imported one, spread over its width."""
+    """Draws a line from the bottom of the importing package to the top of the imported one; ends are spread evenly."""
     sources = sorted(
         (boxes[name] for name, other in package_map.edges() if other == end.package), key=lambda each: each.x
     )

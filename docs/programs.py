@@ -1,4 +1,4 @@
-"""Every command and process with its options, from their own parsers."""
+"""Makes the reference of commands, processes and their options, from their parsers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def processes() -> str:
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    below = [each for action in parser._actions for each in _choices(action)]  # noqa: SLF001 - it tells nobody else
+    below = [each for action in parser._actions for each in _choices(action)]  # noqa: SLF001 - argparse has no public way
     if not below:
         yield parser
     for each in below:

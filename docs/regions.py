@@ -1,6 +1,6 @@
-"""The parts of the pages that are made from the code: what stands between two markers is replaced.
+"""Replaces the generated parts of a page, which are between two markers.
 
-The law: a page says a name, a default or a number of the program only where the program itself has written it.
+Names, defaults and numbers of the program belong into generated parts, so that they are always current.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def pages() -> list[Path]:
 
 
 def refreshed(text: str, fragments: Mapping[str, Callable[[], str]] = FRAGMENTS) -> str:
-    """The page with every generated part as the code of today makes it."""
+    """Returns the page with every generated part made again from the code."""
     return _REGION.sub(lambda found: f"{found[1]}\n{fragments[found['name']]()}\n\n{found[3]}", text)
 
 

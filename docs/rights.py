@@ -1,4 +1,4 @@
-"""What each of Halfcard's accounts may do in a cluster, with the reason that stands beside each right."""
+"""Makes the reference of what Halfcard's accounts may do, with the reason next to each right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _rules(document: yaml.Node, text: str) -> Iterator[tuple[str, str, str, str]
 
 
 def _verbs(node: yaml.Node, text: str) -> Iterator[tuple[str, str]]:
-    """One a line with its reason; those that share a line need none."""
+    """Yields each verb with its reason, one per line; verbs that share a line have none."""
     lines = text.splitlines()[node.start_mark.line : node.end_mark.line]
     found = [match for line in lines if (match := _REASON.search(line))]
     if not found:

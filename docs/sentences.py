@@ -1,4 +1,4 @@
-"""What a class says of its fields: the docstring below each."""
+"""Reads the docstrings below the fields of a class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def sentences(module: ModuleType, name: str) -> dict[str, str]:
-    """By field, each on one line."""
+    """Returns the docstring of each field, on one line."""
     tree = ast.parse(inspect.getsource(module))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     found: dict[str, str] = {}

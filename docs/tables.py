@@ -1,4 +1,4 @@
-"""Tables in the words of Markdown."""
+"""Writes tables as Markdown."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def code(text: object) -> str:
 
 
 def cell(text: str) -> str:
-    """On one line, and without what would end the cell."""
+    """Returns the text on one line, with the character that would end the cell escaped."""
     return " ".join(text.split()).replace("|", "\\|")

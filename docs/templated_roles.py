@@ -1,4 +1,4 @@
-"""Roles that stand in the chart's templates, because a value decides on them: each by its name, as plain YAML."""
+"""Reads the roles in the chart's templates, which depend on values, as plain YAML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def templated_roles() -> Iterator[tuple[str, str]]:
 
 
 def _plain(file: Path) -> str:
-    """What a value fills in is shown as …, and of what depends on one both."""
+    """Returns the file with … for each value, and with both sides of a choice that depends on a value."""
     text = file.read_text()
     found = _SAME_NAME.search(text)
     text = _ONE_OF_TWO.sub(r"\1 or \2", _ONLY_LOGIC.sub("", text))
@@ -36,5 +36,5 @@ def _plain(file: Path) -> str:
 
 
 def _comment(document: str) -> str:
-    """Of the file, where a role has none of its own."""
+    """Returns the comment of the file, for a role without its own."""
     return "".join(line for line in document.splitlines(keepends=True) if line.startswith("#"))

@@ -1,4 +1,4 @@
-"""The chart's values, from its schema and its defaults."""
+"""Makes the reference of the chart's values, from its schema and defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deploy.chart.made import CHART, SCHEMA
 from docs.tables import cell, code, table
 
 _ELSEWHERE: Final = frozenset({"global", "settings"})
-"""Which helm itself gives, and which have a table of their own."""
+"""Values that helm itself gives, or that have their own table."""
 
 
 def values() -> str:
