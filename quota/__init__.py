@@ -5,9 +5,9 @@ One replica leads:
 
 - `charged_pods`, `node_locations`, `usage_index`: what stored pods hold, kept from watches
 - `ledgers_controller`, `ledger_controller`: take ledgers over, commit what pods hold, expire reservations
-- `loans`, `exemptions`, `consistency_check`: loans between budgets, suspended quotas, and a comparison with stored pods
+- `loans`, `consistency_check`: loans between budgets, and a comparison with stored pods
 - `gates`: removes scheduling gates in order, and makes controllers retry refused pods
-- `reporting`: statuses and Events
+- `reporting`: statuses, Events and exemptions
 - `native`: Kubernetes' own quotas: which of them count nothing, and which count wrong
 - `uninstall`: what happens to gated pods when Halfcard is removed
 """

@@ -10,8 +10,8 @@ from kube.quota.tke_map_source import TkeMapSource
 from serving.background_jobs import Job
 from serving.log import utc_now
 
-from ..exemptions import Exemptions
 from ..ledgers_controller import LedgersController
+from .exemption_reports import ExemptionReports
 from .quota_events import QuotaEvents
 from .repair_reports import RepairReports
 from .status_writer import StatusWriter
@@ -36,7 +36,7 @@ class Reporter:
         repairs: RepairReports,
     ) -> None:
         events = QuotaEvents(calls, utc_now)
-        self.exemptions = Exemptions(keeping, events, may_decide)
+        self.exemptions = ExemptionReports(keeping, events, may_decide)
         self._tellers: Mapping[str, _Report] = {
             "write statuses": StatusWriter(calls, lambda: keeping.keepers, waits, may_decide, utc_now),
             "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),

@@ -1,4 +1,4 @@
-"""Suspends quotas for a while: the leader begins and ends exemptions, and reports both in Events."""
+"""Begins and ends exemptions of quotas at their times, and reports both in Events; run by the leader."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from halfcard.quota.budgets import Budget
 from halfcard.quota.gpu_quota import Exemption
 from kube.api.calls import NoAnswerError
 
-from .ledgers_controller import LedgersController
-from .reporting.quota_events import QuotaEvents
+from ..ledgers_controller import LedgersController
+from .quota_events import QuotaEvents
 
 _EVERY_S: Final = 1.0
 
 
-class Exemptions:
+class ExemptionReports:
     """Attributes:
     trouble: what went wrong last, in one sentence.
     """
