@@ -41,7 +41,7 @@ def condition(there: dict[str, Any]) -> str:
     return str(conditions.get(names.CARDS_CONDITION))
 
 
-def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cluster: Cluster) -> None:
+async def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cluster: Cluster) -> None:
     cluster.add_node("announced", {"cpu": "8", "memory": "16Gi", "pods": "110"}, {names.NVIDIA_LABEL_COUNT: "7"})
     calls = ApiCalls(from_kubeconfig(cluster.admin.kubeconfig))
     announcing = NodeWriter(calls, "announced", Log(), lambda: datetime.now(UTC))
@@ -49,23 +49,21 @@ def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cluster:
     async def until(wanted: Callable[[dict[str, Any]], bool]) -> None:
         await seen(cluster, "announced", announcing, wanted)
 
-    async def story() -> None:
-        running = asyncio.create_task(announcing.run())
-        announcing.say(said(GOOD, replace(SICK, why_not=""), total=30218))
-        await until(lambda there: total(there) == ("30218", "30218") and condition(there) == "True")
-        announcing.say(said(GOOD, SICK, total=15000))
-        await until(lambda there: total(there) == ("15k", "15k") and condition(there) == "False")
-        wiped = {"status": {"capacity": {MIB: "0"}, "allocatable": {MIB: "0"}}}
-        cluster.client.merge(cluster.admin, "/api/v1/nodes/announced/status", wiped)
-        await until(lambda there: total(there) == ("15k", "15k"))
-        announcing.say(said(GOOD, total=None))
-        await until(lambda there: total(there) == (None, None) and condition(there) == "True")
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-        calls.close()
+    running = asyncio.create_task(announcing.run())
+    announcing.say(said(GOOD, replace(SICK, why_not=""), total=30218))
+    await until(lambda there: total(there) == ("30218", "30218") and condition(there) == "True")
+    announcing.say(said(GOOD, SICK, total=15000))
+    await until(lambda there: total(there) == ("15k", "15k") and condition(there) == "False")
+    wiped = {"status": {"capacity": {MIB: "0"}, "allocatable": {MIB: "0"}}}
+    cluster.client.merge(cluster.admin, "/api/v1/nodes/announced/status", wiped)
+    await until(lambda there: total(there) == ("15k", "15k"))
+    announcing.say(said(GOOD, total=None))
+    await until(lambda there: total(there) == (None, None) and condition(there) == "True")
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    calls.close()
 
-    asyncio.run(story())
     described = cluster.client.kubectl(cluster.admin, "describe", "node", "announced").stdout
     assert f"{names.NVIDIA_LABEL_COUNT}=7" in described
     assert f"{names.NVIDIA_LABEL_MEMORY}=15109" in described
