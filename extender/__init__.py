@@ -1,8 +1,11 @@
-"""The scheduler extender: which node and which cards, in microseconds, from memory; and it can say why.
+"""The scheduler extender: chooses node and cards of each pod from memory, and explains the choice.
 
-- `state`: nodes, pods and what lies where, kept from watches
-- `answers`: for each shape of pod, which nodes can take it and what that is worth; only changed nodes are asked again
-- `verbs`: filter, prioritize, preempt; `binding`: the one that writes
-- `placement`: the table of policies
-- `wire`, `app`: kube-scheduler's JSON, and HTTP
+- `state`: nodes, pods and their cards, updated by `watches`
+- `scheduler_api`: kube-scheduler's calls and their JSON; cached answers for each demand, of which only changed nodes
+  are judged again
+- `bind`: binds pods, the only part that writes nodes and records of pods
+- `packing`: the table of policies, and the expected pods
+- `explain`: why a pod is where it is, or what prevents it from being placed
+- `refused`: what follows for unschedulable pods: requeue them once they fit, report or evict the pods that block them
+- `process`, `app`: how the process is put together, and its HTTP routes
 """

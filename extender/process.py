@@ -89,7 +89,7 @@ class Extender:
     def _policy_refresh(self) -> PolicyRefresh:
         return PolicyRefresh(
             self.state,
-            self.answers,
+            self.answers.policy_changed,
             self._stats,
             self._policies,
             lambda: self._leadership.notes,

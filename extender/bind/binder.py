@@ -32,10 +32,9 @@ from kube.ledger.joint_reservation import Reservation
 
 from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
-from ..scheduler_api.verbs import Unplaceable, check_no_record
-from ..scheduler_api.wire import Binding
 from ..state import State
-from .pod_requests import binding, binding_path, fence_patch, path_of_pod, pod_path
+from ..unplaceable import Unplaceable, check_no_record
+from .pod_requests import BindCall, binding, binding_path, fence_patch, path_of_pod, pod_path
 from .quota_reservations import NO_RESERVATION, NoBudgetError, QuotaReservations
 
 _TRIES: Final = 4
@@ -82,7 +81,7 @@ class Binder:
     _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _fences: Iterator[int] = field(default_factory=count)
 
-    async def bind(self, wanted: Binding) -> None:
+    async def bind(self, wanted: BindCall) -> None:
         """Returns when the pod is bound to the node, by us or before.
 
         Raises:
@@ -98,7 +97,7 @@ class Binder:
             del self._underway[wanted.pod_uid]
             mine.set_result(None)
 
-    async def _bind(self, wanted: Binding) -> None:
+    async def _bind(self, wanted: BindCall) -> None:
         for _ in range(_TRIES):
             facts = self.state.pod(wanted.pod_uid)
             if facts is None or self._is_foreign(facts):
@@ -116,7 +115,7 @@ class Binder:
                 return
         raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} changes faster than it can be bound; try again")
 
-    def _check(self, facts: PodFacts, wanted: Binding) -> None:
+    def _check(self, facts: PodFacts, wanted: BindCall) -> None:
         if facts.node and facts.node != wanted.node:
             raise NotBound(f"pod {facts.title} is bound to node {facts.node} already, not to {wanted.node}")
         if facts.node:
@@ -135,7 +134,7 @@ class Binder:
         fence = facts.owned.get(names.FENCE)
         return not facts.node and fence is not None and not fence.startswith(self.rules.term())
 
-    async def _claim(self, facts: PodFacts, wanted: Binding) -> PodFacts:
+    async def _claim(self, facts: PodFacts, wanted: BindCall) -> PodFacts:
         """Replaces a foreign mark. While this replica leads the mark is an old one, and the bind that it belongs to
         now fails.
         """
@@ -287,7 +286,7 @@ class Binder:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    async def _look(self, wanted: Binding) -> PodFacts:
+    async def _look(self, wanted: BindCall) -> PodFacts:
         """Reads the stored pod: our watch may be behind the scheduler's."""
         found = await self._get(wanted.pod_namespace, wanted.pod_name)
         if found is None or found.meta.uid != wanted.pod_uid:

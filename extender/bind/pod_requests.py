@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
+
+
+class BindCall(NamedTuple):
+    """kube-scheduler's call to bind a pod."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str
+    node: str
 
 
 def path_of_pod(namespace: str, name: str) -> str:

@@ -14,8 +14,8 @@ from halfcard.placing.pod_facts import PodFacts
 
 from ..packing.placement import PackingPolicy
 from ..quota_limits import UNLIMITED, QuotaLimits
-from ..scheduler_api.verbs import Unplaceable, check_no_record
 from ..state import State
+from ..unplaceable import Unplaceable, check_no_record
 from .bound import BoundPod, explain_bound
 from .pending import PendingPod, explain_pending
 

@@ -19,10 +19,9 @@ from halfcard.placing.reasons import Reason, text, why_not, why_not_card
 from halfcard.placing.records import name_of
 from halfcard.placing.room import Room
 
-from ..packing.placement import PackingPolicy, scores
+from ..packing.placement import PackingPolicy, rank_of, scores
+from ..preemption import fewest_victims, of_lower_priority
 from ..quota_limits import UNLIMITED, QuotaLimits
-from ..refused.preemption import fewest_victims, of_lower_priority
-from ..scheduler_api.answer_cache import rank_of
 from ..state import State
 
 

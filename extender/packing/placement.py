@@ -12,6 +12,8 @@ from itertools import compress
 from math import ceil
 from typing import Final, Protocol
 
+from halfcard.placing.demand import Demand
+from halfcard.placing.layouts import best
 from halfcard.placing.room import Room
 from halfcard.pod import card_preferences
 
@@ -47,6 +49,12 @@ POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
     name: import_module(f".policies.{name}", __package__).make_policy for name in card_preferences.POLICIES
 }
 """How to make each policy from the expected pods and the cluster; `card_preferences.POLICIES` names the modules."""
+
+
+def rank_of(room: Room, demand: Demand, policy: PackingPolicy) -> float:
+    """Ranks the best layout of the demand in the room; `WORST` where there is none."""
+    laid = best(room, demand, policy.value)
+    return WORST if laid is None else policy.rank(policy.value(laid.room) - policy.value(room))
 
 
 def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:

@@ -1,6 +1,4 @@
-"""Refreshes the expected pods, which decide the value of nodes: learnt as pods come, refreshed now and then and at a
-takeover.
-"""
+"""Refreshes the policies with the expected pods: every ten minutes, and at a takeover with those on the Lease."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..scheduler_api.answer_cache import AnswerCache
 from ..state import State
 from .policy_cache import PolicyCache
 from .workload_stats import WorkloadStats
@@ -20,10 +17,15 @@ _ADAPT_EVERY_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class PolicyRefresh:
-    """`renew` and `adapt` are its jobs; `notes` are those on the Lease, and `leads` says whether they are ours."""
+    """The background tasks `refresh` and `adapt`.
+
+    Attributes:
+        on_change: called after the policies have changed.
+        notes: the notes on the Lease, which this replica wrote itself while it `leads`.
+    """
 
     state: State
-    answers: AnswerCache
+    on_change: Callable[[], None]
     stats: WorkloadStats
     policies: PolicyCache
     notes: Callable[[], Mapping[str, str]]
@@ -38,18 +40,18 @@ class PolicyRefresh:
                 self.load()
 
     def load(self) -> None:
-        """Replaces the mix of the initial list, which counted only running pods, by the one on the Lease."""
+        """Replaces the mix of the initial list, which counted only existing pods, by the one on the Lease."""
         self.stats.load(self.notes())
         self._apply()
 
     def _apply(self) -> None:
         self.policies.clear()
-        self.answers.policy_changed()
+        self.on_change()
 
     async def adapt(self) -> None:
-        """Looking at 5,000 nodes takes some 20 ms, so this is not done after each bind."""
-        looked = -1
+        """Adapts the policies to the cluster; not after each bind, because 5,000 nodes take some 20 ms."""
+        seen = -1
         while True:
             await asyncio.sleep(_ADAPT_EVERY_S)
-            if looked != (looked := self.state.changes.now) and self.policies.adapt():
-                self.answers.policy_changed()
+            if seen != (seen := self.state.changes.now) and self.policies.adapt():
+                self.on_change()

@@ -21,12 +21,12 @@ from itertools import compress, filterfalse, islice
 from typing import Any, Final, TypeVar
 
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import best, possible_where
+from halfcard.placing.layouts import possible_where
 from halfcard.placing.reasons import Reason, text, why_not_where
 from halfcard.placing.room import Room
 
 from ..node_classes import NodeClass, names_single_cards
-from ..packing.placement import WORST, PackingPolicy, encode_scores
+from ..packing.placement import WORST, PackingPolicy, encode_scores, rank_of
 from ..state import State
 from .score_cache import ScoreCache
 from .wire import SharedNames, escape_percent, prioritize_answer
@@ -251,14 +251,6 @@ class RankedNodes:
         node_class, cpu_milli, memory_mib = key
         room = replace(node_class.room, cpu_milli=cpu_milli, memory_mib=memory_mib)
         return rank_of(room, self._demand, self._policy)
-
-
-def rank_of(room: Room | None, demand: Demand, policy: PackingPolicy) -> float:
-    """Ranks the best layout of the demand in the room; `WORST` where there is none."""
-    laid = best(room, demand, policy.value) if room is not None else None
-    if room is None or laid is None:
-        return WORST
-    return policy.rank(policy.value(laid.room) - policy.value(room))
 
 
 class AnswerCache:

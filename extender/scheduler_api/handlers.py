@@ -13,10 +13,11 @@ from ..bind.binder import Binder, NotBound, NotLeading
 from ..bind.forwarding import Forwarding, NotForwarded
 from ..bind.quota_reservations import NoBudgetError
 from ..state import State
+from ..unplaceable import Unplaceable
 from . import verbs, wire
 from .answer_cache import AnswerCache
 from .endpoint import DeclinedCall
-from .verbs import OnUnschedulable, Unplaceable
+from .verbs import OnUnschedulable
 
 FORWARDED: Final = b"forwarded=1"
 _NOT_READY: Final = "Halfcard is still reading the nodes and pods of the cluster; the scheduler will try again"

@@ -16,14 +16,13 @@ from halfcard.cards import Node
 from halfcard.cluster_view import read_node
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.room import empty_room
-from halfcard.pod.owned_annotations import forged
 from halfcard.pod.stored_pod import StoredPod
-from halfcard.problems import OWNED
 from halfcard.quota.pod_location import recorded_place
 
+from ..preemption import Victims, extend_victims
 from ..quota_limits import UNLIMITED, LimitsOf, QuotaLimits, narrowed, unlimited
-from ..refused.preemption import Victims, extend_victims
 from ..state import State
+from ..unplaceable import Unplaceable, check_no_record
 from . import wire
 from .answer_cache import FITS, AnswerCache, FeasibleNodes
 
@@ -32,10 +31,6 @@ OnUnschedulable = Callable[[PodFacts, Sequence[str]], None]
 
 def _ignore(_facts: PodFacts, _nodes: Sequence[str]) -> None:
     pass
-
-
-class Unplaceable(Exception):
-    """A pod that cannot be placed on any node; the text is a sentence for its events."""
 
 
 def facts_of_call(state: State, call: wire.NodesCall) -> PodFacts:
@@ -53,15 +48,6 @@ def facts_of_call(state: State, call: wire.NodesCall) -> PodFacts:
     if facts.demand.needs:
         check_no_record(facts)
     return facts
-
-
-def check_no_record(facts: PodFacts) -> None:
-    """Refuses a pod with annotations of a record: the Binding only adds to them, so they would look like ours."""
-    if not facts.uid:
-        raise Unplaceable('metadata.uid: got ""; a pod of the API server has one; send the pod as it is stored')
-    for key in forged(facts.owned):
-        where = f'metadata.annotations["{key}"]'
-        raise Unplaceable(str(OWNED.broken(where, facts.owned[key], "delete the pod and create it without")))
 
 
 def filter_nodes(

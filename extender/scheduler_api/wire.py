@@ -17,6 +17,8 @@ import msgspec
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 
+from ..bind.pod_requests import BindCall
+
 MAX_BODY_BYTES: Final = 256 * 2**20
 """A large cluster may send full Node objects; they stay encoded."""
 
@@ -73,7 +75,7 @@ class _LowerCaseCallBody(msgspec.Struct):
     nodenames: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Binding(msgspec.Struct, rename="pascal"):
+class _Binding(msgspec.Struct, rename="pascal"):
     pod_name: str = ""
     pod_namespace: str = ""
     pod_uid: str = msgspec.field(default="", name="PodUID")
@@ -107,7 +109,7 @@ class _Score(msgspec.Struct, rename="pascal", gc=False):
 
 _CALL: Final = msgspec.json.Decoder(_CallBody)
 _LOWER_CASE_CALL: Final = msgspec.json.Decoder(_LowerCaseCallBody)
-_BINDING: Final = msgspec.json.Decoder(Binding)
+_BINDING: Final = msgspec.json.Decoder(_Binding)
 _PREEMPTION: Final = msgspec.json.Decoder(_Preemption)
 _NODE: Final = msgspec.json.Decoder(_Node)
 _encode: Final = msgspec.json.Encoder().encode
@@ -146,17 +148,14 @@ def read_nodes_call(body: bytes, read_names: ReadNames) -> NodesCall:
     return NodesCall(call.pod, names, call.nodes.items)
 
 
-def read_binding(body: bytes) -> Binding:
-    binding: Binding = _decode(_BINDING.decode, body)
-    missing = [name for name in ("PodName", "PodNamespace", "PodUID", "Node") if not _value(binding, name)]
+def read_binding(body: bytes) -> BindCall:
+    call = BindCall(*msgspec.structs.astuple(_decode(_BINDING.decode, body)))
+    missing = [
+        name for name, value in zip(("PodName", "PodNamespace", "PodUID", "Node"), call, strict=True) if not value
+    ]
     if missing:
         raise MalformedCall(f"the body holds no {', '.join(missing)}; send the arguments of a binding, v1")
-    return binding
-
-
-def _value(binding: Binding, name: str) -> str:
-    values = dict(zip(("PodName", "PodNamespace", "PodUID", "Node"), msgspec.structs.astuple(binding), strict=True))
-    return str(values[name])
+    return call
 
 
 def read_preemption(body: bytes) -> tuple[StoredPod, dict[str, MetaVictims]]:

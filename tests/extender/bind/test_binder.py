@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from extender.bind.binder import Binder, BindRules, NotBound, NotLeading
+from extender.bind.pod_requests import BindCall
 from extender.bind.quota_reservations import QuotaReservations
 from extender.packing.fleet import fleet_of
 from extender.packing.placement import POLICIES
 from extender.packing.workload_mix import WorkloadMix
-from extender.scheduler_api.wire import Binding
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
@@ -63,7 +63,7 @@ class Replica:
         self.state.replace_pods(self.server.listed())
 
     async def bind(self, name: str, to: str = "n1", uid: str = "") -> None:
-        await self.binder.bind(Binding(name, "team", uid or f"uid-{name}", to))
+        await self.binder.bind(BindCall(name, "team", uid or f"uid-{name}", to))
 
     def cores_free(self, on: str = "n1") -> list[int]:
         room = self.state.room(on)

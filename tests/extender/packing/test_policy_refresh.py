@@ -1,4 +1,4 @@
-"""Whoever takes over expects the pods that the one before had learnt to expect, from its first answer on."""
+"""A new leader expects the pods that the previous leader expected, from its first answer on."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def test_ranks_are_computed_again_after_a_takeover() -> None:
     state = state_of(
         [node("gpu1", 2), node("gpu2", 2)], [stored(pod("a").asks(core=40, memory=8), on="gpu1", cards=["gpu1-0"])]
     )
-    expectations = PolicyCache("default", after.mix, state)
-    answers = AnswerCache(state, expectations.policy)
-    renewal = PolicyRefresh(state, answers, after, expectations, before.notes, lambda: True)
+    policies = PolicyCache("default", after.mix, state)
+    answers = AnswerCache(state, policies.policy)
+    refresh = PolicyRefresh(state, answers.policy_changed, after, policies, before.notes, lambda: True)
     wanted = read_facts(stored(pod("new").asks(core=30, memory=8)), state.dialects).demand
 
     def ranks() -> list[float]:
         return answers.ranked(wanted).ranks(["gpu1", "gpu2"])
 
-    unlearnt = ranks()
-    renewal.load()
+    before_takeover = ranks()
+    refresh.load()
     learnt = AnswerCache(state, PolicyCache("default", before.mix, state).policy).ranked(wanted)
     assert ranks() == learnt.ranks(["gpu1", "gpu2"])
-    assert ranks() != unlearnt
+    assert ranks() != before_takeover

@@ -7,9 +7,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from extender.packing.placement import PackingPolicy
+from extender.packing.placement import PackingPolicy, rank_of
 from extender.packing.workload_mix import PodClass, WorkloadMix
-from extender.scheduler_api.answer_cache import rank_of
 from halfcard.cards import Card
 from halfcard.claims import Claim, ContainerStage, Need, Part, whole_cards
 from halfcard.placing.card_usage import CardMode, CardRoom

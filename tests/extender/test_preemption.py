@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from extender.preemption import Victims, extend_victims, fewest_victims, of_lower_priority
 from extender.quota_limits import BudgetUsage, QuotaLimits
-from extender.refused.preemption import Victims, extend_victims, fewest_victims, of_lower_priority
 from extender.scheduler_api import wire
 from extender.scheduler_api.verbs import preempt
 from extender.state import State
@@ -26,7 +26,7 @@ from halfcard.quota.budgets import Budget, read_budget
 from halfcard.quota.ledger import Ledger
 from tests.builders import PodBuilder, pod
 
-from ..populated import CARD_MIB, node, state_of, stored
+from .populated import CARD_MIB, node, state_of, stored
 
 UNIT = 256
 
