@@ -12,7 +12,8 @@ from serving.direct_routes import DirectRoutes
 from serving.log import Log
 
 from .dispatch import DECISIONS
-from .endpoint import Endpoint, Gate
+from .endpoint import Endpoint
+from .gates import Gate
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
 

@@ -8,12 +8,13 @@ from typing import Final
 from halfcard import names
 from halfcard.cluster_view import ClusterView
 
-from .mutation.resource_quotas import mutate_quota
-from .mutation.workloads import mutate_workload, validate_workload
 from .policy import AdmissionPolicy
-from .review import ALLOWED, Verdict, mutate_pod, validate_pod
+from .resource_quotas import mutate_quota
+from .review import mutate_pod, validate_pod
 from .rules.subject import ReviewContext, ReviewStage
+from .verdict import ALLOWED, Verdict
 from .verdict_cache import VerdictCache
+from .workloads import mutate_workload, validate_workload
 from .writes import PodCreate, PodUpdate, QuotaWrite, RecordWrite, WorkloadWrite, Write
 
 Decision = Callable[[Write, ReviewContext], Verdict]

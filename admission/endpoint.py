@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,19 +22,16 @@ from serving.request_body import JSON, RefusedRequest, body_in_time, check_head,
 
 from . import wire
 from .dispatch import decide
+from .gates import Gate
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
-from .review import Verdict
-from .writes import Write, decode_write
+from .verdict import Verdict
+from .writes import decode_write
 
 _LONGEST_SENTENCE: Final = 400
 """It may quote the caller, in a log line and in an answer."""
 
 _LONGEST_NAME: Final = 253
-
-
-Gate = Callable[[Write, Verdict], Awaitable[Verdict]]
-"""A check of an admitted object that may have to wait for an answer from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

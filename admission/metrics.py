@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 import halfcard
 
-from .review import Verdict
+from .verdict import Verdict
 
 _BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 """A decision takes a tenth of a millisecond; the API server gives up after seconds."""

@@ -30,13 +30,13 @@ from serving.log import Log, utc_now
 from serving.tls import ReloadingContext
 
 from .app import admission_app
-from .endpoint import Gate
+from .gates import Gate, in_turn
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
 from .quota.budget_ledgers import BudgetLedgers
 from .quota.budget_reservation import BudgetReservation
 from .quota.live_quotas import CONNECTIONS, LiveQuotas
-from .quota.native_precheck import NativePrecheck, in_turn
+from .quota.native_precheck import NativePrecheck
 from .quota.refusal_events import RefusalEvents
 from .quota.scheduling_gate import QueueGate
 from .quota.workload_hints import WorkloadHints

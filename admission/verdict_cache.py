@@ -15,8 +15,8 @@ from halfcard.cluster_view import ClusterView
 from halfcard.pod.spec import Pod
 
 from .policy import AdmissionPolicy
-from .review import Verdict
 from .rules.subject import ReviewContext
+from .verdict import Verdict
 
 _MOST: Final = 1000
 _LONGEST: Final = 8192

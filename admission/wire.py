@@ -13,7 +13,7 @@ import msgspec
 
 from halfcard.patches import as_json
 
-from .review import Verdict
+from .verdict import Verdict
 
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 MAX_BODY_BYTES: Final = 7 * 2**20

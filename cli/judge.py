@@ -10,7 +10,7 @@ import msgspec
 
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
-from admission.review import ALLOWED, Verdict
+from admission.verdict import ALLOWED, Verdict
 from admission.wire import ObjectKind, ReviewRequest, UserInfo
 from admission.writes import TEMPLATES, MalformedObject, decode_write
 from halfcard import names

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from admission.policy_settings import policy_of
-from admission.webhook_configurations import configurations
+from admission.registration.webhook_configurations import configurations
 from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from settings.installation import SettingsError
 from settings.settings_file import settings_from

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from admission import metrics as admission_metrics
 from admission import wire as admission_wire
 from admission.policy import AdmissionPolicy
-from admission.review import ALLOWED
-from admission.static_guard import GUARDED
-from admission.webhook_configurations import configurations
+from admission.registration.static_guard import GUARDED
+from admission.registration.webhook_configurations import configurations
+from admission.verdict import ALLOWED
 from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
 from certs.chains import chains

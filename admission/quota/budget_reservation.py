@@ -14,7 +14,7 @@ from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 
-from ..review import NoRoom, Verdict
+from ..verdict import NoRoom, Verdict
 from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 from .refusal_events import Refused

@@ -16,9 +16,8 @@ from halfcard.quota.native_quota import ExceededQuota, ResourceQuota, exceeded_b
 from halfcard.quota.native_scopes import QuotaPod
 from kube.quota.native_quota_source import NativeQuotas
 
-from ..endpoint import Gate
 from ..policy import AdmissionPolicy
-from ..review import NoRoom, Verdict
+from ..verdict import NoRoom, Verdict
 from ..writes import PodCreate, PodUpdate, Write
 from .live_quotas import LiveQuotas
 from .refusal_events import Refused
@@ -62,16 +61,3 @@ class NativePrecheck:
 def _may_be_charged(write: Write) -> TypeGuard[PodCreate | PodUpdate]:
     """A stored pod is charged by other quotas once it gets a deadline or loses it; a resize changes no such amounts."""
     return isinstance(write, PodCreate) or (isinstance(write, PodUpdate) and not write.subresource)
-
-
-def in_turn(*gates: Gate) -> Gate:
-    """Combines gates in order; once one refuses, the next is not called."""
-
-    async def passed(write: Write, verdict: Verdict) -> Verdict:
-        for gate in gates:
-            verdict = await gate(write, verdict)
-            if not verdict.allowed:
-                break
-        return verdict
-
-    return passed

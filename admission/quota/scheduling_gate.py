@@ -8,7 +8,7 @@ from halfcard import names
 from halfcard.patches import PatchOperation
 from halfcard.pod.spec import Pod
 
-from ..review import Verdict
+from ..verdict import Verdict
 from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers
 

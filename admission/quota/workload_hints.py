@@ -12,7 +12,7 @@ from halfcard.problems import warning
 from halfcard.quota.budget_messages import amount
 from halfcard.quota.ledger import Amounts, Busy, Shortage
 
-from ..review import Verdict
+from ..verdict import Verdict
 from ..writes import WorkloadWrite, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 

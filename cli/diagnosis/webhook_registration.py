@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from admission.policy_settings import policy_of
-from admission.webhook_configurations import configurations
+from admission.registration.webhook_configurations import configurations
 from halfcard import names
 
 from .finding import Check, FindingSeverity, FoundFault

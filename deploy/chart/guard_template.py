@@ -1,4 +1,4 @@
-"""The chart's template of the static guard, made from `admission/static_guard.py`.
+"""The chart's template of the static guard, made from `admission/registration/static_guard.py`.
 
 Left to helm is what an installation's settings change: the words that are spoken, which of the rules refuse, and which
 namespaces are never judged.
@@ -10,7 +10,7 @@ from textwrap import indent
 from typing import Any, Final
 
 from admission.policy import AdmissionPolicy
-from admission.static_guard import GUARDED, GuardedRule, alone, guard
+from admission.registration.static_guard import GUARDED, GuardedRule, alone, guard
 from halfcard import names
 from halfcard.dialects import ALL, Dialects
 

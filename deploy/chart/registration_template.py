@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from admission.webhook_configurations import cel_list, configurations
+from admission.registration.webhook_configurations import cel_list, configurations
 from halfcard import names
 from halfcard.dialects import Dialects
 

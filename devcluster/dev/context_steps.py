@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from admission.policy import AdmissionPolicy
-from admission.webhook_configurations import configurations
+from admission.registration.webhook_configurations import configurations
 from deploy.chart.made import CHART
 from halfcard import names
 

@@ -10,7 +10,7 @@ import jsonpatch
 
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict
+from admission.verdict import Verdict
 from admission.wire import ObjectKind, ReviewRequest, UserInfo
 from admission.writes import decode_write
 from halfcard import names

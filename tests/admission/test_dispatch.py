@@ -6,7 +6,7 @@ import pytest
 
 from admission.dispatch import DECISIONS
 from admission.policy import AdmissionPolicy
-from admission.review import ALLOWED
+from admission.verdict import ALLOWED
 from admission.wire import MalformedReview
 from halfcard import names
 from tests.builders import Json, container, gpu, pod_of

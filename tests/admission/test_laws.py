@@ -18,7 +18,7 @@ from admission.app import admission_app
 from admission.dispatch import DECISIONS
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict
+from admission.verdict import Verdict
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.dialects import Dialects

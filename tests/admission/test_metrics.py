@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 import halfcard
 from admission.metrics import WebhookMetrics
-from admission.review import Verdict
+from admission.verdict import Verdict
 from halfcard.problems import CORES, QUANTITY
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict, verdict
+from admission.review import verdict
+from admission.verdict import Verdict
 from halfcard import names
 from halfcard.problems import CORES, SCHEDULER, Severity
 from tests.builders import Json, container, gpu, pod_of

@@ -8,7 +8,7 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
-from admission.review import Verdict
+from admission.verdict import Verdict
 from halfcard import names
 from settings.installation import read_settings
 from tests.builders import Json, container, gpu, pod_of

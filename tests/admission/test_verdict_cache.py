@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict, mutate_pod, validate_pod
+from admission.review import mutate_pod, validate_pod
 from admission.rules.subject import ReviewContext, ReviewStage
+from admission.verdict import Verdict
 from admission.verdict_cache import VerdictCache
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission import wire
-from admission.review import Verdict
+from admission.verdict import Verdict
 from halfcard.patches import PatchOperation
 from halfcard.problems import CORES
 from tests.builders import Json

@@ -3,7 +3,7 @@ from __future__ import annotations
 from admission import wire
 from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict
+from admission.verdict import Verdict
 from admission.writes import decode_write
 from bench import reviews
 from halfcard import names

@@ -9,7 +9,7 @@ import jsonpatch
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.webhook_configurations import configurations
+from admission.registration.webhook_configurations import configurations
 from certs import objects
 from certs.authority import make_authority
 from certs.chains import CONFIGURATIONS, ObjectPath, chains

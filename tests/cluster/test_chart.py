@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from admission.policy_settings import policy_of
-from admission.static_guard import guard
-from admission.webhook_configurations import configurations
+from admission.registration.static_guard import guard
+from admission.registration.webhook_configurations import configurations
 from deploy.chart.made import CHART, MANIFESTS
 from deploy.chart.rendered import manifests
 from devcluster.build.binaries import program_path

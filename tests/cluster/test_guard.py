@@ -13,7 +13,7 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
-from admission.static_guard import GUARDED, guard
+from admission.registration.static_guard import GUARDED, guard
 from devcluster.cluster import Cluster
 from devcluster.control_plane.client import ApiResponse
 from devcluster.objects import Object

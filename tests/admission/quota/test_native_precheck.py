@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import pytest
 
+from admission.gates import in_turn
 from admission.policy import AdmissionPolicy
 from admission.quota.live_quotas import EVERY_S, LiveQuotas
-from admission.quota.native_precheck import NativePrecheck, in_turn
+from admission.quota.native_precheck import NativePrecheck
 from admission.quota.refusal_events import RefusingQuota
-from admission.review import ALLOWED, NoRoom, Verdict
+from admission.verdict import ALLOWED, NoRoom, Verdict
 from admission.wire import ObjectKind, ReviewRequest
 from admission.writes import PodCreate, Write, decode_write
 from halfcard.pod.spec import Pod, PodMetadata

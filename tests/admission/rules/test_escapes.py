@@ -7,8 +7,8 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
-from admission.review import Verdict
 from admission.rules.escapes import leads_to_gpu
+from admission.verdict import Verdict
 from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.pod.owned_annotations import is_owned

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.dispatch import DECISIONS
+from admission.registration.webhook_configurations import concerns_us, configurations, host_path_pattern
 from admission.rules.escapes import leads_to_gpu
-from admission.webhook_configurations import concerns_us, configurations, host_path_pattern
 from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import Dialects

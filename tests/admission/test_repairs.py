@@ -9,7 +9,7 @@ from halfcard import names
 from halfcard.pod.spec import Toleration
 from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import CORE, MARK, MEMORY, VOID, amounts, changed, mutate, mutated, operations, patched, warned_codes
+from .judging import CORE, MARK, MEMORY, VOID, amounts, changed, mutate, mutated, operations, patched, warned_codes
 
 NO_DEFAULT = AdmissionPolicy(default_core_limit=False)
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.review import Verdict
+from admission.verdict import Verdict
 from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.problems import Severity
 from tests.builders import Json, container, gpu, pod_of
 
-from ..judging import CORE, CORE_LIMIT, MEMORY, changed, codes, judge, operations, patched, warned_codes
+from .judging import CORE, CORE_LIMIT, MEMORY, changed, codes, judge, operations, patched, warned_codes
 
 KINDS = {
     "Deployment": "spec.template",

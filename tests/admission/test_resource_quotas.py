@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from admission.review import Verdict
+from admission.verdict import Verdict
 from halfcard import names
 from halfcard.quota.requests_twin import read_marks
 from tests.builders import Json
 
-from ..judging import CORE, MEMORY, changed, codes, judge, patched
+from .judging import CORE, MEMORY, changed, codes, judge, patched
 
 LIMITS, REQUESTS = f"limits.{CORE}", f"requests.{CORE}"
 LIMITS_MEMORY, REQUESTS_MEMORY = f"limits.{MEMORY}", f"requests.{MEMORY}"

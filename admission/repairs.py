@@ -18,9 +18,9 @@ from halfcard.pod.spec import Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
 
-from ..policy import AdmissionPolicy, PlacementDefaults
-from ..rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
-from ..rules.subject import Subject
+from .policy import AdmissionPolicy, PlacementDefaults
+from .rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
+from .rules.subject import Subject
 
 _ANY_SCHEDULER: Final = frozenset({None, "", names.DEFAULT_SCHEDULER})
 _SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}

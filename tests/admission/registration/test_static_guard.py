@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from admission.policy import AdmissionPolicy
-from admission.static_guard import GUARDED, guard
+from admission.registration.static_guard import GUARDED, guard
 from halfcard.dialects import Dialects
 from halfcard.problems import CORES, Severity
 

@@ -12,10 +12,11 @@ from halfcard.patches import Pointer
 from halfcard.pod.requests import RequestingContainer, hints, read_pod
 from halfcard.problems import Problem
 
-from ..review import Verdict, judge, verdict
-from ..rules.subject import ReviewContext, Subject, subject
-from ..writes import TEMPLATES, WorkloadWrite
 from .repairs import NO_REPAIRS, RepairedPod, repair_template
+from .review import judge, verdict
+from .rules.subject import ReviewContext, Subject, subject
+from .verdict import Verdict
+from .writes import TEMPLATES, WorkloadWrite
 
 
 def mutate_workload(write: WorkloadWrite, around: ReviewContext) -> Verdict:

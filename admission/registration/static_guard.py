@@ -31,7 +31,7 @@ from halfcard.problems import (
     Severity,
 )
 
-from .policy import AdmissionPolicy
+from ..policy import AdmissionPolicy
 from .webhook_configurations import NOT_HALFCARD, cel_list, not_in
 
 _NAME: Final = "halfcard-guard"

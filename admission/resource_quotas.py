@@ -6,9 +6,10 @@ from halfcard import names
 from halfcard.quota.native_quota import ResourceQuota
 from halfcard.quota.requests_twin import settle, unreadable
 
-from ..policy import AdmissionPolicy
-from ..review import Verdict, verdict
+from .policy import AdmissionPolicy
 from .repairs import RepairedPod, set_annotations
+from .review import verdict
+from .verdict import Verdict
 
 
 def mutate_quota(quota: ResourceQuota, policy: AdmissionPolicy, *, old: ResourceQuota | None = None) -> Verdict:

@@ -1,0 +1,23 @@
+"""Gates: checks of an admitted object that may have to wait for an answer from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from .verdict import Verdict
+from .writes import Write
+
+Gate = Callable[[Write, Verdict], Awaitable[Verdict]]
+
+
+def in_turn(*gates: Gate) -> Gate:
+    """Combines gates in order; once one refuses, the next is not called."""
+
+    async def passed(write: Write, verdict: Verdict) -> Verdict:
+        for gate in gates:
+            verdict = await gate(write, verdict)
+            if not verdict.allowed:
+                break
+        return verdict
+
+    return passed
