@@ -1,4 +1,4 @@
-"""The pages as a reader meets them: their fences, links, headings and inline code."""
+"""Reads the pages: their fences, links, headings and inline code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGES: Final = (
     *sorted((ROOT / "docs").glob("*.md")),
 )
 _FENCE: Final = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
-_MADE: Final = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
+_GENERATED: Final = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 _LINK: Final = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _CODE: Final = re.compile(r"`([^`\n]+)`")
@@ -44,13 +44,13 @@ def all_fences(*languages: str) -> list[Fence]:
 
 
 def prose(page: Path) -> str:
-    """The page without its fences."""
+    """Returns the page without its fences."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def written(page: Path) -> str:
-    """Its prose without the parts that are made from the code."""
-    return _MADE.sub("", prose(page))
+    """Returns the page without its fences and without the generated parts."""
+    return _GENERATED.sub("", prose(page))
 
 
 def links(page: Path) -> list[str]:
@@ -62,6 +62,6 @@ def inline_code(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """Returns the anchors of the headings, as GitHub makes them."""
     titles = (re.sub(r"[^\w\- ]", "", title.lower()) for title in _HEADING.findall(prose(page)))
     return {title.strip().replace(" ", "-") for title in titles}

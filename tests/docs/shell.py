@@ -1,4 +1,4 @@
-"""A reader's shell: a fresh folder beside the examples, with Halfcard's commands on PATH."""
+"""Runs commands of the pages in a new folder with the examples, and with Halfcard's commands on PATH."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Shell:
         self.program("python", f'exec "{sys.executable}" "$@"')
 
     def program(self, name: str, script: str) -> None:
-        """One more command on PATH."""
+        """Adds a command to PATH."""
         program = self.folder / "bin" / name
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\n{script}\n")
@@ -62,6 +62,6 @@ class Shell:
 
 
 def shows(expected: str, output: str) -> bool:
-    """Is this the output? A line … stands for any lines, … within a line for any text."""
+    """Returns whether this is the output; a line … matches any lines, … within a line any text."""
     pattern = re.escape(expected).replace(_ANY_LINES, r"(?:.*\n)*?").replace(_ANY_TEXT, r".*?")
     return re.fullmatch(pattern, output) is not None

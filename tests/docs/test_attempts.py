@@ -1,6 +1,6 @@
-"""Each attempt of the security page names who tries it. That the tests are there is checked; what they show you read.
+"""Names the tests of each attempt on the security page, and checks that these tests exist.
 
-The first table of the page is tried in tests/docs/test_security.py.
+tests/docs/test_security.py tests the first table of the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALLERS: Final = (
     "tests/extender/bind/test_forwarding.py::test_bind_and_preempt_from_other_machines_need_a_client_certificate"
 )
 
-TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "The extender": {
         "Calling bind or preempt over the network": (
             f"{_RACES}::test_verbs_that_lend_our_rights_need_a_certificate",
@@ -72,12 +72,10 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/quota/test_ledger_controller.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
         ),
         "Removing the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
-        "Writing a quota's status": (
-            "tests/docs/test_attempts.py::test_what_stands_in_a_quotas_status_decides_nothing",
-        ),
+        "Writing a quota's status": ("tests/docs/test_attempts.py::test_the_status_of_a_quota_decides_nothing",),
         "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
         "A pod that bypassed the webhook": (
-            "tests/halfcard/quota/test_ledger.py::test_who_came_past_the_ledger_is_late_while_there_is_too_little",
+            "tests/halfcard/quota/test_stories.py::test_a_story",
         ),
     },
     "The node agent": {
@@ -98,30 +96,30 @@ TRIED_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
     },
 }
-TESTS: Final = sorted({test for rows in TRIED_BY.values() for tests in rows.values() for test in tests})
+TESTS: Final = sorted({test for rows in TESTS_OF_ATTEMPTS.values() for tests in rows.values() for test in tests})
 
 
 def attempts(title: str) -> list[str]:
-    """The first cells of a table."""
+    """Returns the first cell of each row of the table in a section."""
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {title}$(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
     return [row.split("|")[1].strip() for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)][2:]
 
 
-@pytest.mark.parametrize("title", TRIED_BY)
-def test_every_attempt_names_who_tries_it(title: str) -> None:
-    found, named = attempts(title), TRIED_BY[title]
+@pytest.mark.parametrize("title", TESTS_OF_ATTEMPTS)
+def test_every_attempt_has_a_test(title: str) -> None:
+    found, named = attempts(title), TESTS_OF_ATTEMPTS[title]
     assert len(found) == len(named)
     assert [row for row in found if not any(row.startswith(begin) for begin in named)] == []
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_who_tries_it_is_there(test: str) -> None:
+def test_the_test_of_an_attempt_exists(test: str) -> None:
     file, _, name = test.partition("::")
     assert re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
 
 
-def test_what_stands_in_a_quotas_status_decides_nothing() -> None:
+def test_the_status_of_a_quota_decides_nothing() -> None:
     quota = {
         "kind": "GpuQuota",
         "metadata": {"namespace": "team-a", "name": "gpu", "uid": "u", "generation": 1},

@@ -1,4 +1,4 @@
-"""Every command on the pages is typed, and what stands below it is what it prints."""
+"""Runs every command on the pages, and compares the output below it with what the command prints."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quota.budgets import Budget, read_budget
 from settings.installation import read_settings
 
-from .moving import TAG as MOVING
 from .pages import ROOT, Fence, all_fences, inline_code
 from .shell import Shell, shows
+from .switching import TAG as SWITCHING
 
 NOT_RUN: Final = {
-    "make environment": "is what every target does first",
-    "make demo": "makes an environment first; what it then runs, `halfcard demo`, is shown and run below it",
-    "make test": "is what runs this test",
+    "make environment": "every target runs it first",
+    "make demo": "makes an environment first; then it runs `halfcard demo`, which is run as the fence below it",
+    "make test": "it runs this test",
     ".venv/bin/halfcard dev up": "needs root and builds Kubernetes; tests/cluster/test_dev.py runs it",
     ".venv/bin/halfcard dev down": "as above",
 }
-"""The only commands that no test types, and why; their fences say `not-run`."""
+"""The commands of fences with the tag `not-run`, and why they are not run."""
 
 SERVICE: Final = "service"
 EVENING: Final = "evening"
-"""Typed on an empty cluster with a node, in their order, by tests/node/evening.py."""
+"""The tag of fences that tests/node/evening.py runs, in their order, on an empty cluster with a node."""
 
 DEV: Final = "dev"
-"""Typed on a cluster of `halfcard dev up`, by tests/cluster/test_quick_start.py."""
+"""The tag of fences that tests/cluster/test_quick_start.py runs on a cluster of `halfcard dev up`."""
 
 ON_A_CLUSTER: Final = {
     "certificates.md": "tests/cluster/test_certs.py",
     "runbooks.md": "tests/cluster/test_runbooks.py",
 }
-"""Who types the `bash` fences of a page, all of them, on a real API server."""
+"""The test that runs all `bash` fences of a page on a real API server."""
 _FREE_PORTS: Final = "--admission 127.0.0.1:0 --status 127.0.0.1:0 --grace 0"
 
 each_script = pytest.mark.parametrize("fence", [f for f in all_fences("sh") if not f.tags], ids=str)
@@ -54,23 +54,23 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_only_known_commands_are_left_out_and_only_known_tags_are_used() -> None:
-    left_out = [f for f in all_fences("sh", "console") if "not-run" in f.tags]
-    typed = {line.partition("#")[0].strip() for fence in left_out for line in fence.text.splitlines()}
-    assert typed == set(NOT_RUN)
+def test_only_listed_commands_are_not_run_and_only_known_tags_are_used() -> None:
+    not_run = [f for f in all_fences("sh", "console") if "not-run" in f.tags]
+    commands = {line.partition("#")[0].strip() for fence in not_run for line in fence.text.splitlines()}
+    assert commands == set(NOT_RUN)
     tags = {tag for fence in all_fences("sh", "console") for tag in fence.tags}
-    assert tags <= {"not-run", SERVICE, EVENING, DEV, MOVING}
+    assert tags <= {"not-run", SERVICE, EVENING, DEV, SWITCHING}
 
 
-def test_the_commands_for_a_cluster_are_typed_by_a_test_that_is_there() -> None:
+def test_the_commands_for_a_cluster_have_a_test_that_runs_them() -> None:
     assert {fence.page.name for fence in all_fences("bash")} == set(ON_A_CLUSTER)
     for page, test in ON_A_CLUSTER.items():
         assert f'"{page}"' in (ROOT / test).read_text() and 'all_fences("bash")' in (ROOT / test).read_text()
 
 
 @pytest.mark.parametrize("page", ON_A_CLUSTER)
-def test_no_command_of_a_runbook_hides_within_a_sentence(page: str) -> None:
-    """`kubectl describe node` names a command; what is to be typed has more words, and stands in a fence."""
+def test_a_command_to_run_is_in_a_fence_and_not_in_a_sentence(page: str) -> None:
+    """A sentence may name a command, such as `kubectl describe node`; a command to run has more words."""
     assert [code for code in inline_code(ROOT / "docs" / page) if re.match(r"(kubectl|helm)( \S+){3}", code)] == []
 
 
@@ -81,7 +81,7 @@ def test_a_script_on_a_page_works(fence: Fence, shell: Shell) -> None:
 
 
 @each_answer
-def test_a_command_prints_what_stands_below_it(fence: Fence, shell: Shell) -> None:
+def test_a_command_prints_the_output_below_it(fence: Fence, shell: Shell) -> None:
     command, expected = typed(fence)
     done = shell.run(command)
     assert done.returncode in (EXIT_OK, EXIT_REFUSED), done.stderr
@@ -89,7 +89,7 @@ def test_a_command_prints_what_stands_below_it(fence: Fence, shell: Shell) -> No
 
 
 @each_service
-def test_a_service_prints_its_ready_line_answers_and_stops_when_asked(fence: Fence, shell: Shell) -> None:
+def test_a_service_prints_its_ready_line_answers_and_stops_on_sigterm(fence: Fence, shell: Shell) -> None:
     command, expected = typed(fence)
     shown = json.loads(expected)
     with shell.start(f"{command} {_FREE_PORTS}") as service:
@@ -103,7 +103,7 @@ def test_a_service_prints_its_ready_line_answers_and_stops_when_asked(fence: Fen
     assert [url.rpartition(":")[0] for url in _urls(ready)] == [url.rpartition(":")[0] for url in _urls(shown)]
 
 
-def test_the_settings_and_quotas_on_a_page_are_read() -> None:
+def test_the_settings_and_quotas_on_a_page_are_valid() -> None:
     for fence in all_fences("yaml"):
         found = yaml.safe_load(fence.text)
         if "kind" not in found:
@@ -112,12 +112,12 @@ def test_the_settings_and_quotas_on_a_page_are_read() -> None:
             assert isinstance(read_budget({**found, "metadata": {**found["metadata"], "uid": "u"}}), Budget)
 
 
-def test_the_readme_says_its_two_commands_on_the_first_screen() -> None:
+def test_the_readme_shows_its_two_commands_on_the_first_screen() -> None:
     first_screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30])
     assert "make demo" in first_screen and "make test" in first_screen
 
 
-def test_an_excerpt_is_recognised_and_anything_else_is_not() -> None:
+def test_an_excerpt_matches_its_output_and_no_other() -> None:
     assert shows("…\nb\n…\n", "a\nb\nc\n")
     assert shows("until …\n", "until noon\n")
     assert not shows("…\nb\n", "a\nb\nc\n")
@@ -125,7 +125,7 @@ def test_an_excerpt_is_recognised_and_anything_else_is_not() -> None:
 
 
 def typed(fence: Fence) -> tuple[str, str]:
-    """The command on the first line, and the output below it."""
+    """Returns the command on the first line, and the output below it."""
     prompt, _, expected = fence.text.partition("\n")
     assert prompt.startswith("$ "), f"{fence}: begin with $"
     return prompt.removeprefix("$ "), expected

@@ -1,4 +1,4 @@
-"""What the pages quote of messages and outputs is what the code says; a test is named for every page that quotes."""
+"""Names the test of every page that quotes messages or outputs, and checks the refusals on the quota page."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ COMPARED: Final = {
     "quota.md": "tests/docs/test_excerpts.py",
     "top.md": "tests/cli/test_top.py",
 }
-"""Beside what is generated, as in limits.md; the installation's commands are found there by their words, and typed."""
+"""The test that compares the `text` fences of a page; generated ones, such as those of limits.md, need none."""
 
 
-def test_every_excerpt_is_compared_by_a_test_that_names_its_page() -> None:
-    made = {"limits.md"}
-    assert {fence.page.name for fence in all_fences("text")} - made <= set(COMPARED)
+def test_every_page_with_excerpts_has_a_test_that_names_it() -> None:
+    generated = {"limits.md"}
+    assert {fence.page.name for fence in all_fences("text")} - generated <= set(COMPARED)
     assert [page for page, test in COMPARED.items() if f'"{page}"' not in (ROOT / test).read_text()] == []
 
 
-def test_the_refusals_of_the_quota_page_are_those_that_people_get() -> None:
+def test_the_quota_page_shows_the_real_refusals() -> None:
     shown = [" ".join(fence.text.split()) for fence in fences(ROOT / "docs" / "quota.md") if fence.language == "text"]
     native = Shortfall(names.VCUDA_CORE, *map(Quantity.parse, ("30", "80", "100")))
     refusals = [

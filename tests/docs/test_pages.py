@@ -1,4 +1,4 @@
-"""The pages tell the truth about the repository: what they name is there, and what is generated is current."""
+"""What the pages name exists in the repository, and the generated parts are current."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 @each_page
-def test_what_is_generated_is_current(page: Path) -> None:
+def test_generated_parts_are_current(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == refreshed(text), "run python docs/generate.py"
 
 
-def test_every_fragment_stands_on_some_page() -> None:
+def test_every_fragment_is_used_on_a_page() -> None:
     assert {name for page in PAGES for name in used(page.read_text(encoding="utf-8"))} == set(FRAGMENTS)
 
 
@@ -54,7 +54,7 @@ def test_the_generator_finds_every_page_current() -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_the_generator_notices_a_page_that_is_not_current() -> None:
+def test_the_generator_finds_a_page_that_is_not_current() -> None:
     stale = "<!-- generated: limits -->\nno limits\n<!-- end -->"
     assert "no limits" not in refreshed(stale) != stale
 
@@ -63,14 +63,14 @@ def test_the_generator_notices_a_page_that_is_not_current() -> None:
 
 
 @each_page
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_a_target(page: Path) -> None:
     for target in links(page):
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")
-        goal = (page.parent / path).resolve() if path else page
-        assert goal.exists(), target
-        assert not anchor or anchor in anchors(goal), target
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
 
 
 @each_page
@@ -91,12 +91,12 @@ def test_options_exist(page: Path) -> None:
 
 
 @each_page
-def test_our_annotations_are_those_of_the_code(page: Path) -> None:
+def test_annotations_exist(page: Path) -> None:
     names = (ROOT / "halfcard" / "names.py").read_text(encoding="utf-8")
     assert [record for record in _RECORD.findall(written(page)) if record not in names] == []
 
 
-def test_every_rule_against_escapes_stands_on_the_security_page() -> None:
+def test_every_rule_against_escapes_is_on_the_security_page() -> None:
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     assert [code for code in RULES if "HC020" <= code <= "HC027" and code not in page] == []
 
@@ -108,13 +108,13 @@ def test_the_table_of_log_lines_is_complete() -> None:
     assert listed == {event for folder in LOGGING for event in _events(ROOT / folder)}
 
 
-def test_every_subcommand_is_in_the_picture_of_the_packages() -> None:
+def test_the_picture_of_the_packages_shows_every_subcommand() -> None:
     picture = (ROOT / "docs" / "pictures" / "packages.svg").read_text(encoding="utf-8")
     for command in _subcommands(cli_parser()):
         assert command in picture
 
 
-def test_the_picture_of_the_packages_shows_the_layers_that_are_checked() -> None:
+def test_the_picture_of_the_packages_shows_the_checked_layers() -> None:
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     packages = [package.strip() for layer in layers for package in layer.split("|")]
     drawn = ET.parse(ROOT / "docs" / "pictures" / "packages.svg").iter("{http://www.w3.org/2000/svg}text")
@@ -157,7 +157,7 @@ def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.Argument
 
 
 def _events(folder: Path) -> Iterator[str]:
-    """The constant texts of calls such as log.event("judged", …)."""
+    """Yields the constant texts of calls such as log.event("judged", …)."""
     for source in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _logs(node.func) and node.args:

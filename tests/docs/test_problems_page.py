@@ -1,4 +1,4 @@
-"""The page of problems is made from the table of rules and says what the table says."""
+"""The page of problems agrees with the table of rules from which it is made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_page_is_current() -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_a_page_that_is_not_current_is_noticed_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_page_that_is_not_current_is_reported_and_not_changed(tmp_path: Path) -> None:
     page = tmp_path / "problems.md"
     page.write_text(PAGE.read_text(encoding="utf-8").replace(RULES["HC001"].text, "anything goes"), encoding="utf-8")
     stale = page.read_bytes()
@@ -32,14 +32,14 @@ def test_a_page_that_is_not_current_is_noticed_and_stays_as_it_is(tmp_path: Path
     assert page.read_bytes() == stale
 
 
-def test_a_page_that_is_missing_is_noticed_and_can_be_made(tmp_path: Path) -> None:
+def test_a_missing_page_is_reported_and_can_be_made(tmp_path: Path) -> None:
     page = tmp_path / "problems.md"
     assert generate("--check", page).returncode == 1
     assert generate(page).returncode == 0
     assert generate("--check", page).returncode == 0
 
 
-def test_every_rule_has_its_place_that_links_lead_to() -> None:
+def test_every_rule_has_an_anchor_for_links() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for code, rule in RULES.items():
         assert f"\n### {code}\n" in page

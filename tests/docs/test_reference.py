@@ -1,4 +1,4 @@
-"""The reference leaves nothing out: every right with its reason, every value, field and option with its meaning."""
+"""The reference is complete: every right has its reason, and every value, field and option its meaning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROLES: Final = [
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all tables but their heads."""
+    """Returns the cells of all rows of all tables, except the heads."""
     tables = re.findall(r"^\| --- .*\n((?:\|.*\n?)+)", text, re.MULTILINE)
     lines = [line for table in tables for line in table.splitlines()]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
@@ -44,7 +44,7 @@ def test_every_right_of_a_process_has_its_reason() -> None:
     assert [row for row in rows(rights()) if not row[3]] == []
 
 
-def test_no_role_of_a_template_is_left_out() -> None:
+def test_every_role_of_a_template_is_shown() -> None:
     templates = "".join(file.read_text() for file in (CHART / "templates").glob("*.yaml"))
     assert len(re.findall(r"^kind: (?:Cluster)?Role$", templates, re.MULTILINE)) == len(list(templated_roles())) == 4
     assert {f"### {name}" for name, _ in templated_roles()} <= set(rights().splitlines())
@@ -58,7 +58,7 @@ def test_every_value_of_the_chart_has_its_row_and_meaning() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpuquota", "clustergpuquota"])
-def test_every_field_that_people_write_has_its_row(kind: str) -> None:
+def test_every_field_of_a_spec_has_its_row(kind: str) -> None:
     (version,) = yaml.safe_load((CHART / "kinds" / f"{kind}.yaml").read_text())["spec"]["versions"]
     spec: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     assert {f"`spec.{name}`" for name in spec} <= {row[0] for row in rows(kinds())}

@@ -1,4 +1,4 @@
-"""The security page is honest in both directions: what it calls refused is, and what it calls unprotected passes."""
+"""What the security page calls refused is refused, and what it calls unprotected is admitted."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "mounts a device": (mounting("/dev/nvidia0"), "HC024"),
     "mounts all devices": (mounting("/dev"), "HC024"),
     "mounts everything": (mounting("/"), "HC024"),
-    "mounts by another door": (mounting("/proc/1/root/dev"), "HC024"),
+    "mounts by another path": (mounting("/proc/1/root/dev"), "HC024"),
     "mounts the runtime": (mounting("/var/run/docker.sock"), "HC024"),
     "lists devices by annotation": (plain.annotated({names.CDI_PREFIX + "x": "nvidia.com/gpu=all"}).manifest, "HC027"),
     "sees other processes": (share.specified(hostPID=True).manifest, "HC025"),
     "forges a record": (plain.annotated({f"{names.TENCENT}/predicate-gpu-idx-0": "1"}).manifest, "HC020"),
-    "calls itself a mirror": (
+    "pretends to be a mirror pod": (
         plain.annotated({names.MIRROR_POD: "x", f"{names.TENCENT}/gpu-assigned": "true"}).manifest,
         "HC020",
     ),
     "names its node": (share.specified(nodeName="gpu1").manifest, "HC026"),
-    "asks for more than 32 bits": (pod().asks(gpu="4294967297").manifest, "HC001"),
-    "speaks of two systems": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
+    "requests more than 32 bits": (pod().asks(gpu="4294967297").manifest, "HC001"),
+    "uses two dialects": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
 }
 UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
     "Images that set": plain.specified(runtimeClassName="nvidia").manifest,
@@ -81,18 +81,18 @@ UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
 }
 
 
-def judged(manifest: Mapping[str, Any], cluster: ClusterView = NOTHING_KNOWN) -> list[str]:
+def codes_of(manifest: Mapping[str, Any], cluster: ClusterView = NOTHING_KNOWN) -> list[str]:
     return [problem.code for problem in Judge(AdmissionPolicy(), cluster).review(manifest).verdict.problems]
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_what_the_page_calls_refused_is_refused(attempt: str) -> None:
     manifest, code = ATTEMPTS[attempt]
-    assert judged(manifest, KNOWN) == [code]
+    assert codes_of(manifest, KNOWN) == [code]
     assert code in PAGE
 
 
 @pytest.mark.parametrize("gap", UNPROTECTED)
-def test_what_the_page_calls_unprotected_passes(gap: str) -> None:
-    assert judged(UNPROTECTED[gap]) == []
+def test_what_the_page_calls_unprotected_is_admitted(gap: str) -> None:
+    assert codes_of(UNPROTECTED[gap]) == []
     assert gap in re.sub(r"\s+", " ", PAGE)

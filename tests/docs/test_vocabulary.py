@@ -1,4 +1,4 @@
-"""One word for one thing: names of classes and modules, and the glossary."""
+"""Names are unique: classes, modules and terms of the glossary."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from docs import glossary, package_map
 
 ROOT: Final = Path(__file__).parents[2]
 TWICE: Final[Mapping[str, str]] = {}
-"""Public class names that may stand in two modules, each with the reason."""
+"""Public class names that two modules may have, each with the reason."""
 
 
-def test_no_public_class_name_stands_in_two_modules() -> None:
+def test_no_two_modules_have_a_public_class_of_the_same_name() -> None:
     where: dict[str, list[str]] = defaultdict(list)
     for path in _product_modules():
         for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
@@ -25,7 +25,7 @@ def test_no_public_class_name_stands_in_two_modules() -> None:
     assert [name for name in TWICE if len(where[name]) < 2] == []
 
 
-def test_no_module_name_stands_twice_in_a_package() -> None:
+def test_no_two_modules_of_a_package_have_the_same_name() -> None:
     where: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in _product_modules():
         if path.stem not in ("__init__", "__main__"):

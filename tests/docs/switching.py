@@ -1,4 +1,4 @@
-"""The pages about moving in: what their commands are, there and back, and what they set."""
+"""Reads the pages about switching to Halfcard: their commands for both directions, and their settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import yaml
 
 from .pages import ROOT, fences
 
-TAG: Final = "moving"
-"""Of fences that tests/cluster/test_moving.py runs, all of them."""
+TAG: Final = "switching"
+"""The tag of fences that tests/cluster/test_switching.py runs."""
 
-MOVING: Final = tuple(sorted((ROOT / "docs").glob("from-*.md")))
+SWITCHING_PAGES: Final = tuple(sorted((ROOT / "docs").glob("from-*.md")))
 _BACK: Final = "\n## Go back\n"
 
 
 def there_and_back(page: Path) -> tuple[list[str], list[str]]:
-    """The scripts before and after the heading, in their order."""
+    """Returns the scripts before and after the heading "Go back", in their order."""
     text = page.read_text(encoding="utf-8")
-    turn = text.count("\n", 0, text.index(_BACK)) + 1
+    heading = text.count("\n", 0, text.index(_BACK)) + 1
     found = [fence for fence in fences(page) if TAG in fence.tags]
-    return [each.text for each in found if each.line < turn], [each.text for each in found if each.line > turn]
+    return [each.text for each in found if each.line < heading], [each.text for each in found if each.line > heading]
 
 
 def settings(page: Path) -> dict[str, Any]:

@@ -30,9 +30,9 @@ from halfcard import names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
 from tests.builders import PodBuilder, pod
-from tests.docs.moving import settings as settings_of
-from tests.docs.moving import there_and_back
 from tests.docs.pages import ROOT
+from tests.docs.switching import settings as settings_of
+from tests.docs.switching import there_and_back
 
 from .load import UNHURRIED
 from .manifests import complete, workload
