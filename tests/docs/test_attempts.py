@@ -74,9 +74,7 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "Removing the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
         "Writing a quota's status": ("tests/docs/test_attempts.py::test_the_status_of_a_quota_decides_nothing",),
         "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
-        "A pod that bypassed the webhook": (
-            "tests/halfcard/quota/test_stories.py::test_a_story",
-        ),
+        "A pod that bypassed the webhook": ("tests/halfcard/quota/test_stories.py::test_a_story",),
     },
     "The node agent": {
         "Taking over one node": (
