@@ -16,7 +16,7 @@ from serving.log import Log
 from settings.installation import Settings, SettingsError
 from settings.settings_file import settings_from
 
-from .arguments import add_arguments, place_of
+from .arguments import add_arguments, paths_of
 from .gpus.fake_gpus import FakeGpus, SpecError
 from .gpus.interface import Gpus
 from .gpus.nvml import Nvml
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.warning("the cards of this node are made up: its containers get none", spec=arguments.fake_gpus)
 
     async def serve(lifecycle: Lifecycle) -> None:
-        await Agent(access, gpus, agreed_of(settings), place_of(arguments), log).run(lifecycle)
+        await Agent(access, gpus, options_of(settings), paths_of(arguments), log).run(lifecycle)
 
     return run(serve, log=log)
 
@@ -49,7 +49,7 @@ def _gpus(arguments: argparse.Namespace) -> Gpus:
     return FakeGpus(arguments.fake_gpus, arguments.node) if arguments.fake_gpus else Nvml()
 
 
-def agreed_of(settings: Settings) -> AgentOptions:
+def options_of(settings: Settings) -> AgentOptions:
     slicing = settings.time_slicing
     return AgentOptions(
         settings.words(),

@@ -82,7 +82,7 @@ class Advertiser:
         if not self.is_known:
             self._tell_kubelet(dict.fromkeys(self._held, 0))
             return
-        self._books.look_at_slicing()
+        self._books.read_slicing()
         found = self._books.supply()
         self._tell_kubelet(found.ids)
         self._announce(found)
@@ -126,7 +126,7 @@ class Advertiser:
         said = announcement(
             node.cards, found.status, slices=node.slices, is_made_up=self._is_made_up, trouble=self._cards.trouble
         )
-        self._announcing.say(said, (*found.problems, *self._books.told, *self._plugins.problems()))
+        self._announcing.say(said, (*found.problems, *self._books.slicing_problems, *self._plugins.problems()))
 
 
 def _devices(listed: ListedIds) -> list[Device]:

@@ -71,7 +71,7 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def place_of(arguments: argparse.Namespace) -> NodePaths:
+def paths_of(arguments: argparse.Namespace) -> NodePaths:
     return NodePaths(
         node=arguments.node,
         http=arguments.http,

@@ -23,14 +23,14 @@ _PODS_A_PAGE: Final = 250
 
 
 class NodePods:
-    """`changed` is called on the event loop after each change; running `following` keeps this fresh."""
+    """`changed` is called on the event loop after each change; running the informer keeps this fresh."""
 
     def __init__(self, access: Access, node: str, dialects: Dialects, changed: Callable[[], None]) -> None:
         self._dialects = dialects
         self._changed = changed
         self._pods: dict[str, tuple[NodePod, PodFacts]] = {}
-        self._holding: tuple[Node, NodeUsage] | None = None
-        self.following = Informer(
+        self._usage: tuple[Node, NodeUsage] | None = None
+        self.informer = Informer(
             Collection(access, "/api/v1/pods", NodePod, _PODS_A_PAGE, f"spec.nodeName={node}"),
             listed=self._list,
             changed=self._change,
@@ -40,21 +40,21 @@ class NodePods:
     def __iter__(self) -> Iterator[tuple[NodePod, PodFacts]]:
         return iter(self._pods.values())
 
-    def asking(self) -> list[tuple[NodePod, PodFacts]]:
+    def with_claims(self) -> list[tuple[NodePod, PodFacts]]:
         """Pods that are not over and ask for cards."""
         return [(pod, facts) for pod, facts in self if not facts.is_over and facts.asks_for_cards]
 
-    def living(self) -> dict[str, PodFacts] | None:
+    def unfinished(self) -> dict[str, PodFacts] | None:
         """Returns the pods that are not over, by the uid under which kubelet runs them; None before all were seen."""
-        if not self.following.ready:
+        if not self.informer.ready:
             return None
         return {pod.kubelet_uid: facts for pod, facts in self if not facts.is_over}
 
-    def holding(self, node: Node) -> NodeUsage:
+    def usage(self, node: Node) -> NodeUsage:
         """Returns the usage of the node's cards, computed once for each state of pods and cards."""
-        if self._holding is None or self._holding[0] != node:
-            self._holding = node, hold(node, [facts.bound() for _, facts in self.asking()])
-        return self._holding[1]
+        if self._usage is None or self._usage[0] != node:
+            self._usage = node, hold(node, [facts.bound() for _, facts in self.with_claims()])
+        return self._usage[1]
 
     def facts(self, pod: StoredPod) -> PodFacts:
         """Returns the facts of a pod; reads them again only where the watch last reported another version of it."""
@@ -66,14 +66,14 @@ class NodePods:
     def recorded(self, facts: PodFacts, node: Node) -> Share | None:
         """Returns the recorded cards as they are known already; None where these facts are not the latest."""
         known = self._pods.get(facts.uid)
-        share = self.holding(node).shares.get(facts.uid) if known is not None and known[1] is facts else None
+        share = self.usage(node).shares.get(facts.uid) if known is not None and known[1] is facts else None
         return share if share is not None and share.recorded else None
 
     def _list(self, pods: Sequence[NodePod | Undecodable]) -> None:
         self._pods.clear()
         for pod in pods:
             self._put(pod)
-        self._touched()
+        self._notify()
 
     def _change(self, changes: Sequence[WatchEvent[NodePod]]) -> None:
         for change in changes:
@@ -81,15 +81,15 @@ class NodePods:
                 self._pods.pop(change.object.meta.uid, None)
             else:
                 self._put(change.object)
-        self._touched()
+        self._notify()
 
     def _put(self, pod: NodePod | Undecodable) -> None:
         """Admission refuses what cannot be read; who came past it is judged when it starts."""
         if not isinstance(pod, Undecodable):
             self._pods[pod.meta.uid] = pod, read_facts(pod, self._dialects)
 
-    def _touched(self) -> None:
-        self._holding = None
+    def _notify(self) -> None:
+        self._usage = None
         self._changed()
 
 
@@ -100,7 +100,7 @@ class WatchedObject:
         self._changed = changed
         self.object: Mapping[str, Any] | None = None
         """None where it does not exist, or was not seen yet."""
-        self.following = Informer(
+        self.informer = Informer(
             Collection(access, collection, dict[str, Any], fields=f"metadata.name={name}"),
             listed=self._list,
             changed=self._change,

@@ -10,7 +10,7 @@ from halfcard import names
 from halfcard.cards import Node
 from halfcard.cluster_view import without_cordoned
 
-from .adoption.adopted_containers import AdoptedPods, inherited
+from .adoption.adopted_containers import AdoptedPods, find_adopted
 from .advertise.supply import OfferRules, Supply, held_alone, supply
 from .advertise.time_slicing import IN_ONE_PIECE, TimeSlices, chosen
 from .card_watch import CardWatch
@@ -33,7 +33,7 @@ class NodeView:
     def __init__(
         self,
         name: str,
-        agreed: AgentOptions,
+        options: AgentOptions,
         *,
         cards: CardWatch,
         pods: NodePods,
@@ -42,9 +42,9 @@ class NodeView:
         checkpoint: Checkpoint,
     ) -> None:
         self.slicing: TimeSlices = IN_ONE_PIECE
-        self.told: tuple[str, ...] = ()
+        self.slicing_problems: tuple[str, ...] = ()
         self._name = name
-        self._agreed = agreed
+        self._options = options
         self._cards = cards
         self._pods = pods
         self._node = node
@@ -55,36 +55,36 @@ class NodeView:
         """Returns the node with its cards as they are now; a card that people took out of use keeps its holders."""
         return Node(self._name, self._cards.cards(self.slicing.replicas), self.slicing.resource)
 
-    def given(self) -> GrantedCards:
+    def granted_cards(self) -> GrantedCards:
         node = self.node()
-        return GrantedCards(node, self._pods.holding(node), tuple(self._tenants()))
+        return GrantedCards(node, self._pods.usage(node), tuple(self._started_pods()))
 
-    def _tenants(self) -> Iterator[StartedPod]:
-        for pod, facts in self._pods.asking():
+    def _started_pods(self) -> Iterator[StartedPod]:
+        for pod, facts in self._pods.with_claims():
             yield StartedPod(facts, _ids(pod, "container_statuses"), _ids(pod, "init_container_statuses"))
 
     def supply(self) -> Supply:
-        asks = [facts.asks for _, facts in self._pods.asking()]
+        asks = [facts.asks for _, facts in self._pods.with_claims()]
         node = self.node()
-        room = self._pods.holding(node).room
+        room = self._pods.usage(node).room
         room = replace(room, cards=without_cordoned(room.cards, self._annotation(names.CORDONED_CARDS)))
-        found, inherited = supply(room, asks, self._serving()), self.inherited()
-        return held_alone(found, asks, inherited.problem) if any(inherited) else found
+        found, adopted = supply(room, asks, self._offer_rules()), self.adopted()
+        return held_alone(found, asks, adopted.problem) if any(adopted) else found
 
-    def inherited(self) -> AdoptedPods:
+    def adopted(self) -> AdoptedPods:
         """Returns what another plugin gave to live pods."""
-        return inherited(self._checkpoint.given() or (), self._pods.living() or {}, self.node())
+        return find_adopted(self._checkpoint.given() or (), self._pods.unfinished() or {}, self.node())
 
-    def _serving(self) -> OfferRules:
-        return OfferRules(self._agreed.resources, self._agreed.dialects, self._agreed.hami_split)
+    def _offer_rules(self) -> OfferRules:
+        return OfferRules(self._options.resources, self._options.dialects, self._options.hami_split)
 
-    def look_at_slicing(self) -> None:
+    def read_slicing(self) -> None:
         """Reads the ConfigMap and the node's label again; an unusable configuration changes nothing."""
         if self._config is None:
             return
         data: Mapping[str, Any] = (self._config.object or {}).get("data") or {}
-        found = chosen(data, self._agreed.slicing_default, self._label(names.TIME_SLICING_LABEL))
-        self.told = found.told
+        found = chosen(data, self._options.slicing_default, self._label(names.TIME_SLICING_LABEL))
+        self.slicing_problems = found.told
         self.slicing = found.slicing or self.slicing
 
     def runtime(self) -> str:

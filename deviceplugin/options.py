@@ -20,7 +20,7 @@ class AgentOptions:
     """
 
     dialects: Dialects
-    dealings: CapacityRules
+    capacity_rules: CapacityRules
     resources: tuple[str, ...]
     hami_split: int = 1
     slicing_config: tuple[str, str] | None = None

@@ -58,79 +58,79 @@ _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 class Agent:
     """All that a running agent is made of; made on the event loop that runs it."""
 
-    def __init__(self, access: Access, gpus: Gpus, agreed: AgentOptions, place: NodePaths, log: Log) -> None:
-        self._agreed, self._place, self._log = agreed, place, log
+    def __init__(self, access: Access, gpus: Gpus, options: AgentOptions, paths: NodePaths, log: Log) -> None:
+        self._options, self._paths, self._log = options, paths, log
         self._gpus = gpus
         self._stale = asyncio.Event()
         self._calls = ApiCalls(access)
-        self._health_file = HealthFile(place.state)
+        self._health_file = HealthFile(paths.state)
         self._cards = CardWatch(gpus, self._stale.set, time.monotonic, self._health_file)
-        self._pods = NodePods(access, place.node, agreed.dialects, self._pods_changed)
-        self._node = WatchedObject(access, "/api/v1/nodes", place.node, self._node_changed)
+        self._pods = NodePods(access, paths.node, options.dialects, self._pods_changed)
+        self._node = WatchedObject(access, "/api/v1/nodes", paths.node, self._node_changed)
         self._config = self._watched_config(access)
-        self._node_news: object = None
-        checkpoint = Checkpoint(place.plugins)
-        self._books = NodeView(
-            place.node,
-            agreed,
+        self._last_news: object = None
+        checkpoint = Checkpoint(paths.plugins)
+        self._view = NodeView(
+            paths.node,
+            options,
             cards=self._cards,
             pods=self._pods,
             node=self._node,
             config=self._config,
             checkpoint=checkpoint,
         )
-        self._heirs = AdoptionRecords(self._calls, agreed, log, time.time_ns)
-        self._announcing = NodeWriter(self._calls, place.node, log, utc_now)
+        self._adoption_records = AdoptionRecords(self._calls, options, log, time.time_ns)
+        self._node_writer = NodeWriter(self._calls, paths.node, log, utc_now)
         self._registry = CollectorRegistry()
         self._metrics = AgentMetrics(self._registry, is_made_up=gpus.is_made_up)
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
-        self._pod_resources = PodResources(place.pod_resources)
-        self._holders = IdHolders(checkpoint.given, self._pod_resources.held, self._pods.living)
-        self._slots = Slots(place.state / "by-symlinks" if place.by_symlinks else place.cdi, place.state)
-        self._desk = Allocator(self._around(), agreed, self._slots, self._way())
-        metered = MeteredAllocator(self._desk, self._metrics, log)
-        self._plugins = Plugins(metered, place.plugins, self._pod_resources, self._metrics.registered)
-        self._offering = Advertiser(
-            self._books,
+        self._pod_resources = PodResources(paths.pod_resources)
+        self._holders = IdHolders(checkpoint.given, self._pod_resources.held, self._pods.unfinished)
+        self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
+        self._allocator = Allocator(self._context(), options, self._slots, self._injector())
+        metered = MeteredAllocator(self._allocator, self._metrics, log)
+        self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.registered)
+        self._advertiser = Advertiser(
+            self._view,
             self._cards,
             self._plugins,
-            self._announcing,
+            self._node_writer,
             held=self._holders.ids,
-            known=self._all_seen,
+            known=self._until_known,
             stale=self._stale,
             is_made_up=gpus.is_made_up,
         )
 
     def _watched_config(self, access: Access) -> WatchedObject | None:
-        if self._agreed.slicing_config is None:
+        if self._options.slicing_config is None:
             return None
-        namespace, name = self._agreed.slicing_config
+        namespace, name = self._options.slicing_config
         return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
 
-    def _around(self) -> NodeContext:
+    def _context(self) -> NodeContext:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return NodeContext(
             listed_devices=self._holders.held,
             pods_with_ids=self._holders.exactly,
             calls=self._calls,
-            node=self._books.node,
+            node=self._view.node,
             pods=self._pods,
             with_processes=self._cgroups.living,
-            card_files=CardFiles(self._place.devices, descriptions, self._gpus.is_made_up),
-            single_id_resources=self._single,
+            card_files=CardFiles(self._paths.devices, descriptions, self._gpus.is_made_up),
+            single_id_resources=self._single_id_resources,
             now_ns=time.time_ns,
         )
 
-    def _single(self) -> frozenset[str]:
-        slicing = self._books.slicing
+    def _single_id_resources(self) -> frozenset[str]:
+        slicing = self._view.slicing
         return frozenset({slicing.resource} if slicing.fail_above_one else ())
 
-    def _way(self) -> Injector:
-        if not self._place.by_symlinks:
+    def _injector(self) -> Injector:
+        if not self._paths.by_symlinks:
             return CdiInjector()
         return SymlinkInjector(
-            self._place.devices, self._slots.folder, lambda: [card.index for card in self._books.node().cards]
+            self._paths.devices, self._slots.folder, lambda: [card.index for card in self._view.node().cards]
         )
 
     # --- what is seen -------------------------------------------------------------------------------------------------
@@ -141,38 +141,38 @@ class Agent:
             if each.uid not in self._failed:
                 self._failed.add(each.uid)
                 self._metrics.failed_admission(each.reason)
-                self._log.warning("kubelet did not take a pod", pod=each.pod, reason=each.reason, why=each.message)
+                self._log.warning("pod rejected by kubelet", pod=each.pod, reason=each.reason, why=each.message)
         self._failed &= {facts.uid for _, facts in self._pods}
 
     def _node_changed(self) -> None:
         found = news(self._node.object)
-        self._announcing.saw(self._node.object, is_news=found != self._node_news)
-        if found != self._node_news:
-            self._node_news = found
+        self._node_writer.saw(self._node.object, is_news=found != self._last_news)
+        if found != self._last_news:
+            self._last_news = found
             self._stale.set()
 
-    def _following(self) -> list[Informer[Any]]:
+    def _informers(self) -> list[Informer[Any]]:
         watched = (self._node, self._config) if self._config is not None else (self._node,)
-        return [self._pods.following, *[each.following for each in watched]]
+        return [self._pods.informer, *[each.informer for each in watched]]
 
-    async def _all_seen(self) -> None:
-        await asyncio.gather(*[each.wait_until_ready() for each in self._following()], self._cards.look())
-        await self._inherit()
+    async def _until_known(self) -> None:
+        await asyncio.gather(*[each.wait_until_ready() for each in self._informers()], self._cards.look())
+        await self._adopt()
 
-    async def _inherit(self) -> None:
+    async def _adopt(self) -> None:
         """Before anything is offered; and whatever another plugin starts while it and we are both there."""
-        self._books.look_at_slicing()
-        await self._heirs.record(self._books.node(), self._books.inherited())
+        self._view.read_slicing()
+        await self._adoption_records.record(self._view.node(), self._view.adopted())
 
     def _problems(self) -> tuple[str, ...]:
-        following = tuple(each.trouble for each in self._following() if each.trouble)
+        watches = tuple(each.trouble for each in self._informers() if each.trouble)
         cards = tuple(said for said in (self._cards.trouble, self._health_file.trouble) if said)
-        return (*cards, *following, *self._plugins.problems(), *self._announcing.left)
+        return (*cards, *watches, *self._plugins.problems(), *self._node_writer.left)
 
     def _checks(self) -> Mapping[str, Any]:
         return {
             "driver": lambda: self._cards.trouble or None,
-            "state": lambda: None if self._offering.is_known else "pods, node and cards have not all been seen",
+            "state": lambda: None if self._advertiser.is_known else "pods, node and cards have not all been seen",
             "kubelet": lambda: "; ".join(self._plugins.problems()) or None,
         }
 
@@ -181,44 +181,44 @@ class Agent:
     async def _serve_kubelet(self) -> None:
         for spoiled in self._slots.load():
             self._log.warning("slot removed", why=spoiled)
-        await self._until_the_runtime_can()
+        await self._until_runtime_supports_cdi()
         jobs = (
             ("serve kubelet's calls", self._plugins.run),
-            ("publish devices", self._offering.run),
+            ("publish devices", self._advertiser.run),
             ("remove unused slots", self._sweep),
         )
         async with run_in_background(jobs, self._log):
             await asyncio.Event().wait()
 
-    async def _until_the_runtime_can(self) -> None:
+    async def _until_runtime_supports_cdi(self) -> None:
         """A runtime that passes over CDI would start every container without its cards, and call that a success.
 
         One that has read slots can, and containers that restart cannot wait for the API server to say which it is.
         """
-        if self._place.by_symlinks or any(self._slots):
+        if self._paths.by_symlinks or any(self._slots):
             return
         said = ""
-        await self._node.following.wait_until_ready()
-        while not runtime_supports_cdi(self._books.runtime()):
-            if said != (said := self._books.runtime()) and said:
+        await self._node.informer.wait_until_ready()
+        while not runtime_supports_cdi(self._view.runtime()):
+            if said != (said := self._view.runtime()) and said:
                 self._log.error("nothing is offered to kubelet", why=without_cdi(said))
             await asyncio.sleep(1.0)
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
-            if self._offering.is_known:
-                await self._inherit()
+            if self._advertiser.is_known:
+                await self._adopt()
             with suppress(KubeletError):
-                if await self._desk.sweep():
+                if await self._allocator.sweep():
                     self._stale.set()
 
     async def run(self, lifecycle: Lifecycle) -> None:
         jobs: Sequence[Job] = (
-            *follow_jobs(self._following()),
+            *follow_jobs(self._informers()),
             ("watch cards", self._cards.run),
             ("serve kubelet", self._serve_kubelet),
-            ("write the node object", self._announcing.run),
+            ("write the node object", self._node_writer.run),
             report_problems(self._problems, self._log),
         )
         gc.freeze()
@@ -230,6 +230,6 @@ class Agent:
         self._calls.close()
 
     def _listener(self, lifecycle: Lifecycle) -> Listener:
-        meter = Meter(self._gpus.load, self._cgroups, self._books.given, is_made_up=self._gpus.is_made_up)
+        meter = Meter(self._gpus.load, self._cgroups, self._view.granted_cards, is_made_up=self._gpus.is_made_up)
         app = agent_app(meter.usage, checks=self._checks(), lifecycle=lifecycle, registry=self._registry)
-        return Listener(AGENT, self._place.http.host, self._place.http.port, app)
+        return Listener(AGENT, self._paths.http.host, self._paths.http.port, app)

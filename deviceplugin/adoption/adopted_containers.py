@@ -52,7 +52,7 @@ class AdoptedPods(NamedTuple):
         )
 
 
-def inherited(given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
+def find_adopted(given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
     """`pods` are those of the node that are not over."""
     named, unknown = [], []
     for pod, ids in _started_by_others(given, pods):

@@ -20,14 +20,14 @@ from .adopted_containers import AdoptedPods
 class AdoptionRecords:
     """A pod that changes meanwhile is written when it is looked at again."""
 
-    def __init__(self, calls: ApiCalls, agreed: AgentOptions, log: Log, now_ns: Callable[[], int]) -> None:
+    def __init__(self, calls: ApiCalls, options: AgentOptions, log: Log, now_ns: Callable[[], int]) -> None:
         self._calls = calls
-        self._agreed = agreed
+        self._options = options
         self._log = log
         self._now_ns = now_ns
 
-    async def record(self, node: Node, inherited: AdoptedPods) -> None:
-        for pod, layout in inherited.named:
+    async def record(self, node: Node, adopted: AdoptedPods) -> None:
+        for pod, layout in adopted.named:
             try:
                 if await record(self._calls, pod, self._annotations(node, pod, layout)) is not None:
                     cards = sorted({node.cards[at].uuid for cards in layout for at in cards})
@@ -37,4 +37,4 @@ class AdoptionRecords:
 
     def _annotations(self, node: Node, pod: PodFacts, layout: Layout) -> dict[str, str]:
         placed = PlacedPod(node, pod.containers, pod.demand.needs, layout)
-        return write(placed, self._now_ns(), self._agreed.dialects)
+        return write(placed, self._now_ns(), self._options.dialects)

@@ -142,9 +142,9 @@ class NodeWriter:
     def _queue(self, node: Mapping[str, Any], happenings: Sequence[NodeEvent], now: datetime) -> None:
         for happening in self._told.fresh(happenings, now.timestamp()):
             if happening.is_warning:
-                self._log.warning("told at the node", reason=happening.reason, why=happening.message)
+                self._log.warning("node event", reason=happening.reason, why=happening.message)
             else:
-                self._log.event("told at the node", reason=happening.reason, why=happening.message)
+                self._log.event("node event", reason=happening.reason, why=happening.message)
             self._events.append(node_event(node, happening, now))
 
     async def _send_events(self) -> None:

@@ -107,7 +107,7 @@ class World:
         stored = [msgspec.convert(pod, NodePod) for pod in self.server.pods.values()] if self.watched else []
         if {pod.meta.resource_version for pod in stored} != {facts.version for _, facts in self.pods}:
             self.pods._list(stored)
-            self.pods.holding(self.node)
+            self.pods.usage(self.node)
 
     def with_processes(self, uids: Collection[str]) -> Collection[str]:
         self.looked_for |= set(uids)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from deviceplugin.adoption.adopted_containers import inherited
+from deviceplugin.adoption.adopted_containers import find_adopted
 from deviceplugin.kubelet.messages import CheckpointEntry
 from halfcard import names
 from halfcard.cards import Node
@@ -23,7 +23,7 @@ def gave(asking: PodBuilder, ids: Ids, where: Node, annotations: dict[str, str] 
     pods = {"u": facts(asking, "u", annotations or {})}
     resource = next(iter(pods["u"].asks))
     given = [CheckpointEntry("u", container, resource, frozenset(each)) for container, each in ids.items()]
-    found = inherited(given, pods, where)
+    found = find_adopted(given, pods, where)
     return next((layout for _, layout in found.named), None), [each.title for each in found.unknown]
 
 
@@ -98,13 +98,13 @@ def test_what_we_gave_and_what_is_no_gpu_is_none_of_this() -> None:
     ours = CheckpointEntry("u", "containers-0", GPU, frozenset({"hc-0"}))
     nic = CheckpointEntry("u", "containers-0", "example.com/nic", frozenset({"eth1"}))
     over = CheckpointEntry("gone", "containers-0", GPU, frozenset({"GPU-1"}))
-    assert not any(inherited([ours, nic, over], pods, node(4)))
+    assert not any(find_adopted([ours, nic, over], pods, node(4)))
 
 
 def test_the_problem_names_the_pods_and_what_to_do() -> None:
     pods = {"u": facts(pod("b").asks(gpu_mem=3), "u"), "v": facts(pod("a").asks(gpu_mem=3), "v")}
     given = [CheckpointEntry(uid, "containers-0", names.ALIYUN_GPU_MEM, frozenset({"x"})) for uid in pods]
-    assert inherited(given, pods, node(2)).problem == (
+    assert find_adopted(given, pods, node(2)).problem == (
         "another device plugin gave cards to pods of this node (team/a, team/b), and no record says which: nothing more"
         " is offered until they have ended; drain the node, or delete them"
     )
