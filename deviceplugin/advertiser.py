@@ -35,22 +35,22 @@ class Advertiser:
 
     def __init__(
         self,
-        books: NodeView,
+        view: NodeView,
         cards: CardWatch,
         plugins: Plugins,
-        announcing: NodeWriter,
+        node_writer: NodeWriter,
         *,
         held: Callable[[], Awaitable[Mapping[str, set[str]]]],
-        known: Callable[[], Awaitable[object]],
+        until_known: Callable[[], Awaitable[object]],
         stale: asyncio.Event,
         is_made_up: bool,
     ) -> None:
-        self._books = books
+        self._view = view
         self._cards = cards
         self._plugins = plugins
-        self._announcing = announcing
-        self._ask_held = held
-        self._known = known
+        self._node_writer = node_writer
+        self._list_held = held
+        self._until_known = until_known
         self._stale = stale
         self._is_made_up = is_made_up
         self._held: Mapping[str, set[str]] = {}
@@ -60,51 +60,51 @@ class Advertiser:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:  # a bug in the seeing is one in the offering
-            seeing = group.create_task(self._see(), name="read what pods hold")
+            seeing = group.create_task(self._wait_until_known(), name="read what pods hold")
             await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
-            await self._keep_offering()
+            await self._offer_forever()
 
-    async def _keep_offering(self) -> None:
+    async def _offer_forever(self) -> None:
         while True:
             self._stale.clear()
             await self._offer()
             await self._stale.wait()
-            self._grow()
+            self._add_ids_at_once()
             await asyncio.sleep(_TOGETHER_S)
 
-    async def _see(self) -> None:
-        await self._known()
+    async def _wait_until_known(self) -> None:
+        await self._until_known()
         self.is_known = True
         self._stale.set()
 
     async def _offer(self) -> None:
-        await self._look_who_holds()
+        await self._update_held()
         if not self.is_known:
-            self._tell_kubelet(dict.fromkeys(self._held, 0))
+            self._offer_to_kubelet(dict.fromkeys(self._held, 0))
             return
-        self._books.read_slicing()
-        found = self._books.supply()
-        self._tell_kubelet(found.ids)
-        self._announce(found)
+        self._view.read_slicing()
+        found = self._view.supply()
+        self._offer_to_kubelet(found.ids)
+        self._update_node(found)
 
-    def _grow(self) -> None:
+    def _add_ids_at_once(self) -> None:
         """Publishes added ids at once: kubelet rejects a pod that was just bound to newly free cards if it comes
         first.
         """
         if not self.is_known:
             return
-        totals = self._books.supply().ids
+        totals = self._view.supply().ids
         at_least = {each: max(len(listed.offered), totals.get(each, 0)) for each, listed in self._listed.items()}
-        self._tell_kubelet(at_least)
+        self._offer_to_kubelet(at_least)
 
-    async def _look_who_holds(self) -> None:
+    async def _update_held(self) -> None:
         """Updates which ids are held; while that is unknown, the last answer stays."""
         try:
-            self._held = await self._ask_held()
+            self._held = await self._list_held()
         except KubeletError:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._stale.set)
 
-    def _tell_kubelet(self, totals: Mapping[str, int]) -> None:
+    def _offer_to_kubelet(self, totals: Mapping[str, int]) -> None:
         now = asyncio.get_running_loop().time()
         for resource in totals.keys() | self._listed.keys():
             held = self._held.get(resource, ()) if resource in totals else ()
@@ -112,21 +112,19 @@ class Advertiser:
         for resource in [each for each, listed in self._listed.items() if each not in totals and not any(listed)]:
             del self._listed[resource]
         self._plugins.offer({resource: _devices(listed) for resource, listed in self._listed.items()})
-        self._look_again_at(
-            min([until for each in self._listed.values() for until in each.leaving.values()], default=None)
-        )
+        self._schedule(min([until for each in self._listed.values() for until in each.leaving.values()], default=None))
 
-    def _look_again_at(self, time: float | None) -> None:
+    def _schedule(self, time: float | None) -> None:
         if self._later is not None:
             self._later.cancel()
         self._later = None if time is None else asyncio.get_running_loop().call_at(time, self._stale.set)
 
-    def _announce(self, found: Supply) -> None:
-        node = self._books.node()
-        said = announcement(
+    def _update_node(self, found: Supply) -> None:
+        node = self._view.node()
+        wanted = announcement(
             node.cards, found.status, slices=node.slices, is_made_up=self._is_made_up, trouble=self._cards.trouble
         )
-        self._announcing.say(said, (*found.problems, *self._books.slicing_problems, *self._plugins.problems()))
+        self._node_writer.announce(wanted, (*found.problems, *self._view.slicing_problems, *self._plugins.problems()))
 
 
 def _devices(listed: ListedIds) -> list[Device]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from halfcard.cards import Card
 
-from .gpus.card_health import CardHealth, reported, seen, unanswered, why_not
+from .gpus.card_health import CardHealth, observed, reported, unanswered, why_not
 from .gpus.driver_cards import cards
 from .gpus.health_file import HealthFile
 from .gpus.interface import Gpus, GpusError, Incident
@@ -45,11 +45,11 @@ class CardWatch:
     async def run(self) -> None:
         """Runs until it is cancelled; the thread that waits in the driver then ends within moments."""
         while True:
-            await self.look()
+            await self.read()
             for incident in await self._incidents():
                 self._judge(reported(self._health, incident, self._now()))
 
-    async def look(self) -> None:
+    async def read(self) -> None:
         try:
             gpus = await asyncio.to_thread(self._gpus.read)
         except GpusError as error:
@@ -57,7 +57,7 @@ class CardWatch:
             self._judge(unanswered(self._health, "the driver does not answer"))
         else:
             self.trouble, self._was_answered = "", True
-            self._judge(seen(self._health, gpus, self._now()))
+            self._judge(observed(self._health, gpus, self._now()))
 
     async def _incidents(self) -> tuple[Incident, ...]:
         try:
@@ -68,6 +68,6 @@ class CardWatch:
 
     def _judge(self, health: CardHealth) -> None:
         before, self._health = self._health, health
-        self._file.keep(health)
+        self._file.save(health)
         if (before.gpus, why_not(before)) != (health.gpus, why_not(health)):
             self._changed()

@@ -24,7 +24,7 @@ def is_ours(device_id: str) -> bool:
     return _OURS.fullmatch(device_id) is not None
 
 
-def published(held: Iterable[str], total: int) -> tuple[str, ...]:
+def ids_to_publish(held: Iterable[str], total: int) -> tuple[str, ...]:
     """All that are held, filled up to the total with the smallest numbers that are free."""
     kept = set(held)
     free = (f"hc-{number}" for number in count() if f"hc-{number}" not in kept)
@@ -44,7 +44,7 @@ class ListedIds(NamedTuple):
 
     def next(self, held: Iterable[str], total: int, now: float) -> ListedIds:
         """Returns the next state when so many ids are to be offered."""
-        offered = published(held, total)
+        offered = ids_to_publish(held, total)
         gone = dict.fromkeys(set(self.offered).difference(offered), now + LINGERS_S)
         staying = {each: until for each, until in self.leaving.items() if until > now}
         leaving = staying | gone

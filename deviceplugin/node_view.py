@@ -27,7 +27,7 @@ class NodeView:
 
     Attributes:
         slicing: the last usable configuration.
-        told: what is wrong with the time-slicing configuration, a sentence each.
+        slicing_problems: what is wrong with the time-slicing configuration, a sentence each.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class NodeView:
 
     def adopted(self) -> AdoptedPods:
         """Returns what another plugin gave to live pods."""
-        return find_adopted(self._checkpoint.given() or (), self._pods.unfinished() or {}, self.node())
+        return find_adopted(self._checkpoint.entries() or (), self._pods.unfinished() or {}, self.node())
 
     def _offer_rules(self) -> OfferRules:
         return OfferRules(self._options.resources, self._options.dialects, self._options.hami_split)
@@ -84,7 +84,7 @@ class NodeView:
             return
         data: Mapping[str, Any] = (self._config.object or {}).get("data") or {}
         found = chosen(data, self._options.slicing_default, self._label(names.TIME_SLICING_LABEL))
-        self.slicing_problems = found.told
+        self.slicing_problems = found.problems
         self.slicing = found.slicing or self.slicing
 
     def runtime(self) -> str:

@@ -86,7 +86,7 @@ class Agent:
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(paths.pod_resources)
-        self._holders = IdHolders(checkpoint.given, self._pod_resources.held, self._pods.unfinished)
+        self._holders = IdHolders(checkpoint.entries, self._pod_resources.held, self._pods.unfinished)
         self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
@@ -96,8 +96,8 @@ class Agent:
             self._cards,
             self._plugins,
             self._node_writer,
-            held=self._holders.ids,
-            known=self._until_known,
+            held=self._holders.held_ids,
+            until_known=self._until_known,
             stale=self._stale,
             is_made_up=gpus.is_made_up,
         )
@@ -111,8 +111,8 @@ class Agent:
     def _context(self) -> NodeContext:
         descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
         return NodeContext(
-            listed_devices=self._holders.held,
-            pods_with_ids=self._holders.exactly,
+            listed_devices=self._holders.listed_devices,
+            pods_with_ids=self._holders.pods_with_ids,
             calls=self._calls,
             node=self._view.node,
             pods=self._pods,
@@ -146,7 +146,7 @@ class Agent:
 
     def _node_changed(self) -> None:
         found = news(self._node.object)
-        self._node_writer.saw(self._node.object, is_news=found != self._last_news)
+        self._node_writer.observe(self._node.object, is_news=found != self._last_news)
         if found != self._last_news:
             self._last_news = found
             self._stale.set()
@@ -156,7 +156,7 @@ class Agent:
         return [self._pods.informer, *[each.informer for each in watched]]
 
     async def _until_known(self) -> None:
-        await asyncio.gather(*[each.wait_until_ready() for each in self._informers()], self._cards.look())
+        await asyncio.gather(*[each.wait_until_ready() for each in self._informers()], self._cards.read())
         await self._adopt()
 
     async def _adopt(self) -> None:
@@ -166,8 +166,8 @@ class Agent:
 
     def _problems(self) -> tuple[str, ...]:
         watches = tuple(each.trouble for each in self._informers() if each.trouble)
-        cards = tuple(said for said in (self._cards.trouble, self._health_file.trouble) if said)
-        return (*cards, *watches, *self._plugins.problems(), *self._node_writer.left)
+        cards = tuple(trouble for trouble in (self._cards.trouble, self._health_file.trouble) if trouble)
+        return (*cards, *watches, *self._plugins.problems(), *self._node_writer.foreign)
 
     def _checks(self) -> Mapping[str, Any]:
         return {
@@ -197,11 +197,11 @@ class Agent:
         """
         if self._paths.by_symlinks or any(self._slots):
             return
-        said = ""
+        reported = ""
         await self._node.informer.wait_until_ready()
         while not runtime_supports_cdi(self._view.runtime()):
-            if said != (said := self._view.runtime()) and said:
-                self._log.error("nothing is offered to kubelet", why=without_cdi(said))
+            if reported != (reported := self._view.runtime()) and reported:
+                self._log.error("nothing is offered to kubelet", why=without_cdi(reported))
             await asyncio.sleep(1.0)
 
     async def _sweep(self) -> None:

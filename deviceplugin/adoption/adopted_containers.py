@@ -52,10 +52,10 @@ class AdoptedPods(NamedTuple):
         )
 
 
-def find_adopted(given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
+def find_adopted(entries: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
     """`pods` are those of the node that are not over."""
     named, unknown = [], []
-    for pod, ids in _started_by_others(given, pods):
+    for pod, ids in _started_by_others(entries, pods):
         layout = _by_ids(pod, ids, node) if _has_no_record(pod) else None
         if layout is not None:
             named.append((pod, layout))
@@ -65,10 +65,10 @@ def find_adopted(given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts],
 
 
 def _started_by_others(
-    given: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts]
+    entries: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts]
 ) -> Iterator[tuple[PodFacts, Containers]]:
     theirs: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-    for each in given:
+    for each in entries:
         pod = pods.get(each.uid)
         if pod is not None and each.resource in pod.asks and not all(map(is_ours, each.ids)):
             theirs[each.uid][each.container] = each.ids

@@ -25,7 +25,7 @@ class Patch(NamedTuple):
 
     metadata: Mapping[str, Any]
     status: Mapping[str, Any]
-    left: tuple[str, ...]
+    foreign: tuple[str, ...]
 
 
 class _Written(msgspec.Struct, omit_defaults=True):
@@ -35,24 +35,24 @@ class _Written(msgspec.Struct, omit_defaults=True):
     capacity: list[str] = []
 
 
-def patch(node: Mapping[str, Any], said: Announcement, now: str) -> Patch:
+def patch(node: Mapping[str, Any], wanted: Announcement, now: str) -> Patch:
     """`now` as the API server writes times."""
     metadata, status = _mapping(node, "metadata"), _mapping(node, "status")
     labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
     before = _read_written(annotations.get(names.ANNOUNCED))
-    ours = _ours(said.capacity, _mapping(status, "capacity"), before.capacity)
-    after = _Written(_our_labels(said.labels, labels, before.labels), sorted(ours))
+    ours = _ours(wanted.capacity, _mapping(status, "capacity"), before.capacity)
+    after = _Written(_our_labels(wanted.labels, labels, before.labels), sorted(ours))
     wanted_annotations = {names.ANNOUNCED: msgspec.json.encode(after, order="sorted").decode()}
-    if said.inventory is not None:
-        wanted_annotations[names.INVENTORY] = said.inventory
+    if wanted.inventory is not None:
+        wanted_annotations[names.INVENTORY] = wanted.inventory
     changed = {
-        "labels": _different(_wanted_labels(said, labels, before, after), labels),
+        "labels": _different(_wanted_labels(wanted, labels, before, after), labels),
         "annotations": _different(wanted_annotations, annotations),
     }
     return Patch(
         {field: values for field, values in changed.items() if values},
-        _status(said, status, ours, sorted({*before.capacity} - said.capacity.keys()), now),
-        tuple(_foreign(said.capacity.keys() - ours, status)),
+        _status(wanted, status, ours, sorted({*before.capacity} - wanted.capacity.keys()), now),
+        tuple(_foreign(wanted.capacity.keys() - ours, status)),
     )
 
 
@@ -84,41 +84,41 @@ def _our_labels(
 
 
 def _wanted_labels(
-    said: Announcement, labels: Mapping[str, Any], before: _Written, after: _Written
+    wanted: Announcement, labels: Mapping[str, Any], before: _Written, after: _Written
 ) -> dict[str, str | None]:
     """Returns the label changes; None removes a label that we wrote and nothing has changed since."""
-    made_up = {names.MADE_UP_LABEL: "true" if said.is_made_up else None}
-    if said.labels is None:
+    made_up = {names.MADE_UP_LABEL: "true" if wanted.is_made_up else None}
+    if wanted.labels is None:
         return {**made_up}
     withdrawn = [label for label, value in before.labels.items() if labels.get(label) == value]
     return {**dict.fromkeys(withdrawn), **after.labels, **made_up}
 
 
 def _status(
-    said: Announcement, status: Mapping[str, Any], ours: set[str], withdrawn: Sequence[str], now: str
+    wanted: Announcement, status: Mapping[str, Any], ours: set[str], withdrawn: Sequence[str], now: str
 ) -> dict[str, Any]:
     """Kubelet copies capacity into allocatable, within ten seconds; the scheduler need not wait for it."""
     capacity = _mapping(status, "capacity")
     totals: dict[str, str | None] = {
-        resource: str(said.capacity[resource])
+        resource: str(wanted.capacity[resource])
         for resource in ours
-        if resource not in capacity or _amount(capacity[resource]) != said.capacity[resource]
+        if resource not in capacity or _amount(capacity[resource]) != wanted.capacity[resource]
     }
     totals |= {resource: None for resource in withdrawn if resource in capacity}
-    condition = _changed_condition(status.get("conditions"), said.condition, now)
+    condition = _changed_condition(status.get("conditions"), wanted.condition, now)
     found: dict[str, Any] = {"capacity": totals, "allocatable": totals} if totals else {}
     return {**found, "conditions": [condition]} if condition else found
 
 
-def _changed_condition(there: object, said: Condition, now: str) -> dict[str, str] | None:
+def _changed_condition(there: object, wanted: Condition, now: str) -> dict[str, str] | None:
     conditions = there if isinstance(there, list) else []
     found = [each for each in conditions if isinstance(each, dict) and each.get("type") == names.CARDS_CONDITION]
     before = found[0] if found else {}
     after = {
         "type": names.CARDS_CONDITION,
-        "status": str(said.holds),
-        "reason": said.reason,
-        "message": said.message,
+        "status": str(wanted.holds),
+        "reason": wanted.reason,
+        "message": wanted.message,
     }
     if after.items() <= before.items():
         return None

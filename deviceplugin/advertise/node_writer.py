@@ -53,39 +53,39 @@ class NodeWriter:
         self._log = log
         self._now = now
         self._node: Mapping[str, Any] | None = None
-        self._said: Announcement | None = None
+        self._wanted: Announcement | None = None
         self._written: Announcement | None = None
-        self._standing: Sequence[NodeEvent] = ()
-        self._stood: Sequence[NodeEvent] = ()
+        self._not_offered: Sequence[NodeEvent] = ()
+        self._was_not_offered: Sequence[NodeEvent] = ()
         self._events: deque[bytes] = deque(maxlen=_MOST_EVENTS)
-        self._told = RecentEvents()
-        self._stirred = asyncio.Event()
+        self._recent = RecentEvents()
+        self._changed = asyncio.Event()
         self.trouble = ""
-        self.left: tuple[str, ...] = ()
+        self.foreign: tuple[str, ...] = ()
 
-    def saw(self, node: Mapping[str, Any] | None, *, is_news: bool = True) -> None:
+    def observe(self, node: Mapping[str, Any] | None, *, is_news: bool = True) -> None:
         """The node object as it stands; None where there is none."""
         self._take(node)
         if is_news:
-            self._stirred.set()
+            self._changed.set()
 
     def _take(self, node: Mapping[str, Any] | None) -> None:
         """The answer to a PATCH and what is watched pass each other."""
         if node is None or self._node is None or _version(node) >= _version(self._node):
             self._node = node
 
-    def say(self, said: Announcement, problems: Sequence[str] = ()) -> None:
-        """Sets the wanted content, and the problems of what is not offered."""
-        self._said = said
-        self._standing = not_offered(problems)
-        self._stirred.set()
+    def announce(self, announcement: Announcement, problems: Sequence[str] = ()) -> None:
+        """Sets the wanted content, and why something is not offered, a sentence each."""
+        self._wanted = announcement
+        self._not_offered = not_offered(problems)
+        self._changed.set()
 
     async def run(self) -> None:
-        self._stirred.set()
+        self._changed.set()
         pause = _PAUSE_S
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
+            await self._changed.wait()
+            self._changed.clear()
             pause = min(2 * pause, _LONGEST_PAUSE_S) if await self._is_troubled() else _PAUSE_S
             await asyncio.sleep(pause)
 
@@ -97,39 +97,41 @@ class NodeWriter:
             if self.trouble != (trouble := str(error)):
                 self._log.warning("node not written", why=trouble)
             self.trouble = trouble
-            self._stirred.set()
+            self._changed.set()
             return True
         self.trouble = ""
         return again
 
     async def _write(self) -> bool:
-        node, said = self._node, self._said
-        if node is None or said is None:
+        node, announcement = self._node, self._wanted
+        if node is None or announcement is None:
             return False
         now = self._now()
-        wanted = patch(node, said, moment(now))
-        self.left = wanted.left
-        self._queue(node, [*news(_inventory(node), said.inventory), *self._stands(wanted.left)], now)
+        difference = patch(node, announcement, moment(now))
+        self.foreign = difference.foreign
+        self._queue(
+            node, [*news(_inventory(node), announcement.inventory), *self._offer_events(difference.foreign)], now
+        )
         await self._send_events()
-        await self._apply(wanted)
-        undone = bool(wanted.metadata or wanted.status) and said == self._written
-        self._written = said
+        await self._apply(difference)
+        undone = bool(difference.metadata or difference.status) and announcement == self._written
+        self._written = announcement
         return undone
 
-    def _stands(self, left: Sequence[str]) -> list[NodeEvent]:
+    def _offer_events(self, left: Sequence[str]) -> list[NodeEvent]:
         """Returns Events for what is not offered, and for what is offered again."""
-        standing = [*self._standing, *not_offered(left)]
-        ended = [each for each in self._stood if each not in standing]
-        self._told.forget([*ended, *offered_again(standing)])
-        self._stood = standing
+        standing = [*self._not_offered, *not_offered(left)]
+        ended = [each for each in self._was_not_offered if each not in standing]
+        self._recent.forget([*ended, *offered_again(standing)])
+        self._was_not_offered = standing
         return [*standing, *offered_again(ended)]
 
-    async def _apply(self, wanted: Patch) -> None:
+    async def _apply(self, difference: Patch) -> None:
         """First what we remember of ourselves."""
-        if wanted.metadata:
-            await self._patch(self._path, {"metadata": wanted.metadata}, MERGE_PATCH)
-        if wanted.status:
-            await self._patch(f"{self._path}/status", {"status": wanted.status}, STRATEGIC_MERGE_PATCH)
+        if difference.metadata:
+            await self._patch(self._path, {"metadata": difference.metadata}, MERGE_PATCH)
+        if difference.status:
+            await self._patch(f"{self._path}/status", {"status": difference.status}, STRATEGIC_MERGE_PATCH)
 
     async def _patch(self, path: str, body: Mapping[str, Any], content_type: str) -> None:
         answer = await self._calls.patch(path, msgspec.json.encode(body), content_type)
@@ -140,7 +142,7 @@ class NodeWriter:
         self._take(msgspec.json.decode(answer.body))
 
     def _queue(self, node: Mapping[str, Any], happenings: Sequence[NodeEvent], now: datetime) -> None:
-        for happening in self._told.fresh(happenings, now.timestamp()):
+        for happening in self._recent.fresh(happenings, now.timestamp()):
             if happening.is_warning:
                 self._log.warning("node event", reason=happening.reason, why=happening.message)
             else:

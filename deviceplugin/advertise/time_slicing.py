@@ -43,11 +43,11 @@ class ChosenSlicing(NamedTuple):
 
     Attributes:
         slicing: None where it is unusable: the last valid one stays.
-        told: what is wrong or ignored, a sentence each.
+        problems: what is wrong or ignored, a sentence each.
     """
 
     slicing: TimeSlices | None
-    told: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class _MistakeError(Exception):
@@ -85,18 +85,18 @@ def _configuration(value: object, where: str) -> ChosenSlicing:
             f"{where}: version", version, "it is of the format's first version", f"write version: {_VERSION}"
         )
     sharing = _mapping(config.get("sharing"), f"{where}: sharing")
-    told = [
+    problems = [
         *_left_aside(config, f"{where}: ", {"version": "", "sharing": "", **_NOT_OURS}),
         *_left_aside(sharing, f"{where}: sharing.", {"timeSlicing": "", **_NOT_SHARED}),
     ]
     if sharing.get("timeSlicing") is None:
-        return ChosenSlicing(IN_ONE_PIECE, tuple(told))
-    return _time_slicing(sharing["timeSlicing"], f"{where}: sharing.timeSlicing", told)
+        return ChosenSlicing(IN_ONE_PIECE, tuple(problems))
+    return _time_slicing(sharing["timeSlicing"], f"{where}: sharing.timeSlicing", problems)
 
 
-def _time_slicing(value: object, where: str, told: list[str]) -> ChosenSlicing:
+def _time_slicing(value: object, where: str, problems: list[str]) -> ChosenSlicing:
     sharing = _mapping(value, where)
-    told += _left_aside(sharing, f"{where}.", dict.fromkeys((*_SWITCHES, "resources"), ""))
+    problems += _left_aside(sharing, f"{where}.", dict.fromkeys((*_SWITCHES, "resources"), ""))
     renames, fails = (_switch(sharing, key, where) for key in _SWITCHES)
     sold_as = names.NVIDIA_GPU_SHARED if renames else names.NVIDIA_GPU
     found = IN_ONE_PIECE
@@ -105,14 +105,16 @@ def _time_slicing(value: object, where: str, told: list[str]) -> ChosenSlicing:
         resource = _mapping(item, place)
         name = _name(resource, place)
         replicas = _replicas(resource, place)
-        told += _left_aside(resource, f"{place}.", {"name": "", "replicas": "", **_of_resource(resource, sold_as)})
+        problems += _left_aside(resource, f"{place}.", {"name": "", "replicas": "", **_of_resource(resource, sold_as)})
         if name != names.NVIDIA_GPU:
-            told.append(f"{place}.name: {printable(name, _GOT_CHARS)} is left aside: only {names.NVIDIA_GPU} is sliced")
+            problems.append(
+                f"{place}.name: {printable(name, _GOT_CHARS)} is left aside: only {names.NVIDIA_GPU} is sliced"
+            )
         elif found is not IN_ONE_PIECE:
             raise _mistake(f"{place}.name", name, "every resource stands here once", "keep one of them")
         else:
             found = TimeSlices(sold_as, replicas, fails)
-    return ChosenSlicing(found, tuple(told))
+    return ChosenSlicing(found, tuple(problems))
 
 
 # --- what is left aside -----------------------------------------------------------------------------------------------

@@ -75,15 +75,15 @@ def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iter
     """Checks the cards against all running containers: a pod that is deleted by force leaves its containers for a
     while.
     """
-    tenants = list(others)
+    running = list(others)
     for card in node.cards:
         name = name_of(card)
         if name not in uses:
             continue
         if card.why_not:
             raise RefusedError(f"pod {title}: card {_title(card)} is out of order: {card.why_not}; {_AGAIN}")
-        holders = [tenant for tenant in tenants if name in tenant.uses]
-        left = _left(card, [tenant.uses[name] for tenant in holders])
+        holders = [pod for pod in running if name in pod.uses]
+        left = _left(card, [pod.uses[name] for pod in holders])
         if take(card, left, uses[name]) is None:
             raise RefusedError(f"pod {title}: card {_title(card)} {_taken(left, holders)}; {_AGAIN}")
 
@@ -98,7 +98,7 @@ def _left(card: Card, uses: Iterable[CardUse]) -> CardRoom:
 def _taken(left: CardRoom, holders: Sequence[RunningPod]) -> str:
     if not holders:
         return "has less than it asks for"
-    by = printable(", ".join(tenant.title for tenant in holders), _NAMED_CHARS)
+    by = printable(", ".join(pod.title for pod in holders), _NAMED_CHARS)
     rest = f"{left.cores} % of its cores and {left.mib} MiB" if left.mode is CardMode.SHARED else "too little"
     return f"is held by containers of {by}, which still run and leave {rest}"
 

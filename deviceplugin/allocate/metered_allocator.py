@@ -18,17 +18,17 @@ from ..metrics import AgentMetrics
 class MeteredAllocator:
     """Measures and logs the calls of another allocator."""
 
-    desk: AllocationHandler
+    allocator: AllocationHandler
     metrics: AgentMetrics
     log: Log
 
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
         with self._metered("allocate", resource):
-            return self.desk.allocate(resource, ids)
+            return self.allocator.allocate(resource, ids)
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
         with self._metered("prestart", resource):
-            await self.desk.prestart(resource, ids)
+            await self.allocator.prestart(resource, ids)
 
     @contextmanager
     def _metered(self, call: str, resource: str) -> Iterator[None]:

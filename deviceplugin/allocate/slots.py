@@ -78,7 +78,7 @@ class Slots:
 
     def __init__(self, descriptions: Path, state: Path) -> None:
         self._descriptions = descriptions
-        self._aside = descriptions / _ASIDE
+        self._records = descriptions / _ASIDE
         self._state = state / "slots"
         self._slots: dict[str, Slot] = {}
         self._retired: dict[Path, Slot] = {}
@@ -90,9 +90,9 @@ class Slots:
 
     def load(self) -> tuple[str, ...]:
         """Call once, before anything else. Says what could not be read, and has been removed."""
-        for folder in (self._descriptions, self._aside, self._state):
+        for folder in (self._descriptions, self._records, self._state):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        spoiled = [told for path in sorted(self._aside.iterdir()) if (told := self._load(path))]
+        spoiled = [why for path in sorted(self._records.iterdir()) if (why := self._load(path))]
         for draft in self._descriptions.glob(f"{_PREFIX}*{_DRAFT}"):
             draft.unlink()
         for file in self._descriptions.glob(f"{_PREFIX}*{_SUFFIX}"):
@@ -133,7 +133,7 @@ class Slots:
         self.folder(name).mkdir(mode=0o755, parents=True, exist_ok=True)
         _write_file(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
         record = msgspec.json.encode(slot).decode()
-        _write_file(self._aside / f"{name}{_DRAFT}", description(name, record, edits, version), self._record(slot))
+        _write_file(self._records / f"{name}{_DRAFT}", description(name, record, edits, version), self._record(slot))
         self._slots[name] = slot
         self.show(name, slot.written_ns)
 
@@ -181,7 +181,7 @@ class Slots:
         return self._descriptions / f"{_PREFIX}{name}{_SUFFIX}"
 
     def _record(self, slot: Slot) -> Path:
-        return self._aside / f"{slot.name}.{slot.uid}"
+        return self._records / f"{slot.name}.{slot.uid}"
 
     # --- all of them --------------------------------------------------------------------------------------------------
 
@@ -200,15 +200,15 @@ class Slots:
         yield from self._slots.values()
         yield from self._retired.values()
 
-    def unlisted(self, held: Iterable[ListedDevices]) -> frozenset[str]:
+    def unlisted_pods(self, held: Iterable[ListedDevices]) -> frozenset[str]:
         """The pods, by uid, with slots that kubelet no longer speaks of."""
-        kept = {slot.name for slot in listed(self._slots.values(), held)}
+        kept = {slot.name for slot in listed_slots(self._slots.values(), held)}
         silent = [slot for slot in self if slot.name not in kept]
         return frozenset(slot.uid for slot in (*silent, *self._retired.values()))
 
     def free(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
         """Removes those that have ended, and says which: kubelet was asked at `before_ns`, `living` afterwards."""
-        kept = {slot.name for slot in listed(self._slots.values(), held)}
+        kept = {slot.name for slot in listed_slots(self._slots.values(), held)}
         older = [slot for slot in self if slot.written_ns < before_ns]
         ended = [slot for slot in older if slot.uid not in living and slot.name not in kept]
         for slot in ended:
@@ -230,7 +230,7 @@ class Slots:
             shutil.rmtree(self.folder(name), ignore_errors=True)
 
 
-def listed(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:
+def listed_slots(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:
     """Returns the slots that kubelet still lists. It lists names, which StatefulSets reuse: then the latest is
     meant.
     """

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pynvml  # type: ignore[import-untyped]
 
-from .driver import GONE, as_sentence, told
+from .driver import GONE, answer_or, as_sentence
 from .interface import Gpu
 
 MIB: Final = 2**20
@@ -36,14 +36,14 @@ class KnownCard(NamedTuple):
 
 def known(index: int, sysfs: Path) -> KnownCard | None:
     """Reads a card; None for one that the driver cannot name because it was lost before the driver was opened."""
-    handle = told(None, pynvml.nvmlDeviceGetHandleByIndex, index)
-    uuid = told("", pynvml.nvmlDeviceGetUUID, handle) if handle else ""
+    handle = answer_or(None, pynvml.nvmlDeviceGetHandleByIndex, index)
+    uuid = answer_or("", pynvml.nvmlDeviceGetUUID, handle) if handle else ""
     if not uuid:
         return None
-    place = told(None, pynvml.nvmlDeviceGetPciInfo, handle)
+    place = answer_or(None, pynvml.nvmlDeviceGetPciInfo, handle)
     pci = place.busId.upper() if place else ""
-    minor = told(index, pynvml.nvmlDeviceGetMinorNumber, handle)
-    model = told("", pynvml.nvmlDeviceGetName, handle)
+    minor = answer_or(index, pynvml.nvmlDeviceGetMinorNumber, handle)
+    model = answer_or("", pynvml.nvmlDeviceGetName, handle)
     return KnownCard(handle, Gpu(minor, uuid, model, 0, pci, _numa(handle, pci, sysfs)))
 
 
@@ -61,7 +61,7 @@ def _numa(handle: Any, pci: str, sysfs: Path) -> int | None:
 
 def _only_node(handle: Any) -> int | None:
     """The node that is nearest, where it is one."""
-    words = told((), pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
+    words = answer_or((), pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
     nodes = [bit for bit in range(64) if words and words[0] >> bit & 1]
     return nodes[0] if len(nodes) == 1 else None
 
@@ -78,14 +78,14 @@ def as_now(card: KnownCard) -> Gpu | None:
         if error.value in STALE:
             raise
         return None if error.value in _LOST else card.gpu._replace(trouble=as_sentence(error))
-    mig = told(None, pynvml.nvmlDeviceGetMigMode, card.handle)
+    mig = answer_or(None, pynvml.nvmlDeviceGetMigMode, card.handle)
     is_mig = bool(mig) and pynvml.NVML_DEVICE_MIG_ENABLE in mig  # now, or from the next reset on
     return card.gpu._replace(memory_mib=memory_mib, is_mig=is_mig, trouble=_trouble(card.handle))
 
 
 def _trouble(handle: Any) -> str:
-    fields = told((), pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
+    fields = answer_or((), pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
     if fields and fields[0].nvmlReturn == pynvml.NVML_SUCCESS and fields[0].value.uiVal in _WANTED:
         return _WANTED[fields[0].value.uiVal]
-    rows = told(None, pynvml.nvmlDeviceGetRemappedRows, handle)
+    rows = answer_or(None, pynvml.nvmlDeviceGetRemappedRows, handle)
     return "rows of its memory are broken and cannot be replaced: exchange the card" if rows and rows[-1] else ""

@@ -47,7 +47,7 @@ class CardFault(NamedTuple):
 
     xid: int
     at: float
-    spell: int = 1
+    relapses: int = 1
     is_over: bool = False
 
 
@@ -78,12 +78,12 @@ def _fault(earlier: CardFault | None, xid: int, now: float) -> CardFault:
     if earlier is None or now - earlier.at > _quiet_s(earlier) + _FORGOTTEN_S:
         return CardFault(xid, now)
     if earlier.is_over:
-        return CardFault(xid, now, earlier.spell + 1)
+        return CardFault(xid, now, earlier.relapses + 1)
     asks = earlier.xid if earlier.xid in _ASK_FOR_RESET else xid
-    return CardFault(asks, now, earlier.spell)
+    return CardFault(asks, now, earlier.relapses)
 
 
-def seen(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
+def observed(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
     """Records what the driver shows; a missing card is remembered, since pods may hold it."""
     shown = {gpu.uuid for gpu in gpus}
     missing = [gpu for gpu in health.gpus if gpu.uuid not in shown]
@@ -101,7 +101,7 @@ def _is_quiet(fault: CardFault, now: float) -> bool:
 
 
 def _quiet_s(fault: CardFault) -> float:
-    return min(QUIET_S * 2.0 ** min(fault.spell - 1, 30), LONGEST_QUIET_S)
+    return min(QUIET_S * 2.0 ** min(fault.relapses - 1, 30), LONGEST_QUIET_S)
 
 
 def unanswered(health: CardHealth, why: str) -> CardHealth:
@@ -117,11 +117,11 @@ def why_not(health: CardHealth) -> dict[str, str]:
 
 def _reasons(health: CardHealth, gpu: Gpu) -> list[str]:
     fault = health.faults.get(gpu.uuid)
-    said = _fault_said(fault) if fault and not fault.is_over else ""
+    said = _fault_text(fault) if fault and not fault.is_over else ""
     return [reason for reason in (health.absent.get(gpu.uuid, gpu.trouble), said) if reason]
 
 
-def _fault_said(fault: CardFault) -> str:
+def _fault_text(fault: CardFault) -> str:
     meaning = _MEANINGS.get(fault.xid, "a critical error")
     asked = ": reset the card" if fault.xid in _ASK_FOR_RESET else ""
     return f"Xid {fault.xid}, {meaning}{asked}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pynvml  # type: ignore[import-untyped]
 
 from .card_facts import MIB
-from .driver import told
+from .driver import answer_or
 from .interface import Load, Process
 
 _RECENT_S: Final = 1.0
@@ -29,10 +29,10 @@ def load(handle: Any) -> Load:
     Raises:
         NVMLError: the driver does not answer for it.
     """
-    used = told(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    used = answer_or(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if used is None:  # an older driver, which counts what it keeps for itself among the used
         used = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    rates = told(None, pynvml.nvmlDeviceGetUtilizationRates, handle)
+    rates = answer_or(None, pynvml.nvmlDeviceGetUtilizationRates, handle)
     return Load(used.used // MIB, rates.gpu if rates else 0, _processes(handle))
 
 
@@ -52,7 +52,7 @@ def _memory(handle: Any) -> dict[int, int]:
 
 def _first_answer(handle: Any, ways: tuple[Callable[[Any], Any], ...]) -> Any:
     for ask in ways:
-        answer = told(None, ask, handle)
+        answer = answer_or(None, ask, handle)
         if answer is not None:
             return answer
     return ()
@@ -61,7 +61,7 @@ def _first_answer(handle: Any, ways: tuple[Callable[[Any], Any], ...]) -> Any:
 def _cores(handle: Any) -> dict[int, int]:
     """Per cent by process, by its latest sample of late; one that idles has none."""
     since_us = int((time.time() - _RECENT_S) * 1_000_000)
-    samples = told((), pynvml.nvmlDeviceGetProcessUtilization, handle, since_us)
+    samples = answer_or((), pynvml.nvmlDeviceGetProcessUtilization, handle, since_us)
     return {
         sample.pid: sample.smUtil
         for sample in sorted(samples, key=lambda sample: sample.timeStamp)

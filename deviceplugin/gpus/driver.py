@@ -68,7 +68,7 @@ def _let_library_go() -> None:
         _ctypes.dlclose(library._handle)  # noqa: SLF001 - ctypes has no other way
 
 
-def told(otherwise: Any, ask: Callable[..., Any], *about: Any) -> Any:
+def answer_or(otherwise: Any, ask: Callable[..., Any], *about: Any) -> Any:
     """The answer, or what holds where a card, its driver or our rights are not up to the question."""
     try:
         return ask(*about)

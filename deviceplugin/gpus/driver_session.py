@@ -12,7 +12,7 @@ import pynvml  # type: ignore[import-untyped]
 
 from .card_facts import KnownCard, as_now, known
 from .card_load import load
-from .driver import close_driver, open_driver, told
+from .driver import answer_or, close_driver, open_driver
 from .interface import Gpu, GpusError, Incident, Load
 from .links import LinkEnd, links
 
@@ -84,8 +84,8 @@ def _address(handle: Any) -> int | None:
 
 def _listening(handles: list[Any]) -> Any:
     """A set of events, None where no card reports any."""
-    events = told(None, pynvml.nvmlEventSetCreate)
-    if events is None or any([told(None, _register, handle, events) for handle in handles]):  # noqa: C419 - each one
+    events = answer_or(None, pynvml.nvmlEventSetCreate)
+    if events is None or any([answer_or(None, _register, handle, events) for handle in handles]):  # noqa: C419 - each one
         return events
     _free(events)
     return None

@@ -27,14 +27,14 @@ class _Written(msgspec.Struct):
 _WRITTEN: Final = msgspec.json.Decoder(_Written)
 
 
-def written(health: CardHealth, boot: str) -> bytes:
+def encode_health(health: CardHealth, boot: str) -> bytes:
     """Encodes the cards that are unhealthy now; `boot` identifies the boot of the machine."""
     faults = [(gpu, fault) for gpu in health.gpus if (fault := health.faults.get(gpu.uuid)) and not fault.is_over]
     ill = [_Ill(gpu, fault, health.absent.get(gpu.uuid, "")) for gpu, fault in faults]
     return msgspec.json.encode(_Written(boot, ill))
 
 
-def recalled(content: bytes, boot: str) -> CardHealth:
+def decode_health(content: bytes, boot: str) -> CardHealth:
     """Decodes a record; an unreadable one, or one of an earlier boot, is empty."""
     try:
         found = _WRITTEN.decode(content)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pynvml  # type: ignore[import-untyped]
 
-from .driver import told
+from .driver import answer_or
 
 _BY_ANCESTOR: Final = {
     pynvml.NVML_TOPOLOGY_SYSTEM: 10,
@@ -39,7 +39,7 @@ def links(cards: Sequence[LinkEnd]) -> dict[int, tuple[tuple[int, int], ...]]:
     nvlinks = {card.minor: Counter(_far_ends(card.handle)) for card in cards}
     found: dict[int, dict[int, int]] = {card.minor: {} for card in cards}
     for one, other in combinations(cards, 2):
-        near = _BY_ANCESTOR.get(told(-1, pynvml.nvmlDeviceGetTopologyCommonAncestor, one.handle, other.handle), 0)
+        near = _BY_ANCESTOR.get(answer_or(-1, pynvml.nvmlDeviceGetTopologyCommonAncestor, one.handle, other.handle), 0)
         strength = near + _NVLINK * _between(nvlinks[one.minor], nvlinks[other.minor], other)
         if strength:
             found[one.minor][other.minor] = found[other.minor][one.minor] = strength
@@ -54,10 +54,10 @@ def _between(mine: Counter[str], others: Counter[str], other: LinkEnd) -> int:
 def _far_ends(handle: Any) -> Iterator[str]:
     """Yields the PCI address at the other end of each working NVLink."""
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-        if not told(0, pynvml.nvmlDeviceGetNvLinkState, handle, link):
+        if not answer_or(0, pynvml.nvmlDeviceGetNvLinkState, handle, link):
             continue
-        kind = told(None, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        kind = answer_or(None, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             yield _SWITCH
-        elif far := told(None, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
+        elif far := answer_or(None, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
             yield far.busId.upper()

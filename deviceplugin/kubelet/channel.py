@@ -28,6 +28,6 @@ def open_channel(socket: Path) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
 
 
-def words(error: grpc.aio.AioRpcError) -> str:
+def status_text(error: grpc.aio.AioRpcError) -> str:
     """Formats the answer in one line."""
     return printable(f"{error.code().name}: {error.details() or 'without a word'}", _WORDS_CHARS)

@@ -57,15 +57,15 @@ class Checkpoint:
     def __init__(self, plugins: Path) -> None:
         self._path = plugins / _FILE
         self._version: tuple[int, int, int] | None = None
-        self._given: tuple[CheckpointEntry, ...] | None = None
+        self._entries: tuple[CheckpointEntry, ...] | None = None
 
-    def given(self) -> tuple[CheckpointEntry, ...] | None:
+    def entries(self) -> tuple[CheckpointEntry, ...] | None:
         """Returns the entries; None where the file is missing or unreadable."""
         try:
             found = self._path.stat()
             version = found.st_ino, found.st_mtime_ns, found.st_size
             if version != self._version:
-                self._version, self._given = version, read(self._path.read_bytes())
+                self._version, self._entries = version, read(self._path.read_bytes())
         except OSError:
             return None
-        return self._given
+        return self._entries

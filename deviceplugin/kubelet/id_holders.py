@@ -21,45 +21,45 @@ Pods = Mapping[str, PodFacts]
 
 
 class IdHolders:
-    """`given` is what the checkpoint says, and `listed` asks the socket; `pods` is None before all were seen."""
+    """`entries` is what the checkpoint says, and `listed` asks the socket; `pods` is None before all were seen."""
 
     def __init__(
         self,
-        given: Callable[[], tuple[CheckpointEntry, ...] | None],
+        entries: Callable[[], tuple[CheckpointEntry, ...] | None],
         listed: Callable[[], Awaitable[tuple[ListedDevices, ...]]],
         pods: Callable[[], Pods | None],
     ) -> None:
-        self._given = given
+        self._entries = entries
         self._listed = listed
         self._pods = pods
 
-    async def held(self) -> tuple[ListedDevices, ...]:
+    async def listed_devices(self) -> tuple[ListedDevices, ...]:
         """Lists holders like pod-resources, without plain init containers. Raises KubeletError."""
-        given, pods = self._given(), self._pods()
-        if given is None or pods is None:
+        entries, pods = self._entries(), self._pods()
+        if entries is None or pods is None:
             return await self._listed()
-        return tuple(_held(given, pods))
+        return tuple(_held(entries, pods))
 
-    async def ids(self) -> dict[str, set[str]]:
+    async def held_ids(self) -> dict[str, set[str]]:
         """All that are ours, by resource. Raises KubeletError."""
-        given, pods = self._given(), self._pods()
-        if given is None:
-            return _ours((each.resource, each.ids) for each in await self._listed())
-        return _ours((each.resource, each.ids) for each in given if pods is None or each.uid in pods)
+        entries, pods = self._entries(), self._pods()
+        if entries is None:
+            return _our_ids((each.resource, each.ids) for each in await self._listed())
+        return _our_ids((each.resource, each.ids) for each in entries if pods is None or each.uid in pods)
 
-    def exactly(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
+    def pods_with_ids(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
         """The pods of which a container holds these and no others, by kubelet's uid; None for one not seen yet.
 
         They are several where kubelet gave the very same twice, and none where nothing is known.
         """
-        given, pods = self._given(), self._pods()
-        if given is None or pods is None:
+        entries, pods = self._entries(), self._pods()
+        if entries is None or pods is None:
             return {}
-        return {each.uid: pods.get(each.uid) for each in given if each.resource == resource and each.ids == ids}
+        return {each.uid: pods.get(each.uid) for each in entries if each.resource == resource and each.ids == ids}
 
 
-def _held(given: Iterable[CheckpointEntry], pods: Pods) -> Iterator[ListedDevices]:
-    for each in given:
+def _held(entries: Iterable[CheckpointEntry], pods: Pods) -> Iterator[ListedDevices]:
+    for each in entries:
         facts = pods.get(each.uid)
         if facts is not None and each.container not in _plain_init(facts):
             yield ListedDevices(facts.namespace, facts.name, each.container, each.resource, each.ids)
@@ -70,9 +70,9 @@ def _plain_init(facts: PodFacts) -> list[str]:
     return [container for container, need in needs if need.stage is ContainerStage.INIT]
 
 
-def _ours(given: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
+def _our_ids(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for resource, ids in given:
+    for resource, ids in entries:
         if ours := {device for device in ids if is_ours(device)}:
             found[resource] |= ours
     return dict(found)

@@ -38,7 +38,7 @@ class KubeletSocket:
         except OSError:
             return True
 
-    async def is_made_anew(self, since: Identity, within_s: float) -> bool:
+    async def is_recreated(self, since: Identity, within_s: float) -> bool:
         """Returns as soon as it is."""
         now = asyncio.get_running_loop().time
         until = now() + within_s

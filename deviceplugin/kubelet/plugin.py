@@ -46,16 +46,16 @@ class Plugin:
     """
 
     def __init__(
-        self, resource: str, desk: AllocationHandler, folder: Path, stirred: Callable[[], None] = lambda: None
+        self, resource: str, handler: AllocationHandler, folder: Path, changed: Callable[[], None] = lambda: None
     ) -> None:
         """Calls `stirred` when kubelet begins to listen and when it ceases to."""
         self.resource = resource
         self.endpoint = f"{SOCKET_PREFIX}{secrets.token_hex(4)}.sock"
         self.devices: tuple[Device, ...] = ()
-        self.is_heard = False
-        self._desk = desk
+        self.was_listened_to = False
+        self._handler = handler
         self._path = folder / self.endpoint
-        self._stirred = stirred
+        self._changed = changed
         self._listeners = 0
         self._message = b""
         self._is_leaving = False
@@ -67,7 +67,7 @@ class Plugin:
     @property
     def is_dropped(self) -> bool:
         """Whether kubelet listened, and does so no longer."""
-        return self.is_heard and not self._listeners
+        return self.was_listened_to and not self._listeners
 
     async def start(self) -> None:
         """Raises KubeletError where it cannot listen."""
@@ -85,13 +85,13 @@ class Plugin:
         if tuple(devices) != self.devices:
             self.devices = tuple(devices)
             self._message = _as_message(self.devices)
-            self._tell()
+            self._send()
 
     async def withdraw(self) -> None:
         """Publishes an empty list, or kubelet would keep the resource for 5 minutes; then stops."""
         self.publish(())
         self._is_leaving = True
-        self._tell()
+        self._send()
         if self._listeners:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GOODBYE_S):
@@ -102,7 +102,7 @@ class Plugin:
         """Stops at once and publishes nothing: containers keep what they hold."""
         await self._server.stop(None)
 
-    def _tell(self) -> None:
+    def _send(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
@@ -132,15 +132,15 @@ class Plugin:
             self._listen(-1)
 
     def _listen(self, more: int) -> None:
-        self.is_heard = True
+        self.was_listened_to = True
         self._listeners += more
         if not self._listeners:
             self._nobody_listens.set()
-        self._stirred()
+        self._changed()
 
     async def _allocate(self, request: wire.AllocateRequest, context: Context) -> wire.AllocateResponse:
         try:
-            granted = [self._desk.allocate(self.resource, asked.devices_ids) for asked in request.container_requests]
+            granted = [self._handler.allocate(self.resource, asked.devices_ids) for asked in request.container_requests]
         except RefusedError as refusal:
             await _refuse(context, refusal)
         return wire.AllocateResponse(container_responses=map(_as_response, granted))
@@ -149,7 +149,7 @@ class Plugin:
         self, request: wire.PreStartContainerRequest, context: Context
     ) -> wire.PreStartContainerResponse:
         try:
-            await self._desk.prestart(self.resource, request.devices_ids)
+            await self._handler.prestart(self.resource, request.devices_ids)
         except RefusedError as refusal:
             await _refuse(context, refusal)
         return wire.PreStartContainerResponse()
@@ -189,9 +189,9 @@ def _as_response(granted: Granted) -> wire.ContainerAllocateResponse:
 def _as_message(devices: Sequence[Device]) -> bytes:
     answer = wire.ListAndWatchResponse()
     for device in devices:
-        told = answer.devices.add()
-        told.CopyFrom(_state(device.healthy, device.numa))  # there are thousands: a copy costs a fifth of a new one
-        told.ID = device.id
+        added = answer.devices.add()
+        added.CopyFrom(_state(device.healthy, device.numa))  # there are thousands: a copy costs a fifth of a new one
+        added.ID = device.id
     return answer.SerializeToString()
 
 

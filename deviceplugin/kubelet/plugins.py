@@ -21,35 +21,35 @@ class Plugins:
 
     def __init__(
         self,
-        desk: AllocationHandler,
+        handler: AllocationHandler,
         folder: Path,
         pod_resources: PodResources,
         registered: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._desk = desk
+        self._handler = handler
         self._registered = registered
         self._kubelet = KubeletSocket(folder)
         self._pod_resources = pod_resources
-        self._presences: dict[str, ServedResource] = {}
+        self._resources: dict[str, ServedResource] = {}
         self._idle: asyncio.Queue[ServedResource] = asyncio.Queue()
 
     def offer(self, supply: Mapping[str, Sequence[Device]]) -> None:
         """These resources with these devices from now on, and no others."""
-        for resource in supply.keys() - self._presences.keys():
-            presence = ServedResource(resource, self._desk, self._kubelet, self._pod_resources, self._registered)
-            self._presences[resource] = presence
+        for resource in supply.keys() - self._resources.keys():
+            presence = ServedResource(resource, self._handler, self._kubelet, self._pod_resources, self._registered)
+            self._resources[resource] = presence
             self._idle.put_nowait(presence)
-        for resource, presence in self._presences.items():
+        for resource, presence in self._resources.items():
             presence.offer(supply.get(resource))
 
     def problems(self) -> tuple[str, ...]:
         """Why pods cannot have what is offered; each is said once."""
-        return tuple(dict.fromkeys(each.problem for each in self._presences.values() if each.problem))
+        return tuple(dict.fromkeys(each.problem for each in self._resources.values() if each.problem))
 
     async def run(self) -> None:
         """Runs until it is cancelled; kubelet then sees the plugins gone, and containers keep what they hold."""
         self._idle = asyncio.Queue()
-        for presence in self._presences.values():
+        for presence in self._resources.values():
             self._idle.put_nowait(presence)
         for left_behind in self._kubelet.folder.glob(f"{SOCKET_PREFIX}*.sock"):
             left_behind.unlink(missing_ok=True)

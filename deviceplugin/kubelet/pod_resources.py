@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from . import pod_resources_pb2 as wire
-from .channel import KubeletError, open_channel, words
+from .channel import KubeletError, open_channel, status_text
 from .messages import ListedDevices
 from .single_flight import SingleFlight
 
@@ -88,7 +88,7 @@ class PodResources:
 
 def _cannot_ask(socket: Path, error: grpc.aio.AioRpcError) -> str:
     return (
-        f"kubelet does not say which container holds which devices ({words(error)}): it must run, and its socket "
+        f"kubelet does not say which container holds which devices ({status_text(error)}): it must run, and its socket "
         f"{socket} must be that of this node (see --pod-resources)"
     )
 

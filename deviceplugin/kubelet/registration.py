@@ -8,7 +8,7 @@ from typing import Final
 import grpc.aio
 
 from . import device_plugin_pb2 as wire
-from .channel import KubeletError, open_channel, words
+from .channel import KubeletError, open_channel, status_text
 
 VERSION: Final = "v1beta1"
 OPTIONS: Final = wire.DevicePluginOptions(pre_start_required=True)
@@ -35,6 +35,6 @@ async def register(kubelet_socket: Path, endpoint: str, resource: str) -> None:
             await call(request, timeout=_PATIENCE_S)
         except grpc.aio.AioRpcError as error:
             raise KubeletError(
-                f"kubelet did not register {resource} by its socket {kubelet_socket} ({words(error)}): pods that ask "
-                "for it do not start on this node; it is tried again until kubelet agrees"
+                f"kubelet did not register {resource} by its socket {kubelet_socket} ({status_text(error)}): pods that "
+                "ask for it do not start on this node; it is tried again until kubelet agrees"
             ) from error

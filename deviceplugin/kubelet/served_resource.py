@@ -50,7 +50,7 @@ class ServedResource:
     def __init__(
         self,
         resource: str,
-        desk: AllocationHandler,
+        handler: AllocationHandler,
         kubelet: KubeletSocket,
         pod_resources: PodResources,
         registered: Callable[[str], None] = lambda _: None,
@@ -58,17 +58,17 @@ class ServedResource:
         """Calls `registered` with the resource each time that kubelet has taken it and listens."""
         self.resource = resource
         self.problem = ""
-        self._desk = desk
+        self._handler = handler
         self._kubelet = kubelet
         self._pod_resources = pod_resources
         self._registered = registered
         self._devices: tuple[Device, ...] | None = None
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def offer(self, devices: Sequence[Device] | None) -> None:
         """These from now on; None for nothing, which takes the resource off the node."""
         self._devices = None if devices is None else tuple(devices)
-        self._stirred.set()
+        self._changed.set()
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -79,21 +79,21 @@ class ServedResource:
             seen, began = self._kubelet.identity(), now()
             await self._serve(seen)
             rest = _longer(rest) if now() - began < _LONGEST_REST_S else _SHORTEST_REST_S
-            if await self._kubelet.is_made_anew(seen, rest):
+            if await self._kubelet.is_recreated(seen, rest):
                 rest = 0.0
 
     async def _until_offered(self) -> None:
         while self._devices is None:
             self.problem = ""
-            await self._stir()
+            await self._until_changed()
 
     async def _serve(self, seen: Identity) -> None:
         """Serves until kubelet drops the plugin, or nothing is offered any more."""
-        plugin = Plugin(self.resource, self._desk, self._kubelet.folder, self._stirred.set)
+        plugin = Plugin(self.resource, self._handler, self._kubelet.folder, self._changed.set)
         try:
             await self._register_while(seen, plugin)
             self.problem = ""
-            await self._keep_telling(plugin)
+            await self._keep_publishing(plugin)
         except KubeletError as error:
             self.problem = str(error)
         finally:
@@ -116,32 +116,32 @@ class ServedResource:
 
     async def _register(self, plugin: Plugin) -> None:
         """A kubelet that begins fails pods with init containers without their devices: it is not kept waiting long."""
-        looking = asyncio.create_task(self._stranger(plugin), name=f"look for another plugin of {self.resource}")
+        looking = asyncio.create_task(self._foreign_id(plugin), name=f"look for another plugin of {self.resource}")
         is_hasty = self._kubelet.is_new(_KUBELETS_START_S)
         await asyncio.wait((looking,), timeout=_HASTY_LOOK_S if is_hasty else _LOOK_S)
-        if looking.done() and (stranger := looking.result()):
-            raise KubeletError(_TAKEN.format(self.resource, stranger))
+        if looking.done() and (foreign_id := looking.result()):
+            raise KubeletError(_TAKEN.format(self.resource, foreign_id))
         plugin.publish(self._devices or ())
         await plugin.start()
         await register(self._kubelet.path, plugin.endpoint, self.resource)
         try:
             async with asyncio.timeout(_LISTENS_WITHIN_S):
-                while not plugin.is_heard:
-                    await self._stir()
+                while not plugin.was_listened_to:
+                    await self._until_changed()
         except TimeoutError:
             raise KubeletError(_NOT_HEARD.format(self.resource)) from None
         self._registered(self.resource)
 
-    async def _keep_telling(self, plugin: Plugin) -> None:
+    async def _keep_publishing(self, plugin: Plugin) -> None:
         """Publishes again and again while another plugin has the resource; its own list stands, and the connection
         stays.
         """
         is_taken = False
         while not plugin.is_dropped:
             devices = self._devices  # what is offered after the look is told after the next
-            stranger = await self._stranger(plugin)
-            if stranger:
-                is_taken, self.problem = True, _TAKEN.format(self.resource, stranger)
+            foreign_id = await self._foreign_id(plugin)
+            if foreign_id:
+                is_taken, self.problem = True, _TAKEN.format(self.resource, foreign_id)
             elif is_taken:
                 return  # to be registered again
             elif devices is None:
@@ -150,14 +150,14 @@ class ServedResource:
                 plugin.publish(devices)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOKS_EVERY_S):
-                    await self._stir()
+                    await self._until_changed()
 
-    async def _stir(self) -> None:
+    async def _until_changed(self) -> None:
         """Returns when something is offered, or kubelet begins or ceases to listen; also if that was before."""
-        await self._stirred.wait()
-        self._stirred.clear()
+        await self._changed.wait()
+        self._changed.clear()
 
-    async def _stranger(self, plugin: Plugin) -> str:
+    async def _foreign_id(self, plugin: Plugin) -> str:
         """An id that another plugin offers: of those that we do not offer, none that looks like ours."""
         try:
             allocatable = await self._pod_resources.allocatable()

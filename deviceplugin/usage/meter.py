@@ -20,31 +20,36 @@ class GrantedCards(NamedTuple):
     """The granted cards and their holders at one moment."""
 
     node: Node
-    holding: NodeUsage
-    tenants: Sequence[StartedPod]
+    usage: NodeUsage
+    pods: Sequence[StartedPod]
 
 
 class Meter:
-    """Measures usage; `load` may block, `given` runs on the event loop. Concurrent callers share one measurement."""
+    """Measures usage for concurrent callers at once; `load` may block, `granted_cards` runs on the event loop."""
 
     def __init__(
-        self, load: Callable[[str], Load], cgroups: Cgroups, given: Callable[[], GrantedCards], *, is_made_up: bool
+        self,
+        load: Callable[[str], Load],
+        cgroups: Cgroups,
+        granted_cards: Callable[[], GrantedCards],
+        *,
+        is_made_up: bool,
     ) -> None:
         self._load = load
         self._owners = ProcessOwners(cgroups)
-        self._given = given
+        self._granted_cards = granted_cards
         self._is_made_up = is_made_up
-        self._looking: asyncio.Task[NodeUsageReport] | None = None
+        self._measuring: asyncio.Task[NodeUsageReport] | None = None
 
     async def usage(self) -> NodeUsageReport:
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look(), name="measure usage")
-        return await asyncio.shield(self._looking)
+        if self._measuring is None or self._measuring.done():
+            self._measuring = asyncio.create_task(self._measure(), name="measure usage")
+        return await asyncio.shield(self._measuring)
 
-    async def _look(self) -> NodeUsageReport:
-        node, holding, tenants = self._given()
+    async def _measure(self) -> NodeUsageReport:
+        node, usage, pods = self._granted_cards()
         loads, owners = await asyncio.to_thread(self._read, [card.uuid for card in node.cards])
-        return usage_of(node, holding, tenants, loads, owners, is_made_up=self._is_made_up)
+        return usage_of(node, usage, pods, loads, owners, is_made_up=self._is_made_up)
 
     def _read(self, uuids: Iterable[str]) -> tuple[Mapping[str, Load], Mapping[int, Owner]]:
         loads = {uuid: load for uuid in uuids if (load := self._load_of(uuid)) is not None}

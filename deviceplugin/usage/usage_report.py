@@ -111,16 +111,16 @@ class NodeUsageReport:
 
 def usage_of(
     node: Node,
-    holding: NodeUsage,
-    tenants: Sequence[StartedPod],
+    usage: NodeUsage,
+    pods: Sequence[StartedPod],
     loads: Mapping[str, Load],
     owners: Mapping[int, Owner],
     *,
     is_made_up: bool = False,
 ) -> NodeUsageReport:
     """Loads by uuid, without the cards that the driver says nothing of; owners of their processes by pid."""
-    rows = [row for tenant in tenants for row in _rows(tenant, holding)]
-    whose = _Whose(tenants, rows)
+    rows = [row for pod in pods for row in _rows(pod, usage)]
+    whose = _RowFinder(pods, rows)
     processes: dict[tuple[int, int], list[Process]] = defaultdict(list)
     strangers: dict[int, list[UnaccountedProcess]] = defaultdict(list)
     for at, process in _running(node, loads):
@@ -130,10 +130,9 @@ def usage_of(
             strangers[at].append(UnaccountedProcess(process.pid, process.memory_mib, whose.title(owner)))
         else:
             processes[number, at].append(process)
-    cards = [_card(node, holding, at, loads.get(card.uuid), strangers[at]) for at, card in enumerate(node.cards)]
+    cards = [_card(node, usage, at, loads.get(card.uuid), strangers[at]) for at, card in enumerate(node.cards)]
     containers = [
-        _container(node, holding, row, {at: processes[number, at] for at in row.times})
-        for number, row in enumerate(rows)
+        _container(node, usage, row, {at: processes[number, at] for at in row.times}) for number, row in enumerate(rows)
     ]
     return NodeUsageReport(node.name, is_made_up, tuple(cards), tuple(containers))
 
@@ -156,20 +155,18 @@ class _Row(NamedTuple):
     times: Counter[int]
 
 
-def _rows(tenant: StartedPod, holding: NodeUsage) -> Iterator[_Row]:
-    facts, share = tenant.facts, holding.shares.get(tenant.facts.uid)
-    for number in _having(tenant) if share else ():
+def _rows(pod: StartedPod, usage: NodeUsage) -> Iterator[_Row]:
+    facts, share = pod.facts, usage.shares.get(pod.facts.uid)
+    for number in _running_containers(pod) if share else ():
         need = facts.demand.needs[number]
         yield _Row(facts, facts.containers[number], need.claim, Counter(share.layout[number] if share else ()))
 
 
-def _having(tenant: StartedPod) -> list[int]:
+def _running_containers(pod: StartedPod) -> list[int]:
     """The pod's app containers and sidecars; while it still initialises, the init container that was started last."""
-    needs, containers = tenant.facts.demand.needs, tenant.facts.containers
-    begun = [
-        at for at, need in enumerate(needs) if need.stage is ContainerStage.INIT and tenant.inits.get(containers[at])
-    ]
-    if any(tenant.apps.values()) or not begun:
+    needs, containers = pod.facts.demand.needs, pod.facts.containers
+    begun = [at for at, need in enumerate(needs) if need.stage is ContainerStage.INIT and pod.inits.get(containers[at])]
+    if any(pod.apps.values()) or not begun:
         return [at for at, need in enumerate(needs) if need.stage is not ContainerStage.INIT]
     now = begun[-1]
     beside = [
@@ -178,13 +175,13 @@ def _having(tenant: StartedPod) -> list[int]:
     return [*beside, now]
 
 
-class _Whose:
+class _RowFinder:
     """Finds the row of a process; ids of containers are certain, but a fresh one is not in the pod's status yet."""
 
-    def __init__(self, tenants: Iterable[StartedPod], rows: Sequence[_Row]) -> None:
+    def __init__(self, pods: Iterable[StartedPod], rows: Sequence[_Row]) -> None:
         self._titles: dict[str, str] = {}
         self._by_id: dict[str, tuple[str, str]] = {}
-        for facts, apps, inits in tenants:
+        for facts, apps, inits in pods:
             self._titles[facts.uid] = facts.title
             for name, written in (*apps.items(), *inits.items()):
                 if written:
@@ -218,9 +215,9 @@ def _bare(written: str) -> str:
 
 
 def _card(
-    node: Node, holding: NodeUsage, at: int, load: Load | None, strangers: Iterable[UnaccountedProcess]
+    node: Node, usage: NodeUsage, at: int, load: Load | None, strangers: Iterable[UnaccountedProcess]
 ) -> CardUsage:
-    card, left = node.cards[at], holding.room.left[at]
+    card, left = node.cards[at], usage.room.left[at]
     cores, mib = worth(card, given(card, left))
     return CardUsage(
         card.index,
@@ -237,16 +234,16 @@ def _card(
     )
 
 
-def _container(node: Node, holding: NodeUsage, row: _Row, processes: Mapping[int, Sequence[Process]]) -> ContainerUsage:
+def _container(node: Node, usage: NodeUsage, row: _Row, processes: Mapping[int, Sequence[Process]]) -> ContainerUsage:
     facts = row.facts
-    parts = tuple(_part(node, holding, row, at, processes[at]) for at in sorted(row.times))
+    parts = tuple(_part(node, usage, row, at, processes[at]) for at in sorted(row.times))
     asked = _asked_mib(row.claim) or sum(part.memory_mib for part in parts)
     return ContainerUsage(facts.namespace, facts.name, facts.uid, row.name, asked, parts)
 
 
-def _part(node: Node, holding: NodeUsage, row: _Row, at: int, processes: Sequence[Process]) -> PartUsage:
+def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[Process]) -> PartUsage:
     card = node.cards[at]
-    cores, mib = worth(card, use_of(row.claim, card, holding.room.slices, row.times[at]))
+    cores, mib = worth(card, use_of(row.claim, card, usage.room.slices, row.times[at]))
     return PartUsage(
         card.index,
         card.uuid,

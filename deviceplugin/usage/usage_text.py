@@ -48,13 +48,13 @@ def remarks(card: CardUsage) -> Iterator[str]:
     """Yields what is wrong with a card."""
     if card.why_not:
         yield from _wrapped(f"card {card.index} gets nothing new: {card.why_not}")
-    for stranger in card.strangers:
-        yield from _wrapped(f"card {card.index}: {_words(stranger)}")
+    for process in card.strangers:
+        yield from _wrapped(f"card {card.index}: {_words(process)}")
 
 
-def _words(stranger: UnaccountedProcess) -> str:
-    whose = f"of pod {stranger.pod}, which was not given the card" if stranger.pod else "of no pod"
-    return f"process {stranger.pid} uses {stranger.memory_mib} MiB: it is {whose}"
+def _words(process: UnaccountedProcess) -> str:
+    whose = f"of pod {process.pod}, which was not given the card" if process.pod else "of no pod"
+    return f"process {process.pid} uses {process.memory_mib} MiB: it is {whose}"
 
 
 def _wrapped(text: str) -> list[str]:

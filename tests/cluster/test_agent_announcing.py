@@ -27,7 +27,7 @@ async def seen(cluster: Cluster, name: str, announcing: NodeWriter, wanted: Call
             there = await asyncio.to_thread(lambda: cluster.request("GET", f"/api/v1/nodes/{name}").must())
             if wanted(there):
                 return
-            announcing.saw(there)
+            announcing.observe(there)
             await asyncio.sleep(0.2)
 
 
@@ -50,14 +50,14 @@ async def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cl
         await seen(cluster, "announced", announcing, wanted)
 
     running = asyncio.create_task(announcing.run())
-    announcing.say(said(GOOD, replace(SICK, why_not=""), total=30218))
+    announcing.announce(said(GOOD, replace(SICK, why_not=""), total=30218))
     await until(lambda there: total(there) == ("30218", "30218") and condition(there) == "True")
-    announcing.say(said(GOOD, SICK, total=15000))
+    announcing.announce(said(GOOD, SICK, total=15000))
     await until(lambda there: total(there) == ("15k", "15k") and condition(there) == "False")
     wiped = {"status": {"capacity": {MIB: "0"}, "allocatable": {MIB: "0"}}}
     cluster.client.merge(cluster.admin, "/api/v1/nodes/announced/status", wiped)
     await until(lambda there: total(there) == ("15k", "15k"))
-    announcing.say(said(GOOD, total=None))
+    announcing.announce(said(GOOD, total=None))
     await until(lambda there: total(there) == (None, None) and condition(there) == "True")
     running.cancel()
     with suppress(asyncio.CancelledError):

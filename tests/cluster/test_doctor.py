@@ -102,12 +102,12 @@ class Installed:
         announcing = NodeWriter(calls, NODE, Log(), lambda: datetime.now(UTC))
         wanted = announcement(cards, {})
         running = asyncio.create_task(announcing.run())
-        announcing.say(wanted)
+        announcing.announce(wanted)
         async with asyncio.timeout(SECONDS):
             while not self._says(
                 there := await asyncio.to_thread(self.node), wanted.inventory, wanted.condition.reason
             ):
-                announcing.saw(there)
+                announcing.observe(there)
                 await asyncio.sleep(0.1)
         running.cancel()
         with suppress(asyncio.CancelledError):

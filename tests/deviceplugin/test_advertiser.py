@@ -32,7 +32,7 @@ async def test_a_bug_in_what_is_first_seen_ends_the_offering(tmp_path: Path) -> 
         plugins,
         not_reached,
         held=nobody_holds,
-        known=failing,
+        until_known=failing,
         stale=asyncio.Event(),
         is_made_up=True,
     )

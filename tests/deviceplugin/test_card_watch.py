@@ -59,7 +59,7 @@ class Machine:
         self.watch = CardWatch(self.driver, lambda: None, lambda: 1.0, self.file)
 
     async def look(self) -> dict[str, str]:
-        await self.watch.look()
+        await self.watch.read()
         return {card.uuid: card.why_not for card in self.watch.cards()}
 
     async def falls_off_the_bus(self) -> None:

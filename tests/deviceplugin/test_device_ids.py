@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.device_ids import LINGERS_S, ListedIds, is_ours, published
+from deviceplugin.device_ids import LINGERS_S, ListedIds, ids_to_publish, is_ours
 
 counts = st.integers(0, 60)
 our_ids = st.integers(0, 80).map("hc-{}".format)
@@ -29,7 +29,7 @@ held_ids = st.frozensets(our_ids | st.sampled_from(["tencent.com/vcuda-core-7", 
 def test_held_ids_are_filled_up_with_the_smallest_that_are_free(
     held: tuple[str, ...], total: int, expected: tuple[str, ...]
 ) -> None:
-    assert published(held, total) == expected
+    assert ids_to_publish(held, total) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_ours_are_told_from_those_of_other_plugins(device_id: str, ours: bool) -
 
 @given(held_ids, counts)
 def test_no_held_id_is_withdrawn_and_none_is_offered_beyond_the_total(held: frozenset[str], total: int) -> None:
-    found = published(held, total)
+    found = ids_to_publish(held, total)
     assert held <= set(found)
     assert len(found) == len(set(found)) == max(len(held), total)
     assert all(is_ours(each) for each in found if each not in held)
@@ -64,14 +64,14 @@ def test_no_held_id_is_withdrawn_and_none_is_offered_beyond_the_total(held: froz
 def test_nothing_changes_for_kubelet_when_a_pod_takes_ids_that_are_offered(
     held: frozenset[str], total: int, data: st.DataObject
 ) -> None:
-    found = published(held, total)
+    found = ids_to_publish(held, total)
     taken = data.draw(st.frozensets(st.sampled_from(found))) if found else frozenset()
-    assert published(held | taken, total) == found
+    assert ids_to_publish(held | taken, total) == found
 
 
 @given(held_ids, counts, counts)
 def test_a_larger_total_only_adds(held: frozenset[str], total: int, more: int) -> None:
-    assert set(published(held, total)) <= set(published(held, total + more))
+    assert set(ids_to_publish(held, total)) <= set(ids_to_publish(held, total + more))
 
 
 looks = st.lists(st.tuples(held_ids, counts, st.floats(0, LINGERS_S)), min_size=1, max_size=12)
@@ -86,7 +86,7 @@ def test_what_is_offered_no_longer_is_listed_until_kubelet_has_surely_handed_it_
         now += passed
         last_offered |= dict.fromkeys(listed.offered, now)
         listed = listed.next(held, total, now)
-        assert listed.offered == published(held, total)
+        assert listed.offered == ids_to_publish(held, total)
         expected = {each for each, at in last_offered.items() if now < at + LINGERS_S} - set(listed.offered)
         assert set(listed.leaving) == expected
 

@@ -156,7 +156,7 @@ def test_a_total_of_somebody_else_stays_and_is_told() -> None:
     there = node(capacity={MIB: "15109"})
     wanted = patch(there, said(total=12000), NOW)
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "15109"
-    (told,) = wanted.left
+    (told,) = wanted.foreign
     assert told.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which is not ours; ')
     there["status"]["capacity"][MIB] = "0"
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
@@ -165,9 +165,9 @@ def test_a_total_of_somebody_else_stays_and_is_told() -> None:
 def test_a_count_of_cards_that_gpushare_left_behind_is_taken_over_where_it_is_right() -> None:
     there = node(capacity={names.ALIYUN_GPU_COUNT: "2"})
     wanted = announcement((GOOD, SICK), {names.ALIYUN_GPU_COUNT: 2})
-    assert patch(there, wanted, NOW).left == ()
+    assert patch(there, wanted, NOW).foreign == ()
     three = announcement((GOOD, SICK), {names.ALIYUN_GPU_COUNT: 3})
-    assert len(patch(there, three, NOW).left) == 1
+    assert len(patch(there, three, NOW).foreign) == 1
     assert after(after(there, wanted), three)["status"]["capacity"][names.ALIYUN_GPU_COUNT] == "3"
 
 

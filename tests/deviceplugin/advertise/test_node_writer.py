@@ -49,7 +49,7 @@ class Agent:
     def somebody_writes(self, **status: Any) -> None:
         """And the watch brings it."""
         self.server.put(NODE, {**self.there, "status": {**self.there["status"], **status}})
-        self.announcing.saw(self.there)
+        self.announcing.observe(self.there)
 
     def events(self) -> list[tuple[str, str]]:
         found = [obj for path, obj in self.server.objects.items() if path.startswith(EVENTS_PATH)]
@@ -59,7 +59,7 @@ class Agent:
         """One more round has begun and ended, which sent nothing if nothing was due."""
         for _ in range(2):
             begun = self.rounds()
-            self.announcing.saw(self.there)
+            self.announcing.observe(self.there)
             await until(lambda begun=begun: self.rounds() > begun, what="a round")  # type: ignore[misc]
 
 
@@ -94,12 +94,12 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         for _ in range(3):
-            one.announcing.saw(one.there)
-            one.announcing.say(said(GOOD))
+            one.announcing.observe(one.there)
+            one.announcing.announce(said(GOOD))
             await one.rests()
         assert one.made() == PATCHES
         kinds = [call.headers["Content-Type"] for call in one.server.calls]
@@ -110,10 +110,10 @@ async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> No
 
 async def test_only_what_differs_is_sent() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
-        one.announcing.say(said(GOOD, total=12000))
+        one.announcing.announce(said(GOOD, total=12000))
         await until(lambda: one.capacity() == "12000", what="the new total stands there")
         totals = {MIB: "12000"}
         assert json.loads(one.server.calls[-1].body) == {"status": {"capacity": totals, "allocatable": totals}}
@@ -122,19 +122,19 @@ async def test_only_what_differs_is_sent() -> None:
 
 async def test_nothing_is_sent_before_the_node_was_seen() -> None:
     async with agent() as one:
-        one.announcing.say(said(GOOD))
-        one.announcing.saw(None)
+        one.announcing.announce(said(GOOD))
+        one.announcing.observe(None)
         await asyncio.sleep(0)
         assert one.made() == []
-        one.announcing.saw(one.there)
+        one.announcing.observe(one.there)
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         assert one.made() == PATCHES
 
 
 async def test_a_total_that_kubelet_wipes_comes_back() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
         await until(lambda: one.capacity() == "15109", what="the total stands there again")
@@ -142,12 +142,12 @@ async def test_a_total_that_kubelet_wipes_comes_back() -> None:
 
 async def test_a_node_that_is_created_anew_says_it_again() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
-        one.announcing.saw(None)
+        one.announcing.observe(None)
         one.server.put(NODE, node())
-        one.announcing.saw(one.there)
+        one.announcing.observe(one.there)
         await until(lambda: one.capacity() == "15109", what="the total stands there again")
         assert names.INVENTORY in one.there["metadata"]["annotations"]
 
@@ -155,10 +155,10 @@ async def test_a_node_that_is_created_anew_says_it_again() -> None:
 async def test_what_the_watch_brings_late_does_not_undo_what_was_written_since() -> None:
     async with agent() as one:
         before = one.there
-        one.announcing.saw(before)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(before)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
-        one.announcing.saw(before)
+        one.announcing.observe(before)
         await one.rests()
         assert one.made() == PATCHES
 
@@ -175,8 +175,8 @@ FAULTS: Final[dict[str, list[Fault]]] = {
 async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: list[Fault]) -> None:
     async with agent() as one:
         one.server.faults = list(faults)
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         await until(lambda: one.announcing.trouble == "", what="the trouble is over")
         assert 1 <= one.log.getvalue().count("node not written") <= len(faults)
@@ -185,23 +185,23 @@ async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: li
 async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
     async with agent() as one:
         one.server.faults = ["refused"] * 1000
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         await until(lambda: one.announcing.trouble != "", what="the trouble is told")
         assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
 
 
 async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD))
         begun = asyncio.get_running_loop().time()
         for _ in range(6):
             await until(lambda: one.capacity() == "15109", what="the total stands there")
             one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         assert asyncio.get_running_loop().time() - begun > 0.005 * (1 + 2 + 4 + 8 + 16)
-        one.announcing.say(said(GOOD, total=1))
+        one.announcing.announce(said(GOOD, total=1))
         await until(lambda: one.capacity() == "1", what="the new total stands there")
 
 
@@ -211,9 +211,9 @@ async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
 async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
     async with agent() as one:
         well = replace(SICK, why_not="")
-        one.announcing.saw(one.there)
+        one.announcing.observe(one.there)
         for card, count in ((well, 0), (SICK, 1), (well, 2)):
-            one.announcing.say(said(GOOD, card))
+            one.announcing.announce(said(GOOD, card))
             await until(lambda count=count: len(one.events()) == count, what=f"{count} events")  # type: ignore[misc]
             await one.rests()
         assert [reason for reason, _ in one.events()] == ["CardFailed", "CardRecovered"]
@@ -221,37 +221,37 @@ async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
 
 async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_already() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(SICK))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(SICK))
         await until(lambda: len(one.events()) == 1, what="the failure is told")
         await one.rests()
         left_behind = one.there
     async with agent(left_behind) as another:
-        another.announcing.saw(another.there)
-        another.announcing.say(said(SICK))
+        another.announcing.observe(another.there)
+        another.announcing.announce(said(SICK))
         await another.rests()
         assert another.events() == []
 
 
 async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
     async with agent(node(capacity={MIB: "4"})) as one:
-        one.announcing.saw(one.there)
-        one.announcing.say(said(GOOD), ["node_resources: got too many"])
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(GOOD), ["node_resources: got too many"])
         await until(lambda: len(one.events()) == 2, what="both are told")
         assert one.events()[0] == ("NotOffered", "node_resources: got too many")
         assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which is not ours')
-        assert len(one.announcing.left) == 1
-        one.announcing.say(said(GOOD), ["node_resources: got too many"])
+        assert len(one.announcing.foreign) == 1
+        one.announcing.announce(said(GOOD), ["node_resources: got too many"])
         await one.rests()
         assert len(one.events()) == 2
 
 
 async def test_what_is_offered_again_is_told_each_time() -> None:
     async with agent() as one:
-        one.announcing.saw(one.there)
+        one.announcing.observe(one.there)
         told = []
         for problems in (["theirs"], [], ["theirs"], []):
-            one.announcing.say(said(GOOD), problems)
+            one.announcing.announce(said(GOOD), problems)
             told.append(("NotOffered" if problems else "Offered", "theirs"))
             await until(lambda: len(one.events()) == len(told), what="it is told")
         assert sorted(one.events()) == sorted(told)
@@ -260,8 +260,8 @@ async def test_what_is_offered_again_is_told_each_time() -> None:
 async def test_an_event_whose_answer_was_lost_is_told_once() -> None:
     async with agent() as one:
         one.server.faults = ["unanswered"]
-        one.announcing.saw(one.there)
-        one.announcing.say(said(SICK))
+        one.announcing.observe(one.there)
+        one.announcing.announce(said(SICK))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         assert len(one.events()) == 1
         assert [call.method for call in one.server.calls] == ["POST", "POST", "PATCH", "PATCH"]

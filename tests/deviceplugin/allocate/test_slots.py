@@ -233,7 +233,7 @@ def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot
     put(slots, slot(ids=["hc-1", "hc-2"]))
     slots.retire(names.VCUDA_CORE, ["hc-2", "hc-3"])
     waiting = held(ids=["hc-2", "hc-3"])
-    assert slots.unlisted([waiting]) == {"u1"}
+    assert slots.unlisted_pods([waiting]) == {"u1"}
     assert slots.free(9, [waiting], {"u1"}) == () and slots.other_pods("u2") == [RunningPod("team/a", USE)]
     assert slots.free(9, [waiting], ()) and slots.other_pods("u2") == []
 

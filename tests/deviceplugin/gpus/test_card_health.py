@@ -14,8 +14,8 @@ from deviceplugin.gpus.card_health import (
     LONGEST_QUIET_S,
     QUIET_S,
     CardHealth,
+    observed,
     reported,
-    seen,
     unanswered,
     why_not,
 )
@@ -29,11 +29,11 @@ OFF_THE_BUS: Final = 79
 
 
 def ill(xid: int = LINK_FAILED, at: float = 0.0) -> CardHealth:
-    return reported(seen(CardHealth(), BOTH, at), Incident(A.uuid, xid), at)
+    return reported(observed(CardHealth(), BOTH, at), Incident(A.uuid, xid), at)
 
 
 def test_cards_in_order_have_no_reason() -> None:
-    health = seen(CardHealth(), BOTH, 0)
+    health = observed(CardHealth(), BOTH, 0)
     assert health.gpus == BOTH and why_not(health) == {}
 
 
@@ -59,21 +59,21 @@ def test_a_critical_error_is_the_reason_and_only_of_its_card(xid: int, said: str
 
 
 def test_an_error_that_names_no_card_is_every_cards() -> None:
-    health = reported(seen(CardHealth(), BOTH, 0), Incident("", LINK_FAILED), 0)
+    health = reported(observed(CardHealth(), BOTH, 0), Incident("", LINK_FAILED), 0)
     assert why_not(health).keys() == {A.uuid, B.uuid}
 
 
 def test_a_card_is_well_again_after_a_quiet_time() -> None:
-    health = seen(ill(), BOTH, QUIET_S - 1)
+    health = observed(ill(), BOTH, QUIET_S - 1)
     assert A.uuid in why_not(health)
-    assert why_not(seen(health, BOTH, QUIET_S)) == {}
+    assert why_not(observed(health, BOTH, QUIET_S)) == {}
 
 
 def test_another_error_begins_the_quiet_time_anew() -> None:
     health = reported(ill(), Incident(A.uuid, 63), QUIET_S - 1)
-    health = seen(health, BOTH, QUIET_S)
+    health = observed(health, BOTH, QUIET_S)
     assert why_not(health) == {A.uuid: "Xid 63, a row of its memory was replaced"}
-    assert why_not(seen(health, BOTH, 2 * QUIET_S)) == {}
+    assert why_not(observed(health, BOTH, 2 * QUIET_S)) == {}
 
 
 def test_each_relapse_doubles_the_quiet_time_up_to_a_day() -> None:
@@ -83,26 +83,26 @@ def test_each_relapse_doubles_the_quiet_time_up_to_a_day() -> None:
         health = reported(health, Incident(A.uuid, LINK_FAILED), began)
         while why_not(health):
             now += QUIET_S
-            health = seen(health, BOTH, now)
+            health = observed(health, BOTH, now)
         times.append(now - began)
     assert times == [min(QUIET_S * 2**spell, LONGEST_QUIET_S) for spell in range(12)]
 
 
 def test_an_old_illness_is_forgotten() -> None:
-    health = seen(ill(), BOTH, QUIET_S)
+    health = observed(ill(), BOTH, QUIET_S)
     later = QUIET_S + 25 * 3600
-    health = seen(reported(health, Incident(A.uuid, LINK_FAILED), later), BOTH, later + QUIET_S)
+    health = observed(reported(health, Incident(A.uuid, LINK_FAILED), later), BOTH, later + QUIET_S)
     assert why_not(health) == {}
 
 
 def test_an_error_that_asks_for_a_reset_is_not_slept_off_and_no_lesser_one_hides_it() -> None:
     health = reported(ill(OFF_THE_BUS), Incident(A.uuid, LINK_FAILED), 1)
-    assert why_not(seen(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
+    assert why_not(observed(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
 LOST: Final = "the driver has lost it or does not show it any more"
 ABSENCES: Final[dict[str, tuple[Callable[[CardHealth], CardHealth], str]]] = {
-    "lost": (lambda health: seen(health, [B], 1), LOST),
+    "lost": (lambda health: observed(health, [B], 1), LOST),
     "no driver": (lambda health: unanswered(health, "it is being installed"), "it is being installed"),
 }
 
@@ -112,23 +112,23 @@ def test_a_card_that_was_away_and_comes_back_is_well(absent: Callable[[CardHealt
     health = absent(ill(OFF_THE_BUS))
     assert why_not(health)[A.uuid] == f"{why}; {SAID[OFF_THE_BUS]}"
     assert A in health.gpus
-    assert why_not(seen(health, BOTH, 2)) == {}
+    assert why_not(observed(health, BOTH, 2)) == {}
 
 
 def test_a_card_that_comes_back_in_trouble_is_not() -> None:
     troubled = A._replace(trouble="the driver asks for a reset of the card")
-    health = seen(seen(ill(), [B], 1), [troubled, B], QUIET_S)
+    health = observed(observed(ill(), [B], 1), [troubled, B], QUIET_S)
     assert why_not(health) == {A.uuid: f"{troubled.trouble}; {SAID[LINK_FAILED]}"}
 
 
 def test_trouble_lasts_as_long_as_the_driver_says_it() -> None:
-    health = seen(CardHealth(), [A._replace(trouble="hot"), B], 0)
+    health = observed(CardHealth(), [A._replace(trouble="hot"), B], 0)
     assert why_not(health) == {A.uuid: "hot"}
-    assert why_not(seen(health, BOTH, 1)) == {}
+    assert why_not(observed(health, BOTH, 1)) == {}
 
 
 def test_cards_that_are_shown_come_before_those_that_are_not() -> None:
-    assert seen(seen(CardHealth(), BOTH, 0), [B], 1).gpus == (B, A)
+    assert observed(observed(CardHealth(), BOTH, 0), [B], 1).gpus == (B, A)
 
 
 uuids = st.sampled_from(["GPU-a", "GPU-b", "GPU-c"])
@@ -154,7 +154,7 @@ def told(story: list[Happening]) -> tuple[CardHealth, float]:
         elif isinstance(happening, str):
             health = unanswered(health, happening)
         else:
-            health = seen(health, happening, now)
+            health = observed(health, happening, now)
     return health, now
 
 
@@ -169,7 +169,7 @@ def test_a_card_that_was_ever_shown_is_known_once_and_for_ever(story: list[Happe
 def test_whatever_happened_every_card_comes_back(story: list[Happening]) -> None:
     health, now = told(story)
     in_order = [gpu._replace(trouble="") for gpu in health.gpus]
-    assert why_not(seen(seen(health, (), now), in_order, now)) == {}
+    assert why_not(observed(observed(health, (), now), in_order, now)) == {}
 
 
 @given(happenings, uuids)

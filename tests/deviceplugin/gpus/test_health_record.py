@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.gpus.card_health import QUIET_S, CardHealth, reported, seen, unanswered, why_not
-from deviceplugin.gpus.health_record import recalled, written
+from deviceplugin.gpus.card_health import QUIET_S, CardHealth, observed, reported, unanswered, why_not
+from deviceplugin.gpus.health_record import decode_health, encode_health
 from deviceplugin.gpus.interface import Incident
 
 from .test_card_health import BOTH, LINK_FAILED, OFF_THE_BUS, SAID, A, B, Happening, happenings, ill, told
@@ -16,51 +16,55 @@ BOOT = "5a3c7e0e-29a6-4b8e-9d0e-0f1a9f525c3e"
 
 
 def restarted(health: CardHealth) -> CardHealth:
-    return recalled(written(health, BOOT), BOOT)
+    return decode_health(encode_health(health, BOOT), BOOT)
 
 
 def test_a_card_that_needs_a_reset_is_not_well_because_the_agent_has_restarted() -> None:
-    assert why_not(seen(restarted(ill(OFF_THE_BUS)), BOTH, 1)) == {A.uuid: SAID[OFF_THE_BUS]}
+    assert why_not(observed(restarted(ill(OFF_THE_BUS)), BOTH, 1)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
 def test_the_quiet_time_goes_on_where_it_was() -> None:
-    health = seen(restarted(ill(LINK_FAILED, at=5)), BOTH, 5 + QUIET_S - 1)
+    health = observed(restarted(ill(LINK_FAILED, at=5)), BOTH, 5 + QUIET_S - 1)
     assert why_not(health) == {A.uuid: SAID[LINK_FAILED]}
-    assert why_not(seen(health, BOTH, 5 + QUIET_S)) == {}
+    assert why_not(observed(health, BOTH, 5 + QUIET_S)) == {}
 
 
 def test_a_card_that_was_away_before_and_is_there_after_is_well() -> None:
-    away = seen(ill(OFF_THE_BUS), [B], 1)
-    assert A in seen(restarted(away), [B], 2).gpus
-    assert why_not(seen(restarted(away), BOTH, 2)) == {}
-    assert why_not(seen(seen(restarted(away), [B], 2), BOTH, 3)) == {}
+    away = observed(ill(OFF_THE_BUS), [B], 1)
+    assert A in observed(restarted(away), [B], 2).gpus
+    assert why_not(observed(restarted(away), BOTH, 2)) == {}
+    assert why_not(observed(observed(restarted(away), [B], 2), BOTH, 3)) == {}
 
 
 def test_cards_in_order_are_not_kept() -> None:
-    for health in (seen(CardHealth(), BOTH, 0), unanswered(seen(CardHealth(), BOTH, 0), "no driver"), CardHealth()):
+    for health in (
+        observed(CardHealth(), BOTH, 0),
+        unanswered(observed(CardHealth(), BOTH, 0), "no driver"),
+        CardHealth(),
+    ):
         assert restarted(health) == CardHealth()
 
 
 def test_a_reboot_resets_every_card() -> None:
-    assert recalled(written(ill(OFF_THE_BUS), BOOT), "another boot") == CardHealth()
+    assert decode_health(encode_health(ill(OFF_THE_BUS), BOOT), "another boot") == CardHealth()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\xff", b"[" * 100_000, b'{"boot":"x","ill":[[]]}'])
 def test_a_file_that_is_none_says_nothing(content: bytes) -> None:
-    assert recalled(content, "x") == CardHealth()
+    assert decode_health(content, "x") == CardHealth()
 
 
 @given(happenings, st.floats(0, 1e6))
 def test_after_a_restart_the_same_cards_are_ill(story: list[Happening], later: float) -> None:
     health, now = told(story)
     gpus = [gpu for gpu in health.gpus if gpu.uuid not in health.absent]
-    went_on = why_not(seen(health, gpus, now + later))
-    restart = why_not(seen(restarted(health), gpus, now + later))
+    went_on = why_not(observed(health, gpus, now + later))
+    restart = why_not(observed(restarted(health), gpus, now + later))
     shown = {gpu.uuid for gpu in gpus}
     assert restart.items() <= went_on.items()
     assert {uuid for uuid in went_on if uuid in shown} <= restart.keys()
 
 
 def test_it_can_be_written_again_as_it_was() -> None:
-    content = written(reported(ill(OFF_THE_BUS), Incident(B.uuid, LINK_FAILED), 3.5), BOOT)
-    assert written(recalled(content, BOOT), BOOT) == content
+    content = encode_health(reported(ill(OFF_THE_BUS), Incident(B.uuid, LINK_FAILED), 3.5), BOOT)
+    assert encode_health(decode_health(content, BOOT), BOOT) == content

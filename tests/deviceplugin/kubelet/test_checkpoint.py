@@ -39,13 +39,13 @@ def test_only_what_is_understood_is_believed(content: bytes, given: tuple[Checkp
 
 def test_it_may_be_missing_and_is_read_again_when_it_is_another(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
-    assert checkpoint.given() is None
+    assert checkpoint.entries() is None
     file = tmp_path / "kubelet_internal_checkpoint"
     file.write_bytes(written(["hc-0", "hc-1"]))
-    assert checkpoint.given() == checkpoint.given() == (BOTH,)
+    assert checkpoint.entries() == checkpoint.entries() == (BOTH,)
     draft = tmp_path / "draft"
     draft.write_bytes(written(["hc-0", "hc-7"]))
     draft.rename(file)
-    assert checkpoint.given() == (BOTH._replace(ids=frozenset({"hc-0", "hc-7"})),)
+    assert checkpoint.entries() == (BOTH._replace(ids=frozenset({"hc-0", "hc-7"})),)
     file.unlink()
-    assert checkpoint.given() is None
+    assert checkpoint.entries() is None

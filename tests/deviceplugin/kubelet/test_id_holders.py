@@ -38,13 +38,13 @@ class Kubelet:
 
 async def test_what_pods_that_are_over_hold_is_free_and_what_is_not_ours_is_left_alone() -> None:
     kubelet = Kubelet(GIVEN, PODS)
-    assert await kubelet.holders.ids() == {CORE: {"hc-0", "hc-1", "hc-2"}}
+    assert await kubelet.holders.held_ids() == {CORE: {"hc-0", "hc-1", "hc-2"}}
     assert kubelet.asked == 0
 
 
 async def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
     kubelet = Kubelet(GIVEN, PODS)
-    held = await kubelet.holders.held()
+    held = await kubelet.holders.listed_devices()
     assert [(each.pod, each.container, each.ids) for each in held if each.resource == CORE] == [
         (PODS["a"].name, "containers-0", frozenset({"hc-0"})),
         (PODS["b"].name, "containers-0", frozenset({"hc-2"})),
@@ -54,16 +54,16 @@ async def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
 
 async def test_before_the_pods_were_seen_nothing_of_what_was_given_is_free() -> None:
     kubelet = Kubelet(GIVEN, None)
-    assert await kubelet.holders.ids() == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
-    assert await kubelet.holders.held() == LISTED
+    assert await kubelet.holders.held_ids() == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
+    assert await kubelet.holders.listed_devices() == LISTED
 
 
 async def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
     kubelet = Kubelet(None, PODS)
-    assert await kubelet.holders.ids() == {CORE: {"hc-9"}}
-    assert await kubelet.holders.held() == LISTED
+    assert await kubelet.holders.held_ids() == {CORE: {"hc-9"}}
+    assert await kubelet.holders.listed_devices() == LISTED
     assert kubelet.asked == 2
-    assert kubelet.holders.exactly(CORE, frozenset({"hc-9"})) == {}
+    assert kubelet.holders.pods_with_ids(CORE, frozenset({"hc-9"})) == {}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ async def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
     ],
 )
 def test_who_holds_exactly_these_ids_is_named(ids: set[str], pods: Mapping[str, PodFacts | None]) -> None:
-    assert Kubelet(GIVEN, PODS).holders.exactly(CORE, frozenset(ids)) == pods
+    assert Kubelet(GIVEN, PODS).holders.pods_with_ids(CORE, frozenset(ids)) == pods
 
 
 def test_of_those_to_whom_kubelet_gave_the_same_twice_all_are_named() -> None:
     twice = (*GIVEN, CheckpointEntry("a", "containers-1", CORE, frozenset({"hc-2"})))
-    assert Kubelet(twice, PODS).holders.exactly(CORE, frozenset({"hc-2"})).keys() == {"a", "b"}
+    assert Kubelet(twice, PODS).holders.pods_with_ids(CORE, frozenset({"hc-2"})).keys() == {"a", "b"}

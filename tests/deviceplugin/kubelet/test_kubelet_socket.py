@@ -25,12 +25,12 @@ async def test_only_another_one_is_one_made_anew(folder: Path, happens: Callable
     socket.path.touch()
     since = socket.identity()
     happens(socket.path)
-    assert await socket.is_made_anew(since, 0.1) is expected
+    assert await socket.is_recreated(since, 0.1) is expected
 
 
 async def test_one_that_was_not_there_is_made_anew_when_it_comes(folder: Path) -> None:
     socket = KubeletSocket(folder)
     assert socket.identity() is None
-    assert not (await socket.is_made_anew(None, 0))
+    assert not (await socket.is_recreated(None, 0))
     socket.path.touch()
-    assert await socket.is_made_anew(None, 0)
+    assert await socket.is_recreated(None, 0)

@@ -111,9 +111,9 @@ async def test_a_list_of_nothing_is_told_too(plugin: Plugin, client: Client) -> 
 
 
 async def test_who_listens_and_leaves_is_noticed(plugin: Plugin, client: Client) -> None:
-    assert not plugin.is_heard and not plugin.is_dropped
+    assert not plugin.was_listened_to and not plugin.is_dropped
     listening = asyncio.create_task(client.listen())
-    await until(lambda: plugin.is_heard)
+    await until(lambda: plugin.was_listened_to)
     assert not plugin.is_dropped
     await client.close()
     await until(lambda: plugin.is_dropped)
@@ -124,7 +124,7 @@ async def test_a_withdrawal_tells_an_empty_list_however_soon_after_a_change(
     folder: Path, plugin: Plugin, client: Client
 ) -> None:
     listening = asyncio.create_task(client.listen())
-    await until(lambda: plugin.is_heard)
+    await until(lambda: plugin.was_listened_to)
     plugin.publish([Device(f"hc-{number}") for number in range(3000)])
     await plugin.withdraw()
     await listening
@@ -140,7 +140,7 @@ def many(tag: str) -> list[Device]:
 async def test_of_what_changes_while_kubelet_is_being_told_the_last_is_told(plugin: Plugin, client: Client) -> None:
     plugin.publish(many("first"))
     call = client.call()
-    await until(lambda: plugin.is_heard)
+    await until(lambda: plugin.was_listened_to)
     for tag in ("second", "third", "last"):
         plugin.publish(many(tag))
         await asyncio.sleep(0)
@@ -154,7 +154,7 @@ async def test_of_what_changes_while_kubelet_is_being_told_the_last_is_told(plug
 async def test_a_withdrawal_does_not_wait_for_who_does_not_read(plugin: Plugin, client: Client) -> None:
     plugin.publish(many("first"))
     call = client.call()
-    await until(lambda: plugin.is_heard)
+    await until(lambda: plugin.was_listened_to)
     async with asyncio.timeout(3):
         await plugin.withdraw()
     call.cancel()
