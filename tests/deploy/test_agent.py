@@ -13,7 +13,10 @@ import deviceplugin
 from deviceplugin.advertise.announcement import announcement
 from deviceplugin.arguments import add_arguments
 from halfcard import names
-from halfcard.cards import Card
+from halfcard.cards import Card, Node
+from halfcard.claims import ContainerStage, Need
+from halfcard.dialects import ALL, Dialects
+from halfcard.placing.records import PlacedPod, write
 from halfcard.pod.owned_annotations import is_owned
 
 from .rendered import CHART, every
@@ -97,17 +100,18 @@ def test_a_policy_holds_it_to_its_own_node_and_to_records() -> None:
     assert condition["expression"] == f"request.userInfo.username == '{names.AGENT_SERVICE_ACCOUNT}'"
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        names.PLACEMENT,
-        f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0",
-        f"{names.TENCENT}{names.GPU_ASSIGNED_SUFFIX}",
-        names.ALIYUN_INDEX,
-        names.VOLCANO_INDEX,
-        names.VOLCANO_TIME,
-    ],
-)
+def records() -> set[str]:
+    """Returns the annotations of all records."""
+    claims = [claim for each in ALL for amounts in each.examples if (claim := each.claim(amounts))]
+    found: set[str] = set()
+    for claim in claims:
+        needs, cards = (Need(ContainerStage.APP, 0, claim),), tuple(range(claim.cards))
+        node = Node("n1", tuple(Card(at, "T4", 15109) for at in cards))
+        found |= write(PlacedPod(node, ("c",), needs, (cards,)), 1, Dialects()).keys()
+    return found
+
+
+@pytest.mark.parametrize("key", sorted(records()))
 def test_the_policy_allows_every_record_that_the_code_writes(key: str) -> None:
     variables = shipped("ValidatingAdmissionPolicy")["spec"]["variables"]
     (text,) = (each["expression"] for each in variables if each["name"] == "foreign")
