@@ -20,6 +20,8 @@ from simulation.simulated_cluster import SimulatedCluster, SimulatedPod
 from simulation.sizes import Size, size_of
 from simulation.workload import ReplayWorkload, TracePod, milli_of
 
+from .go_float64 import float64
+
 _SETTLING: Final = 3.0
 """Lifetimes from an empty cluster until what is turned away counts."""
 
@@ -59,7 +61,7 @@ class _Coming:
         return self.life() / self.in_a_lifetime
 
     def life(self) -> float:
-        return -log(1 - self._random.float64())
+        return -log(1 - float64(self._random))
 
     def pod(self) -> TracePod:
         return self._pods[self._random.intn(len(self._pods))]

@@ -13,6 +13,8 @@ from typing import Final
 from simulation.go_random import GoRandom
 from simulation.workload import MILLI, TracePod, milli_of
 
+from .go_float64 import float64
+
 _SEED: Final = 7
 
 _MODELS: Final = (("t4",), ("t4",), ("g2",), ("g2",), ("g2",), ("g3",), ("p100",), ("v100m16", "v100m32"), ("v100m32",))
@@ -33,7 +35,7 @@ def multigpu(pods: Sequence[TracePod], share: float) -> list[TracePod]:
 def gpuspec(pods: Sequence[TracePod], share: float) -> list[TracePod]:
     """So many of the pods that use cards require a model, with the probability of that model in the cluster."""
     random = GoRandom(_SEED)
-    return [_choosy(pod, random) if pod.milli and random.float64() < share else pod for pod in pods]
+    return [_choosy(pod, random) if pod.milli and float64(random) < share else pod for pod in pods]
 
 
 def cpu(pods: Sequence[TracePod], times: float) -> list[TracePod]:

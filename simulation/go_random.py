@@ -42,11 +42,6 @@ class GoRandom:
             pass
         return value % n
 
-    def float64(self) -> float:
-        while (value := self.int63() / (1 << 63)) == 1:
-            pass
-        return value
-
     def perm(self, n: int) -> list[int]:
         order = [0] * n
         for at in range(n):

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from halfcard.cards import Card, Node
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched
 from halfcard.placing.layouts import best, peaks
-from halfcard.placing.node_usage import Share, hold
+from halfcard.placing.node_usage import Share, hold, packed
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of, positions, read
-from halfcard.placing.room import Room, empty_room
+from halfcard.placing.room import empty_room
 from halfcard.problems import printable
 
 from ..kubelet.messages import RefusedError
@@ -57,18 +57,13 @@ def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
     if pod.trouble:
         raise RefusedError(pod.trouble)
     room = hold(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
-    laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), _packed)
+    laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), packed)
     if laid is None:
         raise RefusedError(
             f"pod {pod.title} was bound to node {node.name} without a record of its cards, and they do not have enough "
             f"left for it; {_AGAIN}"
         )
     return Share(laid.layout, laid.uses, recorded=False)
-
-
-def _packed(room: Room) -> float:
-    """Free cards are worth most, then little left on used ones."""
-    return sum([1000.0 if left.mode is CardMode.FREE else -left.cores / 100 for left in room.left])
 
 
 def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iterable[RunningPod]) -> None:

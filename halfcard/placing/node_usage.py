@@ -140,7 +140,7 @@ class _Taking:
 
     def guess(self, pod: Bound) -> None:
         demand = pod.demand._replace(cpu_milli=0, memory_mib=0)
-        found = best(replace(self._empty, left=tuple(self.left), slices=self._sold(demand)), demand, _packed)
+        found = best(replace(self._empty, left=tuple(self.left), slices=self._sold(demand)), demand, packed)
         layout = found.layout if found is not None else self._in_spite(pod, demand)
         uses = layout and peaks(self._empty, demand, layout)
         if layout is not None and uses:
@@ -158,7 +158,7 @@ class _Taking:
         )
         boundless = [replace(cards[at], memory_mib=cards[at].memory_mib or MAX_CARD_MIB) for at in order]
         node = replace(self._node, cards=tuple(boundless), slices=self._sold(demand))
-        found = best(empty_room(node), demand, _packed)
+        found = best(empty_room(node), demand, packed)
         if cards:
             more = "and more than is left on any" if found is not None else "and asks for more than cards have"
             self._doubt(pod, f"it has no record of its cards that can be believed, {more}")
@@ -193,6 +193,6 @@ def _exhausted(left: CardRoom, use: CardUse) -> CardRoom:
     return CardRoom(use.mode if left.mode is CardMode.FREE else left.mode, 0, 0, 0)
 
 
-def _packed(room: Room) -> float:
-    """Free cards are worth most, then little left on used ones: as every system's agent fills its cards."""
+def packed(room: Room) -> float:
+    """Values free cards most, then little left on used ones: the agents of all systems fill used cards first."""
     return sum([1000.0 if left.mode is CardMode.FREE else -left.cores / WHOLE_CARD for left in room.left])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.go_float64 import float64
 from simulation.go_random import GoRandom
 
 PRINTED = {
@@ -19,7 +20,7 @@ PRINTED = {
 @pytest.mark.parametrize("seed", PRINTED)
 def test_each_kind_of_number_equals_that_of_go(seed: int) -> None:
     random = GoRandom(seed)
-    drawn = random.int63(), *(random.intn(n) for n in (10, 1213, 1 << 30)), random.float64(), random.perm(7)
+    drawn = random.int63(), *(random.intn(n) for n in (10, 1213, 1 << 30)), float64(random), random.perm(7)
     assert drawn == PRINTED[seed]
 
 
