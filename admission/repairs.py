@@ -41,7 +41,7 @@ def repair_pod(subject: Subject) -> RepairedPod:
         return ours
     changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
-        changes += (*_hide_devices(subject), *_place(subject.pod, subject.around.policy.placement))
+        changes += (*_hide_devices(subject), *_place(subject.pod, subject.context.policy.placement))
     return RepairedPod(changes, (*_notes(subject.asked), *ours.notes))
 
 
@@ -157,7 +157,7 @@ def _core_limits(subject: Subject) -> dict[str, str | None]:
         number = whole_number_in(limit.text)
         if number is not None and str(number) != limit.text:
             wanted[limit.key] = str(number)
-    return wanted | _defaulted(pod, asked, subject.around.policy)
+    return wanted | _defaulted(pod, asked, subject.context.policy)
 
 
 def _defaulted(pod: Pod, asked: tuple[RequestingContainer, ...], policy: AdmissionPolicy) -> dict[str, str | None]:

@@ -41,21 +41,21 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def mutate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None, subresource: str = "") -> Verdict:
-    proposed = subject(pod, around, old)
+def mutate_pod(pod: Pod, context: ReviewContext, *, old: Pod | None = None, subresource: str = "") -> Verdict:
+    proposed = subject(pod, context, old)
     written = without_our_default(pod)
     problems = judge(proposed if written is pod else proposed._replace(pod=written))
     if old is None:
-        return verdict([*problems, *hints(proposed.asked)], around.policy, repair_pod(proposed))
+        return verdict([*problems, *hints(proposed.asked)], context.policy, repair_pod(proposed))
     if subresource == "ephemeralcontainers":
         repairs = hide_from_added(proposed, old)
     else:
-        repairs = restore(proposed, read_pod(old, around.policy.dialects))
-    return verdict(problems, around.policy, repairs)
+        repairs = restore(proposed, read_pod(old, context.policy.dialects))
+    return verdict(problems, context.policy, repairs)
 
 
-def validate_pod(pod: Pod, around: ReviewContext, *, old: Pod | None = None) -> Verdict:
-    return verdict(judge(subject(pod, around, old)), around.policy)
+def validate_pod(pod: Pod, context: ReviewContext, *, old: Pod | None = None) -> Verdict:
+    return verdict(judge(subject(pod, context, old)), context.policy)
 
 
 def judge(judged: Subject) -> list[Problem]:
@@ -63,7 +63,7 @@ def judge(judged: Subject) -> list[Problem]:
     problems = [problem for rule in RULES for problem in rule(judged)]
     if judged.old is None or not problems:
         return problems
-    known = {problem for rule in RULES for problem in rule(subject(judged.old, judged.around, judged.old))}
+    known = {problem for rule in RULES for problem in rule(subject(judged.old, judged.context, judged.old))}
     return [problem for problem in problems if problem not in known]
 
 

@@ -31,23 +31,23 @@ class VerdictCache:
         self._hold_for: tuple[AdmissionPolicy, ClusterView] | None = None
         self.known: dict[bytes, Verdict] = {}
 
-    def __call__(self, pod: Pod, around: ReviewContext) -> Verdict:
-        text = _encode((pod, around.namespace, around.user))
+    def __call__(self, pod: Pod, context: ReviewContext) -> Verdict:
+        text = _encode((pod, context.namespace, context.user))
         if len(text) > _LONGEST:
-            return self._decide(pod, around)
-        self._forget_unless_valid(around)
+            return self._decide(pod, context)
+        self._forget_unless_valid(context)
         known = self.known.get(text)
         if known is not None:
             return known
-        verdict = self._decide(pod, around)
+        verdict = self._decide(pod, context)
         if verdict.allowed:  # problems are long, and nobody creates hundreds of pods that are refused
             self.known[text] = verdict
         return verdict
 
-    def _forget_unless_valid(self, around: ReviewContext) -> None:
+    def _forget_unless_valid(self, context: ReviewContext) -> None:
         """All of them, when they hold no longer or become too many."""
         now = self._hold_for
-        same = now is not None and now[0] is around.policy and now[1] is around.cluster
+        same = now is not None and now[0] is context.policy and now[1] is context.cluster
         if not same or len(self.known) >= _MOST:
-            self._hold_for = around.policy, around.cluster
+            self._hold_for = context.policy, context.cluster
             self.known.clear()

@@ -19,14 +19,14 @@ from .verdict import Verdict
 from .writes import TEMPLATES, WorkloadWrite
 
 
-def mutate_workload(write: WorkloadWrite, around: ReviewContext) -> Verdict:
-    judged = subject(write.template, around, write.old)
+def mutate_workload(write: WorkloadWrite, context: ReviewContext) -> Verdict:
+    judged = subject(write.template, context, write.old)
     written = _written_now(judged)
     return _review(write.kind, judged, repair_template(written), hints(written))
 
 
-def validate_workload(write: WorkloadWrite, around: ReviewContext) -> Verdict:
-    return _review(write.kind, subject(write.template, around, write.old))
+def validate_workload(write: WorkloadWrite, context: ReviewContext) -> Verdict:
+    return _review(write.kind, subject(write.template, context, write.old))
 
 
 def _written_now(judged: Subject) -> tuple[RequestingContainer, ...]:
@@ -35,7 +35,7 @@ def _written_now(judged: Subject) -> tuple[RequestingContainer, ...]:
     """
     if judged.old is None:
         return judged.asked
-    before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.around.policy.dialects)}
+    before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.context.policy.dialects)}
     return tuple(each for each in judged.asked if before.get(each.place.pointer) != each.wish)
 
 
@@ -43,7 +43,7 @@ def _review(
     kind: str, judged: Subject, repairs: RepairedPod = NO_REPAIRS, mentioned: Iterable[Problem] = ()
 ) -> Verdict:
     root = TEMPLATES[kind]
-    policy = judged.around.policy
+    policy = judged.context.policy
     problems = [_under(problem, root) for problem in (*judge(judged), *mentioned)]
     changes = tuple(change.under(root) for change in repairs.changes)
     return verdict(problems, policy, RepairedPod(changes, repairs.notes), at_most=policy.templates)

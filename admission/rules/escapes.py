@@ -41,7 +41,7 @@ _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
 
 
 def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
-    if subject.around.is_trusted:
+    if subject.context.is_trusted:
         return
     for where, now, before in subject.metadata():
         for key in filter(is_owned, {**now, **before}):
@@ -112,7 +112,7 @@ def _source(subject: Subject, where: str, source: EnvFrom, claim: Claim | None) 
 def _known_keys(subject: Subject, source: EnvFrom) -> frozenset[str] | None:
     if source.config_map_ref is None:
         return None
-    return subject.around.cluster.configmap_keys.get((subject.around.namespace, source.config_map_ref.name))
+    return subject.context.cluster.configmap_keys.get((subject.context.namespace, source.config_map_ref.name))
 
 
 def _could_spell(prefix: str, *, holds_share: bool) -> bool:

@@ -38,14 +38,14 @@ def amounts(subject: Subject) -> Iterator[Problem]:
 
 def left_unrepaired(subject: Subject) -> Iterator[Problem]:
     """Only where repairs are over; the mutating webhook may have been down."""
-    if subject.around.stage is ReviewStage.PROPOSED:
+    if subject.context.stage is ReviewStage.PROPOSED:
         return
     for each in subject.asked:
         if each.wish.is_settled:
             continue
         for ask in each.wish.asks:
             yield from _foreign_units(each, ask)
-        if subject.around.stage is ReviewStage.FINAL:
+        if subject.context.stage is ReviewStage.FINAL:
             yield from _missing(each)
 
 
@@ -67,7 +67,7 @@ def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
     A pod without the slots that are due is refused too: the node would start its container without a card, or with
     every card that its image asks for, and call that a success.
     """
-    if subject.around.stage is not ReviewStage.FINAL:
+    if subject.context.stage is not ReviewStage.FINAL:
         return
     for each in subject.added():
         yield from _not_as_due(each, _STORED if subject.old else _NEW)
@@ -90,7 +90,7 @@ def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
-    largest = subject.around.cluster.largest_card_mib
+    largest = subject.context.cluster.largest_card_mib
     if largest is None:
         return
     for each in subject.asked:
@@ -127,7 +127,7 @@ def node_is_not_chosen(subject: Subject) -> Iterator[Problem]:
 
 
 def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
-    spec, served = subject.pod.spec, subject.around.policy.schedulers
+    spec, served = subject.pod.spec, subject.context.policy.schedulers
     if subject.claims and spec is not None and spec.scheduler_name and spec.scheduler_name not in served:
         yield SCHEDULER.broken("spec.schedulerName", spec.scheduler_name, f"use {' or '.join(sorted(served))}")
 
@@ -136,7 +136,7 @@ def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
     """Refuses the removal of our gate: users with update rights may remove gates, but ours ends with the
     reservation.
     """
-    if subject.old is None or subject.around.user == names.QUOTA_SERVICE_ACCOUNT:
+    if subject.old is None or subject.context.user == names.QUOTA_SERVICE_ACCOUNT:
         return
     if subject.old.waits_for_quota and not subject.pod.waits_for_quota:
         yield QUOTA_GATE.broken("spec.schedulingGates", "it removed", f"keep {names.QUOTA_GATE}")

@@ -48,7 +48,7 @@ class Subject(NamedTuple):
     asked: tuple[RequestingContainer, ...]
     claims: tuple[Claim, ...]
     containers: tuple[tuple[ContainerPath, Claim | None], ...]
-    around: ReviewContext
+    context: ReviewContext
     old: Pod | None
 
     @property
@@ -57,7 +57,7 @@ class Subject(NamedTuple):
 
     def added(self) -> Iterator[AddedResources]:
         """Yields the added resources of each container."""
-        policy = self.around.policy
+        policy = self.context.policy
         return added(self.pod, self.asked, policy.slotted, policy.derived)
 
     def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
@@ -67,8 +67,8 @@ class Subject(NamedTuple):
         yield "metadata.labels", self.pod.labels, old.labels
 
 
-def subject(pod: Pod, around: ReviewContext, old: Pod | None = None) -> Subject:
-    asked = read_pod(pod, around.policy.dialects)
+def subject(pod: Pod, context: ReviewContext, old: Pod | None = None) -> Subject:
+    asked = read_pod(pod, context.policy.dialects)
     able = [(place, wish.claim) for place, wish in asked]
     unable = [(place, None) for place in ephemeral_places(pod)]
-    return Subject(pod, asked, claims(asked), (*able, *unable), around, old)
+    return Subject(pod, asked, claims(asked), (*able, *unable), context, old)

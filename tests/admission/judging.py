@@ -75,12 +75,12 @@ def judge(
     return decide(path, decode_write(request, policy), policy, cluster)
 
 
-def mutate(obj: Any, **around: Any) -> Verdict:
-    return judge(names.MUTATE_PODS_PATH, obj, **around)
+def mutate(obj: Any, **context: Any) -> Verdict:
+    return judge(names.MUTATE_PODS_PATH, obj, **context)
 
 
-def validate(obj: Any, **around: Any) -> Verdict:
-    return judge(names.VALIDATE_PODS_PATH, obj, **around)
+def validate(obj: Any, **context: Any) -> Verdict:
+    return judge(names.VALIDATE_PODS_PATH, obj, **context)
 
 
 def operations(verdict: Verdict) -> list[Json]:
@@ -93,8 +93,8 @@ def patched(obj: Json, verdict: Verdict) -> Json:
     return result
 
 
-def mutated(obj: Json, **around: Any) -> Json:
-    verdict = mutate(obj, **around)
+def mutated(obj: Json, **context: Any) -> Json:
+    verdict = mutate(obj, **context)
     assert verdict.allowed, verdict.message
     return patched(obj, verdict)
 

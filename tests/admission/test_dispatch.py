@@ -49,8 +49,8 @@ def test_other_subresources_are_allowed(subresource: str) -> None:
             assert judge(path, BAD, old=pod_of(), kind=kind, subresource=subresource) is ALLOWED
 
 
-def judges(path: str, **around: Any) -> bool:
-    return judge(path, BAD, **around) is not ALLOWED
+def judges(path: str, **context: Any) -> bool:
+    return judge(path, BAD, **context) is not ALLOWED
 
 
 @pytest.mark.parametrize("path", PATHS)

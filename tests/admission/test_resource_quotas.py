@@ -24,8 +24,8 @@ def marked(hard: Json, marks: str) -> Json:
     return quota(hard, **{names.QUOTA_TWINS: marks})
 
 
-def mutate(obj: Json, **around: Any) -> Verdict:
-    return judge(names.MUTATE_QUOTAS_PATH, obj, kind="ResourceQuota", **around)
+def mutate(obj: Json, **context: Any) -> Verdict:
+    return judge(names.MUTATE_QUOTAS_PATH, obj, kind="ResourceQuota", **context)
 
 
 def settled(obj: Json) -> Json:

@@ -23,7 +23,7 @@ from . import wild
 from .judging import POLICY, TENANT, cards, changed
 from .test_laws import LAW
 
-AROUND: Final = ReviewContext(POLICY, NOTHING_KNOWN, "team-a", TENANT, ReviewStage.FINAL)
+CONTEXT: Final = ReviewContext(POLICY, NOTHING_KNOWN, "team-a", TENANT, ReviewStage.FINAL)
 SHARE: Final = pod_of(gpu(), labels={"app": "train"})
 
 
@@ -34,9 +34,9 @@ class Counted(VerdictCache):
         super().__init__(self._anew)
         self.times = 0
 
-    def _anew(self, read: Pod, around: ReviewContext) -> Verdict:
+    def _anew(self, read: Pod, context: ReviewContext) -> Verdict:
         self.times += 1
-        return validate_pod(read, around)
+        return validate_pod(read, context)
 
 
 def read(obj: Json) -> Pod:
@@ -52,49 +52,49 @@ def named(obj: Json, name: str) -> Json:
 
 def test_pods_of_one_template_are_judged_once() -> None:
     decided = Counted()
-    verdicts = {decided(read(named(SHARE, f"train-{number}")), AROUND) for number in range(20)}
-    assert verdicts == {validate_pod(read(SHARE), AROUND)}
+    verdicts = {decided(read(named(SHARE, f"train-{number}")), CONTEXT) for number in range(20)}
+    assert verdicts == {validate_pod(read(SHARE), CONTEXT)}
     assert decided.times == 1
 
 
 @pytest.mark.parametrize(
-    ("obj", "around"),
+    ("obj", "context"),
     [
-        (changed(SHARE, "metadata", "labels", "app", to="other"), AROUND),
-        (changed(SHARE, "metadata", "annotations", to={names.ASK_POLICY: "x"}), AROUND),
-        (changed(SHARE, "spec", "hostPID", to=True), AROUND),
-        (changed(SHARE, "spec", "containers", 0, "resources", "limits", names.VCUDA_CORE, to=30), AROUND),
-        (SHARE, AROUND._replace(namespace="team-b")),
-        (SHARE, AROUND._replace(user="bob")),
-        (SHARE, AROUND._replace(policy=AdmissionPolicy(default_core_limit=False))),
-        (SHARE, AROUND._replace(cluster=cards(4096))),
+        (changed(SHARE, "metadata", "labels", "app", to="other"), CONTEXT),
+        (changed(SHARE, "metadata", "annotations", to={names.ASK_POLICY: "x"}), CONTEXT),
+        (changed(SHARE, "spec", "hostPID", to=True), CONTEXT),
+        (changed(SHARE, "spec", "containers", 0, "resources", "limits", names.VCUDA_CORE, to=30), CONTEXT),
+        (SHARE, CONTEXT._replace(namespace="team-b")),
+        (SHARE, CONTEXT._replace(user="bob")),
+        (SHARE, CONTEXT._replace(policy=AdmissionPolicy(default_core_limit=False))),
+        (SHARE, CONTEXT._replace(cluster=cards(4096))),
     ],
 )
-def test_whatever_a_rule_may_look_at_makes_another_case(obj: Json, around: ReviewContext) -> None:
+def test_whatever_a_rule_may_look_at_makes_another_case(obj: Json, context: ReviewContext) -> None:
     decided = Counted()
-    decided(read(SHARE), AROUND)
-    assert decided(read(obj), around) == validate_pod(read(obj), around)
+    decided(read(SHARE), CONTEXT)
+    assert decided(read(obj), context) == validate_pod(read(obj), context)
     assert decided.times == 2
 
 
 def test_a_changed_cluster_is_looked_at() -> None:
     decided = VerdictCache(validate_pod)
-    assert decided(read(SHARE), AROUND).allowed
-    assert not decided(read(SHARE), AROUND._replace(cluster=cards(4096))).allowed
-    assert decided(read(SHARE), AROUND).allowed
+    assert decided(read(SHARE), CONTEXT).allowed
+    assert not decided(read(SHARE), CONTEXT._replace(cluster=cards(4096))).allowed
+    assert decided(read(SHARE), CONTEXT).allowed
 
 
 @pytest.mark.parametrize(
-    ("obj", "around"),
+    ("obj", "context"),
     [
-        (pod_of(container(env=[{"name": "A", "value": "x" * 10_000}])), AROUND),
-        (SHARE, AROUND._replace(user="x" * 10_000)),
-        (SHARE, AROUND._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
+        (pod_of(container(env=[{"name": "A", "value": "x" * 10_000}])), CONTEXT),
+        (SHARE, CONTEXT._replace(user="x" * 10_000)),
+        (SHARE, CONTEXT._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
     ],
 )
-def test_what_is_long_is_not_kept(obj: Json, around: ReviewContext) -> None:
+def test_what_is_long_is_not_kept(obj: Json, context: ReviewContext) -> None:
     decided = Counted()
-    assert decided(read(obj), around) == decided(read(obj), around) == validate_pod(read(obj), around)
+    assert decided(read(obj), context) == decided(read(obj), context) == validate_pod(read(obj), context)
     assert decided.times == 2
     assert decided.known == {}
 
@@ -102,7 +102,7 @@ def test_what_is_long_is_not_kept(obj: Json, around: ReviewContext) -> None:
 def test_only_so_many_are_kept() -> None:
     decided = Counted()
     for number in range(5000):
-        assert decided(read(pod_of(container(), labels={"n": str(number)})), AROUND).allowed
+        assert decided(read(pod_of(container(), labels={"n": str(number)})), CONTEXT).allowed
     assert 0 < len(decided.known) <= 1000
 
 
@@ -114,6 +114,6 @@ users = st.sampled_from([TENANT, "system:node:n1"])
 def test_it_answers_as_if_it_had_decided_anew(objects: list[Any], policy: AdmissionPolicy, user: str) -> None:
     for decide, stage in ((mutate_pod, ReviewStage.PROPOSED), (validate_pod, ReviewStage.FINAL)):
         remembered = VerdictCache(decide)
-        around = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, stage)
+        context = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, stage)
         for obj in objects * 2:
-            assert remembered(read(obj), around) == decide(read(obj), around)
+            assert remembered(read(obj), context) == decide(read(obj), context)

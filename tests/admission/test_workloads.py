@@ -40,12 +40,12 @@ def deployment(*containers: Json, **template: Any) -> Json:
     return workload("Deployment", pod_of(*containers, **template))
 
 
-def mutate(obj: Json, **around: Any) -> Verdict:
-    return judge(names.MUTATE_WORKLOADS_PATH, obj, kind=obj["kind"], **around)
+def mutate(obj: Json, **context: Any) -> Verdict:
+    return judge(names.MUTATE_WORKLOADS_PATH, obj, kind=obj["kind"], **context)
 
 
-def validate(obj: Json, **around: Any) -> Verdict:
-    return judge(names.VALIDATE_WORKLOADS_PATH, obj, kind=obj["kind"], **around)
+def validate(obj: Json, **context: Any) -> Verdict:
+    return judge(names.VALIDATE_WORKLOADS_PATH, obj, kind=obj["kind"], **context)
 
 
 def containers_in(obj: Json) -> list[Json]:

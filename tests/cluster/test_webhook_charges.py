@@ -72,8 +72,8 @@ def some_pod(chance: random.Random) -> PodBuilder:
 
 def repaired(item: Object) -> Object:
     """As the webhook's decision leaves it."""
-    around = ReviewContext(POLICY, NOTHING_KNOWN, "tenant", "alice", ReviewStage.PROPOSED)
-    decided = mutate_pod(msgspec.convert(item, Pod), around)
+    context = ReviewContext(POLICY, NOTHING_KNOWN, "tenant", "alice", ReviewStage.PROPOSED)
+    decided = mutate_pod(msgspec.convert(item, Pod), context)
     assert decided.allowed, decided.message
     left: Object = apply(item, decided.changes)
     return left

@@ -20,9 +20,9 @@ from ..judging import AGENT, TRUSTING, changed, codes, judge, mutate, validate, 
 WHOLE = gpu("100", None)
 
 
-def both_refuse(obj: Json, **around: Any) -> list[str]:
+def both_refuse(obj: Json, **context: Any) -> list[str]:
     """Neither call lets it pass alone."""
-    first, second = codes(mutate(obj, **around)), codes(validate(obj, **around))
+    first, second = codes(mutate(obj, **context)), codes(validate(obj, **context))
     assert first == second
     return second
 
@@ -101,8 +101,8 @@ def binding(annotations: Json | None = None, labels: Json | None = None) -> Json
     }
 
 
-def bind(obj: Json, subresource: str = "binding", **around: Any) -> Verdict:
-    return judge(names.VALIDATE_RECORDS_PATH, obj, kind="Binding", subresource=subresource, **around)
+def bind(obj: Json, subresource: str = "binding", **context: Any) -> Verdict:
+    return judge(names.VALIDATE_RECORDS_PATH, obj, kind="Binding", subresource=subresource, **context)
 
 
 @pytest.mark.parametrize("subresource", ["binding", ""])

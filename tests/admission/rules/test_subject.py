@@ -13,8 +13,8 @@ from ..judging import AGENT, TRUSTING
 
 
 def seen(obj: Json, *, user: str = "alice", policy: AdmissionPolicy = TRUSTING) -> Subject:
-    around = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, ReviewStage.FINAL)
-    return subject(msgspec.convert(obj, Pod), around)
+    context = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, ReviewStage.FINAL)
+    return subject(msgspec.convert(obj, Pod), context)
 
 
 def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
@@ -44,5 +44,5 @@ def test_one_share_makes_a_pod_a_sharing_one(obj: Json, shared: bool) -> None:  
 
 @pytest.mark.parametrize(("user", "trusted"), [(AGENT, True), ("alice", False), ("", False)])
 def test_only_configured_users_are_trusted(user: str, trusted: bool) -> None:  # noqa: FBT001
-    assert seen(pod_of(), user=user).around.is_trusted is trusted
-    assert not seen(pod_of(), user=user, policy=AdmissionPolicy()).around.is_trusted
+    assert seen(pod_of(), user=user).context.is_trusted is trusted
+    assert not seen(pod_of(), user=user, policy=AdmissionPolicy()).context.is_trusted
