@@ -1,4 +1,4 @@
-"""`halfcard dev`: a real Kubernetes with Halfcard in it, on this machine, from a checkout; it goes as it came."""
+"""`halfcard dev`: a real Kubernetes with Halfcard in it, on this machine, from a checkout; `down` removes all of it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
-_HARNESS: Final = _CHECKOUT / "devcluster" / "dev" / "command.py"
+_COMMAND: Final = _CHECKOUT / "devcluster" / "dev" / "command.py"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("up", "down", "status"), help="start it, remove it, say how it is")
-    parser.add_argument("--dir", type=Path, help="where all of it lies (default ~/.local/state/halfcard/dev)")
+    parser.add_argument("action", choices=("up", "down", "status"), help="start it, remove it, show its health")
+    parser.add_argument("--dir", type=Path, help="its folder (default ~/.local/state/halfcard/dev)")
     parser.add_argument(
         "--context",
         metavar="NAME",
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--advertise",
         metavar="HOST",
-        help="with --context: where its API server reaches this machine (default: our address on the way to it)",
+        help="with --context: where its API server reaches this machine (default: our address towards it)",
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="form of status")
 
@@ -46,17 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _misplaced(arguments: argparse.Namespace) -> str:
     if arguments.context is not None and arguments.action != "up":
-        return f"--context belongs to `up`; `{arguments.action}` knows the cluster from its folder"
+        return f"--context is an option of `up`; `{arguments.action}` reads the cluster from its folder"
     if arguments.context == "":
         return "--context needs a name; `kubectl config get-contexts` lists them"
     if arguments.advertise is not None and not arguments.context:
-        return "--advertise goes with --context: only somebody else's cluster has to find this machine"
+        return "--advertise needs --context: only an existing cluster has to reach this machine"
     return ""
 
 
 def _why_not() -> str:
     if sys.platform != "linux":
         return f"Kubernetes runs on Linux, this is {sys.platform}; use a Linux machine, or `halfcard demo` here"
-    if not _HARNESS.is_file():
-        return f"{_CHECKOUT} is no checkout of the source; run .venv/bin/halfcard of one, after `make environment`"
+    if not _COMMAND.is_file():
+        return f"{_CHECKOUT} is not a checkout of the source; run .venv/bin/halfcard of one, after `make environment`"
     return ""

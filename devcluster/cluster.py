@@ -1,4 +1,4 @@
-"""A whole Kubernetes control plane as a context manager, with the people and things a test asks for."""
+"""A whole Kubernetes control plane as a context manager, with the users, nodes and Services that tests need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .control_plane.users import User
 from .fake_nodes.gpu_nodes import GpuNodes
 from .fake_nodes.kwok import Kwok
 
-_TOKEN_LIFETIME_S = 365 * 24 * 3600  # nobody renews it, as kubelet would in a pod
+_TOKEN_LIFETIME_S = 365 * 24 * 3600  # no kubelet renews it here
 
 
 class Cluster(ControlPlane):
-    """etcd, API server, controller manager and scheduler; tests may use every public name."""
+    """A running etcd, API server, controller manager and scheduler; tests may use every public name."""
 
     kwok: Kwok | None = None
 
@@ -25,7 +25,7 @@ class Cluster(ControlPlane):
         return name
 
     def tenant(self, namespace: str, name: str = "tenant") -> User:
-        """Somebody with the stock role `edit` in one namespace."""
+        """Returns a user with the stock role `edit` in one namespace."""
         bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
         self.client.apply(self.admin, bindings, objects.role_binding(user=name, cluster_role="edit"))
         return self.users.by_certificate(name)
@@ -34,7 +34,9 @@ class Cluster(ControlPlane):
         return self.users.by_certificate(f"system:node:{name}", "system:nodes")
 
     def service_account(self, namespace: str, name: str, *, node: str = "") -> User:
-        """By a token of the API server, as on a node where one is named; what it may do is up to the RBAC there."""
+        """Returns a user by token, bound to a node if one is named; creates the account if needed. Its rights come
+        from RBAC alone.
+        """
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         if not self.request("GET", f"{accounts}/{name}").ok:
             self.client.apply(self.admin, accounts, objects.service_account(name))
@@ -43,13 +45,13 @@ class Cluster(ControlPlane):
         return self.users.by_token(f"system:serviceaccount:{namespace}:{name}", token, node=node)
 
     def add_node(self, name: str, capacity: Mapping[str, str], labels: Mapping[str, str] | None = None) -> None:
-        """A Node object that is Ready, for the scheduler; nothing runs there (delete pods with --force)."""
+        """Creates a Ready Node object for the scheduler; nothing runs there (delete its pods with --force)."""
         self.client.apply(self.admin, "/api/v1/nodes", objects.node(name, labels or {}))
         self.client.merge(self.admin, f"/api/v1/nodes/{name}/status", objects.node_status(capacity))
         self.wait_until(lambda: not self._taints(name), what=f"the taint not-ready to leave node {name}")
 
     def add_gpu_nodes(self, table: Sequence[GpuNodes], load: LoadGenerator | None = None) -> list[Tally]:
-        """Fake nodes, Ready on return, whose pods kwok runs; it is started with the first of them."""
+        """Creates fake nodes, Ready on return; kwok, which starts with the first call, runs their pods."""
         self.kwok = self.kwok or Kwok(self)
         return self.kwok.add_nodes(load or LoadGenerator(self), table)
 
@@ -57,9 +59,9 @@ class Cluster(ControlPlane):
         return self.request("GET", f"/api/v1/nodes/{node}").must()["spec"].get("taints")
 
     def expose(self, namespace: str, service: str, port: int, target_port: int) -> None:
-        """Leads the Service to a server at network.host_address:target_port; call it for each replica.
+        """Routes the Service to a server at network.host_address:target_port; call it once for each replica.
 
-        A Service that is there already, as shipped, is left as it is: only the EndpointSlice is made.
+        An existing Service, as shipped, is not changed: only the EndpointSlice is created.
         """
         services = f"/api/v1/namespaces/{namespace}/services"
         if not self.request("GET", f"{services}/{service}").ok:

@@ -1,4 +1,4 @@
-"""Why a cluster could not be had, in words that name the next step."""
+"""Errors of a cluster that cannot start; their messages name the next step."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def service_account(name: str) -> Object:
 
 
 def token_request(*, seconds: int, node: str = "") -> Object:
-    """Where a node is named, the token tells it, and ends with it."""
+    """Requests a token; one with a node names it and ends with it."""
     bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Node", "name": node}} if node else {}
     return {"spec": {"expirationSeconds": seconds, **bound}}
 
@@ -56,7 +56,7 @@ def role_binding(*, user: str, cluster_role: str) -> Object:
 
 
 def service(name: str, port: int) -> Object:
-    """Without a selector: its endpoints are ours alone."""
+    """Returns a Service without a selector, whose endpoints are only ours."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -70,7 +70,7 @@ def slice_name(service_name: str, target_port: int) -> str:
 
 
 def endpoint_slice(*, service_name: str, port_name: str, address: str, target_port: int) -> Object:
-    """Its label managed-by keeps Kubernetes' own controller from removing it."""
+    """Returns an EndpointSlice; its label managed-by keeps Kubernetes' own controller from removing it."""
     labels = {
         "kubernetes.io/service-name": service_name,
         "endpointslice.kubernetes.io/managed-by": "halfcard-tests",
@@ -86,13 +86,13 @@ def endpoint_slice(*, service_name: str, port_name: str, address: str, target_po
 
 
 def probe_pod(name: str) -> Object:
-    """A pod that asks for 0.3 of a card: where the webhook is asked, it is stored with 30 per cent."""
+    """Returns a pod that requests 0.3 of a card; if the webhook is called, it is stored with 30 per cent."""
     limits = {names.VCUDA_CORE: "0.3", names.VCUDA_MEMORY: "5Gi"}
     container = {"name": "probe", "image": "example.invalid/image:1", "resources": {"limits": limits}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
 def is_ready(item: Object) -> bool:
-    """A Node or a Pod, by its condition."""
+    """Returns whether the condition Ready of a Node or a Pod is True."""
     conditions = item.get("status", {}).get("conditions", [])
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -1,8 +1,8 @@
 """One program of the cluster as a process: start, kill, pause, resume, and its log.
 
-Law: no program outlives the process that runs the tests: the kernel kills it (PR_SET_PDEATHSIG), even when
-the tests die by SIGKILL. The kernel does so when the *thread* that started a program ends, so one thread,
-the launcher's, starts them all.
+Law: no program outlives the process that runs the tests: the kernel kills it (PR_SET_PDEATHSIG), even when the tests
+end with SIGKILL. The kernel does so when the *thread* that started a program ends, so one thread, the launcher's,
+starts all programs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Launcher:
 
 @dataclass(slots=True)
 class Component:
-    """A program with the arguments it is started with, again and again; its log goes on in the same file."""
+    """A program that can be started again with the same arguments; its log continues in the same file."""
 
     name: str
     command: Sequence[str]
@@ -75,13 +75,15 @@ class Component:
         self.process = self.launcher.start(self.command, log=self.log, environment=own | dict(self.environment))
 
     def kill(self) -> None:
-        """SIGKILL to the process group, and wait; a program that is gone already is no error."""
+        """Sends SIGKILL to the process group and waits; does nothing if the program has ended."""
         if self.process is not None and self.running():
             self._send(signal.SIGKILL)
             self.process.wait()
 
     def terminate(self, *, within_s: float = 30.0) -> int:
-        """SIGTERM, as Kubernetes ends a container; the exit status. One that does not end says where it hangs."""
+        """Sends SIGTERM, as Kubernetes ends a container; returns the exit status. If the program hangs, the error
+        shows where.
+        """
         self._signal(signal.SIGTERM)
         assert self.process is not None
         try:

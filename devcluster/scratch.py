@@ -1,4 +1,4 @@
-"""A folder for each cluster, removed at its end; where its owner was killed, by the next cluster."""
+"""A folder for each cluster, removed when it ends, or by the next cluster if its owner was killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _base() -> Path:
 
 
 def _owned(folder: Path) -> bool:
-    """An owner holds the lock on its folder for as long as it lives."""
+    """Returns whether a running owner holds the lock of the folder."""
     with (folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -29,7 +29,7 @@ def _owned(folder: Path) -> bool:
 
 
 def _claim(base: Path) -> tuple[Path, IO[str]]:
-    """Under the lock on the base, so that nobody sweeps a folder between its creation and its lock."""
+    """Creates and locks a folder under the lock of the base, so that no other process sweeps it in between."""
     handle = os.open(base, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Whatever a test starts and ends with `with`: a start that fails half-way leaves nothing behind either."""
+"""A base for what `with` starts and ends: a start that fails half-way leaves nothing behind either."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Startable:
-    """A subclass starts in `_start` and puts what ends each thing on `_stack`."""
+    """A subclass starts in `_start` and registers on `_stack` how each thing ends."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -27,7 +27,7 @@ class Startable:
         self.close()
 
     def close(self) -> None:
-        """In the reverse order of starting; harmless the second time."""
+        """Ends everything in the reverse order of starting; a second call does nothing."""
         self._stack.close()
 
     def _start(self) -> None:

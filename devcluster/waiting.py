@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline: the only way in which this harness lets time pass."""
+"""Waiting for a condition with a deadline: the only way to wait in this package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def wait_until(
     seconds: float = 30.0,
     details: Callable[[], str] = lambda: "",
 ) -> None:
-    """The parameter what completes the sentence "waited 30 s in vain for …"."""
+    """Raises NotReadyError at the deadline; `what` completes the sentence "waited 30 s in vain for …"."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Which programs the harness is made of, and where their builds lie.
+"""Names the programs that are built, and the folder of each build.
 
-Law: a build's folder is named after the hash of what it is made from, so equal inputs are never built twice.
+Law: a build's folder is named after the hash of its inputs, so equal inputs are never built twice.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MODULES = Path(__file__).parent / "tools"
 
 @dataclass(frozen=True, slots=True)
 class ProgramGroup:
-    """Programs built together; minutes and gigabytes are those of a cold build on 2 cores.
+    """Programs that are built together; minutes and gigabytes are those of a cold build on 2 cores.
 
     Attributes:
-        then: the same behind another group, with which it shares packages; None where that saves nothing.
+        then: the same after another group with shared packages; None where sharing saves nothing.
     """
 
     family: str
@@ -74,14 +74,14 @@ GROUPS: Mapping[str, ProgramGroup] = {
 
 
 def price(groups: Sequence[ProgramGroup]) -> tuple[int, int]:
-    """Minutes and gigabytes, built one behind the other: the first cold."""
+    """Returns minutes and gigabytes of building the groups in this order; only the first is a cold build."""
     cold = [(group.minutes, group.gigabytes) for group in groups]
     costs = cold[:1] + [group.then or alone for group, alone in zip(groups[1:], cold[1:], strict=True)]
     return sum(minutes for minutes, _ in costs), sum(gigabytes for _, gigabytes in costs)
 
 
 _WITHOUT = {"containerd": "no_devmapper,no_rdt,no_systemd,no_tracing,no_zfs"}
-"""Build tags: what nobody here needs is not compiled."""
+"""Build tags that leave out what is not needed here."""
 
 
 def cache_folder() -> Path:
@@ -90,12 +90,12 @@ def cache_folder() -> Path:
 
 
 def kubernetes_module() -> str:
-    """The module of the minor that the environment asks for."""
+    """Returns the module of the minor in the environment, or of the newest."""
     modules = {_minor(path.name): path.name for path in MODULES.glob(f"{_NEWEST}*")}
     wanted = os.environ.get(MINOR_VARIABLE) or _minor(_NEWEST)
     if wanted not in modules:
         raise CannotStartError(
-            f"{MINOR_VARIABLE}={wanted} has no module in {MODULES}: say {' or '.join(sorted(modules))}, or add one as "
+            f"{MINOR_VARIABLE}={wanted} has no module in {MODULES}: use {' or '.join(sorted(modules))}, or add one as "
             "devcluster/README.md describes."
         )
     return modules[wanted]
@@ -106,13 +106,13 @@ def _minor(module: str) -> str:
 
 
 def kubernetes_version(module: str) -> str:
-    """The Kubernetes version that a module pins, such as v1.36.3; "" for a module without Kubernetes."""
+    """Returns the Kubernetes version that a module pins, such as v1.36.3; "" for a module without Kubernetes."""
     pinned = re.search(r"\bk8s\.io/kubernetes (v\S+)", (MODULES / module / "go.mod").read_text())
     return pinned.group(1) if pinned else ""
 
 
 def build_flags(module: str) -> list[str]:
-    """Without the linker's -X the programs would call themselves v0.0.0-master."""
+    """Returns the flags of `go build`; without the linker's -X the programs would report the version v0.0.0-master."""
     linker = ["-s", "-w"]
     version = kubernetes_version(module)
     if version:
@@ -136,7 +136,7 @@ def group_of(program: str) -> str:
 
 
 def program_path(program: str) -> Path:
-    """Where a program's build lies; a sentence with the command to type where it was not built yet."""
+    """Returns the path of a built program; the error for a missing one has the command that builds it."""
     name = group_of(program)
     path = build_folder(GROUPS[name].module) / program
     if not path.is_file():

@@ -28,7 +28,7 @@ def minutes(seconds: float) -> str:
 
 
 def progress_line(*, compiled: int, total: int, elapsed_s: float) -> str:
-    """What is done and what is left; linking follows the last package, so no end is promised."""
+    """Says how many packages are done and left; linking follows the last one, so the line promises no end."""
     left = f"about {minutes(elapsed_s / compiled * (total - compiled))} of compiling left" if compiled else "starting"
     return f"  {compiled} of {total} packages, {minutes(elapsed_s)} gone, {left}, then linking"
 
@@ -63,7 +63,8 @@ def _go(arguments: Sequence[str], *, module: str, stderr: int | None = None) -> 
 
 
 def _packages_to_compile(group: ProgramGroup, packages: Sequence[str]) -> int:
-    """Downloads the sources too, which `go list` needs to see the imports."""
+    """Counts the packages that Go has not compiled yet; downloads the sources, because `go list` needs their imports.
+    """
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
     listing = _go(["list", *build_flags(group.module), "-deps", "-f", template, *packages], module=group.module)
     names, _ = listing.communicate()
@@ -95,7 +96,7 @@ def _compile(group: ProgramGroup, packages: Sequence[str], *, into: Path) -> Non
 
 
 def _built_name(package: str) -> str:
-    """Go names a program after its package's last element that is not a major version."""
+    """Returns the name that Go gives a program: its package's last element that is not a major version."""
     parts = package.split("/")
     return parts[-2] if parts[-1].startswith("v") and parts[-1][1:].isdigit() else parts[-1]
 

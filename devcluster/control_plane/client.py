@@ -1,4 +1,4 @@
-"""Two ways to talk to the API server as somebody: kubectl, as people do, and one plain request: faster."""
+"""Two ways to call the API server as a user: kubectl, as people do, and one plain HTTP request, which is faster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MERGE = "application/merge-patch+json"
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a program said and how it ended."""
+    """Output and exit code of a program that has ended."""
 
     code: int
     stdout: str
@@ -30,7 +30,7 @@ class CommandResult:
 
 
 def run(*command: str, home: Path, stdin: str = "") -> CommandResult:
-    """With nothing of the test run's environment but PATH: it may name proxies, or another cluster."""
+    """Runs a program with PATH as its whole environment: other variables may name proxies, or another cluster."""
     done = subprocess.run(
         command,
         input=stdin,
@@ -53,7 +53,7 @@ class ApiResponse:
         return 200 <= self.status < 300
 
     def must(self) -> Any:
-        """The body of a success; anything else is an error with the server's own words."""
+        """Returns the body of a success; raises an error with the server's message for anything else."""
         if not self.ok:
             raise AssertionError(f"the API server answered {self.status}: {self.body}")
         return self.body
@@ -65,7 +65,7 @@ def _decoded(content_type: str, payload: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Makes a connection for each request: a restarted API server is no special case."""
+    """Opens a connection for each request, so that a restarted API server needs no special case."""
 
     address: str
     port: int
@@ -94,7 +94,7 @@ class Client:
             connection.close()
 
     def apply(self, user: User, collection: str, item: Object) -> Any:
-        """A collection is a path such as /api/v1/namespaces/a/services."""
+        """Creates or updates an object in a collection, a path such as /api/v1/namespaces/a/services."""
         path = f"{collection}/{item['metadata']['name']}?fieldManager=cluster-harness&force=true"
         return self.request(user, "PATCH", path, item, content_type=_APPLY).must()
 

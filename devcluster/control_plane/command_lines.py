@@ -1,4 +1,4 @@
-"""The command lines of the control plane: plain data in, arguments out."""
+"""Makes the command lines of the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a control plane: it starts in seconds, runs a test's programs too, and ends without a trace."""
+"""Starts and ends a control plane: ready in seconds, also runs a test's own programs, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .users import User, Users
 
 
 class ControlPlane(Startable):
-    """etcd, API server, controller manager and scheduler; tests may use every public name."""
+    """A running etcd, API server, controller manager and scheduler, without the helpers of `Cluster`."""
 
     launcher: Launcher
     network: Network
@@ -81,7 +81,7 @@ class ControlPlane(Startable):
         return self.client.request(user or self.admin, method, path, body)
 
     def _wait_for_service_account(self, namespace: str) -> None:
-        """Pods are refused before the controller manager has made it."""
+        """Waits for the account `default`: before the controller manager has created it, pods are refused."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         self.wait_until(lambda: self.request("GET", path).ok, what=f"the default service account of {namespace}")
 
@@ -93,7 +93,7 @@ class ControlPlane(Startable):
         seconds: float = 30.0,
         details: Callable[[], str] = lambda: "",
     ) -> None:
-        """With the components' logs beside the details where it was in vain."""
+        """Waits for a condition; at the deadline the error shows the logs of the components."""
         wait_until(
             condition,
             what=what,
@@ -102,7 +102,7 @@ class ControlPlane(Startable):
         )
 
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:
-        """Starts a program of the test's own, such as a webhook; it ends with the cluster."""
+        """Starts a program of the test, such as a webhook; it ends with the cluster."""
         log = self.folder / "logs" / f"{name}.log"
         component = Component(name, command, log, self.launcher, environment or {})
         self._stack.callback(component.kill)

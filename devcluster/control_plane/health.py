@@ -1,4 +1,4 @@
-"""Whether a program says of itself, over HTTP, that it is well."""
+"""Asks a program over HTTP whether it is healthy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 _PATIENCE_S: Final = 2
 
 
-def answers(url: str, tls: ssl.SSLContext) -> bool:
+def is_healthy(url: str, tls: ssl.SSLContext) -> bool:
     # No proxy: the addresses are on this machine whatever the environment says.
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))
     try:

@@ -1,4 +1,4 @@
-"""Whether a cluster may have a network namespace of its own here, so that webhooks are registered as shipped."""
+"""Checks whether this machine allows a cluster its own network namespace, which webhooks by Service reference need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 _TRY: Final = ("unshare", "--net", "ip", "link", "add", "name", "one", "type", "veth", "peer", "name", "two")
 
 
-def possible() -> bool:
-    """By doing it, for a moment: root alone is not enough in a container."""
+def is_possible() -> bool:
+    """Tries it for a moment, because in a container root alone is not enough."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip"))):
         return False
     return subprocess.run(_TRY, capture_output=True, check=False).returncode == 0

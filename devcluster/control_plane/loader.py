@@ -1,4 +1,4 @@
-"""Sends thousands of requests over a few connections that are kept open, and says how far it is."""
+"""Sends thousands of requests over a few open connections, and reports progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """So many of what, and in how long."""
+    """How many requests were sent, and in how many seconds."""
 
     what: str
     count: int
@@ -51,7 +51,7 @@ def progress_line(done: Tally, total: int) -> str:
 
 @dataclass(slots=True)
 class _Work:
-    """What is left to send, and the count of what is done."""
+    """The requests that are left, and the number of those that are done."""
 
     requests: Iterator[LoadRequest]
     done: int = 0
@@ -68,7 +68,7 @@ class _Work:
 
 
 class _Sender:
-    """One connection."""
+    """One connection, which sends requests until none is left."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         client, user = cluster.client, cluster.admin
@@ -102,20 +102,20 @@ class _Sender:
         return answer.status, text, float(answer.headers.get("Retry-After", "1"))
 
 
-def _to_nobody(line: str) -> None:
+def _drop(line: str) -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class LoadGenerator:
-    """How hard a cluster is pressed, and who is told how far it is."""
+    """Sends requests to one cluster over a number of connections; `say` gets the progress lines."""
 
     cluster: ControlPlane
     connections: int = CONNECTIONS
-    say: Callable[[str], None] = _to_nobody
+    say: Callable[[str], None] = _drop
 
     def send(self, requests: Iterable[LoadRequest], *, what: str, total: int) -> Tally:
-        """Every request succeeds or the first failure is raised; `what` completes "4,000 of 20,000 …"."""
+        """Sends all requests; raises the first failure. `what` completes the line "4,000 of 20,000 …"."""
         work = _Work(iter(requests))
         started = time.monotonic()
         with ThreadPoolExecutor(self.connections, thread_name_prefix="load") as pool:

@@ -1,8 +1,9 @@
-"""Where a cluster's programs listen: in a network namespace of their own, or, plainly, on loopback.
+"""Where a cluster's programs listen: in their own network namespace, or on loopback.
 
-In a namespace the API server calls webhooks by Service reference, as shipped: EndpointSlices refuse
-loopback addresses, and the host's end of the veth pair is none.
-Law: a process holds the namespace; when it dies, the kernel removes the namespace and the pair.
+In a namespace the API server calls webhooks by Service reference, as shipped. EndpointSlices refuse loopback
+addresses, and the host's end of the veth pair is not one.
+
+Law: a process holds the namespace; when it ends, the kernel removes the namespace and the pair.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _USUAL_PORTS = {
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The programs listen at address, a test's servers (webhooks, say) at host_address."""
+    """The programs listen at `address`, servers of a test (such as webhooks) at `host_address`."""
 
     address: str
     host_address: str
@@ -54,7 +55,7 @@ class Network:
 
 @cache
 def _unchosen_ports() -> Iterator[int]:
-    """Ports that the kernel gives to no client, from a random one on, so that no two callers are given the same."""
+    """Yields ports that the kernel gives to no client, from a random one on, so that two callers get different ones."""
     first_chosen = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ports = range(_FIRST_PORT, first_chosen if first_chosen > _FIRST_PORT else _LAST_PORT)
     start = random.randrange(len(ports))
@@ -62,7 +63,7 @@ def _unchosen_ports() -> Iterator[int]:
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """Free until whoever asks listens: one that the kernel chose could be a client's by then."""
+    """Returns a port that stays free until the caller listens; the kernel may give one that it chose to a client."""
     for port in itertools.islice(_unchosen_ports(), _MOST_TRIED):
         if _is_free(address, port):
             return port
@@ -88,13 +89,13 @@ def check_machine(needed: Mapping[str, str] = _PROGRAMS) -> None:
 
 @contextmanager
 def loopback_network() -> Iterator[Network]:
-    """No root needed; webhooks are then reached by URL only."""
+    """Needs no root; webhooks are then registered by URL."""
     check_machine({"setpriv": "util-linux"})
     yield Network("127.0.0.1", "127.0.0.1", (), {name: free_port() for name in _USUAL_PORTS})
 
 
 def ip(*arguments: str, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    """The parameter within is the command that enters a namespace."""
+    """Runs `ip`; the parameter within is the command that enters a namespace."""
     return subprocess.run([*within, "ip", *arguments], capture_output=True, text=True, check=False)
 
 
@@ -105,7 +106,9 @@ def must_ip(*arguments: str, within: Sequence[str] = ()) -> None:
 
 
 def create_pair(prefix: str, peer_process: int, *, most: int, within: Sequence[str] = ()) -> int:
-    """The name of our end claims its number, and so its addresses: the kernel gives a name once."""
+    """Creates a veth pair. The name of our end claims its number and its addresses: the kernel gives a name only
+    once.
+    """
     peer = ("peer", "name", "eth0", "netns", str(peer_process))
     for number in range(most):
         done = ip("link", "add", f"{prefix}{number}", "type", "veth", *peer, within=within)
@@ -115,9 +118,7 @@ def create_pair(prefix: str, peer_process: int, *, most: int, within: Sequence[s
             raise CannotStartError(
                 f"no veth pair ({done.stderr.strip()}): this needs the kernel's veth and CAP_NET_ADMIN."
             )
-    raise CannotStartError(
-        f"all {most} networks are taken: remove interfaces {prefix}N that nobody uses with `ip link delete`."
-    )
+    raise CannotStartError(f"all {most} networks are taken: remove unused interfaces {prefix}N with `ip link delete`.")
 
 
 @contextmanager

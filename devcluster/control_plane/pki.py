@@ -47,7 +47,7 @@ def _alternatives(addresses: Sequence[str], names: Sequence[str]) -> x509.Subjec
 
 
 class ClusterAuthority:
-    """Signs everything of one cluster; clients and servers trust the same root."""
+    """Signs all certificates of one cluster; clients and servers trust the same root."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -60,7 +60,7 @@ class ClusterAuthority:
         self._sign(ca, self.certificate)
 
     def bundle(self) -> str:
-        """What a webhook's registration wants as caBundle."""
+        """Returns the caBundle for a webhook's registration."""
         return self.bundle_of(self.certificate)
 
     @staticmethod
@@ -86,7 +86,7 @@ class ClusterAuthority:
         return pair
 
     def client(self, file: str, *, name: str, groups: Sequence[str]) -> KeyFiles:
-        """Kubernetes reads the user from CN and the groups from O."""
+        """Issues a client certificate; Kubernetes reads the user from CN and the groups from O."""
         return self._issue(file, _name(name, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
 
     def server(self, file: str, addresses: Sequence[str], names: Sequence[str] = _SERVICE_NAMES) -> KeyFiles:
@@ -94,7 +94,7 @@ class ClusterAuthority:
         return self._issue(file, _name(file), [_alternatives(addresses, names), usage])
 
     def peer(self, file: str, addresses: Sequence[str], names: Sequence[str]) -> KeyFiles:
-        """For a server that calls others of its kind as a client."""
+        """Issues a certificate for a server that also calls others of its kind as a client."""
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         return self._issue(file, _name(file), [_alternatives(addresses, names), usage])
 

@@ -1,4 +1,4 @@
-"""The control plane's programs together: start them in order, know when each is ready, mend them."""
+"""Starts the programs of the control plane in order, waits until each is ready, and restarts them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..processes import Component, Launcher, tail
 from ..waiting import wait_until
 from . import command_lines as control_plane
 from .command_lines import ControlPlaneFiles
-from .health import answers
+from .health import is_healthy
 from .network import Network
 
 _READY_WITHIN_S = 90.0  # seconds are the rule; a busy machine is slow, not broken
@@ -38,7 +38,7 @@ def _health_urls(network: Network) -> Mapping[str, str]:
 
 
 class Supervisor:
-    """Names are those of COMPONENTS."""
+    """The components of one control plane by the names in COMPONENTS."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Supervisor:
         self._tls = ssl.create_default_context(cafile=str(files.authority))
 
     def start(self) -> None:
-        """The API server waits for etcd by itself; the others give up where there is no API server."""
+        """Starts etcd and the API server first; the API server waits for etcd, the others exit without it."""
         for names in (COMPONENTS[:2], COMPONENTS[2:]):
             for name in names:
                 self._components[name].start()
@@ -77,7 +77,7 @@ class Supervisor:
         return self._components[name]
 
     def healthy(self, name: str) -> bool:
-        return answers(self.health_urls[name], self._tls)
+        return is_healthy(self.health_urls[name], self._tls)
 
     def _healthy_or_dead(self, name: str) -> bool:
         if not self[name].running():
@@ -98,12 +98,12 @@ class Supervisor:
         self.wait_ready(name)
 
     def stop(self) -> None:
-        """Those that talk first, the store last: what they log about their end stays short."""
+        """Ends clients first and the store last, so that they log few errors at the end."""
         for name in reversed(COMPONENTS):
             self[name].kill()
 
     def log_tails(self, lines: int = 20) -> str:
-        """Of every log in the folder: those of a test's own programs too."""
+        """Returns the last lines of every log in the folder, including those of a test's own programs."""
         return "\n".join(
             f"--- {log.stem} (the last {lines} lines)\n{tail(log, lines)}" for log in sorted(self._logs.glob("*.log"))
         )

@@ -1,4 +1,4 @@
-"""Somebody who talks to the API server, by client certificate or by token, with a kubeconfig."""
+"""Users of the API server, by client certificate or by token, each with a kubeconfig."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .pki import ClusterAuthority, KeyFiles
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """kubeconfig works for kubectl and for any client library; name is what the API server calls the user."""
+    """One user; `kubeconfig` works for kubectl and any client library, `name` is how the API server calls the user."""
 
     name: str
     kubeconfig: Path
@@ -30,7 +30,7 @@ class User:
 
 
 def _kubeconfig(*, server: str, authority: Path, credentials: dict[str, str]) -> str:
-    """JSON is YAML, so no YAML library is needed to write one."""
+    """Writes JSON, which is YAML, so no YAML library is needed."""
     context = {"name": "cluster", "context": {"cluster": "cluster", "user": "user"}}
     config = {
         "apiVersion": "v1",
@@ -44,7 +44,7 @@ def _kubeconfig(*, server: str, authority: Path, credentials: dict[str, str]) ->
 
 
 class Users:
-    """Makes users of one cluster; asking twice for a name (and node) renews that user's credential."""
+    """Makes users of one cluster; a second call with the same name (and node) renews that user's credential."""
 
     def __init__(self, *, folder: Path, server: str, authority: ClusterAuthority) -> None:
         folder.mkdir()
@@ -67,6 +67,6 @@ class Users:
         return User(name, self._write(file, credentials), pair=pair)
 
     def by_token(self, name: str, token: str, *, node: str = "") -> User:
-        """One name on several nodes has a kubeconfig on each."""
+        """Makes a user by token; a name that is used on several nodes has a kubeconfig for each."""
         file = "-".join(filter(None, [*name.split(":"), node]))
         return User(name, self._write(file, {"token": token}), token=token)

@@ -1,4 +1,4 @@
-"""The process of `halfcard dev` that lives on after the command: started, followed until it is ready, ended."""
+"""Starts the background process of `halfcard dev`, follows it until it is ready, and ends it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Background = subprocess.Popen[bytes]
 
 
 def start(folder: DevFolder, lock: int, module: str, say: Say) -> Background:
-    """Returns when it is ready; where it does not become so, it is ended."""
+    """Starts the process and returns when it is ready; ends it if it does not become ready."""
     process = _spawn(folder, lock, module)
     folder.note(lock, process.pid)
     try:
@@ -49,7 +49,7 @@ def _spawn(folder: DevFolder, lock: int, module: str) -> Background:
 
 
 def _follow(folder: DevFolder, process: Background, say: Say) -> None:
-    """Says each phase once."""
+    """Prints each phase once until the process is ready."""
     said = ""
 
     def ready() -> bool:
@@ -81,10 +81,12 @@ def end(process: Background) -> None:
         process.wait()
 
 
-def end_other(folder: DevFolder) -> None:
-    """When the process of another command dies, by SIGKILL too, the kernel ends the cluster's programs with it."""
+def end_earlier(folder: DevFolder) -> None:
+    """Ends the process of an earlier command; when it dies, by SIGKILL too, the kernel ends the cluster's programs
+    with it.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if folder.lives():
+        if folder.is_running():
             os.kill(folder.pid(), number)
             with suppress(NotReadyError):
-                wait_until(lambda: not folder.lives(), what="the cluster to end", seconds=_DOWN_WITHIN_S)
+                wait_until(lambda: not folder.is_running(), what="the cluster to end", seconds=_DOWN_WITHIN_S)

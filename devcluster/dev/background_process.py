@@ -47,18 +47,18 @@ class _Development:
         self._folder = folder
 
     def run(self) -> None:
-        isolated = isolation.possible()
-        self._tell("starting etcd, API server, controller manager and scheduler")
+        isolated = isolation.is_possible()
+        self._write_phase("starting etcd, API server, controller manager and scheduler")
         with Cluster(in_namespace=isolated) as cluster:
-            self._tell(f"adding {sum(row.count for row in NODES)} nodes with GPUs, minded by kwok")
+            self._write_phase(f"adding {sum(row.count for row in NODES)} nodes with GPUs, run by kwok")
             cluster.add_gpu_nodes(NODES)
-            self._tell("installing Halfcard: namespace, quotas, RBAC, admission webhook, quota service")
+            self._write_phase("installing Halfcard: namespace, quotas, RBAC, admission webhook, quota service")
             installation = Installation(cluster) if isolated else PlainInstallation(cluster)
             installation.add_replica()
             installation.register()
             quotas = QuotaInstallation(installation)
             quotas.add_replica()
-            self._tell("installing Halfcard: scheduler extender, and kube-scheduler anew, which asks it")
+            self._write_phase("installing Halfcard: scheduler extender, and restarting kube-scheduler, which calls it")
             with ExtenderInstallation(cluster) as extension, ExitStack() as stack:
                 _schedule_by(extension)
                 found = self._add_node(cluster, stack)
@@ -67,17 +67,17 @@ class _Development:
                 signal.pause()
 
     def _add_node(self, cluster: Cluster, stack: ExitStack) -> DevelopmentNode | str:
-        """Or why there is none: all else can be tried without it."""
+        """Starts the node that runs pods, or returns why there is none: everything else works without it."""
         if why := real_node.why_not():
             return why
-        self._tell(f"adding node {real_node.NODE}, with kubelet, containerd and Halfcard's agent")
+        self._write_phase(f"adding node {real_node.NODE}, with kubelet, containerd and Halfcard's agent")
         try:
             return stack.enter_context(DevelopmentNode(cluster))
         except (CannotStartError, NotReadyError) as error:
             traceback.print_exc()
             return f"{str(error).splitlines()[0]}; {self._folder.log} says more."
 
-    def _tell(self, phase: str) -> None:
+    def _write_phase(self, phase: str) -> None:
         self._folder.write(DevState(phase))
 
     def _publish(self, cluster: Cluster, replicas: Sequence[Replica], node: DevelopmentNode | str) -> None:
@@ -95,7 +95,7 @@ class _Development:
 
 
 def _schedule_by(extension: ExtenderInstallation) -> None:
-    """By one replica: nothing stands between it and the scheduler."""
+    """Lets the scheduler call one replica directly."""
     replica = extension.add_replica()
     extension.leader()  # a bind before that would fail, and be tried again only after a while
     url = f"https://{replica.host}:{replica.port}/scheduler"
@@ -103,7 +103,7 @@ def _schedule_by(extension: ExtenderInstallation) -> None:
 
 
 def _write_halfcard(program: Path) -> None:
-    """The command of this checkout, whether it is installed or not."""
+    """Writes a script that runs the command of this checkout, whether it is installed or not."""
     python, checkout = shlex.quote(sys.executable), shlex.quote(str(_CHECKOUT))
     program.write_text(f'#!/bin/sh\nPYTHONPATH={checkout} exec {python} -m cli "$@"\n')
     program.chmod(0o755)
@@ -131,7 +131,7 @@ def main(path: Path) -> None:
         signal.signal(number, end_at_signal)
     folder = DevFolder(path)
     folder.cluster.mkdir()
-    tempfile.tempdir = str(folder.cluster)  # a cluster's scratch folder then goes with the rest
+    tempfile.tempdir = str(folder.cluster)  # so that `down` removes a cluster's scratch folder too
     try:
         _Development(folder).run()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What `halfcard dev up|down|status` says, and the exit codes that scripts read."""
+"""Prints what `halfcard dev up|down|status` did, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .context_access import ContextOptions
 from .state import READY, DevFolder, FolderTakenError
 
 _INTERRUPTED: Final = 130
-_NO_NODE: Final = "No pod really runs, all nodes are kwok's: "
+_NO_NODE: Final = "No node runs pods, all nodes are kwok's: "
 
 
 def run(action: str, path: Path | None, output: str, borrowed: ContextOptions | None = None) -> int:
@@ -26,7 +26,7 @@ def run(action: str, path: Path | None, output: str, borrowed: ContextOptions | 
             return _up(folder, borrowed)
         return _status(folder, output) if action == "status" else _down(folder)
     except BrokenPipeError:
-        raise  # the reader of our output has seen enough
+        raise  # the reader of our output has closed it
     except FolderTakenError as error:
         return _failed(error, EXIT_USAGE)
     except (CannotStartError, NotReadyError, OSError) as error:
@@ -59,16 +59,18 @@ def _up(folder: DevFolder, borrowed: ContextOptions | None) -> int:
 def _introduce(folder: DevFolder) -> None:
     screen = Screen.on(sys.stdout)
     screen.line()
-    for line in steps.exports(folder):
+    for line in steps.shell_exports(folder):
         screen.line(line)
     screen.line("\nTo try:")
-    for number, attempt in enumerate(steps.attempts(folder), start=1):
+    for number, attempt in enumerate(steps.examples(folder), start=1):
         screen.line(f"\n{number}. {screen.paint(attempt.shows, Colour.BOLD)}\n   {attempt.command}")
-    screen.line("\n`halfcard dev status` says how it is, `halfcard dev down` removes all of it.")
+    screen.line("\n`halfcard dev status` shows its health, `halfcard dev down` removes everything.")
 
 
 def _down(folder: DevFolder) -> int:
-    _say(f"{folder.path}: all of it is gone" if steps.down(folder) else f"{folder.path}: there is nothing to remove")
+    _say(
+        f"{folder.path}: everything is removed" if steps.down(folder) else f"{folder.path}: there is nothing to remove"
+    )
     return EXIT_OK
 
 

@@ -1,4 +1,6 @@
-"""Access to a cluster of somebody else: the user's own, the webhook's, and where its API server finds this machine."""
+"""Access to an existing cluster: the user's, the webhook's, and the address at which its API server reaches this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _COMMAND_TIMEOUT_S: Final = 90.0
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions:
-    """Somebody else's cluster; `advertise` is empty where our address on the way to it will do."""
+    """The options of `up --context`; `advertise` is empty if our address towards the cluster is to be used."""
 
     context: str
     advertise: str = ""
@@ -35,7 +37,7 @@ class ContextOptions:
 
 @dataclass(frozen=True, slots=True)
 class ContextInstallation:
-    """What was agreed: the mark of our objects, and where the API server finds us."""
+    """What `up` created in an existing cluster: the mark of our objects, and where its API server reaches us."""
 
     context: str
     mark: str
@@ -53,10 +55,10 @@ class ContextInstallation:
 
 
 def kubectl(folder: DevFolder, *arguments: str, stdin: str = "") -> str:
-    """As the user, whose environment may be needed to log in.
+    """Runs kubectl as the user, whose environment may be needed to log in.
 
     Raises:
-        CannotStartError: it failed, in its own words.
+        CannotStartError: it failed, with kubectl's message.
     """
     command = [str(folder.programs / "kubectl"), f"--kubeconfig={folder.kubeconfig}", *arguments]
     return _run(command, stdin)
@@ -76,7 +78,9 @@ def _run(command: Sequence[str], stdin: str = "") -> str:
 
 
 def copy_access(folder: DevFolder, context: str) -> str:
-    """The copy keeps leading to this cluster whatever happens to the user's files; the API server's URL."""
+    """Copies the user's access, so that later changes of the user's files have no effect; returns the API server's
+    URL.
+    """
     program = shutil.which("kubectl") or str(program_path("kubectl"))
     folder.programs.mkdir()
     (folder.programs / "kubectl").symlink_to(program)
@@ -115,7 +119,7 @@ def _is_address(host: str) -> bool:
 
 
 def _address_towards(server: str) -> str:
-    """No packet is sent: the kernel says from where it would be."""
+    """Returns the address from which the kernel would send a packet to the server; sends none."""
     where = urlsplit(server)
     try:
         found = socket.getaddrinfo(where.hostname, where.port or 443, type=socket.SOCK_DGRAM)[0]
@@ -127,7 +131,7 @@ def _address_towards(server: str) -> str:
 
 
 def access_of_account(folder: DevFolder, token: Path) -> str:
-    """A kubeconfig for the webhook: the user's cluster, and a token that is renewed in its file."""
+    """Returns the webhook's kubeconfig: the user's cluster, and a token that is renewed in its file."""
     cluster = json.loads(folder.kubeconfig.read_text())["clusters"][0]
     config = {
         "apiVersion": "v1",

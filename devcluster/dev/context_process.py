@@ -1,6 +1,6 @@
 """`python -m devcluster.dev.context_process FOLDER`: runs Halfcard beside an existing cluster in the background.
 
-It runs the webhook and renews its token until SIGTERM; the folder's lock, which it inherits, says that it lives.
+It runs the webhook and renews its token until SIGTERM; while it runs, it holds the folder's lock, which it inherits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _keep_token_fresh(folder: DevFolder, token: Path) -> None:
         try:
             context_access.renew_token(folder, token)
             pause_s = _RENEW_EVERY_S
-        except Exception:  # noqa: BLE001 - whatever the cluster's trouble is, the old token is good for a while
+        except Exception:  # noqa: BLE001 - whatever failed, the old token is valid for a while
             traceback.print_exc()
             pause_s = _TRY_AGAIN_AFTER_S
 

@@ -1,7 +1,7 @@
-"""Halfcard beside a cluster of the user's own: its webhooks are called on this machine, by URL.
+"""Runs Halfcard beside an existing cluster: its webhooks are called on this machine, by URL.
 
-The laws: no webhook may hold up that cluster (all of them fail open, and soon); its scheduler is left alone, and gets
-no extender; what is put there carries a mark of its own, and exactly what carries it is removed again.
+Laws: no webhook blocks that cluster (all fail open, within seconds). Its scheduler is not changed, and there is no
+extender. Every object that is created there carries a mark, and exactly the objects with the mark are removed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _MARK: Final = f"{names.OWN_PREFIX}dev"
 _CONFIGURATIONS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _KINDS: Final = f"{_CONFIGURATIONS},clusterrolebindings,clusterroles,namespaces"
 _KINDS_OF_SYSTEM: Final = "rolebindings,roles"
-_WEBHOOK_TIMEOUT_S: Final = 2  # a machine that was switched off answers nothing: its cluster waits so long
+_WEBHOOK_TIMEOUT_S: Final = 2  # how long that cluster waits while this machine is off
 _ASKED_WITHIN_S: Final = 20.0
 _NOT_REPAIRED: Final = "must be an integer"
-"""What Kubernetes itself says of 0.3 of a card: our webhook was not asked."""
+"""Kubernetes' own refusal of 0.3 of a card, which means that our webhook was not called."""
 
 
 def up(folder: DevFolder, lock: int, wanted: ContextOptions, say: Say) -> None:
-    """Whoever calls it undoes what it has made where it fails."""
+    """Creates and registers everything; the caller undoes it if this raises."""
     say(
         f'Halfcard for the cluster of context "{wanted.context}", for evaluation: it runs on this machine. All its '
-        "webhooks have failurePolicy Ignore: when it is gone, that cluster goes on as if Halfcard had never been "
-        "there. Its scheduler is left alone: there is no extender, and cards are chosen as they are today."
+        "webhooks have failurePolicy Ignore: without this machine, that cluster works as if Halfcard had never been "
+        "there. Its scheduler is not changed: there is no extender, and cards are chosen as they are today."
     )
     server = copy_access(folder, wanted.context)
     loan = agree(folder, wanted, server)
     say(f"  creating the namespace {names.NAMESPACE} and the RBAC of the webhook")
-    _create(folder, loan, [_namespace()])  # alone: if it is somebody else's, nothing is written into it
+    _create(folder, loan, [_namespace()])  # alone: if it exists already, nothing is written into it
     _create(folder, loan, [each for file in _RBAC for each in yaml.safe_load_all(file.read_text())])
     process = background.start(folder, lock, "devcluster.dev.context_process", say)
     try:
@@ -64,7 +64,7 @@ def _namespace() -> Object:
 
 
 def registration(authority: str, url: str) -> list[Object]:
-    """As shipped, but by URL, and none of them may refuse for want of an answer."""
+    """Returns the configurations as shipped, but by URL, and with failurePolicy Ignore."""
     policy = AdmissionPolicy()
     objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority)
     for webhook in (each for item in objects for each in item["webhooks"]):
@@ -75,7 +75,9 @@ def registration(authority: str, url: str) -> list[Object]:
 
 
 def _create(folder: DevFolder, loan: ContextInstallation, objects: Sequence[Object]) -> None:
-    """What is there already is somebody else's: it is not overwritten, and the others of the list are undone."""
+    """Creates objects with our mark. An existing object is never overwritten: the call fails, and what it created is
+    undone.
+    """
     items = [{**each, "metadata": {**each["metadata"], "labels": {_MARK: loan.mark}}} for each in objects]
     kubectl(folder, "create", "-f-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
@@ -108,10 +110,10 @@ def _unreachable(server: str, loan: ContextInstallation) -> str:
 
 
 def undo(folder: DevFolder) -> None:
-    """Exactly what carries our mark.
+    """Removes exactly the objects with our mark.
 
     Raises:
-        CannotStartError: the cluster did not let us; the folder still knows what is there.
+        CannotStartError: the cluster refused; the folder still has the mark, so that `down` can be repeated.
     """
     if not folder.borrowed.exists():
         return
@@ -128,7 +130,7 @@ def undo(folder: DevFolder) -> None:
 
 
 def registered(folder: DevFolder) -> bool:
-    """Whether both configurations are still in the cluster."""
+    """Returns whether both configurations are still in the cluster."""
     selector = f"{_MARK}={ContextInstallation.of(folder).mark}"
     try:
         found = kubectl(folder, "get", _CONFIGURATIONS, "--selector", selector, "--output=name", "--request-timeout=5s")

@@ -1,4 +1,4 @@
-"""The one node of a development cluster on which pods really run, with cards that are made up."""
+"""The node of a development cluster that runs pods, with made-up cards."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ GROUPS: Final = ("node", "containerd")
 POD: Final = Path(__file__).with_name("pod.yaml")
 _CARDS: Final = 4
 _TAINT: Final = "halfcard.test/no-registry:NoSchedule"
-"""Its containerd pulls nothing: pods with other images are for the nodes of kwok, which starts none of them."""
+"""The taint of the node: its containerd pulls nothing, so pods with other images stay on the nodes of kwok."""
 
 
 def why_not() -> str:
-    """What the machine lacks that cannot be built; empty where it lacks nothing."""
+    """Names what this machine lacks and the build cannot provide; empty if nothing is missing."""
     try:
         check_machine()
     except CannotStartError as error:
         return str(error)
-    if not isolation.possible():
+    if not isolation.is_possible():
         return "a node needs network namespaces and veth pairs: run with CAP_SYS_ADMIN and CAP_NET_ADMIN."
     return ""
 
 
 class DevelopmentNode(Startable):
-    """Its pods can run on entering."""
+    """A node with an agent; pods can run there once the context is entered."""
 
     node: RealNode
     agent: AgentProcess
@@ -56,7 +56,9 @@ class DevelopmentNode(Startable):
         self.agent.wait_offered(names.VCUDA_CORE, _CARDS * WHOLE_CARD)
 
     def parts(self) -> tuple[Program, ...]:
-        """Asked through the API server: the machine itself has no way to a node."""
+        """Returns its programs. Their health is requested through the API server, because the machine cannot reach a
+        node.
+        """
         at = f"{self._cluster.url}/api/v1/nodes/{NODE}"
         kubelet, agent = self.node.kubelet, self.agent.program
         return (

@@ -1,6 +1,6 @@
-"""What a development cluster leaves on disk: where it is, how far it has come, and whether it lives.
+"""The files of a development cluster: where it is, how far its start is, and whether it runs.
 
-Law: it lives as long as its process holds the lock; what the files say beside that is only the last news.
+Law: it runs as long as its process holds the lock; the other files only hold the last state that it wrote.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class DevState:
-    """`phase` is what happens now, READY, or FAILED, of which `why` tells more.
+    """How far a start is: `phase` is the current step, READY, or FAILED with the reason in `why`.
 
     Attributes:
-        no_node: why there is no node on which pods really run; empty where there is one, or where none was wanted.
+        no_node: why no node runs pods; empty if one does, or if none was wanted.
     """
 
     phase: str
@@ -52,10 +52,10 @@ class DevState:
 
 
 class FolderTakenError(Exception):
-    """The folder holds something else."""
+    """The folder is used for something else."""
 
 
-def _taken(handle: int, kind: int = fcntl.LOCK_EX) -> bool:
+def _try_lock(handle: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -90,7 +90,7 @@ class DevFolder:
 
     @property
     def borrowed(self) -> Path:
-        """Where Halfcard is in a cluster of somebody else: its context, and the mark of what we put there."""
+        """The file about an existing cluster in use: its context, and the mark of the objects that we created there."""
         return self.path / "borrowed.json"
 
     @property
@@ -103,13 +103,15 @@ class DevFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[int]:
-        """The lock as a file descriptor: a process that inherits it goes on holding it."""
+        """Yields the lock as a file descriptor; a process that inherits it keeps the lock."""
         if self.path.exists() and any(self.path.iterdir()) and not self._lock.exists():
             raise FolderTakenError(f"{self.path} holds other files: name an empty or a new folder with --dir")
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            wait_until(lambda: _taken(handle), what=f"the lock of {self.path}: another cluster lives there", seconds=2)
+            wait_until(
+                lambda: _try_lock(handle), what=f"the lock of {self.path}: another cluster lives there", seconds=2
+            )
             if not self._is_lock(handle):
                 raise NotReadyError(f"{self.path} was removed at the same moment: try again")
             yield handle
@@ -117,11 +119,11 @@ class DevFolder:
             os.close(handle)
 
     def _is_lock(self, handle: int) -> bool:
-        """Somebody may have removed the file between our opening and our locking it."""
+        """Returns whether the file still exists: another process may have removed it between our open and our lock."""
         return self._lock.exists() and os.path.samestat(os.fstat(handle), self._lock.stat())
 
     def note(self, handle: int, pid: int) -> None:
-        """In the lock, whose holder it is."""
+        """Writes the process id of the holder into the lock."""
         os.pwrite(handle, f"{pid}\n".encode(), 0)
 
     def pid(self) -> int:
@@ -130,28 +132,28 @@ class DevFolder:
     def exists(self) -> bool:
         return self._lock.exists()
 
-    def lives(self) -> bool:
+    def is_running(self) -> bool:
         if not self._lock.exists():
             return False
         with self._lock.open() as lock:
-            return not _taken(lock.fileno(), fcntl.LOCK_SH)
+            return not _try_lock(lock.fileno(), fcntl.LOCK_SH)
 
     def clear(self) -> None:
-        """Only what a cluster writes: the folder may be somebody's."""
+        """Removes only what a cluster writes: the folder may contain other files."""
         for folder in (self.cluster, self.programs):
             shutil.rmtree(folder, ignore_errors=True)
         for file in (self.kubeconfig, self.authority, self.log, self.borrowed, self._state):
             file.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """While claimed."""
+        """Removes the cluster's files and the lock; call it while claimed."""
         self.clear()
         self._lock.unlink(missing_ok=True)
         if self.path.is_dir() and not any(self.path.iterdir()):
             self.path.rmdir()
 
     def context(self) -> str:
-        """Empty where the cluster is its own."""
+        """Returns the context of the existing cluster in use; empty for a cluster that `up` started."""
         if not self.borrowed.exists():
             return ""
         return str(json.loads(self.borrowed.read_text())["context"])
@@ -163,7 +165,7 @@ class DevFolder:
             return None
 
     def write(self, state: DevState) -> None:
-        """Whole or not at all: somebody reads it all the time."""
+        """Writes the state with a rename, because other processes read it at any time."""
         draft = self._state.with_suffix(".draft")
         draft.write_text(json.dumps(asdict(state)))
         draft.replace(self._state)

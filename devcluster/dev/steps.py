@@ -1,4 +1,4 @@
-"""A development cluster: built, started in the background, looked after, removed."""
+"""Builds a development cluster, starts it in the background, shows its health, removes it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from ..build.binaries import GROUPS, ProgramGroup, price
 from ..build.builder import build, missing_programs
-from ..control_plane.health import answers
+from ..control_plane.health import is_healthy
 from ..control_plane.network import check_machine
 from ..nodes import cgroups
 from ..waiting import wait_until
 from . import context_steps, real_node
-from .background import Say, end_other, start
+from .background import Say, end_earlier, start
 from .context_access import ContextOptions
 from .state import READY, DevFolder, FolderTakenError
 
@@ -31,7 +31,7 @@ _NODE_MEMORY_MB: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Something to try: what it shows, and a command for a shell."""
+    """Something to try: what it shows, and a shell command."""
 
     shows: str
     command: str
@@ -43,7 +43,7 @@ def default_folder() -> Path:
 
 
 def plan() -> str:
-    """What `up` is going to do, with its price."""
+    """Says what `up` is going to do, and how long that takes."""
     groups = _to_build()
     memory_mb = _MEMORY_MB if real_node.why_not() else _MEMORY_MB + _NODE_MEMORY_MB
     start = f"Starting takes about 20 seconds and {memory_mb} MB of memory."
@@ -58,26 +58,26 @@ def plan() -> str:
 
 
 def _to_build() -> dict[str, ProgramGroup]:
-    """By name; those of a node only where the machine can have one."""
+    """Returns the missing groups by name; those of a node only if this machine can have one."""
     names = _ALWAYS if real_node.why_not() else (*_ALWAYS, *real_node.GROUPS)
     return {name: GROUPS[name] for name in names if missing_programs(GROUPS[name])}
 
 
 def up(folder: DevFolder, say: Say, borrowed: ContextOptions | None = None) -> bool:
-    """Returns when the cluster is ready; it lives on after this process. False where it lived already.
+    """Returns when the cluster is ready; it runs on after this process. Returns False if it was running already.
 
-    With `borrowed`, Halfcard is put into that cluster, and none is made.
+    With `borrowed`, Halfcard runs beside that cluster, and no cluster is started.
 
     Raises:
-        FolderTakenError: the folder is somebody else's, or another cluster's.
-        CannotStartError, NotReadyError: it did not come up; the text says why, and nothing is left running.
+        FolderTakenError: the folder is used for something else, or for another cluster.
+        CannotStartError, NotReadyError: the start failed; the text says why, and nothing is left running.
     """
-    if folder.lives():
+    if folder.is_running():
         _check_same(folder, borrowed)
         return False
     check_machine({"setpriv": "util-linux"})
     with folder.claimed() as lock:
-        context_steps.undo(folder)  # what one that was killed has left
+        context_steps.undo(folder)  # what a killed one left
         try:
             folder.clear()
             if borrowed:
@@ -108,16 +108,16 @@ def _up_own(folder: DevFolder, lock: int, say: Say) -> None:
 
 
 def down(folder: DevFolder) -> bool:
-    """Nothing is left; False where nothing was there."""
+    """Removes everything; returns False if there was nothing."""
     if not folder.exists():
         return False
     try:
-        context_steps.undo(folder)  # first: nobody is to be asked who is gone
+        context_steps.undo(folder)  # first, so that the API server never calls a webhook that has ended
     finally:
-        end_other(folder)
+        end_earlier(folder)
     with folder.claimed():
         folder.remove()
-    wait_until(cgroups.swept, what="the cgroups of nodes that were killed to be empty")
+    wait_until(cgroups.sweep, what="the cgroups of nodes that were killed to be empty")
     return True
 
 
@@ -132,7 +132,7 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class DevStatus:
-    """`phase` is empty where nothing lives; `no_node` as in State."""
+    """`phase` is empty if nothing runs; `no_node` as in DevState."""
 
     folder: str
     phase: str = ""
@@ -151,20 +151,22 @@ class DevStatus:
 
 def status(folder: DevFolder) -> DevStatus:
     state = folder.state()
-    if not folder.lives() or state is None:
-        return DevStatus(str(folder.path), "starting" if folder.lives() else "")
+    if not folder.is_running() or state is None:
+        return DevStatus(str(folder.path), "starting" if folder.is_running() else "")
     if state.phase != READY:
         return DevStatus(str(folder.path), state.phase)
     tls = _tls(folder)
-    parts = [ProgramStatus(each.name, answers(each.health_url, tls), each.pid, each.log) for each in state.parts]
+    parts = [ProgramStatus(each.name, is_healthy(each.health_url, tls), each.pid, each.log) for each in state.parts]
     if folder.context():
         registered = context_steps.registered(folder)
-        parts.append(ProgramStatus("registration", registered, 0, str(folder.log), "is gone from the cluster"))
+        parts.append(ProgramStatus("registration", registered, 0, str(folder.log), "is missing in the cluster"))
     return DevStatus(str(folder.path), READY, state.server, str(folder.kubeconfig), tuple(parts), state.no_node)
 
 
 def _tls(folder: DevFolder) -> ssl.SSLContext:
-    """As the administrator where the cluster is our own: only he may ask it for what its nodes say."""
+    """Shows the administrator's certificate in our own cluster: only the administrator may read the health of its
+    nodes.
+    """
     tls = ssl.create_default_context(cafile=str(folder.authority))
     if not folder.context():
         admin = json.loads(folder.kubeconfig.read_text())["users"][0]["user"]
@@ -172,16 +174,16 @@ def _tls(folder: DevFolder) -> ssl.SSLContext:
     return tls
 
 
-def exports(folder: DevFolder) -> list[str]:
-    """What a shell needs; the kubectl is the one of this very Kubernetes."""
+def shell_exports(folder: DevFolder) -> list[str]:
+    """Returns the shell lines that set up the environment; the kubectl is that of this cluster's version."""
     return [
         f"export KUBECONFIG={shlex.quote(str(folder.kubeconfig))}",
         f'export PATH={shlex.quote(str(folder.programs))}:"$PATH"',
     ]
 
 
-def attempts(folder: DevFolder) -> list[Example]:
-    """In a borrowed cluster they leave nothing behind."""
+def examples(folder: DevFolder) -> list[Example]:
+    """Returns the examples to try; beside an existing cluster they create nothing."""
     console = _example("gpu-manager/manifests/console.yaml")
     resources = '{.spec.containers[0].resources}{"\\n"}'
     wrong = Example(
@@ -189,12 +191,12 @@ def attempts(folder: DevFolder) -> list[Example]:
         f"kubectl apply -f {_example('mistakes/manifests/amounts/05-150-per-cent.yaml')}",
     )
     quota = _example("mistakes/manifests/quotas/01-quota-of-limits.yaml")
-    quota_shows = "A quota of limits, which Kubernetes takes and never counts: now it counts"
+    quota_shows = "A quota of limits, which Kubernetes accepts and never counts: now it is counted"
     if folder.context():
         dry = "kubectl create --dry-run=server"
         return [
             Example(
-                "0.3 of a card and 5Gi, repaired on the way in",
+                "0.3 of a card and 5Gi, repaired at admission",
                 f"{dry} -f {console} -o jsonpath='{resources}'",
             ),
             wrong,
@@ -202,7 +204,7 @@ def attempts(folder: DevFolder) -> list[Example]:
         ]
     return [
         Example(
-            "0.3 of a card and 5Gi, repaired on the way in, scheduled and running",
+            "0.3 of a card and 5Gi, repaired at admission, scheduled and running",
             f"kubectl apply -f {console} && kubectl get pod console -o jsonpath='{resources}'",
         ),
         wrong,
@@ -222,36 +224,36 @@ def _running() -> list[Example]:
     node, pod = real_node.NODE, shlex.quote(str(real_node.POD))
     return [
         Example(
-            f"A pod that really runs, on node {node}, and what it was given",
+            f"A pod that really runs, on node {node}, and which card it got",
             f"kubectl apply -f {pod} && kubectl wait --for=condition=Ready --timeout=60s pod/real && kubectl logs real",
         ),
         Example(
-            "That node: what it offers, what was given of it, and what is used",
+            "That node: what it offers, what is granted, and what is used",
             f"kubectl describe node {node} && halfcard inspect {node} && halfcard top --node {node}",
         ),
     ]
 
 
 def _budgets(share: str) -> list[Example]:
-    """A quota grants nothing before it has been counted."""
+    """Waits for the quota first: it grants nothing before its pods are counted."""
     counted = "kubectl -n team wait --for=condition=Ready --timeout=30s gpuquota/gpu"
-    told = "kubectl -n team wait --for=jsonpath={.status.shares}=1/1 gpuquota/gpu"
+    reported = "kubectl -n team wait --for=jsonpath={.status.shares}=1/1 gpuquota/gpu"
     another = _example("gpu-manager/manifests/nginx.yaml")
     return [
         Example(
-            "One share for a namespace: the second pod is refused, in numbers",
+            "One share for a namespace: the second pod is refused, with the amounts",
             f"kubectl apply -f {shlex.quote(str(_QUOTA))} && {counted} && kubectl -n team apply -f {share}; "
-            f"kubectl -n team apply -f {another}; {told} && halfcard quota explain team",
+            f"kubectl -n team apply -f {another}; {reported} && halfcard quota explain team",
         ),
     ]
 
 
 def _placements() -> list[Example]:
-    """Each waits for the pods that it is about: what nobody has bound yet nobody can show."""
+    """Each command waits until its pods are bound, because only then there is something to show."""
     share, apart = _example("gpu-manager/manifests/nginx.yaml"), _example("gpushare/manifests/apart.yaml")
     return [
         Example(
-            "A second share comes to the card of the first, and the record says so",
+            "A second share is placed on the card of the first, and the record shows it",
             f"kubectl apply -f {share} && {_bound('console', 'nginx')} && halfcard inspect -d",
         ),
         Example(

@@ -1,6 +1,6 @@
-"""Nodes with GPUs for kwok, from a table: as each system's own node agent would publish them.
+"""Makes nodes with GPUs for kwok from a table, as each system's own node agent would publish them.
 
-Law: a row says what the machines are; the numbers of the systems follow from it.
+Law: a row describes the machines; the resource amounts of each system follow from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..build.binaries import kubernetes_module, kubernetes_version
 from ..objects import Object
 
 MARK: Final = {"kwok.x-k8s.io/node": "fake"}
-"""The annotation of nodes that kwok minds."""
+"""The annotation of nodes that kwok runs."""
 
 _MIB_IN_GIB: Final = 1024
 SLICES: Final = 4
@@ -29,7 +29,7 @@ _MACHINE: Final = {"cpu": "128", "memory": "1Ti", "pods": "110"}
 
 @dataclass(frozen=True, slots=True)
 class GpuNodes:
-    """A row: so many machines, all alike. The system is a key of SYSTEMS."""
+    """A row of the table: `count` equal machines. The system is a key of SYSTEMS."""
 
     count: int
     model: str
@@ -48,7 +48,7 @@ def _half_cards(row: GpuNodes) -> dict[str, int]:
 
 
 def _tuya(row: GpuNodes) -> dict[str, int]:
-    """Whole cards, halves and memory of the same cards."""
+    """Offers whole cards, halves and memory of the same cards."""
     return {**_half_cards(row), names.TUYA + names.VCUDA_MEMORY_SUFFIX: row.cards * (row.card_mib // UNIT_MIB)}
 
 
@@ -69,7 +69,7 @@ def _time_slices(row: GpuNodes) -> dict[str, int]:
 
 
 def _hami(row: GpuNodes) -> dict[str, int]:
-    """Slots, not cards: memory and cores are kept in an annotation that only HAMi's own scheduler reads."""
+    """Offers slots, not cards: HAMi's scheduler reads memory and cores from an annotation."""
     return {names.NVIDIA_GPU: _HAMI_SLOTS * row.cards}
 
 
@@ -94,21 +94,21 @@ _SHARES: Final = (
 
 
 def fleet(nodes: int) -> list[GpuNodes]:
-    """A mixed data centre of that many nodes with 8 cards each; what rounding leaves over is of the first kind."""
+    """Returns a mixed data centre of that many nodes with 8 cards each; what rounding leaves is of the first kind."""
     rows = [replace(row, count=nodes * per_cent // 100) for row, per_cent in _SHARES]
     left_over = nodes - sum(row.count for row in rows)
     return [replace(rows[0], count=rows[0].count + left_over), *rows[1:]]
 
 
 def gpu_nodes(table: Sequence[GpuNodes]) -> Iterator[Object]:
-    """Node objects, named after system and model and numbered within their row."""
+    """Returns Node objects, named after system and model and numbered within their row."""
     for row in table:
         for number in range(row.count):
             yield _node(f"{row.system}-{row.model.lower()}-{number:04}", row)
 
 
 def _node(name: str, row: GpuNodes) -> Object:
-    """With its status, as a kubelet registers itself: one request makes a node."""
+    """Returns a Node with its status, as a kubelet registers itself, so that one request makes a node."""
     amounts = {resource: str(amount) for resource, amount in SYSTEMS[row.system](row).items()}
     capacity = {**_MACHINE, **amounts}
     return {
@@ -130,7 +130,7 @@ def _labels(name: str, row: GpuNodes) -> dict[str, str]:
 
 @cache
 def _node_info() -> dict[str, str]:
-    """The API server refuses a status that lacks one of these."""
+    """Returns the fields without which the API server refuses a status."""
     unknown = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "kubeProxyVersion")
     return {
         **dict.fromkeys(unknown, ""),

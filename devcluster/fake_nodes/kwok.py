@@ -1,6 +1,6 @@
-"""kwok as a program of the cluster: thousands of nodes and their pods that exist for everybody but a kubelet.
+"""kwok as a program of the cluster: thousands of nodes and pods that every component but a kubelet sees.
 
-Law: it minds the nodes that carry its mark, and no other; real nodes may stand beside them.
+Law: it handles the nodes that carry its mark, and no others; real nodes may exist beside them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECONDS_PER_NODE: Final = 0.1
 
 
 def _configuration(*, health_address: str) -> str:
-    """YAML documents: kwok's own options, some of which are no flags, and the stages."""
+    """Returns kwok's options as YAML documents, including those without a flag, and the stages."""
     options = {
         "cidr": _POD_NETWORK,
         "manageNodesWithAnnotationSelector": ",".join(f"{key}={value}" for key, value in MARK.items()),
@@ -47,7 +47,7 @@ def _schedulable(node: Object) -> bool:
 
 
 class Kwok:
-    """Ends with its cluster."""
+    """The running kwok of a cluster; it ends with the cluster."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self._cluster = cluster
@@ -60,7 +60,7 @@ class Kwok:
         self.health_url = f"http://{health_address}/healthz"
 
     def add_nodes(self, load: LoadGenerator, table: Sequence[GpuNodes]) -> list[Tally]:
-        """The tallies of their creation and of their being ready for pods."""
+        """Creates nodes and waits until they can take pods; returns how long both took."""
         nodes = list(gpu_nodes(table))
         requests = (LoadRequest("POST", "/api/v1/nodes", node) for node in nodes)
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Waiting for thousands of things: counting them is work for the API server, so it gets only a share of the time."""
+"""Waits for thousands of objects without loading the API server: counting takes only a share of the time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from ..errors import NotReadyError
 
 _SHARE: Final = 10
-"""Between two counts passes this many times what a count took."""
+"""The pause between two counts, as a multiple of the time that a count takes."""
 
 Counted = TypeVar("Counted")
 
@@ -23,7 +23,7 @@ def count_until(
     say: Callable[[str], None],
     details: Callable[[], str],
 ) -> Counted:
-    """`what` completes the line "4,000 of 5,000 nodes ready"."""
+    """Counts until `enough` holds, and returns that count; `what` completes the line "4,000 nodes ready"."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()

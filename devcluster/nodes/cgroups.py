@@ -1,7 +1,7 @@
-"""The cgroups of a node's pods: the one thing that the kernel does not take away with the node's processes.
+"""The cgroups of a node's pods, which the kernel does not remove with the node's processes.
 
-Law: whoever runs a node holds the locks of its cgroups, and the kernel lets go of them with him: what nobody holds is
-left over.
+Law: the process that runs a node holds the locks of its cgroups, and the kernel releases them when it ends; cgroups
+that no process has locked are left over.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ def _unified() -> bool:
 
 
 def _hierarchies() -> list[Path]:
-    """One with cgroup v2; with v1 one for each controller, of which some have a second name as a link."""
+    """Returns one hierarchy with cgroup v2; with v1 one for each controller, some of which have a link as a second
+    name.
+    """
     if _unified():
         return [_MOUNT]
     return [each for each in _MOUNT.glob("*") if each.is_dir() and not each.is_symlink()]
 
 
-def _removed(group: Path) -> bool:
-    """From the leaves up; False while a process is still on its way out."""
+def _remove(group: Path) -> bool:
+    """Removes a cgroup from the leaves up; returns False while one of its processes is still ending."""
     try:
         for folder, _, _ in os.walk(group, topdown=False):
             Path(folder).rmdir()
@@ -45,7 +47,7 @@ def node_cgroups() -> list[Path]:
 
 
 def _lock(group: Path, kind: int = fcntl.LOCK_EX) -> int:
-    """Held until the handle is closed."""
+    """Takes the lock, which is held until the handle is closed."""
     handle = os.open(group, os.O_RDONLY)
     try:
         fcntl.flock(handle, kind)
@@ -57,7 +59,7 @@ def _lock(group: Path, kind: int = fcntl.LOCK_EX) -> int:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Nobody sweeps a cgroup between its creation and its lock."""
+    """Makes sure that no process sweeps a cgroup between its creation and its lock."""
     handle = _lock(_MOUNT)
     try:
         yield
@@ -65,44 +67,46 @@ def _alone() -> Iterator[None]:
         os.close(handle)
 
 
-def _is_ours(group: Path) -> bool:
+def _is_our_name(group: Path) -> bool:
     try:
         return group.stat().st_uid == os.geteuid()
     except FileNotFoundError:
         return False
 
 
-def _gone(group: Path) -> bool:
-    """Removed where nobody holds it; False while a process is still on its way out."""
+def _remove_unlocked(group: Path) -> bool:
+    """Removes a cgroup that no process has locked; returns False while one of its processes is still ending."""
     try:
         handle = _lock(group, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, FileNotFoundError):
         return True
     try:
-        return _removed(group)
+        return _remove(group)
     finally:
         os.close(handle)
 
 
-def swept() -> bool:
-    """What our nodes have left that were killed is removed; False while a process of theirs is on its way out."""
-    ours = [group for group in node_cgroups() if _is_ours(group)]
+def sweep() -> bool:
+    """Removes what killed nodes left; returns False while one of their processes is still ending."""
+    ours = [group for group in node_cgroups() if _is_our_name(group)]
     if not ours:
         return True
     with _alone():
-        left = [group for group in ours if not _gone(group)]
+        left = [group for group in ours if not _remove_unlocked(group)]
     return not left
 
 
 def _offer_controllers() -> None:
-    """With cgroup v2 a cgroup has the controllers that the one above it offers; kubelet asks for all it uses."""
+    """Enables in the parent what kubelet uses: with cgroup v2 a cgroup has only the controllers that its parent
+    offers.
+    """
     for controller in (_MOUNT / "cgroup.controllers").read_text().split():
         with suppress(OSError):  # kubelet says so where it needs one that cannot be had
             (_MOUNT / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
-def _created(groups: Sequence[Path], stack: ExitStack) -> None:
-    """Ours until the stack is closed."""
+def _create(groups: Sequence[Path], stack: ExitStack) -> None:
+    """Creates a cgroup that is ours until the stack is closed."""
     with _alone():
         for group in groups:
             group.mkdir()
@@ -111,16 +115,16 @@ def _created(groups: Sequence[Path], stack: ExitStack) -> None:
 
 @contextmanager
 def node_cgroup(cluster: Path, node: str) -> Iterator[str]:
-    """Yields the name of the cgroup for kubelet's own; on leaving no process of the node may be left."""
-    swept()
+    """Yields the name of the cgroup for kubelet; on exit no process of the node may be left."""
+    sweep()
     name = f"{_PREFIX}{cluster.name}.{node}"
     if _unified():
         _offer_controllers()
     groups = [hierarchy / name for hierarchy in _hierarchies()]
     with ExitStack() as stack:
         try:
-            _created(groups, stack)
+            _create(groups, stack)
             yield f"/{name}"
         finally:
             for group in groups:
-                wait_until(partial(_removed, group), what=f"{group} to be empty")
+                wait_until(partial(_remove, group), what=f"{group} to be empty")

@@ -1,4 +1,4 @@
-"""containerd's configuration and that of the pods' network: plain data in, file contents out."""
+"""Makes containerd's configuration and that of the pods' network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def network_plugins() -> Path:
 
 
 def configuration(*, root: Path, networks: Path) -> str:
-    """The plugin opt would make a folder on the machine. Only with CAP_SYS_RESOURCE may OOM scores be lowered."""
+    """Returns containerd's configuration. The plugin `opt` would create a folder on the machine; OOM scores can be
+    lowered only with CAP_SYS_RESOURCE.
+    """
     return f"""
 version = 3
 root = "{root}"

@@ -1,4 +1,4 @@
-"""Container images made on the spot: there is no registry, and nothing is pulled.
+"""Makes container images when they are needed: there is no registry, and nothing is pulled.
 
 An archive as `docker save` writes it: one layer with a static busybox, shared by all images.
 """

@@ -1,4 +1,4 @@
-"""kubelet's configuration and command line: plain data in, plain data out."""
+"""Makes kubelet's configuration and command line."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def configuration(identity: NodeIdentity, *, cgroup: str) -> Object:
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "resolvConf": "",
-        "clusterDNS": ["10.96.0.10"],  # nobody answers there; without it every pod gets a warning event
+        "clusterDNS": ["10.96.0.10"],  # no server listens there; without it every pod gets a warning event
         "clusterDomain": "cluster.local",
         "maxPods": 250,  # its pods' network has 253 addresses
-        "nodeStatusUpdateFrequency": "2s",  # a device plugin's units are seen soon
+        "nodeStatusUpdateFrequency": "2s",  # a device plugin's units soon appear on the Node
         **_on_a_shared_machine(cgroup),
     }
 
 
 def _on_a_shared_machine(cgroup: str) -> Object:
-    """All pods in one cgroup of ours, nothing measured against the machine's disk or memory, nothing of it set."""
+    """Returns options with all pods in one cgroup of ours, and without limits or settings of the machine."""
     return {
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup,
@@ -54,7 +54,7 @@ def _on_a_shared_machine(cgroup: str) -> Object:
         ),
         "imageGCHighThresholdPercent": 100,
         "makeIPTablesUtilChains": False,
-        "protectKernelDefaults": True,  # it fails rather than changing the machine; see node_init.sh
+        "protectKernelDefaults": True,  # fails instead of changing the machine; see node_init.sh
         "oomScoreAdj": 0,
     }
 

@@ -1,7 +1,7 @@
-"""A node's namespaces: mounts, network, processes, IPC and host name of its own on the one machine.
+"""A node's own mount, network, process, IPC and host name namespaces on this machine.
 
-Law: one process, the namespaces' first, keeps them alive. It dies with the test run, and the kernel then ends
-every process of the node, containers too, and takes the mounts and interfaces away.
+Law: the first process of the namespaces keeps them alive. It dies with the test run, and the kernel then ends every
+process of the node, containers too, and removes the mounts and interfaces.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _READY_WITHIN_S = 30.0
 
 
 def only_child(pid: int) -> int:
-    """The process that runs in the place of another one, which waits for it; 0 where there is none."""
+    """Returns the process that a waiting process started; 0 if there is none."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else 0
 
 
 @dataclass(slots=True)
 class InsideComponent(Component):
-    """A program inside a node: nsenter stays outside as its parent, so signals go past nsenter."""
+    """A program inside a node: its parent nsenter stays outside, so signals skip nsenter."""
 
     def _send(self, number: signal.Signals) -> None:
         program = only_child(self.pid)
@@ -46,7 +46,7 @@ class NodeNamespaces:
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Put before a command; setsid gives the program a process group of its own to be signalled."""
+        """Goes before a command; setsid gives the program its own process group, which can be signalled."""
         return ("nsenter", f"--target={self.first_process}", *_SEPARATE, "--", "setsid")
 
 
@@ -70,7 +70,7 @@ def node_namespaces(launcher: Launcher, folder: Path, *, name: str, log: Path) -
 
 
 def _end(holder: Component) -> None:
-    """The first process goes alone: its parent, unshare, ends after it, and so after all that ran in the node."""
+    """Ends the first process; its parent, unshare, ends after it, and so after all processes of the node."""
     if holder.running() and (first := only_child(holder.pid)):
         os.kill(first, signal.SIGKILL)
         assert holder.process is not None

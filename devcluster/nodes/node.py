@@ -1,4 +1,4 @@
-"""A real node for tests: kubelet on containerd and runc, in namespaces of its own, gone without a trace."""
+"""A real node: kubelet on containerd and runc in their own namespaces, which leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NEEDED = {
 
 
 def check_machine() -> None:
-    """For all but what is built."""
+    """Checks for the programs that are not built."""
     if os.geteuid() != 0:
         raise CannotStartError("a node runs containers, which needs root: run this as root.")
     check_programs(_NEEDED)
@@ -42,7 +42,7 @@ def check_machine() -> None:
 
 
 class RealNode(Startable):
-    """Its components containerd and kubelet may be killed, paused, resumed and started by tests."""
+    """A node that runs pods; tests may kill, pause, resume and start its components containerd and kubelet."""
 
     folder: Path
     network: NodeNetwork
@@ -127,17 +127,17 @@ class RealNode(Startable):
         return self.cluster.request("GET", f"/api/v1/nodes/{self.name}/proxy/healthz").ok
 
     def _forget(self) -> None:
-        """Nobody is scheduled there any more. A test may have ended the API server."""
+        """Deletes the Node, so that no pod is scheduled there any more. A test may have ended the API server."""
         with suppress(OSError):
             self.cluster.request("DELETE", f"/api/v1/nodes/{self.name}")
 
     def wait_healthy(self) -> None:
-        """After kubelet was started again; the API server asks it."""
+        """Waits until a restarted kubelet is Ready and answers the API server."""
         self._wait_for(self.kubelet, "to be healthy", self._healthy)
 
     @property
     def device_plugins(self) -> Path:
-        """The folder of the device plugins' sockets, kubelet.sock among them."""
+        """Returns the folder with the sockets of device plugins and kubelet.sock."""
         return self.path("/var/lib/kubelet/device-plugins")
 
     @property
@@ -145,15 +145,15 @@ class RealNode(Startable):
         return self.path("/var/lib/kubelet/pod-resources/kubelet.sock")
 
     def path(self, inside: str) -> Path:
-        """A file of the node, as the test reaches it; short enough for the path of a socket."""
+        """Returns the path of a file of the node as the test reaches it; short enough for a socket."""
         return Path(f"/proc/{self._namespaces.first_process}/root{inside}")
 
     def run(self, *command: str, stdin: str = "") -> CommandResult:
-        """A short command inside the node, whose files are the machine's but for the folders of node_init.sh."""
+        """Runs a short command inside the node, which has the machine's files except the folders in node_init.sh."""
         return run(*self.command(*command), home=self.folder, stdin=stdin)
 
     def command(self, *command: str) -> list[str]:
-        """As the test types what is to run inside."""
+        """Returns the command that runs another one inside the node."""
         return [*self._namespaces.enter, *command]
 
     def program(self, name: str, *command: str, environment: Mapping[str, str] | None = None) -> Component:

@@ -1,4 +1,4 @@
-"""The process of Halfcard's node agent on a real node, with the rights of its account there."""
+"""Halfcard's node agent on a real node, with the rights of its account."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(answer.status, answer.read().decode(), sep="\\n", end="")
 
 
 class AgentProcess(Startable):
-    """Ready on entering, beside the driver that the machine has, or whatever the arguments say."""
+    """A running agent, ready on entering, with the machine's driver or what its arguments say."""
 
     account: User
     settings: Path
@@ -73,21 +73,21 @@ class AgentProcess(Startable):
         return cluster.service_account(names.NAMESPACE, _ACCOUNT, node=self.node.name)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Holds from the next start on."""
+        """Sets the settings of the next start."""
         self.settings.write_text(json.dumps(settings))
 
     # --- the process --------------------------------------------------------------------------------------------------
 
     @property
     def pid(self) -> int:
-        """As the machine numbers its processes."""
+        """Returns the process id on the machine."""
         return only_child(self.program.pid)
 
     def kill(self) -> None:
         self.program.kill()
 
     def terminate(self) -> int:
-        """As a DaemonSet ends a pod; the exit status."""
+        """Ends it as a DaemonSet ends a pod; returns the exit status."""
         return self.program.terminate()
 
     def start(self) -> None:
@@ -109,14 +109,14 @@ class AgentProcess(Startable):
     # --- what it says -------------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> tuple[int, str]:
-        """Asked from the node, by the node's address; 0 where nobody answers."""
+        """Requests a path from inside the node, at the node's address; the status is 0 without an answer."""
         address = (self.node.network.address, str(names.AGENT_PORT))
         done = self.node.run(sys.executable, "-I", "-S", "-c", _GET, *address, path)
         status, _, body = done.stdout.partition("\n")
         return (int(status), body) if done.code == 0 else (0, "")
 
     def offered(self, resource: str) -> int:
-        """How much of a resource pods may ask of the node, as the API server has it."""
+        """Returns how much of a resource the API server offers on this node."""
         stored: objects.Object = self.node.cluster.request("GET", f"/api/v1/nodes/{self.node.name}").must()
         amount = Quantity.parse(stored["status"].get("allocatable", {}).get(resource, "0")).as_int()
         assert amount is not None, stored["status"]

@@ -1,4 +1,4 @@
-"""Halfcard's extender in a cluster as its users have it: RBAC, certificates, replicas, a scheduler that asks them."""
+"""Halfcard's extender in a cluster as shipped: RBAC, certificates, replicas, and a scheduler that calls them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class ExtenderReplica(Replica):
         return _LEADING in self.status(names.METRICS_PATH)[1]
 
     def answers(self, verb: str) -> int:
-        """How often it answered."""
+        """Returns how many calls it has answered."""
         families = text_string_to_metric_families(self.status(names.METRICS_PATH)[1])
         samples = (sample for family in families for sample in family.samples if sample.name == _ANSWERS)
         return int(sum(sample.value for sample in samples if sample.labels["verb"] == verb))
 
     def ask(self, path: str, question: Object | None = None, *, tls: ssl.SSLContext | None = None) -> Any:
-        """A GET, or a POST of a question; the answer as JSON. Another caller may be named by `tls`."""
+        """Sends a GET, or a POST with a body; returns the answer as JSON. `tls` replaces the caller's certificate."""
         connection = self._connect(tls or self.tls)
         try:
             body = None if question is None else json.dumps(question)
@@ -69,9 +69,9 @@ class ExtenderReplica(Replica):
 
 
 class ExtenderInstallation:
-    """Replicas listen on the host's end of the network, with TLS and for callers with a certificate.
+    """Replicas listen on the host's end of the network, with TLS, and require client certificates.
 
-    The scheduler reaches them at one address that leads to each of them in turn, as a Service does.
+    The scheduler reaches them at one address that leads to each of them in turn, like a Service.
     """
 
     def __init__(self, cluster: Cluster, *, settings: Mapping[str, Any] | None = None) -> None:
@@ -104,7 +104,7 @@ class ExtenderInstallation:
     # --- replicas -------------------------------------------------------------------------------------------------
 
     def add_replica(self, *, access: Path | None = None, within_s: float = 30.0) -> ExtenderReplica:
-        """One more process, ready, and part of the service; `access` is a kubeconfig of its own."""
+        """Starts one more replica of the service; `access` is its own kubeconfig."""
         host = self.cluster.network.host_address
         port, status_port = free_port(host), free_port(host)
         authority = str(self.cluster.authority.certificate)
@@ -116,14 +116,14 @@ class ExtenderInstallation:
         return replica
 
     def add_local(self, port: int) -> ExtenderReplica:
-        """Beside the scheduler, without TLS, as configurations of old have it; it is not part of the service."""
+        """Starts a replica beside the scheduler without TLS, as old configurations have it, outside the service."""
         inside, status_port = self.cluster.network.address, free_port()
         arguments = ("--extender", f":{port}", "--status", f"{inside}:{status_port}")
         program = self._start(arguments, enter=self.cluster.network.enter)
         return self._ready(ExtenderReplica(program, inside, port, status_port))
 
     def behind(self, relay: Relay) -> Path:
-        """A kubeconfig by which a replica reaches the API server through a relay."""
+        """Returns a kubeconfig with which a replica reaches the API server through a relay."""
         network = self.cluster.network
         relay.lead_to((network.address, network.ports["apiserver"]))
         address, port = relay.address
@@ -154,13 +154,13 @@ class ExtenderInstallation:
         return context
 
     def kill(self, replica: ExtenderReplica) -> None:
-        """SIGKILL; the service forgets it in the same moment."""
+        """Sends SIGKILL and takes the replica out of the service at once."""
         self.withdraw(replica)
         replica.program.kill()
         self.replicas.remove(replica)
 
     def end(self, replica: ExtenderReplica) -> int:
-        """As a Deployment ends a pod; the exit status."""
+        """Ends a replica as a Deployment ends a pod; returns the exit status."""
         self.withdraw(replica)
         self.replicas.remove(replica)
         return replica.program.terminate()
@@ -169,7 +169,7 @@ class ExtenderInstallation:
         self.service.forget((replica.host, replica.port))
 
     def leader(self) -> ExtenderReplica:
-        """Waits for one."""
+        """Waits for a leader and returns it."""
         self.cluster.wait_until(
             lambda: any(replica.leads() for replica in self.replicas),
             what="a replica to lead",
@@ -180,7 +180,7 @@ class ExtenderInstallation:
     # --- questions ------------------------------------------------------------------------------------------------
 
     def filtered(self) -> int:
-        """How often the replicas were asked to filter, all together."""
+        """Returns how many filter calls all replicas have received."""
         return sum(replica.answers("filter") for replica in self.replicas)
 
     def inspect(self, node: str = "") -> Any:
@@ -190,7 +190,7 @@ class ExtenderInstallation:
         return self.leader().ask(names.FILTER_PATH, {"Pod": pod, "NodeNames": [*nodes]})
 
     def bind(self, pod: Object, node: str, *, by: ExtenderReplica | None = None) -> str:
-        """The error; empty where it is bound."""
+        """Calls bind; returns the error, empty on success."""
         metadata = pod["metadata"]
         wanted = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"], "PodUID": metadata["uid"]}
         return str((by or self.leader()).ask(names.BIND_PATH, {**wanted, "Node": node})["Error"])
@@ -198,7 +198,7 @@ class ExtenderInstallation:
     # --- the scheduler --------------------------------------------------------------------------------------------
 
     def shipped(self, file: str, *, url: str | None = None) -> Object:
-        """A configuration of ours with the files and the address of this cluster in the places of its own."""
+        """Returns a configuration of `deploy/scheduler` with the files and the address of this cluster."""
         files = {
             "caFile": str(self.cluster.authority.certificate),
             "certFile": str(self.caller.certificate),
@@ -207,10 +207,10 @@ class ExtenderInstallation:
         return shipped(file, url=url, tls=files)
 
     def recommended(self, server: Place | None = None) -> Object:
-        """For the replicas, or another server that speaks as they do."""
+        """Returns the recommended configuration for the replicas, or for another server with the same API."""
         address, port = server or self.service.address
         return self.shipped("halfcard.yaml", url=f"https://{address}:{port}/scheduler")
 
     def schedule_by(self, configuration: Object) -> None:
-        """The stock scheduler, started anew with a configuration."""
+        """Restarts the stock scheduler with a configuration."""
         schedule_by(self.cluster, configuration)

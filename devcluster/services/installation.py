@@ -1,4 +1,4 @@
-"""Halfcard's admission in a cluster as its users have it: RBAC, certificate, replicas of a Service, registration."""
+"""Halfcard's webhook in a cluster as shipped: RBAC, certificate, replicas of a Service, registration."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ..objects import Object, probe_pod
 from ..processes import Component
 
 TRUSTED_USER: Final = "peer-agent"
-"""Named in the installation's settings, like the node agent of a system that people come from."""
+"""A trusted user of the installation's settings, like the node agent of another system."""
 
 OFFERED: Final = names.VOLCANO_GPU_MEMORY
-"""By the nodes' agents: counted in MiB, so that its containers get slots."""
+"""A resource that the nodes offer, counted in MiB, so that its containers get slots."""
 
 _ROOT: Final = Path(__file__).parents[2]
 _CRDS: Final = CHART / "kinds"
@@ -50,7 +50,7 @@ class Replica:
     status_port: int
 
     def status(self, path: str) -> tuple[int, str]:
-        """What the status listener answers; 0 where nobody answers."""
+        """Returns what the status listener answers; status 0 without an answer."""
         connection = http.client.HTTPConnection(self.host, self.status_port, timeout=5)
         try:
             connection.request("GET", path)
@@ -67,7 +67,7 @@ class Replica:
         return self.status(names.READY_PATH)[0] == 200
 
     def calls(self, webhook: str) -> int:
-        """How often it was asked; all its webhooks together where none is named."""
+        """Returns how often a webhook was called; all of them together if none is named."""
         families = text_string_to_metric_families(self.status(names.METRICS_PATH)[1])
         samples = (sample for family in families for sample in family.samples if sample.name in _COUNTED)
         return int(sum(sample.value for sample in samples if not webhook or sample.labels.get("webhook") == webhook))
@@ -77,7 +77,7 @@ class Installation:
     def __init__(
         self, cluster: Cluster, *, exempt: Sequence[str] = (), settings: Mapping[str, Any] | None = None
     ) -> None:
-        """The settings are the defaults but for a trusted user, nodes that offer MiB, and what is given here."""
+        """Uses the default settings plus a trusted user, nodes that offer MiB, and what `settings` contains."""
         self.cluster = cluster
         self.replicas: list[Replica] = []
         cluster.create_namespace(names.NAMESPACE)
@@ -109,7 +109,7 @@ class Installation:
             raise CannotStartError(f"kubectl {' '.join(arguments)} failed: {done.stderr}")
 
     def start_replica(self) -> Replica:
-        """One more process, ready, and not yet part of the Service."""
+        """Starts one more process; it is ready on return, and not yet part of the Service."""
         host = self.cluster.network.host_address
         port, status_port = free_port(host), free_port(host)
         self._started += 1
@@ -131,13 +131,13 @@ class Installation:
         return replica
 
     def end(self, replica: Replica) -> int:
-        """As a Deployment ends a pod: the Service forgets it in the same moment; the exit status."""
+        """Ends a replica as a Deployment ends a pod: it leaves the Service at once; returns the exit status."""
         self.cluster.withdraw(names.NAMESPACE, names.ADMISSION_SERVICE, replica.port)
         self.replicas.remove(replica)
         return replica.program.terminate()
 
     def registration(self) -> str:
-        """What `halfcard webhooks` prints for this cluster."""
+        """Returns what `halfcard webhooks` prints for this cluster."""
         printed = io.StringIO()
         authority = str(self.cluster.authority.certificate)
         with redirect_stdout(printed):
@@ -145,19 +145,19 @@ class Installation:
         return printed.getvalue()
 
     def register(self) -> None:
-        """Returns when the API server asks us to mutate and to validate pods."""
+        """Registers the webhooks and returns when the API server calls both for pods."""
         self._must("apply", "-f-", stdin=self.registration())
 
         def asked() -> bool:
-            before = self._pods_asked()
+            before = self._pod_calls()
             self.create("default", probe_pod("probe"), dry_run=True)
-            return all(now > then for now, then in zip(self._pods_asked(), before, strict=True))
+            return all(now > then for now, then in zip(self._pod_calls(), before, strict=True))
 
         self.cluster.wait_until(asked, what="the API server to ask the webhooks")
 
     @contextmanager
     def unregistered(self) -> Iterator[None]:
-        """As before Halfcard was installed."""
+        """Removes the registration for a while, as before Halfcard was installed."""
         self._must("delete", "-f-", stdin=self.registration())
 
         def silent() -> bool:
@@ -171,7 +171,7 @@ class Installation:
 
     @contextmanager
     def without(self, sort: str) -> Iterator[None]:
-        """As where the `mutating` calls could not be reached, which fails open; or without the `validating` ones."""
+        """Removes the `mutating` or the `validating` registration for a while, as if those calls failed open."""
         path = {"mutating": names.MUTATE_PODS_PATH, "validating": names.VALIDATE_PODS_PATH}[sort]
         self._must("delete", f"{sort}webhookconfiguration", "halfcard")
 
@@ -186,24 +186,24 @@ class Installation:
         finally:
             self.register()
 
-    def _pods_asked(self) -> tuple[int, int]:
+    def _pod_calls(self) -> tuple[int, int]:
         return self.calls(names.MUTATE_PODS_PATH), self.calls(names.VALIDATE_PODS_PATH)
 
     def calls(self, webhook: str = "") -> int:
         return sum(replica.calls(webhook) for replica in self.replicas)
 
     def kubectl(self, namespace: str, *arguments: str, item: Object | None = None) -> CommandResult:
-        """With the object on standard input where there is one."""
+        """Runs kubectl in a namespace, with the object on standard input if there is one."""
         stdin = "" if item is None else json.dumps(item)
         return self.cluster.kubectl("-n", namespace, *arguments, stdin=stdin)
 
     def create(self, namespace: str, item: Object, *, dry_run: bool = False, user: User | None = None) -> ApiResponse:
-        """As `kubectl create` does, without its 100 ms."""
+        """Creates an object as `kubectl create` does, without its 100 ms."""
         query = "?dryRun=All" if dry_run else ""
         return self.cluster.request("POST", f"{collection(namespace, item)}{query}", item, user=user)
 
     def get(self, namespace: str, kind: str, name: str) -> Object:
-        """The object as it is stored."""
+        """Returns the object as it is stored."""
         done = self.kubectl(namespace, "get", kind, name, "-o=json")
         assert done.code == 0, done.stderr
         stored: Object = json.loads(done.stdout)
@@ -211,7 +211,7 @@ class Installation:
 
 
 def collection(namespace: str, item: Object) -> str:
-    """Where objects of its kind live; English plurals are all that Kubernetes uses here."""
+    """Returns the path of the collection of such objects; regular English plurals are enough here."""
     version = item["apiVersion"]
     root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
     return f"{root}/namespaces/{namespace}/{item['kind'].lower()}s"

@@ -1,4 +1,4 @@
-"""Halfcard's admission where the cluster lives on loopback: registered by URL, because Services lead nowhere there."""
+"""Halfcard's webhook for a cluster on loopback: registered by URL, because Services cannot lead to loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .installation import Installation, Replica
 
 
 class PlainInstallation(Installation):
-    """One replica, which the API server calls at its address."""
+    """An installation with one replica, which the API server calls at its address."""
 
     def add_replica(self) -> Replica:
         replica = self.start_replica()

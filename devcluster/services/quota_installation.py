@@ -1,4 +1,4 @@
-"""Halfcard's quota service beside an installation: its account, its replicas, and what stands in quotas and ledgers."""
+"""Halfcard's quota service beside an installation: its account, its replicas, quotas and ledgers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class QuotaInstallation:
     # --- quotas -------------------------------------------------------------------------------------------------------
 
     def allow(self, namespace: str, name: str = "gpu", **spec: Any) -> str:
-        """Makes or changes a GpuQuota, and returns once it is counted: the name of its ledger."""
+        """Creates or changes a GpuQuota and returns once it is counted; returns the name of its ledger."""
         return self._allow(quota(name, spec, namespace))
 
     def allow_together(self, name: str, **spec: Any) -> str:
@@ -95,7 +95,7 @@ class QuotaInstallation:
 
 @contextmanager
 def cluster_with_quotas(*, webhooks: int = 1, services: int = 1) -> Iterator[QuotaInstallation]:
-    """A cluster of its own: so many replicas of the webhook and of the quota service."""
+    """Yields a cluster with that many replicas of the webhook and of the quota service."""
     with Cluster() as cluster:
         webhook = Installation(cluster)
         for _ in range(webhooks):

@@ -1,4 +1,4 @@
-"""A TCP port that leads to one of several servers, and can hold back what is sent through it, as a network may."""
+"""A TCP port that leads to one of several servers and can hold back what is sent through it, like a slow network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMEOUT_S: Final = 5.0
 
 
 class Relay:
-    """Each new connection leads to the next server; one that cannot be reached is passed over."""
+    """Each new connection leads to the next server that can be reached."""
 
     def __init__(self, host: str) -> None:
         self._listening = socket.create_server((host, 0))
@@ -33,20 +33,20 @@ class Relay:
             self._servers.append(server)
 
     def forget(self, server: Place) -> None:
-        """Connections that are open stay open."""
+        """Stops leading new connections to a server; open ones continue."""
         with self._lock:
             if server in self._servers:
                 self._servers.remove(server)
 
     def hold(self) -> None:
-        """From now on nothing comes through, in either direction; nothing is lost either."""
+        """Stops all traffic in both directions; nothing is lost."""
         self._flowing.clear()
 
     def release(self) -> None:
         self._flowing.set()
 
     def cut(self) -> int:
-        """Every connection that is open ends, whatever is on its way; returns how many. New ones are taken."""
+        """Closes all open connections with what is on its way; returns how many. New ones are accepted."""
         with self._lock:
             for end in (end for pair in self._open for end in pair):
                 with suppress(OSError):
@@ -93,7 +93,7 @@ class Relay:
         client.close()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
-        """A client that is gone is not told of: what it has sent still arrives, and is worked on."""
+        """Passes data on. After a client has closed, what it has sent still arrives."""
         with suppress(OSError):
             while data := source.recv(_CHUNK):
                 self._flowing.wait()

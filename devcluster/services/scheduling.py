@@ -1,4 +1,4 @@
-"""The stock scheduler by a configuration file, as people start it beside Halfcard."""
+"""Starts the stock scheduler with a configuration file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNHURRIED: Final = {"qps": 5000, "burst": 5000}
 
 
 def shipped(file: str, *, url: str | None, tls: Object) -> Object:
-    """A configuration of ours with an address and files of this cluster in the places of its own."""
+    """Returns a configuration of `deploy/scheduler` with an address and files of this cluster."""
     content: Object = yaml.safe_load((_CONFIGURATIONS / file).read_text())
     for extender in content["extenders"]:
         if url is not None:
@@ -29,7 +29,7 @@ def shipped(file: str, *, url: str | None, tls: Object) -> Object:
 
 
 def schedule_by(cluster: Cluster, configuration: Object) -> None:
-    """Starts the scheduler anew."""
+    """Restarts the scheduler with a configuration."""
     scheduler = cluster.components[_SCHEDULER]
     kubeconfig = next(
         each.partition("=")[2] for each in scheduler.command if each.startswith("--authentication-kubeconfig=")

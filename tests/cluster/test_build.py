@@ -42,7 +42,7 @@ def test_the_environment_chooses_the_minor(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_minor_without_a_module_is_answered_with_those_that_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(binaries.MINOR_VARIABLE, "1.19")
-    with pytest.raises(CannotStartError, match=r"HALFCARD_KUBERNETES=1.19 .* say 1.34 or 1.36"):
+    with pytest.raises(CannotStartError, match=r"HALFCARD_KUBERNETES=1.19 .* use 1.34 or 1.36"):
         binaries.kubernetes_module()
 
 

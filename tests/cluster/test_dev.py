@@ -152,7 +152,7 @@ def test_pods_are_scheduled_and_run(development: Development) -> None:
     assert done.code == 0, done.stderr
 
 
-# --- how it is -------------------------------------------------------------------------------------------------------
+# --- status ----------------------------------------------------------------------------------------------------------
 
 
 def test_status_names_every_part_and_its_health(development: Development) -> None:
@@ -242,7 +242,7 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     up = halfcard_dev("up", "--dir", str(folder), environment=few_programs)
     assert up.code == EXIT_OK, up
     missing = (
-        "No pod really runs, all nodes are kwok's: busybox-static, iproute2, runc, util-linux missing: run `apt-get"
+        "No node runs pods, all nodes are kwok's: busybox-static, iproute2, runc, util-linux missing: run `apt-get"
     )
     assert missing in up.stdout and "pod/real" not in up.stdout
     assert missing in halfcard_dev("status", "--dir", str(folder)).stdout
@@ -338,4 +338,4 @@ def test_an_installed_halfcard_says_that_it_takes_a_checkout(tmp_path: Path) -> 
     command = [sys.executable, "-m", "cli", "dev", "up"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == EXIT_CANNOT_START
-    assert "is no checkout of the source" in done.stderr
+    assert "is not a checkout of the source" in done.stderr

@@ -83,7 +83,7 @@ def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[D
 
 def test_it_judges_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
     assert "for evaluation: it runs on this machine" in evaluation.said
-    assert "Its scheduler is left alone" in evaluation.said
+    assert "Its scheduler is not changed" in evaluation.said
     assert resources(create(theirs, share("one")).must())["limits"] == {
         names.VCUDA_CORE: "30",
         names.VCUDA_MEMORY: "20",
@@ -114,7 +114,7 @@ def test_status_tells_of_the_webhook_and_of_its_registration(theirs: Cluster, ev
     assert [part["name"] for part in found["parts"]] == ["halfcard-admission", "registration"]
     theirs.request("DELETE", f"{HOOKS}/mutatingwebhookconfigurations/halfcard").must()
     shown = halfcard_dev("status", "--dir", str(evaluation.folder))
-    assert shown.code == EXIT_REFUSED and "is gone from the cluster" in shown.stdout
+    assert shown.code == EXIT_REFUSED and "is missing in the cluster" in shown.stdout
 
 
 def test_up_again_says_that_it_runs_and_an_own_cluster_wants_another_folder(
