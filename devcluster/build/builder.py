@@ -63,8 +63,7 @@ def _go(arguments: Sequence[str], *, module: str, stderr: int | None = None) -> 
 
 
 def _packages_to_compile(group: ProgramGroup, packages: Sequence[str]) -> int:
-    """Counts the packages that Go has not compiled yet; downloads the sources, because `go list` needs their imports.
-    """
+    """Counts the packages that are not compiled yet; downloads the sources, whose imports `go list` needs."""
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
     listing = _go(["list", *build_flags(group.module), "-deps", "-f", template, *packages], module=group.module)
     names, _ = listing.communicate()
