@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
     settings = settings_from(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-    policy, source = policy_of(settings), NodeSource(access, settings.dealings())
+    policy, source = policy_of(settings), NodeSource(access, settings.capacity_rules())
     return Webhook(
         policy,
         source,

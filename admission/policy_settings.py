@@ -12,7 +12,7 @@ from .policy import AdmissionPolicy, PlacementDefaults
 def policy_of(settings: Settings) -> AdmissionPolicy:
     own_scheduler = {settings.set_scheduler_name} if settings.set_scheduler_name else set()
     return AdmissionPolicy(
-        dialects=settings.words(),
+        dialects=settings.enabled_dialects(),
         severities=settings.severities,
         trusted_users=names.OWN_USERS.union(settings.trusted_users),
         exempt_namespaces=frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *settings.exempt_namespaces}),
@@ -20,8 +20,8 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         default_core_limit=settings.default_core_limit,
         placement=_placement(settings),
         templates=settings.templates,
-        slotted=settings.slotted(),
-        derived=settings.derived(),
+        slotted=settings.slotted_resources(),
+        derived=settings.derived_settings(),
     )
 
 

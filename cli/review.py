@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         settings = settings_from(arguments.settings)
-        cluster = _cluster(arguments.state, settings.dealings())
+        cluster = _cluster(arguments.state, settings.capacity_rules())
         judge = Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
         documents = list(_documents(arguments.files))
     except (ManifestError, SettingsError, OSError) as error:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     log = Log(form=arguments.log)
     try:
         settings = settings_from(arguments.settings)
-        source = FolderSource(arguments.state, settings.dealings())
+        source = FolderSource(arguments.state, settings.capacity_rules())
         files, wanted = _certificates(arguments)
         webhook = Webhook(
             policy_of(settings),

@@ -52,9 +52,9 @@ def _gpus(arguments: argparse.Namespace) -> Gpus:
 def options_of(settings: Settings) -> AgentOptions:
     slicing = settings.time_slicing
     return AgentOptions(
-        settings.words(),
-        settings.dealings(),
-        tuple(settings.offered()),
+        settings.enabled_dialects(),
+        settings.capacity_rules(),
+        tuple(settings.advertised_resources()),
         settings.hami_device_split,
         slicing.place if slicing else None,
         slicing.default if slicing else "",

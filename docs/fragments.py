@@ -307,10 +307,10 @@ def limits() -> str:
 def lease() -> str:
     timings = LeaseTimings()
     rows = (
-        ("another replica may take the Lease, if it was not renewed for", _seconds(timings.lasts_s)),
-        ("the leader binds or writes, after it sent its last renewal, for at most", _seconds(timings.decides_s)),
-        ("the leader renews the Lease about every", _seconds(timings.renews_s)),
-        ("a replica that failed to take the Lease tries again after", _seconds(timings.rests_s)),
+        ("another replica may take the Lease, if it was not renewed for", _seconds(timings.duration_s)),
+        ("the leader binds or writes, after it sent its last renewal, for at most", _seconds(timings.decides_for_s)),
+        ("the leader renews the Lease about every", _seconds(timings.renew_every_s)),
+        ("a replica that failed to take the Lease tries again after", _seconds(timings.retry_after_s)),
         ("a replica that forwards a bind to the leader waits at most", _seconds(forwarding.TIMEOUT_S)),
     )
     return table(("what", "how long"), rows)

@@ -38,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         service = QuotaService(
             access,
             QuotaOptions(
-                settings.words(),
-                settings.dealings(),
+                settings.enabled_dialects(),
+                settings.capacity_rules(),
                 settings.repair_quotas_at_start,
-                settings.derived() or DerivedSettings(),
+                settings.derived_settings() or DerivedSettings(),
             ),
             arguments.status,
             instance=arguments.instance,

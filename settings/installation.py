@@ -201,24 +201,24 @@ class Settings(_Model):
             taken.append(each.prefix)
         return wanted
 
-    def words(self) -> Dialects:
+    def enabled_dialects(self) -> Dialects:
         """Returns the enabled dialects."""
         return Dialects((*self._chosen(), *_prefixed(self.vcuda_prefixes)))
 
-    def offered(self) -> tuple[str, ...]:
+    def advertised_resources(self) -> tuple[str, ...]:
         """Returns the resources that node agents offer: of the defaults, those of enabled dialects."""
-        spoken = self.words().resources
+        spoken = self.enabled_dialects().resources
         return tuple(resource for resource in self.node_resources if resource in spoken)
 
-    def slotted(self) -> frozenset[str]:
+    def slotted_resources(self) -> frozenset[str]:
         """Returns the offered resources for which kubelet allocates no device ids."""
-        return self.words().without_ids & {*self.offered()}
+        return self.enabled_dialects().without_ids & {*self.advertised_resources()}
 
-    def derived(self) -> DerivedSettings | None:
+    def derived_settings(self) -> DerivedSettings | None:
         """Returns the resources that are added for native quota."""
         return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
 
-    def dealings(self) -> CapacityRules:
+    def capacity_rules(self) -> CapacityRules:
         """Returns how nodes of this cluster publish their capacity."""
         own = tuple(each.prefix for each in self.vcuda_prefixes)
         return CapacityRules((names.TENCENT, names.TUYA, *own), self._aliyun_unit_mib)

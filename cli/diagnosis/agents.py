@@ -46,7 +46,7 @@ def _with_agents_pod(snapshot: Snapshot) -> set[str]:
 
 def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Kubelet takes the offers of an agent that is gone off the node."""
-    offered = snapshot.settings.offered()
+    offered = snapshot.settings.advertised_resources()
     for node in filter(is_to_have_agent, snapshot.nodes):
         if node.cards and not any(node.offers.get(resource) for resource in offered):
             got = f"{node.cards} cards in order, and pods may have 0 of {', '.join(offered)}"
@@ -75,7 +75,7 @@ def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
 
 def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Nodes without an agent, in one finding: before a node is moved to Halfcard's agent, all others have none."""
-    words = snapshot.settings.words().resources
+    words = snapshot.settings.enabled_dialects().resources
     found = [node.name for node in snapshot.nodes if not is_to_have_agent(node) and node.cards is None]
     gpus = {node.name for node in snapshot.nodes if any(node.offers.get(resource) for resource in words)}
     if having := [name for name in found if name in gpus]:

@@ -29,7 +29,7 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, ResourceQuota]]:
 
 
 def _uncounted(snapshot: Snapshot) -> Iterator[FoundFault]:
-    words = snapshot.settings.words()
+    words = snapshot.settings.enabled_dialects()
     for where, quota in _read(snapshot):
         if idle := quota.uncounted(words.resources):
             fix = "write what counts beside it; any update does it where the webhook is registered"
@@ -37,7 +37,7 @@ def _uncounted(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _unknown(snapshot: Snapshot) -> Iterator[FoundFault]:
-    words = snapshot.settings.words().resources
+    words = snapshot.settings.enabled_dialects().resources
     domains = {resource.partition("/")[0] for resource in words}
     offered = {resource for node in snapshot.nodes for resource in node.offers}
     for where, quota in _read(snapshot):
@@ -51,7 +51,7 @@ def _unknown(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _meaningless(snapshot: Snapshot) -> Iterator[FoundFault]:
-    words = snapshot.settings.words()
+    words = snapshot.settings.enabled_dialects()
     for where, quota in _read(snapshot):
         for problem in unreadable(quota, words):
             yield FoundFault(f"{where}, {problem.where}", problem.got, problem.fix)

@@ -51,7 +51,7 @@ def image_name(image: str) -> str:
 
 
 def _same_node(snapshot: Snapshot) -> Iterator[FoundFault]:
-    ours = set(snapshot.settings.offered())
+    ours = set(snapshot.settings.advertised_resources())
     nodes = [node for node in snapshot.nodes if is_to_have_agent(node)]
     for each, peer in _plugins(snapshot):
         there = snapshot.daemons.get((each.namespace, each.name), frozenset())

@@ -127,7 +127,7 @@ async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
 
 async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, Any]:
     """The extender's own eyes: what it would doubt is doubted here."""
-    state, left_out = State(settings.words(), settings.dealings()), list[str]()
+    state, left_out = State(settings.enabled_dialects(), settings.capacity_rules()), list[str]()
     nodes = await reader.must(NODES, dict[str, Any], left_out)
     for node in nodes:
         state.put_node(node)

@@ -97,10 +97,10 @@ def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, 
 
 def _empty(settings_file: Path | None) -> ClusterState:
     settings = settings_from(settings_file)
-    dealings, learning = settings.dealings(), WorkloadStats()
-    state = State(settings.words(), dealings, learning.observe)
+    dealings, learning = settings.capacity_rules(), WorkloadStats()
+    state = State(settings.enabled_dialects(), dealings, learning.observe)
     expectations = PolicyCache(settings.packing, learning.mix, state)
-    return ClusterState(state, offers(settings.words().known), dealings.aliyun_unit_mib, expectations.policy)
+    return ClusterState(state, offers(settings.enabled_dialects().known), dealings.aliyun_unit_mib, expectations.policy)
 
 
 def _add_pod(cluster: ClusterState, pod: StoredPod) -> None:

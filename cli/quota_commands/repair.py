@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        dialects = settings_from(arguments.settings).words()
+        dialects = settings_from(arguments.settings).enabled_dialects()
         found = asyncio.run(_repaired(find_access(arguments), arguments, dialects))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     left_out: list[str] = []
     try:
-        dialects = settings_from(arguments.settings).words()
+        dialects = settings_from(arguments.settings).enabled_dialects()
         pods = everything(find_access(arguments), "/api/v1/pods", StoredPod, left_out)
         found = usages(pods, dialects, _team_by(arguments.by))
     except (AccessError, ApiError, NoClusterError, SettingsError) as error:

@@ -93,7 +93,7 @@ class ApiCalls:
             try:
                 return await self._ask(connection, request)
             except OSError:
-                if once or connection.heard:
+                if once or connection.answer_begun:
                     raise
         return await self._ask(await self._connect(), request)
 

@@ -59,7 +59,7 @@ class Informer(Generic[T]):
         """Returns when a list that began after this call has been handed over."""
         wish: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wishes.append(wish)
-        self._follower.list_anew()
+        self._follower.request_relist()
         await wish
 
     @property

@@ -38,7 +38,7 @@ class KeptConnection(asyncio.Protocol):
 
     def __init__(self, now: float) -> None:
         self.usable = True
-        self.heard = False
+        self.answer_begun = False
         self.opened_at = self.used_at = now
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
@@ -53,7 +53,7 @@ class KeptConnection(asyncio.Protocol):
         self._answer = asyncio.get_running_loop().create_future()
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
-        self.heard = False
+        self.answer_begun = False
         self._transport.write(request)
         try:
             return await self._answer
@@ -74,7 +74,7 @@ class KeptConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._answer is None:
             return self.close()  # nobody asked
-        self.heard = True
+        self.answer_begun = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:

@@ -66,7 +66,7 @@ class Reflector(Generic[T]):
         self._thread: Thread | None = None
         self._outdated = Event()
 
-    def list_anew(self) -> None:
+    def request_relist(self) -> None:
         """Requests a new list that begins after this call; callable from any thread."""
         self._outdated.set()
         self._collection.interrupt()

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-NOBODY_YET: Final = "nobody-yet"
+NEW_LEASE_HOLDER: Final = "nobody-yet"
 """Holds a Lease that was just made: who held the one before it, if somebody deleted that, has to fall silent first."""
 
 
@@ -25,10 +25,10 @@ class LeaseTimings(NamedTuple):
         rests_s: from a takeover that failed to the next try.
     """
 
-    lasts_s: float = 15.0
-    decides_s: float = 10.0
-    renews_s: float = 2.5
-    rests_s: float = 5.0
+    duration_s: float = 15.0
+    decides_for_s: float = 10.0
+    renew_every_s: float = 2.5
+    retry_after_s: float = 5.0
 
 
 class Lease(NamedTuple):
@@ -59,46 +59,46 @@ class Candidate:
         renewed: when the last successful renewal was sent.
     """
 
-    me: str
+    identity: str
     rules: LeaseTimings
     lease: Lease | None = None
-    since: float = -math.inf
-    known: bool = False
-    renewed: float = -math.inf
+    unchanged_since: float = -math.inf
+    is_current: bool = False
+    renewed_at: float = -math.inf
 
     @property
-    def holds(self) -> bool:
-        return self.lease is not None and self.lease.holder == self.me
+    def is_holder(self) -> bool:
+        return self.lease is not None and self.lease.holder == self.identity
 
     @property
-    def must_look(self) -> bool:
+    def must_read(self) -> bool:
         """Only a holder knows the Lease without looking: others cannot have changed it."""
-        return not (self.known and self.holds)
+        return not (self.is_current and self.is_holder)
 
     def decide(self, now: float) -> LeaseAction:
         """Decides what to do with a Lease that was just read, or is ours."""
         if self.lease is None:
             return LeaseAction.CREATE
-        if self.holds:
+        if self.is_holder:
             return LeaseAction.RENEW
-        if not self.lease.holder or now - self.since >= self.rules.lasts_s:
+        if not self.lease.holder or now - self.unchanged_since >= self.rules.duration_s:
             return LeaseAction.TAKE
         return LeaseAction.WAIT
 
     def may_decide(self, now: float) -> bool:
-        return self.holds and now - self.renewed < self.rules.decides_s
+        return self.is_holder and now - self.renewed_at < self.rules.decides_for_s
 
-    def saw(self, lease: Lease | None, now: float) -> Candidate:
+    def with_lease(self, lease: Lease | None, now: float) -> Candidate:
         """Records a Lease; a new version, or a missing Lease, proves that another candidate is alive."""
-        return replace(self, lease=lease, since=self.since if lease == self.lease else now, known=True)
+        return replace(self, lease=lease, unchanged_since=self.unchanged_since if lease == self.lease else now, is_current=True)
 
-    def writing(self) -> Candidate:
+    def with_pending_write(self) -> Candidate:
         """Records that a write was sent: until it is answered, the Lease may be the old one or the new one."""
-        return replace(self, known=False)
+        return replace(self, is_current=False)
 
-    def wrote(self, lease: Lease, sent: float, now: float) -> Candidate:
-        return replace(self.saw(lease, now), renewed=sent if lease.holder == self.me else -math.inf)
+    def with_written(self, lease: Lease, sent: float, now: float) -> Candidate:
+        return replace(self.with_lease(lease, now), renewed_at=sent if lease.holder == self.identity else -math.inf)
 
-    def outrun(self) -> Candidate:
+    def with_conflict(self) -> Candidate:
         """Records that another candidate changed the Lease: we decide nothing until we have read and renewed it."""
-        return replace(self, known=False, renewed=-math.inf)
+        return replace(self, is_current=False, renewed_at=-math.inf)

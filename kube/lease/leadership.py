@@ -22,7 +22,7 @@ from halfcard.problems import printable
 
 from ..api.calls import Answer, ApiCalls, NoAnswerError
 from .candidate import Candidate, LeaseAction, LeaseTimings
-from .lease_object import Object, created, given_back, held, read
+from .lease_object import Object, new_lease, released_lease, renewed_lease, read_lease
 
 _CALL_S: Final = 3.0
 _GOODBYE_S: Final = 2.0
@@ -89,7 +89,7 @@ class Leadership:
             while True:
                 await self._round()
                 await self._continue_term(elected)
-                await asyncio.sleep(self._rules.renews_s * random.uniform(0.8, 1.2))  # noqa: S311  (no secret)
+                await asyncio.sleep(self._rules.renew_every_s * random.uniform(0.8, 1.2))  # noqa: S311  (no secret)
         finally:
             await self._resign()
 
@@ -97,7 +97,7 @@ class Leadership:
 
     async def _round(self) -> None:
         try:
-            if self._candidacy.must_look:
+            if self._candidacy.must_read:
                 await self._look()
             await self._act(self._candidacy.decide(time.monotonic()))
             self.trouble = None
@@ -107,37 +107,37 @@ class Leadership:
     async def _look(self) -> None:
         answer = await self._calls.get(f"{self._collection}/{self._name}", timeout_s=_CALL_S)
         if answer.status == HTTPStatus.NOT_FOUND:
-            self._learn(self._candidacy.saw(None, time.monotonic()))
+            self._learn(self._candidacy.with_lease(None, time.monotonic()))
             return
         self._object = _accepted(answer, "reading the Lease")
-        self._learn(self._candidacy.saw(read(self._object), time.monotonic()))
+        self._learn(self._candidacy.with_lease(read_lease(self._object), time.monotonic()))
 
     async def _act(self, step: LeaseAction) -> None:
         if step is LeaseAction.CREATE:
-            await self._write(self._calls.post, self._collection, created(self._object))
+            await self._write(self._calls.post, self._collection, new_lease(self._object))
         elif step is not LeaseAction.WAIT:
             notes = {names.LEADER_ADDRESS: self._address, **(self._notes() if self._took_over() else {})}
-            await self._put(held(self._object, self._candidacy.me, self._rules.lasts_s, notes))
+            await self._put(renewed_lease(self._object, self._candidacy.identity, self._rules.duration_s, notes))
 
     async def _put(self, lease: Object) -> None:
         await self._write(self._calls.put, f"{self._collection}/{self._name}", lease)
 
     async def _write(self, send: Callable[..., Awaitable[Answer]], path: str, lease: Object) -> None:
-        self._learn(self._candidacy.writing())
+        self._learn(self._candidacy.with_pending_write())
         sent = time.monotonic()
         answer = await send(path, msgspec.json.encode(lease), timeout_s=_CALL_S)
         if answer.status in _OUTRUN:
-            self._learn(self._candidacy.outrun())
+            self._learn(self._candidacy.with_conflict())
             return
         self._object = _accepted(answer, "writing the Lease")
-        self._learn(self._candidacy.wrote(read(self._object), sent, time.monotonic()))
+        self._learn(self._candidacy.with_written(read_lease(self._object), sent, time.monotonic()))
 
     # A term: from the moment when the Lease is ours until it is not
 
     def _learn(self, candidacy: Candidate) -> None:
         """A term that ends takes its takeover along, also when the next one begins in the same round."""
         self._candidacy = candidacy
-        if not candidacy.holds:
+        if not candidacy.is_holder:
             self._forget_takeover()
 
     def _forget_takeover(self) -> None:
@@ -149,24 +149,24 @@ class Leadership:
         return self._takeover is not None and _succeeded(self._takeover)
 
     async def _continue_term(self, elected: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if not self._candidacy.holds:
+        if not self._candidacy.is_holder:
             return
         if self._takeover is None:
             self._takeover = asyncio.create_task(elected(), name="take over")
         elif self._takeover.done() and not self._took_over():
             self.trouble = printable(f"the takeover failed: {_failure(self._takeover)}", _PROBLEM_CHARS)
             await self._resign()
-            await asyncio.sleep(self._rules.rests_s)
+            await asyncio.sleep(self._rules.retry_after_s)
 
     async def _resign(self) -> None:
         """Tries to release the Lease; a Lease that is not released expires by itself."""
         self._forget_takeover()
         with suppress(TimeoutError, NoAnswerError, _LeaseError, msgspec.MsgspecError):
             async with asyncio.timeout(_GOODBYE_S):
-                if self._candidacy.holds and self._candidacy.must_look:
+                if self._candidacy.is_holder and self._candidacy.must_read:
                     await self._look()
-                if self._candidacy.holds:
-                    await self._put(given_back(self._object))
+                if self._candidacy.is_holder:
+                    await self._put(released_lease(self._object))
 
 
 def _succeeded(task: asyncio.Future[None]) -> bool:

@@ -9,28 +9,28 @@ from typing import Any, Final
 
 from halfcard import names
 
-from .candidate import NOBODY_YET, Lease
+from .candidate import NEW_LEASE_HOLDER, Lease
 
 Object = dict[str, Any]
 
 _KEPT: Final = ("name", "namespace", "annotations")
 
 
-def read(lease: Object) -> Lease:
+def read_lease(lease: Object) -> Lease:
     return Lease((lease.get("spec") or {}).get("holderIdentity") or "", lease["metadata"]["resourceVersion"])
 
 
-def created(lease: Object) -> Object:
+def new_lease(lease: Object) -> Object:
     """Creates a Lease in place of a deleted one; if we saw that, its annotations are kept."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {key: lease["metadata"][key] for key in _KEPT if key in lease["metadata"]},
-        "spec": {"holderIdentity": NOBODY_YET},
+        "spec": {"holderIdentity": NEW_LEASE_HOLDER},
     }
 
 
-def held(lease: Object, holder: str, lasts_s: float, annotations: Mapping[str, str]) -> Object:
+def renewed_lease(lease: Object, holder: str, lasts_s: float, annotations: Mapping[str, str]) -> Object:
     """Renewed, or taken; its version says on top of what."""
     spec = lease.get("spec") or {}
     fresh = {"holderIdentity": holder, "leaseDurationSeconds": math.ceil(lasts_s), "renewTime": _now()}
@@ -44,7 +44,7 @@ def held(lease: Object, holder: str, lasts_s: float, annotations: Mapping[str, s
     }
 
 
-def given_back(lease: Object) -> Object:
+def released_lease(lease: Object) -> Object:
     known = lease["metadata"].get("annotations") or {}
     kept = {key: value for key, value in known.items() if key != names.LEADER_ADDRESS}
     spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "holderIdentity"}

@@ -115,7 +115,7 @@ def test_what_only_quotas_count_is_not_added_while_a_scheduler_would_ask_for_it(
     with pytest.raises(SettingsError, match="gpu would find no node for such pods; have its profile ignore"):
         read_settings({**others, "derived_resources": {"schedulers": ["default-scheduler"]}})
     all_of_them = {"schedulers": ["default-scheduler", "gpu"], "models": ["A100"]}
-    assert read_settings({**others, "derived_resources": all_of_them}).derived() == DerivedSettings(("A100",))
+    assert read_settings({**others, "derived_resources": all_of_them}).derived_settings() == DerivedSettings(("A100",))
 
 
 @pytest.mark.parametrize(
@@ -139,25 +139,25 @@ def test_every_resource_that_is_told_can_be_offered() -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings({"node_resources": ["x"]})
     for resource in str(refused.value).partition("; use ")[2].split(", "):
-        assert read_settings({"node_resources": [resource]}).offered() == (resource,)
+        assert read_settings({"node_resources": [resource]}).advertised_resources() == (resource,)
 
 
 def test_a_company_offers_cards_under_its_own_domain() -> None:
     raw = {"vcuda_prefixes": [{"prefix": "gpu.example.com"}], "node_resources": ["gpu.example.com/vcuda-core"]}
-    assert read_settings(raw).offered() == ("gpu.example.com/vcuda-core",)
+    assert read_settings(raw).advertised_resources() == ("gpu.example.com/vcuda-core",)
 
 
 def test_by_default_a_node_offers_what_is_spoken() -> None:
-    assert read_settings({}).offered() == (names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU)
-    assert read_settings({"dialects": ["nvidia"]}).offered() == (names.NVIDIA_GPU,)
+    assert read_settings({}).advertised_resources() == (names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU)
+    assert read_settings({"dialects": ["nvidia"]}).advertised_resources() == (names.NVIDIA_GPU,)
 
 
 def test_what_is_counted_in_mib_goes_by_slots() -> None:
     wanted = [names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER, names.ALIYUN_GPU_MEM]
-    assert read_settings({"node_resources": wanted}).slotted() == {names.VOLCANO_GPU_MEMORY}
+    assert read_settings({"node_resources": wanted}).slotted_resources() == {names.VOLCANO_GPU_MEMORY}
     in_mib = read_settings({"node_resources": wanted, "aliyun_memory_unit": "MiB"})
-    assert in_mib.slotted() == {names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM}
-    assert read_settings({}).slotted() == set()
+    assert in_mib.slotted_resources() == {names.VOLCANO_GPU_MEMORY, names.ALIYUN_GPU_MEM}
+    assert read_settings({}).slotted_resources() == set()
 
 
 def test_a_mistake_elsewhere_is_not_told_again_about_the_resources_of_nodes() -> None:

@@ -85,7 +85,7 @@ def workload(kind: str, name: str, **changes: Any) -> WorkloadSnapshot:
 
 
 def scheduler(**changes: Any) -> Item:
-    managed = [{"name": name} for name in sorted(Settings().words().resources)]
+    managed = [{"name": name} for name in sorted(Settings().enabled_dialects().resources)]
     extender = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False, "managedResources": managed}
     tls = {"enableHTTPS": True, "tlsConfig": {"caFile": "/etc/ca.crt"}}
     return {"extenders": [{**extender, **tls, **changes}]}

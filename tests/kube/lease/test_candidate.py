@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kube.lease.candidate import NOBODY_YET, Candidate, Lease, LeaseAction, LeaseTimings
+from kube.lease.candidate import NEW_LEASE_HOLDER, Candidate, Lease, LeaseAction, LeaseTimings
 
 RULES = LeaseTimings()
 Fate = Literal["well", "lost", "unanswered", "late", "resign"]
@@ -75,13 +75,13 @@ class FakeCandidate:
     def _live(self, rounds: list[Round]) -> Generator[float, None, None]:
         for this in rounds:
             yield this.pause
-            if self._candidacy.must_look:
+            if self._candidacy.must_read:
                 yield this.out
                 seen = self._world.lease
                 yield this.back
                 if this.fate == "lost":
                     continue
-                self._candidacy = self._candidacy.saw(seen, self._clock())
+                self._candidacy = self._candidacy.with_lease(seen, self._clock())
             step = self._candidacy.decide(self._clock())
             if step is not LeaseAction.WAIT:
                 yield from self._write(step, this)
@@ -89,8 +89,8 @@ class FakeCandidate:
     def _write(self, step: LeaseAction, this: Round) -> Generator[float, None, None]:
         base, sent = self._candidacy.lease, self._clock()
         self._resigned = step is LeaseAction.RENEW and this.fate == "resign"
-        holder = NOBODY_YET if step is LeaseAction.CREATE else "" if self._resigned else self._candidacy.me
-        self._candidacy = self._candidacy.writing()
+        holder = NEW_LEASE_HOLDER if step is LeaseAction.CREATE else "" if self._resigned else self._candidacy.identity
+        self._candidacy = self._candidacy.with_pending_write()
         if this.fate == "late":
             self._world.later(this.out, lambda: void(self._world.write(base, holder)))
             return
@@ -100,7 +100,7 @@ class FakeCandidate:
         if this.fate in ("lost", "unanswered"):
             return
         found = self._candidacy
-        self._candidacy = found.outrun() if written is None else found.wrote(written, sent, self._clock())
+        self._candidacy = found.with_conflict() if written is None else found.with_written(written, sent, self._clock())
 
 
 def void(_: object) -> None:
@@ -120,7 +120,7 @@ SHORT = st.sampled_from((0.0, 0.01, 0.5, 3.0))
 FATES: st.SearchStrategy[Fate] = st.sampled_from(("well", "well", "well", "lost", "unanswered", "late", "resign"))
 ROUNDS = st.builds(Round, DELAYS, DELAYS | SHORT, DELAYS | SHORT, FATES) | st.builds(Round, st.just(2.5), SHORT, SHORT)
 LIVES = st.lists(st.tuples(st.floats(-1e6, 1e6), st.lists(ROUNDS, max_size=25)), min_size=2, max_size=4)
-HOLDERS = st.sampled_from((None, "", NOBODY_YET, "one who died"))
+HOLDERS = st.sampled_from((None, "", NEW_LEASE_HOLDER, "one who died"))
 
 
 @given(HOLDERS, LIVES)
@@ -166,8 +166,8 @@ def test_an_answer_that_got_lost_costs_no_leadership() -> None:
 
 
 def test_who_was_outrun_decides_nothing() -> None:
-    held = Candidate("me", RULES).saw(Lease("me", "1"), 0).wrote(Lease("me", "2"), 0, 0)
+    held = Candidate("me", RULES).with_lease(Lease("me", "1"), 0).with_written(Lease("me", "2"), 0, 0)
     assert held.may_decide(1)
-    assert not held.outrun().may_decide(1)
-    assert held.outrun().must_look
-    assert not held.outrun().saw(Lease("me", "3"), 1).may_decide(1)
+    assert not held.with_conflict().may_decide(1)
+    assert held.with_conflict().must_read
+    assert not held.with_conflict().with_lease(Lease("me", "3"), 1).may_decide(1)

@@ -11,7 +11,7 @@ import pytest
 from halfcard import names
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from kube.lease.candidate import NOBODY_YET, LeaseTimings
+from kube.lease.candidate import NEW_LEASE_HOLDER, LeaseTimings
 from kube.lease.leadership import Leadership
 from tests.waiting import until
 
@@ -19,7 +19,7 @@ from ..object_server import Object, ObjectServer, serving_objects
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/halfcard-system/leases"
 PATH = f"{LEASES}/extender"
-QUICK = LeaseTimings(lasts_s=0.4, decides_s=0.3, renews_s=0.02, rests_s=0.02)
+QUICK = LeaseTimings(duration_s=0.4, decides_for_s=0.3, renew_every_s=0.02, retry_after_s=0.02)
 MIX = "halfcard.dev/mix"
 
 
@@ -165,7 +165,7 @@ async def test_a_missing_lease_is_created_and_led_only_when_it_has_lasted(server
     del server.objects[PATH]
     async with replica(server) as one, replica(server, "r2") as two:
         await until(lambda: PATH in server.objects)
-        assert spec(server)["holderIdentity"] == NOBODY_YET
+        assert spec(server)["holderIdentity"] == NEW_LEASE_HOLDER
         assert not one.takeovers + two.takeovers
         await until(lambda: one.leadership.may_decide() or two.leadership.may_decide())
 
