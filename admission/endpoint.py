@@ -77,7 +77,7 @@ class Endpoint:
         return answer
 
     def _log(self, request: wire.ReviewRequest, verdict: Verdict, seconds: float) -> None:
-        self.log.often(
+        self.log.batched(
             "judged",
             webhook=self.path,
             uid=_short(request.uid),

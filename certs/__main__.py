@@ -1,6 +1,6 @@
-"""`python -m certs keep`: keeps an installation's certificates in Secrets; `ensure`: those of a folder, once.
+"""`python -m certs keep`: renews an installation's certificates in Secrets; `ensure`: renews those in a folder, once.
 
-Exit codes: 0 done or stopped as asked, 2 bad arguments or settings, 3 could not start, or the folder cannot be kept.
+Exit codes: 0 done or stopped as asked, 2 bad arguments or settings, 3 could not start, or the folder cannot be used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _keep(asked: argparse.Namespace) -> int:
     log = Log(form=asked.log)
     try:
-        settings_from(asked.settings)  # one file for all processes: a mistake in it is told by each
+        settings_from(asked.settings)  # one file for all processes: each reports a mistake in it
         access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
@@ -65,15 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_keep(
         commands.add_parser(
             "keep",
-            help="keep the Secrets and the caBundle of an installation, until it is stopped",
+            help="renew the Secrets and the caBundle of an installation, until it is stopped",
             epilog="Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.",
         )
     )
     _add_ensure(
         commands.add_parser(
             "ensure",
-            help="make or renew ca.crt, ca.key, tls.crt and tls.key of a folder",
-            epilog="Exit codes: 0 done, 2 bad arguments, 3 the folder cannot be kept.",
+            help="create or renew ca.crt, ca.key, tls.crt and tls.key of a folder",
+            epilog="Exit codes: 0 done, 2 bad arguments, 3 the folder cannot be used.",
         )
     )
     return parser
@@ -89,12 +89,12 @@ def _add_keep(command: argparse.ArgumentParser) -> None:
 
 
 def _add_ensure(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", type=Path, metavar="DIR", help="made with mode 0700 where it is missing")
+    command.add_argument("folder", type=Path, metavar="DIR", help="created with mode 0700 if it is missing")
     command.add_argument(
         "--name",
         action="append",
         required=True,
-        help="a DNS name or an IP address that the server is called by; may be given several times",
+        help="a DNS name or an IP address of the server; may be repeated",
     )
     command.set_defaults(run=_ensure)
 

@@ -1,4 +1,4 @@
-"""Makes a CA and the leaves it signs: ECDSA P-256, valid from an hour ago."""
+"""Creates a CA and the leaves it signs: ECDSA P-256, valid from an hour ago."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from certs.certificate_checks import BACKDATED, ORGANIZATION
-from certs.lifetimes import AUTHORITY_LIFE, LASTING_LIFE, LEAF_LIFE, ChainRules, LeafRules
+from certs.lifetimes import AUTHORITY_LIFE, LEAF_LIFE, LONG_AUTHORITY_LIFE, ChainRules, LeafRules
 from certs.server_names import ServerName
 
 SERIAL_BITS: Final = 128
@@ -36,9 +36,14 @@ class KeyPair:
 def make_authority(rules: ChainRules, *, now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     serial = _serial()
-    subject = _subject(f"Halfcard CA {serial % 2**32:08x}")  # told apart by people who look at a bundle
+    subject = _subject(f"Halfcard CA {serial % 2**32:08x}")  # distinguishes the CAs of a bundle for readers
     draft = (
-        _draft(subject, key.public_key(), now=now, end=now + (LASTING_LIFE if rules.lasting else AUTHORITY_LIFE))
+        _draft(
+            subject,
+            key.public_key(),
+            now=now,
+            end=now + (LONG_AUTHORITY_LIFE if rules.is_long_lived else AUTHORITY_LIFE),
+        )
         .serial_number(serial)
         .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -49,11 +54,11 @@ def make_authority(rules: ChainRules, *, now: datetime) -> KeyPair:
 
 
 def make_leaf(authority: KeyPair, rules: LeafRules, *, now: datetime) -> KeyPair:
-    """Ends with its CA at the latest."""
+    """Returns a leaf that expires with its CA at the latest."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     signer = load_pem_private_key(authority.key, password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"the CA's key is a {type(signer).__name__}; Halfcard makes elliptic curve keys only")
+        raise TypeError(f"the CA's key is a {type(signer).__name__}; Halfcard creates only elliptic curve keys")
     key = ec.generate_private_key(ec.SECP256R1())
     alternatives = [_general_name(name) for name in sorted(rules.names, key=str)]
     draft = (

@@ -1,4 +1,4 @@
-"""Reads certificates and keys, and describes in a few words what is wrong with them."""
+"""Reads certificates and keys, and describes their problems in a few words."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from certs.server_names import ServerNames
 from halfcard.names import OWN_DOMAIN
 
 ORGANIZATION: Final = OWN_DOMAIN
-"""In the subject of every certificate we make: anything else is somebody else's."""
+"""In the subject of every certificate of Halfcard: any other certificate belongs to another issuer."""
 
 BACKDATED: Final = timedelta(hours=1)
-"""A certificate is valid from an hour before it was made: clocks of clients may be behind ours."""
+"""A certificate is valid from an hour before its creation: clocks of clients may be behind."""
 
 Uses = frozenset[x509.ObjectIdentifier]
 SERVER: Final[Uses] = frozenset({ExtendedKeyUsageOID.SERVER_AUTH})
@@ -35,14 +35,14 @@ _UNREADABLE: Final = (
     x509.UnsupportedGeneralNameType,
 )
 
-# --- what they say ---------------------------------------------------------------------------------------------------
+# --- contents ---------------------------------------------------------------------------------------------------
 
 
 def certificates(pem: bytes | None) -> list[x509.Certificate]:
     """Decodes the certificates; empty where one of them is unreadable."""
     try:
         found = x509.load_pem_x509_certificates(pem or b"")
-        for certificate in found:  # these parts are parsed only when somebody looks
+        for certificate in found:  # these parts are parsed only on access
             _ = certificate.subject, certificate.issuer, certificate.extensions, certificate.public_key()
     except _UNREADABLE:
         return []
@@ -62,7 +62,7 @@ def made_at(certificate: x509.Certificate) -> datetime:
     return certificate.not_valid_before_utc + BACKDATED
 
 
-def signed(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
+def is_signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -86,20 +86,20 @@ def uses_of(leaf: x509.Certificate) -> Uses:
         return frozenset()
 
 
-# --- what is wrong with them -----------------------------------------------------------------------------------------
+# --- problems -----------------------------------------------------------------------------------------
 
 
-def absence(file: str, contents: bytes | None) -> str:
-    return f"{file} is missing" if contents is None else f"{file} holds no certificate"
+def missing(file: str, contents: bytes | None) -> str:
+    return f"{file} is missing" if contents is None else f"{file} contains no certificate"
 
 
-def authority_flaw(authority: x509.Certificate, now: datetime) -> str | None:
+def authority_problem(authority: x509.Certificate, now: datetime) -> str | None:
     if not _is_authority(authority):
         return "the certificate in ca.crt may not sign others"
     if not isinstance(authority.public_key(), ec.EllipticCurvePublicKey):
-        return "the CA's key is of a kind that Halfcard does not make"
-    if not signed(authority, authority):
-        return "the certificate in ca.crt is damaged: its own signature does not fit"
+        return "the CA's key is no elliptic curve key"
+    if not is_signed_by(authority, authority):
+        return "the certificate in ca.crt is damaged: its signature is invalid"
     return outside_validity("the CA", authority, now)
 
 
@@ -110,13 +110,13 @@ def _is_authority(certificate: x509.Certificate) -> bool:
         return False
 
 
-def key_flaw(stem: str, key: bytes | None, certificate: x509.Certificate) -> str | None:
+def key_problem(stem: str, key: bytes | None, certificate: x509.Certificate) -> str | None:
     if key is None:
         return f"{stem}.key is missing"
     try:
         of_key = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        return f"{stem}.key holds no private key"
+        return f"{stem}.key contains no private key"
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if of_key.public_bytes(*form) != certificate.public_key().public_bytes(*form):
         return f"{stem}.key does not belong to {stem}.crt"
@@ -131,8 +131,8 @@ def outside_validity(who: str, certificate: x509.Certificate, now: datetime) -> 
     return None
 
 
-def ageing(who: str, certificate: x509.Certificate, now: datetime) -> str | None:
-    """Two thirds of the life have passed: the last third is for noticing that renewal fails."""
+def renewal_due(who: str, certificate: x509.Certificate, now: datetime) -> str | None:
+    """Returns why to renew, after two thirds of the life; the last third leaves time to notice failures."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now < begin + (end - begin) * 2 / 3:
         return None

@@ -1,7 +1,7 @@
-"""A folder of certificates, kept as `plan` says: read, decide, write, until nothing is left to do.
+"""Keeps certificates in a folder valid: read, decide by `plan`, write, until nothing is left to do.
 
 Law: each file is replaced whole, by a rename, and the order of the files leaves no state that `plan` cannot
-repair. Processes that share a folder take turns.
+repair. Processes that share a folder use a lock.
 """
 
 from __future__ import annotations
@@ -21,16 +21,27 @@ from certs.certificate_checks import pem
 from certs.lifetimes import ChainRules, LeafRules, folder_rules
 from certs.plan import plan
 from certs.server_names import ServerNames
-from certs.steps import ChainContents, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
+from certs.steps import (
+    ChainContents,
+    Keep,
+    NoteKnownSince,
+    Plan,
+    Publish,
+    Refuse,
+    RenewAuthority,
+    RenewLeaf,
+    StoredLeaf,
+    Trust,
+)
 
-LOCK_PATIENCE_S: Final = 10.0  # making certificates takes milliseconds: whoever holds the lock longer hangs
+LOCK_PATIENCE_S: Final = 10.0  # creating certificates takes milliseconds: a process that holds the lock longer hangs
 _LOCK_POLL_S: Final = 0.02
 _WRITABLE_BY_OTHERS: Final = 0o022
 _MOST_STEPS: Final = 4  # the longest way: a new CA, a new leaf, the old CA retired, nothing left
 
 
 class CertificateFolderError(Exception):
-    """The folder cannot be kept; its text says what, where, rule, fix."""
+    """The folder cannot be used; the text says what, where, rule, fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +50,7 @@ class CertificateFiles:
 
     @property
     def ca(self) -> Path:
-        """The CAs that clients trust: the present one first, then older ones that a leaf in use still needs."""
+        """The CAs that clients trust: the current one first, then older ones that a leaf in use still needs."""
         return self.folder / "ca.crt"
 
     @property
@@ -59,7 +70,7 @@ class CertificateFiles:
 class FolderOutcome:
     files: CertificateFiles
     steps: tuple[Plan, ...]
-    """What was done, in order; the last is why nothing more was."""
+    """The steps that were carried out, in order; the last one says why no other follows."""
 
     @property
     def changed(self) -> bool:
@@ -79,17 +90,17 @@ def ensure(folder: Path, *, names: ServerNames, now: datetime) -> FolderOutcome:
     files = CertificateFiles(folder)
     try:
         _require_private(folder)
-        # Most looks find nothing to do: those need no lock, and so no right to write.
+        # Most checks find nothing to do, and need neither the lock nor the right to write.
         rules = folder_rules(names)
         decision = plan(_read(files), rules, now)
         if isinstance(decision, Keep):
             return FolderOutcome(files, (decision,))
-        with _turn(folder):
+        with _lock(folder):
             return FolderOutcome(files, tuple(_carry_out(files, rules, now=now)))
     except OSError as error:
         raise CertificateFolderError(
-            f"certificate folder {folder}: {error.strerror or error}; Halfcard keeps its CA there: "
-            f"give it a folder that this user may write"
+            f"certificate folder {folder}: {error.strerror or error}; Halfcard stores its CA there: "
+            f"use a folder that this user may write"
         ) from error
 
 
@@ -100,12 +111,12 @@ def _carry_out(files: CertificateFiles, rules: ChainRules, *, now: datetime) -> 
         yield step
         if isinstance(step, Keep):
             return
-    raise AssertionError(f"certificates in {files.folder} are never good enough; this is a bug, please report it")
+    raise AssertionError(f"certificates in {files.folder} are never valid; this is a bug, please report it")
 
 
 def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datetime) -> None:
     match step:
-        case Keep() | Publish() | Note():  # nobody has a copy of a folder's bundle
+        case Keep() | Publish() | NoteKnownSince():  # the bundle of a folder has no copies
             return
         case RenewAuthority():
             authority = make_authority(rules, now=now)
@@ -117,8 +128,8 @@ def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datet
             _write_leaf(files, rules.leaves[step.leaf], now=now)
         case Refuse():
             raise CertificateFolderError(
-                f"certificate folder {files.folder}: {step.reason}; Halfcard overwrites only what it made: "
-                f"name another folder for its own certificates"
+                f"certificate folder {files.folder}: {step.reason}; Halfcard overwrites only its own files: "
+                f"name another folder for its certificates"
             )
         case _:
             assert_never(step)
@@ -135,7 +146,7 @@ def _read(files: CertificateFiles) -> ChainContents:
     return ChainContents(
         ca_crt=_contents(files.ca),
         ca_key=_contents(files.ca_key),
-        leaves=(HeldLeaf(_contents(files.certificate), _contents(files.key)),),
+        leaves=(StoredLeaf(_contents(files.certificate), _contents(files.key)),),
     )
 
 
@@ -151,14 +162,14 @@ def _require_private(folder: Path) -> None:
     mode = folder.stat().st_mode
     if mode & _WRITABLE_BY_OTHERS:
         raise CertificateFolderError(
-            f"certificate folder {folder}: got mode {mode & 0o7777:04o}; whoever may write there "
+            f"certificate folder {folder}: got mode {mode & 0o7777:04o}; every user that may write there "
             f"may replace the CA: chmod 700 {folder}"
         )
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """One process at a time; the kernel ends the turn of a process that dies."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Holds the lock of the folder; the kernel releases the lock of a process that dies."""
     lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock, folder)
@@ -182,9 +193,9 @@ def _wait_for(lock: int, folder: Path) -> None:
 
 
 def _replace(file: Path, contents: bytes, *, mode: int) -> None:
-    """All of the new contents or all of the old, also after a power cut."""
+    """Replaces a file: it has the old or the new contents, also after a power cut."""
     new = file.with_name(f".{file.name}.new")
-    new.unlink(missing_ok=True)  # of a process that was killed here: we hold the lock
+    new.unlink(missing_ok=True)  # left by a process that was killed here; this one has the lock
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(contents)

@@ -1,4 +1,4 @@
-"""The chains of certificates of an installation: a CA, the leaves it signs, and the objects that trust it."""
+"""The certificate chains of an installation: a CA, the leaves it signs, and the objects that trust it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ class ObjectPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Attributes:
-    title: what people call it: of whose certificates it is.
-    authority: the Secret of the CA.
-    leaves: the Secrets of what it signs, as `rules` has them.
-    configurations: whose webhooks trust it.
+    """One CA, its leaves, and the objects that trust it.
+
+    Attributes:
+        title: the process that uses the certificates.
+        authority: the Secret of the CA.
+        leaves: the Secrets of the leaves, in the order of `rules`.
+        configurations: the webhook configurations that trust the CA.
     """
 
     title: str
@@ -48,7 +50,7 @@ CONFIGURATIONS: Final = (
 
 
 def chains(namespace: str) -> tuple[Chain, Chain]:
-    """The webhook's, and the extender's with the certificate that the scheduler shows it."""
+    """Returns the chains of the webhook, and of the extender with its client, kube-scheduler."""
     return _admission(namespace), _extender(namespace)
 
 
@@ -64,15 +66,15 @@ def _admission(namespace: str) -> Chain:
 
 
 def _extender(namespace: str) -> Chain:
-    """Replicas hand binds on, and so are clients, too. The scheduler reads its CA only when it starts."""
-    server = LeafRules(_service(names.EXTENDER_SERVICE, namespace), SERVER | CLIENT, stays=True)
+    """Replicas forward binds, so they are clients too. The scheduler reads the CA only when it starts."""
+    server = LeafRules(_service(names.EXTENDER_SERVICE, namespace), SERVER | CLIENT, outlives_ca=True)
     client = LeafRules(server_names([_CALLER]), CLIENT)
     return Chain(
         "extender",
         _secret(namespace, names.EXTENDER_CA),
         (_secret(namespace, names.EXTENDER_TLS), _secret(namespace, names.SCHEDULER_TLS)),
         (),
-        ChainRules((server, client), lasting=True),
+        ChainRules((server, client), is_long_lived=True),
     )
 
 

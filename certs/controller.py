@@ -1,6 +1,6 @@
-"""All chains looked at again and again, for as long as the process runs; what goes wrong is said once, and tried again.
+"""Reconciles all chains until the process ends; a failure is logged once, and tried again.
 
-A sleeper's clock stands still while a machine is suspended: short naps, and the wall clock decides.
+The pauses are short and the wall clock decides, since a sleep does not advance while a machine is suspended.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Final
 
 from certs.chains import Chain
 from certs.metrics import CertificateMetrics
-from certs.reconcile import CompletedStep, ReconcileResult, kind_of, look
-from certs.steps import Note, Refuse
+from certs.reconcile import CompletedStep, ReconcileResult, kind_of, reconcile
+from certs.steps import NoteKnownSince, Refuse
 from certs.store import Store, StoreError
 from kube.api.calls import NoAnswerError
 from serving.log import Log, utc_now
 
 EVERY_S: Final = 30.0
 _REST_S: Final = 1.0
-"""Between two looks, also where somebody else changes what we write as soon as it is written."""
+"""The shortest time between two passes, also when another program changes an object after every write."""
 _STALE: Final = timedelta(minutes=3)
 
-Tell = Callable[[Chain, CompletedStep, datetime], Awaitable[None]]
+OnChange = Callable[[Chain, CompletedStep, datetime], Awaitable[None]]
 
 
 class ChainsController:
-    """Reconciles all chains; `tell` receives each change, and `wake` starts a pass at once."""
+    """Reconciles all chains; `on_change` receives each change, and `wake` starts a pass at once."""
 
     def __init__(
         self,
         store: Store,
         chains: Sequence[Chain],
         metrics: CertificateMetrics,
-        tell: Tell,
+        on_change: OnChange,
         log: Log,
         *,
         clock: Callable[[], datetime] = utc_now,
@@ -45,71 +45,73 @@ class ChainsController:
         self._store = store
         self._chains = chains
         self._metrics = metrics
-        self._tell = tell
+        self._on_change = on_change
         self._log = log
         self._clock = clock
         self._every_s = every_s
-        self._said: dict[str, tuple[str, ...]] = {}
-        self._looked: dict[str, datetime] = {}
-        self._news = asyncio.Event()
+        self._logged: dict[str, tuple[str, ...]] = {}
+        self._checked: dict[str, datetime] = {}
+        self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        self._news.set()
+        self._wake.set()
 
     def why_not_ready(self) -> str | None:
         late = [each.title for each in self._chains if self._is_late(each)]
         return (
-            f"the certificates of {', '.join(late)} could not be looked at lately; the log says why" if late else None
+            f"the certificates of {', '.join(late)} were not checked in the last 3 minutes; the log says why"
+            if late
+            else None
         )
 
     def _is_late(self, chain: Chain) -> bool:
-        looked = self._looked.get(chain.title)
-        return looked is None or self._clock() - looked > _STALE
+        checked = self._checked.get(chain.title)
+        return checked is None or self._clock() - checked > _STALE
 
     async def run(self) -> None:
         while True:
-            self._news.clear()
+            self._wake.clear()
             for chain in self._chains:
-                await self.look(chain)
+                await self.reconcile_chain(chain)
             await asyncio.sleep(_REST_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._every_s):
-                    await self._news.wait()
+                    await self._wake.wait()
 
-    async def look(self, chain: Chain) -> None:
+    async def reconcile_chain(self, chain: Chain) -> None:
         done: list[CompletedStep] = []
         try:
-            self._note(chain, await look(self._store, chain, self._clock, done.append))
+            self._note(chain, await reconcile(self._store, chain, self._clock, done.append))
         except (StoreError, NoAnswerError) as error:
-            self._complain(chain, str(error))
-        except Exception:  # noqa: BLE001 - what we do not understand in one object must not end the keeping of others
-            self._complain(chain, f"this is a bug, please report it: {traceback.format_exc()}")
+            self._log_failure(chain, str(error))
+        except Exception:  # noqa: BLE001 - a bug with one object must not stop the renewal of others
+            self._log_failure(chain, f"this is a bug, please report it: {traceback.format_exc()}")
         for each in done:
             await self._report(chain, each)
 
     def _note(self, chain: Chain, looked: ReconcileResult) -> None:
         if looked.last is None:
-            raise StoreError("somebody else writes them faster than they can be read; managedFields say who")
-        self._looked[chain.title] = self._clock()
-        self._metrics.looked(looked)
+            raise StoreError("another program writes them faster than they can be read; see managedFields")
+        self._checked[chain.title] = self._clock()
+        self._metrics.record_check(looked)
         refused = (looked.last.reason,) if isinstance(looked.last, Refuse) else ()
-        for reason in self._unsaid(chain, (*refused, *looked.seen.remarks())):
+        for reason in self._new_reasons(chain, (*refused, *looked.state.unmanaged())):
             self._log.warning("certificates not managed", chain=chain.title, reason=reason)
 
-    def _complain(self, chain: Chain, reason: str) -> None:
-        for each in self._unsaid(chain, (reason,)):
+    def _log_failure(self, chain: Chain, reason: str) -> None:
+        for each in self._new_reasons(chain, (reason,)):
             self._log.error("certificates not renewed", chain=chain.title, reason=each)
 
-    def _unsaid(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
+    def _new_reasons(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
         """Returns the reasons that were not logged in the last pass."""
-        said = self._said.get(chain.title, ())
-        self._said[chain.title] = reasons
-        return [reason for reason in reasons if reason not in said]
+        logged = self._logged.get(chain.title, ())
+        self._logged[chain.title] = reasons
+        return [reason for reason in reasons if reason not in logged]
 
     async def _report(self, chain: Chain, done: CompletedStep) -> None:
-        self._metrics.changed(done.place)
+        self._metrics.record_change(done.place)
         self._log.event(
             "certificates written", object=f"{kind_of(done.place)} {done.place.name}", reason=done.step.reason
         )
-        if not isinstance(done.step, Note):
-            await self._tell(chain, done, self._clock())
+        if not isinstance(done.step, NoteKnownSince):
+            await self._on_change(chain, done, self._clock())

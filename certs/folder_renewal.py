@@ -1,4 +1,4 @@
-"""Keeps a folder of certificates good for as long as a server runs."""
+"""Renews the certificates of a folder while a server runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from certs.certificate_folder import CertificateFolderError, ensure
 from certs.server_names import ServerNames
 
 EVERY_S: Final = 60.0
-"""A sleeper's clock stands still while a machine is suspended: short naps, and the wall clock decides."""
+"""Short, since a sleep does not advance while a machine is suspended; the wall clock decides."""
 
 
 class RenewalLog(Protocol):
@@ -26,7 +26,7 @@ def wall_clock() -> datetime:
 
 
 class FolderRenewal:
-    """`run` looks at the folder until it is cancelled; `last_succeeded` is for a metric."""
+    """`run` checks the folder until it is cancelled."""
 
     def __init__(
         self,
@@ -42,27 +42,25 @@ class FolderRenewal:
         self._log = log
         self._clock = clock
         self._every_s = every_s
-        self._complaint = ""
-        self.last_succeeded: datetime | None = None
+        self._failure = ""
 
     async def run(self) -> None:
         while True:
-            await asyncio.to_thread(self.look)  # a slow disk must not stop the server's loop
+            await asyncio.to_thread(self.check)  # a slow disk must not stop the server's loop
             await asyncio.sleep(self._every_s)
 
-    def look(self) -> None:
-        """One look; a failure is said once, however long it lasts, and tried again."""
-        now = self._clock()
+    def check(self) -> None:
+        """Renews what is due; a failure is logged once, however long it lasts, and tried again."""
         try:
-            outcome = ensure(self._folder, names=self._names, now=now)
+            outcome = ensure(self._folder, names=self._names, now=self._clock())
         except CertificateFolderError as error:
-            self._complain(str(error))
+            self._log_failure(str(error))
             return
-        self.last_succeeded, self._complaint = now, ""
+        self._failure = ""
         if outcome.changed:
             self._log.event("certificates renewed", folder=self._folder, reason=outcome.reason)
 
-    def _complain(self, complaint: str) -> None:
-        if complaint != self._complaint:
-            self._log.error("certificates not renewed", folder=self._folder, reason=complaint)
-        self._complaint = complaint
+    def _log_failure(self, failure: str) -> None:
+        if failure != self._failure:
+            self._log.error("certificates not renewed", folder=self._folder, reason=failure)
+        self._failure = failure

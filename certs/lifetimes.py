@@ -1,4 +1,4 @@
-"""How long certificates live, and what those of one CA are to be."""
+"""How long certificates are valid, and the rules for those of one CA."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from certs.certificate_checks import SERVER, Uses
 from certs.server_names import ServerNames
 
 AUTHORITY_LIFE: Final = timedelta(days=3650)
-"""Long: whoever trusts our CA has to learn each new one."""
+"""Long: every client must be given each new CA."""
 
-LASTING_LIFE: Final = 3 * AUTHORITY_LIFE
-"""Of a CA that is replaced only when somebody asks: nobody would remember in ten years."""
+LONG_AUTHORITY_LIFE: Final = 3 * AUTHORITY_LIFE
+"""The life of a CA that is replaced only on request: after ten years the request would be forgotten."""
 
 LEAF_LIFE: Final = timedelta(days=90)
 """Short: a stolen key is worth little for long, and renewal is practised four times a year."""
 
 KNOWN_AFTER: Final = timedelta(minutes=5)
-"""After a new CA was added to all copies of the bundle: an API server that has not heard of it by then has lost its
-store, and admits nothing; kubelet brings a Secret to its pods in two minutes."""
+"""When every verifier has read a new CA, after it was added to all copies of the bundle: kubelet updates a Secret in
+its pods within two minutes, and an API server that is further behind has lost its store and admits nothing."""
 
 RETIREMENT: Final = timedelta(hours=1)
-"""How long an old CA stays trusted after its last leaf was replaced: other replicas may still show one. A node that
-hears nothing for a minute is out of every Service."""
+"""How long an old CA stays trusted after its last leaf was replaced: other replicas may still serve one. A node that
+is disconnected for a minute is removed from every Service."""
 
 LAST_CALL: Final = timedelta(days=7)
-"""Before its end, a leaf that stays is replaced after all."""
+"""How long before its end a leaf of an old CA is replaced in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +35,24 @@ class LeafRules:
     """The rules for a leaf.
 
     Attributes:
-        stays: the leaf is kept as long as possible when the CA changes, because people copy the CA to its clients.
+        outlives_ca: whether a leaf of an old CA stays in use as long as possible, because administrators copy the CA to
+            the clients.
     """
 
     names: ServerNames
     uses: Uses = SERVER
-    stays: bool = False
+    outlives_ca: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRules:
-    """The rules of a chain; `lasting`: the CA is replaced on request or when it is unusable, and not because of its
-    age.
-    """
+    """The rules of a chain; a long-lived CA is replaced on request or when it is unusable, not because of its age."""
 
     leaves: tuple[LeafRules, ...]
-    lasting: bool = False
+    is_long_lived: bool = False
     known_after: timedelta = KNOWN_AFTER
     retired_after: timedelta = RETIREMENT
 
 
 def folder_rules(names: ServerNames) -> ChainRules:
-    return ChainRules((LeafRules(names, stays=True),))
+    return ChainRules((LeafRules(names, outlives_ca=True),))

@@ -18,7 +18,7 @@ from serving.log import utc_now
 
 
 class CertificateMetrics:
-    """Expiry metrics that count down from the last reading, so that a controller without rights is noticed."""
+    """Metrics; the days left count down from the last read, so that a controller without rights is noticed."""
 
     def __init__(
         self, registry: CollectorRegistry, chains: Iterable[Chain], clock: Callable[[], datetime] = utc_now
@@ -39,34 +39,34 @@ class CertificateMetrics:
         self._changes = Counter(
             "halfcard_certs_changes_total", "Writes of this replica, by object.", ["object"], registry=registry
         )
-        self._looked = Gauge(
+        self._checked = Gauge(
             "halfcard_certs_last_look_timestamp_seconds",
             "Time of the last complete check of a chain of certificates; 0 for never.",
             ["chain"],
             registry=registry,
         )
         for chain in chains:
-            self._looked.labels(chain.title)
+            self._checked.labels(chain.title)
 
-    def changed(self, place: ObjectPath) -> None:
+    def record_change(self, place: ObjectPath) -> None:
         self._changes.labels(place.name).inc()
 
-    def looked(self, looked: ReconcileResult) -> None:
-        chain = looked.seen.chain.title
-        self._due.labels(chain).set(isinstance(looked.last, Keep) and looked.last.is_due)
-        self._looked.labels(chain).set(self._clock().timestamp())
-        for place, ends in ends_of(looked.seen).items():
-            self._days_left.labels(place.name).set_function(partial(self._left, ends))
+    def record_check(self, result: ReconcileResult) -> None:
+        chain = result.state.chain.title
+        self._due.labels(chain).set(isinstance(result.last, Keep) and result.last.needs_action)
+        self._checked.labels(chain).set(self._clock().timestamp())
+        for place, expiry in expiries(result.state).items():
+            self._days_left.labels(place.name).set_function(partial(self._left, expiry))
 
-    def _left(self, ends: datetime | None) -> float:
-        return days_left(ends, self._clock()) if ends else 0.0
+    def _left(self, expiry: datetime | None) -> float:
+        return days_left(expiry, self._clock()) if expiry else 0.0
 
 
-def ends_of(seen: ChainState) -> Mapping[ObjectPath, datetime | None]:
+def expiries(seen: ChainState) -> Mapping[ObjectPath, datetime | None]:
     files = {seen.chain.authority: CA_CRT, **dict.fromkeys(seen.chain.leaves, TLS_CRT)}
-    return {place: _ends(entry(seen.items[place], file)) for place, file in files.items()}
+    return {place: _expiry(entry(seen.items[place], file)) for place, file in files.items()}
 
 
-def _ends(pem: bytes | None) -> datetime | None:
+def _expiry(pem: bytes | None) -> datetime | None:
     found = certificates(pem)
     return found[0].not_valid_after_utc if found else None

@@ -1,6 +1,6 @@
-"""Reads and builds the Secrets and webhook configurations of the API server that hold certificates.
+"""Reads and builds the Secrets and webhook configurations that contain certificates.
 
-Invariant: what other programs put on an object is kept; every write names the version that it replaces.
+Invariant: fields of other programs are preserved; every write names the version that it replaces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def annotation(item: Object | None, name: str) -> str:
 
 
 def time_of(item: Object | None, name: str) -> datetime | None:
-    """Parses a time annotation; None for an invalid one, since people write it too."""
+    """Parses a time annotation; None for an invalid one, since administrators write it too."""
     try:
         return datetime.strptime(annotation(item, name), _TIME).replace(tzinfo=UTC)
     except ValueError:
@@ -80,25 +80,25 @@ def with_annotation(secret: Object, name: str, value: str | None) -> Object:
 
 
 def bundles(configuration: Object | None) -> tuple[bytes, ...]:
-    """Returns our part of each webhook's bundle, except for webhooks that are left alone."""
-    return tuple(_our_part(each) for each in _webhooks(configuration) if not _is_left_alone(configuration, each))
+    """Returns Halfcard's part of each webhook's bundle, for webhooks that Halfcard manages."""
+    return tuple(_our_part(each) for each in _webhooks(configuration) if not _is_unmanaged(configuration, each))
 
 
-def left_alone(configuration: Object | None) -> str:
-    """Why some of it is not ours to write; empty where all is."""
+def why_unmanaged(configuration: Object | None) -> str:
+    """Returns why Halfcard does not write some of it; empty where it writes all."""
     if injector(configuration):
         return f"its annotation {injector(configuration)} says that cert-manager writes caBundle"
-    foreign = [each for each in _webhooks(configuration) if _is_left_alone(configuration, each)]
-    return f"{len(foreign)} of its webhooks trust a CA of somebody else" if foreign else ""
+    foreign = [each for each in _webhooks(configuration) if _is_unmanaged(configuration, each)]
+    return f"{len(foreign)} of its webhooks trust a CA of another issuer" if foreign else ""
 
 
 def bundle_patch(configuration: Object, bundle: bytes) -> bytes:
-    """Returns a JSON patch that keeps the certificates of others next to ours."""
+    """Returns a JSON patch that keeps the certificates of other issuers."""
     version = {"op": "replace", "path": "/metadata/resourceVersion", "value": _version(configuration)}
     changes = [
         {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": _beside(bundle, each)}
         for at, each in enumerate(_webhooks(configuration))
-        if not _is_left_alone(configuration, each)
+        if not _is_unmanaged(configuration, each)
     ]
     return msgspec.json.encode([version, *changes])
 
@@ -108,7 +108,7 @@ def _beside(bundle: bytes, webhook: Object) -> str:
     return base64.b64encode(bundle + others).decode()
 
 
-def _is_left_alone(configuration: Object | None, webhook: Object) -> bool:
+def _is_unmanaged(configuration: Object | None, webhook: Object) -> bool:
     return bool(injector(configuration)) or _all(certificates(_trusted(webhook)), lambda each: not is_ours(each))
 
 
@@ -117,7 +117,7 @@ def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
 
 
 def injector(configuration: Mapping[str, Any] | None) -> str:
-    """The annotation by which cert-manager writes its caBundle; empty where it does not."""
+    """Returns the annotation that makes cert-manager write its caBundle; empty where there is none."""
     annotations: Iterable[str] = ((configuration or {}).get("metadata", {}).get("annotations") or {}).keys()
     return next((each for each in annotations if each.startswith(names.CERT_MANAGER_INJECTS)), "")
 

@@ -2,8 +2,8 @@
 
 Invariant: a pure function of the contents, the rules and the time. Each step leaves less to do: from any contents, also
 those after a crash between two writes, the steps end at `Keep` or at `Refuse`. A CA is replaced in three steps: the new
-one is added to the bundle and its copies; leaves follow once every verifier has surely read it; the old one is removed
-once no leaf of it can be shown any more.
+one is added to the bundle and its copies; leaves follow once every verifier has certainly read it; the old one is
+removed once no leaf of it can be served any more.
 """
 
 from __future__ import annotations
@@ -16,25 +16,36 @@ from typing import Final
 from cryptography import x509
 
 from certs.certificate_checks import (
-    absence,
-    ageing,
-    authority_flaw,
+    authority_problem,
     certificates,
     is_ours,
-    key_flaw,
+    is_signed_by,
+    key_problem,
     made_at,
+    missing,
     names_of,
     outside_validity,
-    signed,
+    renewal_due,
     uses_of,
 )
 from certs.lifetimes import LAST_CALL, LEAF_LIFE, ChainRules, LeafRules
 from certs.server_names import listed
-from certs.steps import ChainContents, HeldLeaf, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, Trust
+from certs.steps import (
+    ChainContents,
+    Keep,
+    NoteKnownSince,
+    Plan,
+    Publish,
+    Refuse,
+    RenewAuthority,
+    RenewLeaf,
+    StoredLeaf,
+    Trust,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
+class _Decoded:
     """The decoded contents."""
 
     held: ChainContents
@@ -48,16 +59,16 @@ class _Sight:
         return self.authorities[0]
 
     def is_of_present(self, leaf: x509.Certificate | None) -> bool:
-        return leaf is not None and signed(leaf, self.present)
+        return leaf is not None and is_signed_by(leaf, self.present)
 
     @property
     def is_changing(self) -> bool:
-        """A leaf is still to follow the present CA."""
+        """Returns whether a leaf of an older CA is still in use."""
         return len(self.authorities) > 1 and not all(map(self.is_of_present, self.leaves))
 
     @property
     def is_known(self) -> bool:
-        """Returns whether every verifier has surely read the present CA, or has never known another one."""
+        """Returns whether every verifier has certainly read the current CA, or has never known another one."""
         since = self.held.known_since
         first = not self.held.copies or len(self.authorities) == 1
         return first or (since is not None and self.now >= since + self.rules.known_after)
@@ -68,8 +79,8 @@ def plan(held: ChainContents, rules: ChainRules, now: datetime) -> Plan:
     leaves = tuple(next(iter(certificates(leaf.crt)), None) for leaf in held.leaves)
     if foreign := _foreign(authorities, leaves):
         return Refuse(f"{foreign} was not issued by Halfcard")
-    sight = _Sight(held, rules, now, authorities, leaves)
-    return next(step for judge in _JUDGES if (step := judge(sight)) is not None)
+    decoded = _Decoded(held, rules, now, authorities, leaves)
+    return next(step for rule in _RULES if (step := rule(decoded)) is not None)
 
 
 def _foreign(authorities: Sequence[x509.Certificate], leaves: Sequence[x509.Certificate | None]) -> str | None:
@@ -78,37 +89,41 @@ def _foreign(authorities: Sequence[x509.Certificate], leaves: Sequence[x509.Cert
     return None if all(leaf is None or is_ours(leaf) for leaf in leaves) else "tls.crt"
 
 
-def _authority(sight: _Sight) -> Plan | None:
-    held, now = sight.held, sight.now
-    if not sight.authorities:
-        return RenewAuthority(absence("ca.crt", held.ca_crt), _elsewhere(sight))
-    flaw = authority_flaw(sight.present, now) or key_flaw("ca", held.ca_key, sight.present) or _too_short(sight)
-    if flaw is None and _is_asked(held.asked, sight.present, now):
-        flaw = "a new CA is asked for"
-    return RenewAuthority(flaw, _still_trusted(sight)) if flaw else None
+def _authority(decoded: _Decoded) -> Plan | None:
+    held, now = decoded.held, decoded.now
+    if not decoded.authorities:
+        return RenewAuthority(missing("ca.crt", held.ca_crt), _elsewhere(decoded))
+    flaw = (
+        authority_problem(decoded.present, now)
+        or key_problem("ca", held.ca_key, decoded.present)
+        or _too_short(decoded)
+    )
+    if flaw is None and _is_asked(held.asked, decoded.present, now):
+        flaw = "a new CA is requested"
+    return RenewAuthority(flaw, _still_trusted(decoded)) if flaw else None
 
 
-def _elsewhere(sight: _Sight) -> tuple[x509.Certificate, ...]:
-    return _usable(sight, [each for each in certificates(sight.held.elsewhere) if is_ours(each)])
+def _elsewhere(decoded: _Decoded) -> tuple[x509.Certificate, ...]:
+    return _usable(decoded, [each for each in certificates(decoded.held.elsewhere) if is_ours(each)])
 
 
-def _still_trusted(sight: _Sight) -> tuple[x509.Certificate, ...]:
+def _still_trusted(decoded: _Decoded) -> tuple[x509.Certificate, ...]:
     """Returns the CAs to keep, also those without a known leaf: a replica may show a leaf that was replaced a moment
     ago.
     """
-    return _usable(sight, sight.authorities)
+    return _usable(decoded, decoded.authorities)
 
 
-def _usable(sight: _Sight, found: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
+def _usable(decoded: _Decoded, found: Sequence[x509.Certificate]) -> tuple[x509.Certificate, ...]:
     """Returns the usable CAs; one that is not valid yet counts, since it becomes valid when a clock is corrected."""
     unique = dict.fromkeys(found)
-    return tuple(each for each in unique if signed(each, each) and sight.now < each.not_valid_after_utc)
+    return tuple(each for each in unique if is_signed_by(each, each) and decoded.now < each.not_valid_after_utc)
 
 
-def _too_short(sight: _Sight) -> str | None:
+def _too_short(decoded: _Decoded) -> str | None:
     """A leaf must not outlive its CA."""
-    end = sight.present.not_valid_after_utc
-    short = not sight.rules.lasting and end < sight.now + LEAF_LIFE
+    end = decoded.present.not_valid_after_utc
+    short = not decoded.rules.is_long_lived and end < decoded.now + LEAF_LIFE
     return f"the CA ends at {end:%FT%TZ}, before a new leaf would" if short else None
 
 
@@ -119,37 +134,39 @@ def _is_asked(asked: datetime | None, certificate: x509.Certificate, now: dateti
     return asked is not None and made_at(certificate) < asked <= now
 
 
-def _adopted(sight: _Sight) -> Plan | None:
+def _adopted(decoded: _Decoded) -> Plan | None:
     """Adopts the CA of a leaf in use whose CA Secret is lost, as after a restore from a backup, if verifiers trust it.
 
     All trusted CAs are taken back: a replica may still show the leaf before this one, of another CA.
     """
-    trusted = _elsewhere(sight)
-    orphans = [leaf for leaf in sight.leaves if leaf is not None and not _issuers(leaf, sight.authorities)]
+    trusted = _elsewhere(decoded)
+    orphans = [leaf for leaf in decoded.leaves if leaf is not None and not _issuers(leaf, decoded.authorities)]
     if not any(_issuers(leaf, trusted) for leaf in orphans):
         return None
-    unique = dict.fromkeys((*sight.authorities, *trusted))
+    unique = dict.fromkeys((*decoded.authorities, *trusted))
     return Trust("the leaf in use was signed by a CA that is not in ca.crt", tuple(unique))
 
 
 def _issuers(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-    return [authority for authority in authorities if signed(leaf, authority)]
+    return [authority for authority in authorities if is_signed_by(leaf, authority)]
 
 
-def _copied(sight: _Sight) -> Plan | None:
-    found = [[certificates(bundle) for bundle in copy.bundles] for copy in sight.held.copies]
-    wanted = [*sight.authorities]
+def _copied(decoded: _Decoded) -> Plan | None:
+    found = [[certificates(bundle) for bundle in copy.bundles] for copy in decoded.held.copies]
+    wanted = [*decoded.authorities]
     behind = next((at for at, bundles in enumerate(found) if any(each != wanted for each in bundles)), None)
     if behind is None:
-        return _noted(sight)
-    if sight.is_changing and sight.held.known_since and any(sight.present not in each for each in found[behind]):
-        return Note("the present CA was taken out of a copy of the bundle: everybody has to see it anew", None)
+        return _noted(decoded)
+    if decoded.is_changing and decoded.held.known_since and any(decoded.present not in each for each in found[behind]):
+        return NoteKnownSince(
+            "the current CA was taken out of a copy of the bundle: every verifier has to read it again", None
+        )
     return Publish(_difference(found[behind], wanted), behind)
 
 
-def _noted(sight: _Sight) -> Plan | None:
-    if sight.is_changing and sight.held.copies and sight.held.known_since is None:
-        return Note("all copies of the bundle have the present CA", sight.now)
+def _noted(decoded: _Decoded) -> Plan | None:
+    if decoded.is_changing and decoded.held.copies and decoded.held.known_since is None:
+        return NoteKnownSince("all copies of the bundle have the current CA", decoded.now)
     return None
 
 
@@ -157,50 +174,52 @@ def _difference(bundles: Sequence[Sequence[x509.Certificate]], wanted: Sequence[
     if not all(bundles):
         return "the bundle is empty there"
     if any(wanted[0] not in each for each in bundles):
-        return "the present CA is missing there"
-    return "other CAs than ours of now are trusted there"
+        return "the current CA is missing there"
+    return "other CAs of Halfcard are trusted there"
 
 
-def _leaves(sight: _Sight) -> Plan | None:
-    return next((step for at in range(len(sight.leaves)) if (step := _leaf(sight, at))), None)
+def _leaves(decoded: _Decoded) -> Plan | None:
+    return next((step for at in range(len(decoded.leaves)) if (step := _leaf(decoded, at))), None)
 
 
-def _leaf(sight: _Sight, at: int) -> Plan | None:
-    held, leaf = sight.held.leaves[at], sight.leaves[at]
-    if leaf is not None and (flaw := _useless(sight, leaf)):
+def _leaf(decoded: _Decoded, at: int) -> Plan | None:
+    held, leaf = decoded.held.leaves[at], decoded.leaves[at]
+    if leaf is not None and (flaw := _useless(decoded, leaf)):
         return RenewLeaf(flaw, at)
-    if not sight.is_known:
-        return None  # replicas may go on with what they have in memory
-    flaw = absence("tls.crt", held.crt) if leaf is None else _leaf_flaw(sight, leaf, at)
+    if not decoded.is_known:
+        return None  # replicas continue with the leaf in memory
+    flaw = missing("tls.crt", held.crt) if leaf is None else _leaf_flaw(decoded, leaf, at)
     return RenewLeaf(flaw, at) if flaw else None
 
 
-def _leaf_flaw(sight: _Sight, leaf: x509.Certificate, at: int) -> str | None:
-    held, rules = sight.held.leaves[at], sight.rules.leaves[at]
-    return key_flaw("tls", held.key, leaf) or _wish(held, leaf, sight.now) or _misfit(sight, leaf, rules)
+def _leaf_flaw(decoded: _Decoded, leaf: x509.Certificate, at: int) -> str | None:
+    held, rules = decoded.held.leaves[at], decoded.rules.leaves[at]
+    return key_problem("tls", held.key, leaf) or _wish(held, leaf, decoded.now) or _misfit(decoded, leaf, rules)
 
 
-def _useless(sight: _Sight, leaf: x509.Certificate) -> str | None:
+def _useless(decoded: _Decoded, leaf: x509.Certificate) -> str | None:
     """Returns why no client can accept the leaf, so that replacing it at once loses nothing."""
-    if flaw := outside_validity("the leaf", leaf, sight.now):
+    if flaw := outside_validity("the leaf", leaf, decoded.now):
         return flaw
-    return None if _issuers(leaf, sight.authorities) else "the leaf was not signed by a CA in ca.crt"
+    return None if _issuers(leaf, decoded.authorities) else "the leaf was not signed by a CA in ca.crt"
 
 
-def _wish(held: HeldLeaf, leaf: x509.Certificate, now: datetime) -> str | None:
-    return "a new leaf is asked for" if _is_asked(held.asked, leaf, now) else None
+def _wish(held: StoredLeaf, leaf: x509.Certificate, now: datetime) -> str | None:
+    return "a new leaf is requested" if _is_asked(held.asked, leaf, now) else None
 
 
-def _misfit(sight: _Sight, leaf: x509.Certificate, rules: LeafRules) -> str | None:
-    if not sight.is_of_present(leaf):
-        return _grace_is_over(leaf, sight.now) if rules.stays else "the leaf was signed by a CA that was replaced"
+def _misfit(decoded: _Decoded, leaf: x509.Certificate, rules: LeafRules) -> str | None:
+    if not decoded.is_of_present(leaf):
+        return (
+            _grace_is_over(leaf, decoded.now) if rules.outlives_ca else "the leaf was signed by a CA that was replaced"
+        )
     if (found := names_of(leaf)) != rules.names:
         return f"the leaf answers for {listed(found)}; wanted {listed(rules.names)}"
     if uses_of(leaf) != rules.uses:
         return "the leaf is for other uses than wanted"
-    # One that ends together with its CA would be followed by another of the same kind.
-    is_last = leaf.not_valid_after_utc >= sight.present.not_valid_after_utc
-    return None if is_last else ageing("the leaf", leaf, sight.now)
+    # A leaf that expires with its CA would be replaced by another one with the same end.
+    is_last = leaf.not_valid_after_utc >= decoded.present.not_valid_after_utc
+    return None if is_last else renewal_due("the leaf", leaf, decoded.now)
 
 
 def _grace_is_over(leaf: x509.Certificate, now: datetime) -> str | None:
@@ -208,36 +227,36 @@ def _grace_is_over(leaf: x509.Certificate, now: datetime) -> str | None:
     return f"the leaf ends at {end:%FT%TZ}, and its CA was replaced" if now >= end - LAST_CALL else None
 
 
-def _ageing_authority(sight: _Sight) -> Plan | None:
-    flaw = None if sight.rules.lasting else ageing("the CA", sight.present, sight.now)
-    return RenewAuthority(flaw, _still_trusted(sight)) if flaw else None
+def _ageing_authority(decoded: _Decoded) -> Plan | None:
+    flaw = None if decoded.rules.is_long_lived else renewal_due("the CA", decoded.present, decoded.now)
+    return RenewAuthority(flaw, _still_trusted(decoded)) if flaw else None
 
 
-def _retirement(sight: _Sight) -> Plan | None:
-    leaves = [leaf for leaf in sight.leaves if leaf is not None]
-    if len(sight.authorities) == 1 or sight.is_changing or len(leaves) < len(sight.leaves):
+def _retirement(decoded: _Decoded) -> Plan | None:
+    leaves = [leaf for leaf in decoded.leaves if leaf is not None]
+    if len(decoded.authorities) == 1 or decoded.is_changing or len(leaves) < len(decoded.leaves):
         return None
     replaced_at = max(map(made_at, leaves))
-    if sight.now < replaced_at + sight.rules.retired_after:
-        return Keep(f"the CA before is trusted until {replaced_at + sight.rules.retired_after:%FT%TZ}")
-    return Trust(f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", (sight.present,))
+    if decoded.now < replaced_at + decoded.rules.retired_after:
+        return Keep(f"the previous CA is trusted until {replaced_at + decoded.rules.retired_after:%FT%TZ}")
+    return Trust(f"no leaf of an older CA is in use since {replaced_at:%FT%TZ}", (decoded.present,))
 
 
-def _rest(sight: _Sight) -> Keep:
-    since, lasting = sight.held.known_since, sight.rules.lasting
-    if sight.is_changing and not sight.is_known and since:
-        return Keep(f"a new CA is being made known; leaves follow at {since + sight.rules.known_after:%FT%TZ}")
-    if sight.is_changing and sight.held.copies:
+def _rest(decoded: _Decoded) -> Keep:
+    since, lasting = decoded.held.known_since, decoded.rules.is_long_lived
+    if decoded.is_changing and not decoded.is_known and since:
+        return Keep(f"a new CA is being distributed; leaves follow at {since + decoded.rules.known_after:%FT%TZ}")
+    if decoded.is_changing and decoded.held.copies:
         return Keep(
-            "whoever verifies has to be given the new CA by people, before a leaf of it is asked for", is_due=True
+            "an administrator must give the new CA to its clients, before a leaf of it is requested", needs_action=True
         )
-    if lasting and (flaw := ageing("the CA", sight.present, sight.now)):
-        return Keep(flaw, is_due=True)
-    end = min(leaf.not_valid_after_utc for leaf in sight.leaves if leaf is not None)
+    if lasting and (flaw := renewal_due("the CA", decoded.present, decoded.now)):
+        return Keep(flaw, needs_action=True)
+    end = min(leaf.not_valid_after_utc for leaf in decoded.leaves if leaf is not None)
     return Keep(f"valid until {end:%FT%TZ}")
 
 
-_JUDGES: Final[tuple[Callable[[_Sight], Plan | None], ...]] = (
+_RULES: Final[tuple[Callable[[_Decoded], Plan | None], ...]] = (
     _authority,
     _adopted,
     _copied,

@@ -1,4 +1,4 @@
-"""The running keeper of an installation's certificates; any number of replicas, and none of them leads."""
+"""The running certificate controller; any number of replicas, without a leader."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from serving.log import Log
 
 STATUS: Final = "status"
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
-"""Nobody calls it, and what it leaves half done the next look goes on with."""
+"""It has no callers, and the next pass completes an interrupted one."""
 
 
 class CertificateService:
-    """All that it is made of; made on the event loop that runs it."""
+    """The parts of the process; created on the event loop that runs it."""
 
     def __init__(
         self, access: Access, status: Address, chains: Sequence[Chain], log: Log, *, every_s: float = EVERY_S
@@ -39,28 +39,28 @@ class CertificateService:
         self._log = log
         self._calls = ApiCalls(access)
         self._registry = CollectorRegistry()
-        metrics, tell = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).tell
-        self._tending = ChainsController(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
-        self._following = [self._follow(access, place) for place in CONFIGURATIONS]
+        metrics, tell = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).report
+        self._controller = ChainsController(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
+        self._informers = [self._follow(access, place) for place in CONFIGURATIONS]
 
     def _follow(self, access: Access, place: ObjectPath) -> Informer[dict[str, Any]]:
-        """An empty caBundle refuses pods: it is repaired at once, and not at the next look."""
+        """Follows one webhook configuration: an empty caBundle refuses pods, so it is repaired at once."""
         only = Collection(access, place.collection, dict[str, Any], fields=f"metadata.name={place.name}")
         return Informer(only, listed=self._wake, changed=self._wake, name=f"{kind_of(place)} {place.name}")
 
     def _wake(self, _: object) -> None:
-        self._tending.wake()
+        self._controller.wake()
 
     def _problems(self) -> tuple[str, ...]:
-        return tuple(filter(None, (each.trouble for each in self._following)))
+        return tuple(filter(None, (each.trouble for each in self._informers)))
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        own = (("renew certificates", self._tending.run), report_problems(self._problems, self._log))
-        async with run_in_background((*follow_jobs(self._following), *own), self._log):
+        own = (("renew certificates", self._controller.run), report_problems(self._problems, self._log))
+        async with run_in_background((*follow_jobs(self._informers), *own), self._log):
             await serve(self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
         self._calls.close()
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
-        checks = {"certificates": self._tending.why_not_ready}
+        checks = {"certificates": self._controller.why_not_ready}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=self._registry)
         return (Listener(STATUS, self._status.host, self._status.port, health),)

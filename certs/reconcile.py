@@ -20,14 +20,14 @@ from certs.plan import plan
 from certs.steps import (
     ChainContents,
     Copy,
-    HeldLeaf,
     Keep,
-    Note,
+    NoteKnownSince,
     Plan,
     Publish,
     Refuse,
     RenewAuthority,
     RenewLeaf,
+    StoredLeaf,
     Trust,
 )
 from certs.store import Store
@@ -54,7 +54,7 @@ class ChainState:
         """
         return (*self.chain.configurations, *self.chain.leaves)
 
-    def held(self) -> ChainContents:
+    def contents(self) -> ChainContents:
         authority = self.items[self.chain.authority]
         leaves = [self.items[place] for place in self.chain.leaves]
         return ChainContents(
@@ -70,12 +70,12 @@ class ChainState:
         )
 
     def plan(self, now: datetime) -> Plan:
-        return plan(self.held(), self.chain.rules, now)
+        return plan(self.contents(), self.chain.rules, now)
 
-    def remarks(self) -> tuple[str, ...]:
-        """Returns what is left alone because it is not ours."""
-        found = ((place, objects.left_alone(self.items[place])) for place in self.chain.configurations)
-        return tuple(f"{kind_of(place)} {place.name} is left alone: {why}" for place, why in found if why)
+    def unmanaged(self) -> tuple[str, ...]:
+        """Returns the objects that Halfcard does not manage, and why."""
+        found = ((place, objects.why_unmanaged(self.items[place])) for place in self.chain.configurations)
+        return tuple(f"{kind_of(place)} {place.name} is not managed: {why}" for place, why in found if why)
 
     def _bundles(self, place: ObjectPath) -> tuple[bytes, ...]:
         item = self.items[place]
@@ -84,7 +84,7 @@ class ChainState:
         return () if item is None else (entry(item, CA_CRT) or b"",)
 
 
-Change = RenewAuthority | Trust | Note | RenewLeaf | Publish
+Change = RenewAuthority | Trust | NoteKnownSince | RenewLeaf | Publish
 
 
 class CompletedStep(NamedTuple):
@@ -95,9 +95,9 @@ class CompletedStep(NamedTuple):
 
 
 class ReconcileResult(NamedTuple):
-    """`last` says why nothing more was done; None where others wrote faster than we could read."""
+    """`last` says why no step follows; None where other programs wrote faster than this could read."""
 
-    seen: ChainState
+    state: ChainState
     last: Keep | Refuse | None
 
 
@@ -105,21 +105,21 @@ def kind_of(place: ObjectPath) -> str:
     return place.collection.rpartition("/")[2].removesuffix("s")
 
 
-def places(chain: Chain) -> tuple[ObjectPath, ...]:
+def object_paths(chain: Chain) -> tuple[ObjectPath, ...]:
     """Returns the objects in the order in which they must be read."""
     return (*chain.configurations, *chain.leaves, chain.authority)
 
 
-async def see(store: Store, chain: Chain) -> ChainState:
-    return ChainState(chain, {place: await store.read(place) for place in places(chain)})
+async def read_chain(store: Store, chain: Chain) -> ChainState:
+    return ChainState(chain, {place: await store.read(place) for place in object_paths(chain)})
 
 
-async def look(
+async def reconcile(
     store: Store, chain: Chain, clock: Callable[[], datetime], did: Callable[[CompletedStep], None] = lambda _: None
 ) -> ReconcileResult:
-    """Raises StoreError and NoAnswerError; what was done until then stays, and the next look goes on from there."""
+    """Carries out steps until none is left; after a StoreError or NoAnswerError the next pass continues."""
     for _ in range(_MOST_STEPS):
-        seen = await see(store, chain)
+        seen = await read_chain(store, chain)
         now = clock()
         step = seen.plan(now)
         if isinstance(step, Keep | Refuse):
@@ -148,7 +148,7 @@ async def _carry_out(store: Store, seen: ChainState, step: Change, now: datetime
             return await _write_authority(store, seen, {CA_CRT: bundle, CA_KEY: made.key})
         case Trust():
             return await _write_authority(store, seen, {CA_CRT: pem(step.authorities)})
-        case Note():
+        case NoteKnownSince():
             since = None if step.known_since is None else objects.written(step.known_since)
             secret = objects.with_annotation(_secret(seen, place, _OPAQUE), names.KNOWN_SINCE, since)
             return await _write(store, seen, place, secret)
@@ -167,7 +167,7 @@ async def _write_authority(store: Store, seen: ChainState, entries: Mapping[str,
 
 
 def _with_new_leaf(seen: ChainState, leaf: int, now: datetime) -> Object:
-    held = seen.held()
+    held = seen.contents()
     assert held.ca_crt is not None  # noqa: S101  (the plan renews a leaf only from a CA that is there)
     assert held.ca_key is not None  # noqa: S101  (as above)
     made = make_leaf(KeyPair(held.ca_crt, held.ca_key), seen.chain.rules.leaves[leaf], now=now)
@@ -178,7 +178,7 @@ def _with_new_leaf(seen: ChainState, leaf: int, now: datetime) -> Object:
 async def _publish(store: Store, seen: ChainState, place: ObjectPath) -> bool:
     item, bundle = seen.items[place], entry(seen.items[seen.chain.authority], CA_CRT)
     if item is None or bundle is None:
-        raise AssertionError(f"{place}: nothing is published where nothing is; this is a bug, please report it")
+        raise AssertionError(f"{place}: no object to publish to; this is a bug, please report it")
     if place in seen.chain.configurations:
         return await store.patch(place, objects.bundle_patch(item, bundle))
     return await store.replace(place, objects.with_entries(item, {CA_CRT: bundle}))
@@ -193,5 +193,5 @@ async def _write(store: Store, seen: ChainState, place: ObjectPath, secret: Obje
     return await (store.create(place, secret) if is_new else store.replace(place, secret))
 
 
-def _held_leaf(secret: Object | None) -> HeldLeaf:
-    return HeldLeaf(entry(secret, TLS_CRT), entry(secret, TLS_KEY), objects.time_of(secret, names.NEW_LEAF_ASKED))
+def _held_leaf(secret: Object | None) -> StoredLeaf:
+    return StoredLeaf(entry(secret, TLS_CRT), entry(secret, TLS_KEY), objects.time_of(secret, names.NEW_LEAF_ASKED))

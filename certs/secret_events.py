@@ -27,7 +27,7 @@ class SecretEvents:
         self._calls = calls
         self._log = log
 
-    async def tell(self, chain: Chain, done: CompletedStep, now: datetime) -> None:
+    async def report(self, chain: Chain, done: CompletedStep, now: datetime) -> None:
         secret = chain.authority if done.place in chain.configurations else done.place
         where = secret.collection.rpartition("/")[0]
         try:

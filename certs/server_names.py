@@ -21,7 +21,7 @@ _ALL_DIGITS: Final = re.compile(r"[0-9.]+")
 
 
 class InvalidServerName(ValueError):
-    """The text is neither a DNS name nor an address."""
+    """The text is neither a DNS name nor an IP address."""
 
 
 def server_names(texts: Iterable[str]) -> ServerNames:
@@ -40,7 +40,7 @@ def _server_name(text: str) -> ServerName:
         return ip_address(text)
     except ValueError:
         lower = text.lower()
-    # 10.0.0.256 fits the grammar of DNS, but whoever wrote it meant an address.
+    # 10.0.0.256 fits the grammar of DNS names, but is meant as an address.
     if len(lower) <= _DNS_LENGTH and _DNS.fullmatch(lower) and not _ALL_DIGITS.fullmatch(lower):
         return lower
     raise InvalidServerName(

@@ -9,8 +9,8 @@ from cryptography import x509
 
 
 @dataclass(frozen=True, slots=True)
-class HeldLeaf:
-    """`asked`: leaves from before that time are to be replaced."""
+class StoredLeaf:
+    """A stored leaf; one that is older than `asked` is replaced."""
 
     crt: bytes | None = None
     key: bytes | None = None
@@ -31,13 +31,13 @@ class ChainContents:
     Attributes:
         copies: the copies of the bundle for verifiers.
         elsewhere: the CAs that verifiers trust now, in case our own bundle is lost.
-        known_since: the recorded time at which all copies had the present CA.
-        asked: a CA from before that time is to be replaced.
+        known_since: the recorded time at which all copies had the current CA.
+        asked: a CA that is older is replaced.
     """
 
     ca_crt: bytes | None = None
     ca_key: bytes | None = None
-    leaves: tuple[HeldLeaf, ...] = ()
+    leaves: tuple[StoredLeaf, ...] = ()
     copies: tuple[Copy, ...] = ()
     elsewhere: bytes = b""
     known_since: datetime | None = None
@@ -49,15 +49,15 @@ class ChainContents:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """`is_due`: something is wanted that only people can do."""
+    """Nothing to do now; `needs_action`: an administrator must do the next step."""
 
     reason: str
-    is_due: bool = False
+    needs_action: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RenewAuthority:
-    """A new CA in front of those before it, which leaves in use may still need."""
+    """Create a CA; the older ones stay trusted, since leaves in use may need them."""
 
     reason: str
     still_trusted: tuple[x509.Certificate, ...]
@@ -65,7 +65,7 @@ class RenewAuthority:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """These CAs from now on; the key stays."""
+    """Replace the bundle of trusted CAs; the key stays."""
 
     reason: str
     authorities: tuple[x509.Certificate, ...]
@@ -73,15 +73,15 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """The bundle to one of its copies."""
+    """Write the bundle to one of its copies."""
 
     reason: str
     copy: int
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Since when all copies have had the present CA."""
+class NoteKnownSince:
+    """Record since when all copies have the current CA."""
 
     reason: str
     known_since: datetime | None
@@ -89,7 +89,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class RenewLeaf:
-    """A new leaf from the present CA; clients notice nothing."""
+    """Create a leaf from the current CA; clients notice nothing."""
 
     reason: str
     leaf: int
@@ -102,4 +102,4 @@ class Refuse:
     reason: str
 
 
-Plan = Keep | RenewAuthority | Trust | Publish | Note | RenewLeaf | Refuse
+Plan = Keep | RenewAuthority | Trust | Publish | NoteKnownSince | RenewLeaf | Refuse

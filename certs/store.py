@@ -1,4 +1,4 @@
-"""Objects of the API server, by single calls: a write lands on the very version that was read, or not at all."""
+"""Reads and writes single objects of the API server; a write replaces the version that was read, or fails."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kube.api.calls import Answer, ApiCalls
 
 JSON_PATCH: Final = "application/json-patch+json"
 _PROBLEM_CHARS: Final = 300
-_OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+_CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 
 class StoreError(Exception):
-    """The API server refused; the text is a sentence."""
+    """The API server refused a call; the text is a sentence."""
 
 
 class ForbiddenError(StoreError):
-    """The account may not."""
+    """The account lacks the right."""
 
 
 class Store(Protocol):
@@ -38,7 +38,7 @@ class Store(Protocol):
 
 
 class ApiStore:
-    """Calls raise StoreError and NoAnswerError; after the latter, a write may have landed."""
+    """Calls raise StoreError and NoAnswerError; after the latter, the write may have been stored."""
 
     def __init__(self, calls: ApiCalls) -> None:
         self._calls = calls
@@ -53,17 +53,17 @@ class ApiStore:
 
     async def create(self, place: ObjectPath, item: Object) -> bool:
         answer = await self._calls.post(place.collection, msgspec.json.encode(item))
-        return _landed("making", place, answer, (HTTPStatus.CONFLICT,))
+        return _is_written("making", place, answer, (HTTPStatus.CONFLICT,))
 
     async def replace(self, place: ObjectPath, item: Object) -> bool:
-        return _landed("writing", place, await self._calls.put(str(place), msgspec.json.encode(item)))
+        return _is_written("writing", place, await self._calls.put(str(place), msgspec.json.encode(item)))
 
     async def patch(self, place: ObjectPath, operations: bytes) -> bool:
-        return _landed("writing", place, await self._calls.patch(str(place), operations, JSON_PATCH))
+        return _is_written("writing", place, await self._calls.patch(str(place), operations, JSON_PATCH))
 
 
-def _landed(act: str, place: ObjectPath, answer: Answer, outrun: tuple[HTTPStatus, ...] = _OUTRUN) -> bool:
-    if answer.status in outrun:
+def _is_written(act: str, place: ObjectPath, answer: Answer, conflicts: tuple[HTTPStatus, ...] = _CONFLICTS) -> bool:
+    if answer.status in conflicts:
         return False
     if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
         raise _refused(act, place, answer)
@@ -72,5 +72,5 @@ def _landed(act: str, place: ObjectPath, answer: Answer, outrun: tuple[HTTPStatu
 
 def _refused(act: str, place: ObjectPath, answer: Answer) -> StoreError:
     kind = ForbiddenError if answer.status == HTTPStatus.FORBIDDEN else StoreError
-    words = answer.message() or "without a word"
-    return kind(printable(f"{act} {place.name}: the API server answered {answer.status}: {words}", _PROBLEM_CHARS))
+    message = answer.message() or "(no message)"
+    return kind(printable(f"{act} {place.name}: the API server answered {answer.status}: {message}", _PROBLEM_CHARS))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cryptography import x509
 
 from certs import objects
-from certs.certificate_checks import certificates, signed
+from certs.certificate_checks import certificates, is_signed_by
 from certs.chains import Chain, ObjectPath
 from certs.objects import CA_CRT, TLS_CRT, Object, entry
 from certs.reconcile import ChainState, kind_of
@@ -70,7 +70,7 @@ def _secret(chain: Chain, place: ObjectPath, secret: Object) -> CertificateRow:
     if place == chain.authority:
         return CertificateRow(_title(place), _end(authorities), _named(authorities))
     leaves = certificates(entry(secret, TLS_CRT))[:1]
-    issuers = [authority for authority in authorities if all(signed(leaf, authority) for leaf in leaves)]
+    issuers = [authority for authority in authorities if all(is_signed_by(leaf, authority) for leaf in leaves)]
     signer = f"certificate of {_named(issuers[:1])}" if issuers else "certificate of another CA"
     return CertificateRow(_title(place), _end(leaves), signer if leaves else "no certificate")
 
@@ -80,7 +80,7 @@ def _end(found: list[x509.Certificate]) -> datetime | None:
 
 
 def _trusted(configuration: Object) -> str:
-    if why := objects.left_alone(configuration):
+    if why := objects.why_unmanaged(configuration):
         return f"left alone: {why}"
     distinct = {bundle: _named(certificates(bundle)) for bundle in objects.bundles(configuration)}
     return "; ".join(distinct.values()) or _NOTHING
@@ -99,7 +99,7 @@ def verdict(seen: ChainState, refused: Mapping[ObjectPath, str], now: datetime) 
     if isinstance(step, Refuse):
         return ChainHealth(title, ObjectState.LEFT_ALONE, step.reason)
     if isinstance(step, Keep):
-        return ChainHealth(title, ObjectState.DUE if step.is_due else ObjectState.FINE, step.reason)
+        return ChainHealth(title, ObjectState.DUE if step.needs_action else ObjectState.FINE, step.reason)
     return ChainHealth(
         title, ObjectState.DUE, f"{step.reason}; who keeps certificates looks every half minute: does it run?"
     )

@@ -17,7 +17,7 @@ from certs import objects
 from certs.certificate_checks import certificates, is_ours
 from certs.chains import Chain, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, RETIREMENT
-from certs.reconcile import ChainState, places
+from certs.reconcile import ChainState, object_paths
 from certs.store import ApiStore, ForbiddenError, StoreError
 from halfcard import names
 from halfcard.columns import columns
@@ -95,7 +95,7 @@ def _status(arguments: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     lines = [row for seen, refused in found for row in rows(seen, refused)]
     verdicts = [verdict(seen, refused, now) for seen, refused in found]
-    remarks = [remark for seen, _ in found for remark in seen.remarks()]
+    remarks = [remark for seen, _ in found for remark in seen.unmanaged()]
     if arguments.output == "json":
         objects_found = [as_json(row, now) for row in lines]
         judged = [{"chain": each.chain, "state": each.state, "reason": each.reason} for each in verdicts]
@@ -120,7 +120,7 @@ async def _read_chain(store: ApiStore, chain: Chain) -> tuple[ChainState, Mappin
     """Reads the objects of a chain that may be read; few users may read the Secret of a CA."""
     items: dict[ObjectPath, objects.Object | None] = {}
     refused: dict[ObjectPath, str] = {}
-    for place in places(chain):
+    for place in object_paths(chain):
         try:
             items[place] = await store.read(place)
         except ForbiddenError as error:

@@ -18,7 +18,7 @@ from admission.verdict import ALLOWED
 from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
 from certs.chains import chains
-from certs.reconcile import ChainState, ReconcileResult, places
+from certs.reconcile import ChainState, ReconcileResult, object_paths
 from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
@@ -268,8 +268,8 @@ def _of_certs() -> CollectorRegistry:
     registry = CollectorRegistry()
     (chain, _) = chains(names.NAMESPACE)
     counted = certs_metrics.CertificateMetrics(registry, (chain,))
-    counted.looked(ReconcileResult(ChainState(chain, dict.fromkeys(places(chain))), None))
-    counted.changed(chain.authority)
+    counted.record_check(ReconcileResult(ChainState(chain, dict.fromkeys(object_paths(chain))), None))
+    counted.record_change(chain.authority)
     return registry
 
 
@@ -325,7 +325,7 @@ def certificate_lifetimes() -> str:
         ("a CA is valid for", _days(lifetimes.AUTHORITY_LIFE)),
         ("a certificate is valid for", _days(lifetimes.LEAF_LIFE)),
         ("a CA or certificate is renewed after", "two thirds of its life"),
-        ("the extender's CA is valid for", f"{_days(lifetimes.LASTING_LIFE)}; it is replaced only on request"),
+        ("the extender's CA is valid for", f"{_days(lifetimes.LONG_AUTHORITY_LIFE)}; it is replaced only on request"),
         ("all are valid from", f"{_hours(certificate_checks.BACKDATED)} before they were made"),
         (
             "from replacing the last certificate of an old CA to removing the CA from `ca.crt`",

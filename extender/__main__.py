@@ -63,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def extender_options(settings: Settings) -> ExtenderOptions:
-    return ExtenderOptions(settings.enabled_dialects(), settings.capacity_rules(), settings.packing, settings.evict_for_cards)
+    return ExtenderOptions(
+        settings.enabled_dialects(), settings.capacity_rules(), settings.packing, settings.evict_for_cards
+    )
 
 
 def replica_options(arguments: argparse.Namespace) -> ReplicaOptions:

@@ -8,15 +8,15 @@ from halfcard.cluster_view import ClusterView
 
 
 class ClusterSource(Protocol):
-    """The latest known state; asking never waits."""
+    """The latest known state; no method waits for the cluster."""
 
     def view(self) -> ClusterView: ...
 
     def ready(self) -> bool:
-        """Has everything been seen once? Stays true when the state can later not be refreshed."""
+        """Returns whether everything has been read once; stays true when the state can later not be refreshed."""
 
     def problems(self) -> tuple[str, ...]:
-        """Describes what is wrong now, a sentence each: the view may be older or smaller than the cluster."""
+        """Returns the current problems, one sentence each: the view may be outdated or incomplete."""
 
     async def watch(self) -> None:
-        """Keeps the view fresh until cancelled."""
+        """Refreshes the view until cancelled."""

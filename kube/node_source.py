@@ -1,6 +1,6 @@
-"""The cluster's state from a real API server: its nodes.
+"""Reads the cluster's state from an API server: its nodes.
 
-Invariant: known state is kept; the view changes when all pages of a list have arrived.
+Invariant: known state is never dropped; the view changes only when all pages of a list have arrived.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ NODES: Final = "/api/v1/nodes"
 
 
 class NodeSource:
-    """A ClusterSource; nodes are read in the thread that follows them."""
+    """A ClusterSource that decodes nodes in the thread that follows them."""
 
-    def __init__(self, access: Access, dealings: CapacityRules | None = None) -> None:
-        self._dealings = dealings or CapacityRules()
+    def __init__(self, access: Access, rules: CapacityRules | None = None) -> None:
+        self._rules = rules or CapacityRules()
         self._nodes: dict[str, Node | ImplausibleNode] = {}
         self._view: ClusterView | None = NOTHING_KNOWN
         self._lock = Lock()
@@ -46,7 +46,7 @@ class NodeSource:
         return (self._follower.trouble, *odd) if self._follower.trouble else odd
 
     async def watch(self) -> None:
-        """Follows the nodes, once in the life of a source; raises bugs of the thread."""
+        """Follows the nodes until cancelled; raises bugs of the thread."""
         await self._follower.run()
 
     def _replace(self, pages: Pages[dict[str, Any]]) -> None:
@@ -59,12 +59,10 @@ class NodeSource:
         self._put(_name(change.object), None if gone else self._read(change.object))
 
     def _read(self, node: Mapping[str, Any] | Undecodable) -> Node | ImplausibleNode:
-        return (
-            ImplausibleNode(node.name, node.why) if isinstance(node, Undecodable) else read_node(node, self._dealings)
-        )
+        return ImplausibleNode(node.name, node.why) if isinstance(node, Undecodable) else read_node(node, self._rules)
 
     def _put(self, name: str, node: Node | ImplausibleNode | None) -> None:
-        """Heartbeats change nothing that we look at, and make no new view."""
+        """Stores a node; a heartbeat changes nothing that is read here, and makes no new view."""
         with self._lock:
             if self._nodes.get(name) == node:
                 return

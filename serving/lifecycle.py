@@ -55,10 +55,10 @@ async def _under_signals(main: Main, *, log: Log) -> int:
     if running.cancelled():
         return EXIT_CANNOT_START
     problem = running.exception()
-    return EXIT_OK if problem is None else _told(problem, log)
+    return EXIT_OK if problem is None else _log_failure(problem, log)
 
 
-def _told(problem: BaseException, log: Log) -> int:
+def _log_failure(problem: BaseException, log: Log) -> int:
     """A reason not to serve is one line for people; anything else is a bug and keeps its trace."""
     reasons = _leaves(problem)
     if not all(isinstance(reason, CannotServeError) for reason in reasons):

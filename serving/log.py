@@ -22,13 +22,13 @@ from typing import Any, Final, TextIO
 import msgspec
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
-_TOGETHER_S: Final = 0.05
-_MOST_TOGETHER: Final = 50
+_BATCH_DELAY_S: Final = 0.05
+_BATCH_SIZE: Final = 50
 """Requests wait while they are worded."""
 
 _BARE = re.compile(r"[\w./:@+-]+")
 
-_Told = tuple[datetime, str, str, dict[str, object]]
+_Entry = tuple[datetime, str, str, dict[str, object]]
 """When, how bad, what, and its fields."""
 
 
@@ -52,18 +52,18 @@ class Log:
         self._stream = stream if stream is not None else sys.stderr
         self._render = _json_line if form is LogForm.JSON else _console_line
         self._clock = clock
-        self._kept: deque[_Told] = deque()
+        self._pending: deque[_Entry] = deque()
 
-    def often(self, text: str, /, **fields: object) -> None:
+    def batched(self, text: str, /, **fields: object) -> None:
         """Logs an event of which there are hundreds a second: such events are formatted and written together, a moment
         later.
 
         One by one they cost a tenth of the webhook's CPU, and wake the program that reads the log.
         """
-        self._kept.append((self._clock(), "info", text, fields))
-        if len(self._kept) >= _MOST_TOGETHER:
+        self._pending.append((self._clock(), "info", text, fields))
+        if len(self._pending) >= _BATCH_SIZE:
             self.flush()
-        elif len(self._kept) == 1:
+        elif len(self._pending) == 1:
             self._flush_soon()
 
     def event(self, text: str, /, **fields: object) -> None:
@@ -76,12 +76,12 @@ class Log:
         self._write("error", text, fields)
 
     def _write(self, level: str, text: str, fields: dict[str, object]) -> None:
-        self._kept.append((self._clock(), level, text, fields))
+        self._pending.append((self._clock(), level, text, fields))
         self.flush()
 
     def _flush_soon(self) -> None:
         try:
-            asyncio.get_running_loop().call_later(_TOGETHER_S, self.flush)
+            asyncio.get_running_loop().call_later(_BATCH_DELAY_S, self.flush)
         except RuntimeError:  # nothing runs that could come back to it
             self.flush()
 
@@ -96,7 +96,7 @@ class Log:
         """Threads log too: each line is taken by one of them."""
         with suppress(IndexError):
             while True:
-                yield f"{self._render(*self._kept.popleft())}\n"
+                yield f"{self._render(*self._pending.popleft())}\n"
 
 
 def _json_line(at: datetime, level: str, text: str, fields: dict[str, object]) -> str:

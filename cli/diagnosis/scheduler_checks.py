@@ -108,7 +108,9 @@ def _unconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
-    there = {resource for node in snapshot.nodes for resource in node.offers} & snapshot.settings.enabled_dialects().resources
+    there = {
+        resource for node in snapshot.nodes for resource in node.offers
+    } & snapshot.settings.enabled_dialects().resources
     for each, extenders in _seen(snapshot):
         managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
         missing = sorted(there - managed) if managed else []

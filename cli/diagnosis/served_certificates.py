@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from cryptography import x509
 
-from certs.certificate_checks import certificates, names_of, outside_validity, signed
+from certs.certificate_checks import certificates, is_signed_by, names_of, outside_validity
 from certs.server_names import listed
 from halfcard import names
 
@@ -102,7 +102,7 @@ def _mismatch(snapshot: Snapshot) -> Iterator[FoundFault]:
         return
     for bundle in _bundles(snapshot):
         trusted = [each for each in bundle.certificates() if _holds(each, snapshot.now)]
-        if trusted and not any((signed(each, by) or each == by) for each in chain for by in trusted):
+        if trusted and not any((is_signed_by(each, by) or each == by) for each in chain for by in trusted):
             got = f"none of its {len(trusted)} certificates signed what Secret {names.ADMISSION_TLS} holds"
             yield FoundFault(bundle.where, got, f"put {CA_FILE} of that Secret's signer there", REGISTER)
     if _SERVED_NAME not in (answers_for := names_of(chain[0])):

@@ -24,17 +24,17 @@ _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 
 class AccessError(Exception):
-    """The API server cannot be addressed with what is configured; the text says what and how to mend it."""
+    """The API server cannot be reached with this configuration; the text says why, and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An address, and how to prove who we are.
+    """The address and the credentials.
 
     Attributes:
-        prefix: a path before every path, for servers behind a proxy.
-        tls: makes a context for one connection; None speaks plain HTTP.
-        token: gives the bearer token for one request; None goes without.
+        prefix: a path that is put before every path, for servers behind a proxy.
+        tls: makes the TLS context of one connection; None for plain HTTP.
+        token: reads the bearer token for one request; None for none.
     """
 
     host: str
@@ -54,17 +54,19 @@ class Access:
 
 
 def from_service_account(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Access:
-    """Inside a pod.
+    """Reads the access of a pod's service account.
 
     Raises:
-        AccessError: this is no pod, or it has no service account.
+        AccessError: the process does not run in a pod, or the pod has no service account.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     authorities, token = folder / "ca.crt", folder / "token"
     if not host or not port:
-        raise AccessError("KUBERNETES_SERVICE_HOST is not set: this is no pod; name a kubeconfig instead")
+        raise AccessError(
+            "KUBERNETES_SERVICE_HOST is not set: the process does not run in a pod; name a kubeconfig instead"
+        )
     if not token.exists():
-        raise AccessError(f"{token} is not there; set automountServiceAccountToken: true on the pod")
+        raise AccessError(f"{token} does not exist; set automountServiceAccountToken: true on the pod")
     return Access(host, int(port), tls=lambda: _context(_text(authorities)), token=lambda: _text(token).strip())
 
 
@@ -141,7 +143,7 @@ def _document(path: Path) -> Mapping[str, Any]:
     except ManifestError as error:
         raise AccessError(str(error)) from None
     if not isinstance(content, dict):
-        raise AccessError(f"{path}: holds no kubeconfig; name another file")
+        raise AccessError(f"{path}: is no kubeconfig; name another file")
     return content
 
 

@@ -1,6 +1,6 @@
-"""Single calls to the API server, reads and writes, over a few kept connections.
+"""Single calls to the API server, reads and writes, over a small pool of connections.
 
-Invariant: a call that may change something is sent once. If no answer arrives the caller is notified, and decides.
+Invariant: a call that may change something is sent once. Without an answer the caller gets NoAnswerError, and decides.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 _CONNECTIONS: Final = 16
 _IDLE_S: Final = 30.0
-"""What is silent for longer may have been forgotten by something between us and the server."""
+"""A proxy between this process and the server may have dropped a connection that was idle for longer."""
 _LONGEST_S: Final = 300.0
-"""Authorities and client certificates are renewed on disk; a new connection reads them."""
+"""The longest life of a connection: a new one reads CAs and client certificates that were renewed on disk."""
 
-_UNSPEAKABLE: Final = re.compile(r"[^\x21-\x7e]")
+_NOT_IN_PATH: Final = re.compile(r"[^\x21-\x7e]")
 
 
 class NoAnswerError(Exception):
@@ -35,9 +35,9 @@ class NotSentError(NoAnswerError):
 
 
 class ApiCalls:
-    """For one event loop. A refusal is an answer like any other; `path` is quoted by the caller.
+    """Calls for one event loop. A refusal is returned as an answer; the caller must quote `path`.
 
-    Every call raises NoAnswerError, and ValueError for a path that is none.
+    Every call may raise NoAnswerError, and ValueError for an invalid path.
     """
 
     def __init__(self, access: Access, connections: int = _CONNECTIONS) -> None:
@@ -64,7 +64,7 @@ class ApiCalls:
         return await self._call("DELETE", path, body, timeout_s=timeout_s)
 
     def close(self) -> None:
-        """Calls that still wait end without an answer."""
+        """Closes all connections; calls that still wait raise NoAnswerError."""
         for connection in (*self._idle, *self._busy):
             connection.close()
         self._idle.clear()
@@ -72,8 +72,8 @@ class ApiCalls:
     async def _call(
         self, method: str, path: str, body: bytes = b"", content_type: str = "application/json", *, timeout_s: float
     ) -> Answer:
-        if _UNSPEAKABLE.search(path):
-            raise ValueError(f"got the path {path!r}; quote what stands in it")
+        if _NOT_IN_PATH.search(path):
+            raise ValueError(f"got the path {path!r}; quote it")
         call = f"{method} {path}"
         try:
             async with asyncio.timeout(timeout_s), self._turns:
@@ -87,7 +87,7 @@ class ApiCalls:
             raise NoAnswerError(f"no answer to {call}: {error}") from None
 
     async def _send(self, request: bytes, *, once: bool) -> Answer:
-        """A kept connection may have died unnoticed: what changes nothing is then asked once more, on a new one."""
+        """Repeats a read on a new connection when a pooled one was dead."""
         connection = self._take()
         if connection is not None:
             try:
@@ -117,7 +117,7 @@ class ApiCalls:
             connection.close()
 
     def _take(self) -> KeptConnection | None:
-        """The last used first, so that those we do not need grow old."""
+        """Returns the connection that was used last, so that unneeded ones become old and are closed."""
         now = asyncio.get_running_loop().time()
         while self._idle:
             connection = self._idle.pop()

@@ -1,4 +1,4 @@
-"""One collection, followed for an event loop: what a thread of its own reads is handed over in order, in batches."""
+"""Follows one collection for an event loop: a thread reads the changes and delivers them in order, in batches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from .list_watch import Collection, Undecodable, WatchEvent
 from .reflector import Pages, Reflector
 
-_TOGETHER_S: Final = 0.005
-"""Changes wait so long for company: a loop that is woken for each of a thousand a second does little else."""
+_BATCH_DELAY_S: Final = 0.005
+"""How long changes are collected: an event loop that is woken for each of 1,000 changes a second does little else."""
 _BATCH: Final = 200
 
 T = TypeVar("T")
@@ -22,14 +22,14 @@ FollowJob = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 
 
 class _Listed(NamedTuple, Generic[T]):
-    """`granted` are those who wished for a list that begins when this one did, or earlier."""
+    """A list, and the refreshes that it completes: those requested before it began."""
 
     items: list[T | Undecodable]
-    granted: list[asyncio.Future[None]]
+    refreshes: list[asyncio.Future[None]]
 
 
 class Informer(Generic[T]):
-    """Calls back on the event loop that runs it, in order, with changes that come close together as one batch."""
+    """Calls back on the event loop that runs it, in order; changes that arrive within 5 ms are one batch."""
 
     def __init__(
         self,
@@ -48,36 +48,36 @@ class Informer(Generic[T]):
         self._listed = listed
         self._changed = changed
         self._waiting: deque[_Listed[T] | WatchEvent[T]] = deque()
-        self._announced = False
-        self._wishes: list[asyncio.Future[None]] = []
+        self._is_scheduled = False
+        self._refreshes: list[asyncio.Future[None]] = []
 
     async def wait_until_ready(self) -> None:
-        """Returns when the first complete list has been handed over."""
+        """Returns when the first complete list has been delivered."""
         await self._seen.wait()
 
     async def refresh(self) -> None:
-        """Returns when a list that began after this call has been handed over."""
-        wish: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wishes.append(wish)
+        """Returns when a list that began after this call has been delivered."""
+        refreshed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._refreshes.append(refreshed)
         self._follower.request_relist()
-        await wish
+        await refreshed
 
     @property
     def ready(self) -> bool:
-        """Has the first complete list been handed over?"""
+        """Returns whether the first complete list has been delivered."""
         return self._seen.is_set()
 
     @property
     def trouble(self) -> str | None:
-        """Describes what is wrong now, in one sentence."""
+        """The current problem in one sentence; None while the collection is followed."""
         return self._follower.trouble
 
     async def run(self) -> None:
         """Runs until it is cancelled, and raises bugs of the thread and of the callbacks.
 
-        When it is run again, it lists everything again.
+        After a restart it lists everything again.
         """
-        self._announced = False
+        self._is_scheduled = False
         self._loop = asyncio.get_running_loop()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         following = asyncio.create_task(self._follower.run(), name=f"read {self.name}")
@@ -91,57 +91,57 @@ class Informer(Generic[T]):
     # In the thread
 
     def _take_list(self, pages: Pages[T]) -> None:
-        granted, self._wishes = self._wishes, []
+        refreshes, self._refreshes = self._refreshes, []
         try:
-            self._take(_Listed(list(chain.from_iterable(pages)), granted))
+            self._take(_Listed(list(chain.from_iterable(pages)), refreshes))
         except BaseException:
-            self._wishes.extend(granted)
+            self._refreshes.extend(refreshes)
             raise
 
     def _take(self, news: _Listed[T] | WatchEvent[T]) -> None:
         self._waiting.append(news)
-        if not self._announced:
-            self._announced = True
-            self._loop.call_soon_threadsafe(self._loop.call_later, _TOGETHER_S, self._hand_over)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, _BATCH_DELAY_S, self._deliver)
 
     # On the loop
 
-    def _hand_over(self) -> None:
+    def _deliver(self) -> None:
         if self._failed.done():
             return
-        self._announced = False  # before anything is taken: what comes from now on is announced again
+        self._is_scheduled = False  # before anything is delivered: later changes schedule another delivery
         try:
-            self._hand_over_some()
+            self._deliver_batch()
         except Exception as bug:  # noqa: BLE001  (carried over to `run`)
             self._failed.set_exception(bug)
             return
         if self._waiting:
-            self._loop.call_soon(self._hand_over)
+            self._loop.call_soon(self._deliver)
 
-    def _hand_over_some(self) -> None:
+    def _deliver_batch(self) -> None:
         changes: list[WatchEvent[T]] = []
         while self._waiting and len(changes) < _BATCH:
             news = self._waiting.popleft()
             if isinstance(news, _Listed):
-                self._hand_over_changes(changes)
+                self._deliver_changes(changes)
                 changes = []
-                self._hand_over_list(news)
+                self._deliver_list(news)
             else:
                 changes.append(news)
-        self._hand_over_changes(changes)
+        self._deliver_changes(changes)
 
-    def _hand_over_list(self, news: _Listed[T]) -> None:
+    def _deliver_list(self, news: _Listed[T]) -> None:
         try:
             self._listed(news.items)
         except BaseException:
-            self._wishes.extend(news.granted)
+            self._refreshes.extend(news.refreshes)
             raise
         self._seen.set()
-        for wish in news.granted:
-            if not wish.done():
-                wish.set_result(None)
+        for refresh in news.refreshes:
+            if not refresh.done():
+                refresh.set_result(None)
 
-    def _hand_over_changes(self, changes: list[WatchEvent[T]]) -> None:
+    def _deliver_changes(self, changes: list[WatchEvent[T]]) -> None:
         if changes:
             self._changed(changes)
 

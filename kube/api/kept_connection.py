@@ -1,4 +1,4 @@
-"""One kept HTTP connection to the API server on the event loop: a request at a time, each with its answer."""
+"""A persistent HTTP connection to the API server on the event loop: one request at a time, each with its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, cast
 import httptools
 import msgspec
 
-_UNTOLD: Final = "the API server closed the connection before it answered"
+_CLOSED: Final = "the API server closed the connection before it answered"
 
 
 class _Status(msgspec.Struct):
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def message(self) -> str:
-        """The API server's own words, where it refused; empty where it found none."""
+        """Returns the API server's message of a refusal; empty where the body has none."""
         try:
             return msgspec.json.decode(self.body, type=_Status).message
         except msgspec.MsgspecError:
@@ -32,7 +32,7 @@ class KeptConnection(asyncio.Protocol):
 
     Attributes:
         usable: whether another request may be sent.
-        heard: whether a byte of the answer has arrived.
+        answer_begun: whether a byte of the answer has arrived.
         opened_at: loop time, like `used_at`.
     """
 
@@ -44,7 +44,7 @@ class KeptConnection(asyncio.Protocol):
         self._answer: asyncio.Future[Answer] | None = None
 
     async def ask(self, request: bytes) -> Answer:
-        """Sends a request and waits for its answer; nothing else may be asked meanwhile.
+        """Sends a request and waits for its answer; the connection serves one request at a time.
 
         Raises:
             ConnectionError: there is no answer, or none that is HTTP.
@@ -73,7 +73,7 @@ class KeptConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None:
-            return self.close()  # nobody asked
+            return self.close()  # no request was sent
         self.answer_begun = True
         try:
             self._parser.feed_data(data)
@@ -82,14 +82,14 @@ class KeptConnection(asyncio.Protocol):
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(exc if isinstance(exc, OSError) else ConnectionError(_UNTOLD))
+        self._end(exc if isinstance(exc, OSError) else ConnectionError(_CLOSED))
 
     def _end(self, error: OSError) -> None:
         self.close()
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
 
-    # What the parser tells
+    # Callbacks of the parser
 
     def on_body(self, part: bytes) -> None:
         self._body.append(part)

@@ -1,7 +1,7 @@
 """Lists one collection of an API server in pages, then watches its changes.
 
-Invariant: each change after the list's version is delivered once and in order; if the server has forgotten that version
-it answers so, and the collection is listed again. One undecodable object affects only itself.
+Invariant: each change after the list's version is delivered once and in order; if the server has discarded it, the
+collection is listed again. One undecodable object affects only itself.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from halfcard.problems import printable
 from .access import Access
 
 PAGE: Final = 100
-"""Objects in one answer, where nobody knows how large they are."""
+"""Objects in one answer: their size is not known in advance."""
 
 LIST_TIMEOUT_S: Final = 30.0
 WATCH_LENGTH_S: Final = 300
 SILENCE_S: Final = 90.0
-"""A watch that is silent for so long may be dead: the server sends a bookmark every minute."""
+"""A watch without a line for so long may be dead: the server sends a bookmark every minute."""
 
 _PROBLEM_CHARS: Final = 300
 
@@ -33,19 +33,19 @@ T = TypeVar("T")
 
 
 class ApiError(Exception):
-    """The API server refused, in its own words."""
+    """The API server refused; the text has its message."""
 
 
 class ExpiredError(ApiError):
-    """The version that we know is too old to go on from."""
+    """The API server has discarded the version to resume from."""
 
 
 class AbsentError(ApiError):
-    """The API server knows no such collection."""
+    """The API server has no such collection."""
 
 
 class Undecodable(NamedTuple):
-    """An object that is not what was expected; what could be read of its names, and the reason."""
+    """An object that cannot be decoded: its names as far as readable, and the reason."""
 
     namespace: str
     name: str
@@ -101,7 +101,7 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 class Collection(Generic[T]):
-    """One collection, or what a field selector leaves of it; used by one thread, except `abandon`."""
+    """A collection, optionally reduced by a field selector; for one thread, except `abandon` and `interrupt`."""
 
     def __init__(self, access: Access, path: str, item: type[T], page: int = PAGE, fields: str = "") -> None:
         self._access = access
@@ -113,7 +113,7 @@ class Collection(Generic[T]):
         self._abandoned = False
 
     def pages(self) -> Iterator[tuple[list[T | Undecodable], str]]:
-        """Everything, some at a time, each with the version that the whole has."""
+        """Yields all objects page by page, each page with the version of the whole list."""
         token: str | None = ""
         while token is not None:
             page = self._page({"limit": str(self._page_size), **({"continue": token} if token else {})})
@@ -159,27 +159,29 @@ class Collection(Generic[T]):
         return None if line.type == "BOOKMARK" else WatchEvent(line.type, self._item(line.object))
 
     def abandon(self) -> None:
-        """Ends the waiting call and every later one; called from another thread."""
+        """Ends the waiting call and every later one; callable from another thread."""
         self._abandoned = True
         self.interrupt()
 
     def resume(self) -> None:
-        """Calls are made again; not while one that was abandoned is still ending."""
+        """Allows calls again; the abandoned call must have ended."""
         self._abandoned = False
 
     def interrupt(self) -> None:
-        """Ends the waiting call; called from another thread."""
+        """Ends the waiting call; callable from another thread."""
         connection = self._open
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # TLS's own is not for two threads
+                socket.socket.shutdown(
+                    connection.sock, socket.SHUT_RDWR
+                )  # the TLS socket's own shutdown is not thread-safe
 
     @contextmanager
     def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:
         connection = self._open = self._access.connect(timeout_s)
         try:
             connection.connect()
-            if self._abandoned:  # asked when there is a socket: from now on `abandon` finds it
+            if self._abandoned:  # checked when the socket exists: from now on `abandon` finds it
                 raise ConnectionAbortedError("abandoned")
             connection.request(
                 "GET",
@@ -215,5 +217,5 @@ _ERRORS: Final = {404: AbsentError, 410: ExpiredError}
 
 
 def _as_error(refusal: _Refusal, call: str) -> ApiError:
-    text = f"the API server answered {refusal.code} to {call}: {refusal.message or 'without a word'}"
+    text = f"the API server answered {refusal.code} to {call}: {refusal.message or '(no message)'}"
     return _ERRORS.get(refusal.code, ApiError)(text)

@@ -1,4 +1,4 @@
-"""Follows one collection in a thread of its own: lists it once, then watches it for the life of the process.
+"""Follows one collection in a thread: lists it once, then watches it for the life of the process.
 
 Each watch has a thread because decoding thousands of objects would block the event loop for seconds.
 Invariant: known state is kept. A lost connection is reported and retried; it never empties the state.
@@ -27,7 +27,7 @@ _ABSENT_S: Final = 10.0
 _PROBLEM_CHARS: Final = 300
 
 _FAILURES: Final = (ApiError, AccessError, OSError, http.client.HTTPException, msgspec.MsgspecError)
-"""All that a server, a network and a proxy between them do; anything else is a bug of ours."""
+"""Failures of the server, the network or a proxy; anything else is a bug of Halfcard."""
 
 T = TypeVar("T")
 Pages = Iterator[list[T | Undecodable]]
@@ -36,13 +36,13 @@ Pages = Iterator[list[T | Undecodable]]
 class Reflector(Generic[T]):
     """Calls back in its own thread: `listed` with pages still to come, `changed` with one change at a time.
 
-    Pages may end with an error that is not for `listed` to handle: it keeps what it had until it has them all.
-    A collection that may be absent, such as one of custom resources, is empty where it is.
+    Reading the pages may raise; `listed` keeps the old state until it has all pages. A collection that `may_be_absent`,
+    such as one of custom resources, counts as empty while it does not exist.
 
     Attributes:
-        ready: has everything been seen once? Stays true when the collection can later not be followed.
-        trouble: what is wrong right now, in one sentence.
-        version: where the next watch goes on from.
+        ready: whether everything has been read once; stays true when the collection can later not be followed.
+        trouble: the current problem in one sentence; None while the collection is followed.
+        version: the version from which the next watch resumes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Reflector(Generic[T]):
         self._collection.interrupt()
 
     async def run(self) -> None:
-        """Runs until it is cancelled, and raises bugs of the thread. When it is run again, it lists again."""
+        """Runs until it is cancelled, and raises bugs of the thread. After a restart it lists again."""
         await self._begin()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -93,7 +93,7 @@ class Reflector(Generic[T]):
             self._collection.abandon()
 
     async def _begin(self) -> None:
-        """Starts with a list: a change that a callback failed at would be missing otherwise."""
+        """Starts with a list: otherwise a change at which a callback failed would be lost."""
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
         self.version = None
@@ -119,7 +119,7 @@ class Reflector(Generic[T]):
             self._stopping.wait(seconds)
 
     def _follow_once(self) -> None:
-        """Everything first, where no version is known to go on from; then changes for as long as they come."""
+        """Lists where no version is known to resume from, then watches until the watch ends."""
         if self._outdated.is_set():
             self._outdated.clear()
             self.version = None
@@ -127,7 +127,7 @@ class Reflector(Generic[T]):
             self.version = self._list()
         with self._collection.watch(self.version) as changes:
             self.trouble = None
-            if self._outdated.is_set():  # asked when the watch can be interrupted: from now on it will be
+            if self._outdated.is_set():  # checked when `interrupt` can end the watch
                 return
             for version, change in changes:
                 if change is not None:
@@ -162,6 +162,6 @@ class Reflector(Generic[T]):
 
 
 def _pause(failures: int) -> float:
-    """Random below a bound that doubles, so that many of us do not return at the same moment."""
+    """Returns a random time below a bound that doubles, so that many processes do not retry at the same moment."""
     bound = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(failures, _DOUBLINGS))
     return random.uniform(0, bound)  # noqa: S311  (no secret)

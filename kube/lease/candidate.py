@@ -1,4 +1,4 @@
-"""Leader election: what one candidate concludes from the Leases that it saw, and when it saw them. Pure.
+"""Leader election: what a candidate may conclude from the Leases that it read, and when it read them. Pure.
 
 Invariant: no two candidates decide at the same moment, whatever is delayed, lost or repeated. Clocks only need to run
 at the same rate: all times are each candidate's own monotonic times.
@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 NEW_LEASE_HOLDER: Final = "nobody-yet"
-"""Holds a Lease that was just made: who held the one before it, if somebody deleted that, has to fall silent first."""
+"""The holder of a new Lease: if an earlier Lease was deleted, the term of its holder must end first."""
 
 
 class LeaseTimings(NamedTuple):
-    """Seconds.
+    """The times of leader election.
 
     Attributes:
-        lasts_s: unchanged for so long, a Lease may be taken.
-        decides_s: so long after sending a renewal that succeeded its holder may decide: less than the Lease lasts.
-        renews_s: from one round to the next.
-        rests_s: from a takeover that failed to the next try.
+        duration_s: a Lease that has not changed for so long may be taken.
+        decides_for_s: how long the holder may decide after it sent a successful renewal; less than `duration_s`.
+        renew_every_s: from one round to the next.
+        retry_after_s: from a failed takeover to the next try.
     """
 
     duration_s: float = 15.0
@@ -32,9 +32,7 @@ class LeaseTimings(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """Attributes:
-    holder: empty where it was given back.
-    """
+    """The holder of a Lease, empty after a release, and the version of the object."""
 
     holder: str
     version: str
@@ -49,14 +47,14 @@ class LeaseAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The knowledge of one candidate; every method that learns something returns the next value.
+    """The knowledge of one candidate; the methods `with_…` return the next value.
 
     Attributes:
-        me: a name that no other candidate has, now or later.
-        lease: the last Lease seen; None where there is none.
-        since: when that version was first seen.
-        known: False while the Lease may have changed by an unanswered write of ours.
-        renewed: when the last successful renewal was sent.
+        identity: a name that no other candidate ever has.
+        lease: the last Lease that was read; None where none exists.
+        unchanged_since: when this version was first read.
+        is_current: False while an unanswered write may have changed the Lease.
+        renewed_at: when the last successful renewal was sent.
     """
 
     identity: str
@@ -72,11 +70,11 @@ class Candidate:
 
     @property
     def must_read(self) -> bool:
-        """Only a holder knows the Lease without looking: others cannot have changed it."""
+        """Returns whether the Lease must be read first; only its holder knows it, since no other can change it."""
         return not (self.is_current and self.is_holder)
 
     def decide(self, now: float) -> LeaseAction:
-        """Decides what to do with a Lease that was just read, or is ours."""
+        """Decides what to do with a Lease that was just read, or that this candidate holds."""
         if self.lease is None:
             return LeaseAction.CREATE
         if self.is_holder:
@@ -89,8 +87,10 @@ class Candidate:
         return self.is_holder and now - self.renewed_at < self.rules.decides_for_s
 
     def with_lease(self, lease: Lease | None, now: float) -> Candidate:
-        """Records a Lease; a new version, or a missing Lease, proves that another candidate is alive."""
-        return replace(self, lease=lease, unchanged_since=self.unchanged_since if lease == self.lease else now, is_current=True)
+        """Records a Lease that was read; a new version, or a missing Lease, proves that another candidate is alive."""
+        return replace(
+            self, lease=lease, unchanged_since=self.unchanged_since if lease == self.lease else now, is_current=True
+        )
 
     def with_pending_write(self) -> Candidate:
         """Records that a write was sent: until it is answered, the Lease may be the old one or the new one."""
@@ -100,5 +100,5 @@ class Candidate:
         return replace(self.with_lease(lease, now), renewed_at=sent if lease.holder == self.identity else -math.inf)
 
     def with_conflict(self) -> Candidate:
-        """Records that another candidate changed the Lease: we decide nothing until we have read and renewed it."""
+        """Records that another candidate changed the Lease: no decision until it is read and renewed."""
         return replace(self, is_current=False, renewed_at=-math.inf)

@@ -1,7 +1,7 @@
 """Leadership by a Lease: one of several replicas decides, and the others know its address.
 
-Invariant: `candidate` says what may be concluded; this module only reads, writes and waits. An elected replica takes
-over first, and decides only after that.
+Invariant: `candidate` decides; this module only reads, writes and waits. An elected replica first takes over, and
+decides only after that.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from halfcard.problems import printable
 
 from ..api.calls import Answer, ApiCalls, NoAnswerError
 from .candidate import Candidate, LeaseAction, LeaseTimings
-from .lease_object import Object, new_lease, released_lease, renewed_lease, read_lease
+from .lease_object import Object, new_lease, read_lease, released_lease, renewed_lease
 
 _CALL_S: Final = 3.0
-_GOODBYE_S: Final = 2.0
+_RELEASE_S: Final = 2.0
 _PROBLEM_CHARS: Final = 300
-_OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+_CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 
 class _LeaseError(Exception):
-    """The API server refused something else than a version that is no more."""
+    """The API server refused a call, and not because of the version."""
 
 
 class Leadership:
-    """One candidate: `instance` is its name for people, made unique here; `address` is where other replicas reach it.
+    """One candidate. `instance` is a readable name, made unique here; other replicas reach the candidate at `address`.
 
     The Lease carries `notes` as annotations next to the address; the leader collects them at each renewal.
 
@@ -61,22 +61,22 @@ class Leadership:
         self._address = address
         self._notes = notes
         self._rules = rules
-        self._candidacy = Candidate(f"{instance}_{secrets.token_hex(8)}", rules)
+        self._candidate = Candidate(f"{instance}_{secrets.token_hex(8)}", rules)
         self._object: Object = {"metadata": {"name": name, "namespace": namespace}}
         self._takeover: asyncio.Future[None] | None = None
 
     def may_decide(self) -> bool:
-        """Returns whether this replica leads now; asked before each decision, since the answer expires by itself."""
-        return self._took_over() and self._candidacy.may_decide(time.monotonic())
+        """Returns whether this replica leads; called before each decision, since leadership expires by itself."""
+        return self._took_over() and self._candidate.may_decide(time.monotonic())
 
     @property
     def leader_address(self) -> str | None:
-        """Returns the address of the last known leader; may be our own."""
+        """The address of the last known leader, which may be this replica; None if there was none."""
         return self.notes.get(names.LEADER_ADDRESS)
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """All annotations as last seen, also before any election."""
+        """All annotations of the Lease as last read, also before any election."""
         return self._object["metadata"].get("annotations") or {}
 
     async def run(self, elected: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -97,47 +97,47 @@ class Leadership:
 
     async def _round(self) -> None:
         try:
-            if self._candidacy.must_read:
-                await self._look()
-            await self._act(self._candidacy.decide(time.monotonic()))
+            if self._candidate.must_read:
+                await self._read()
+            await self._act(self._candidate.decide(time.monotonic()))
             self.trouble = None
         except (NoAnswerError, _LeaseError, msgspec.MsgspecError) as error:
             self.trouble = printable(f"leadership is uncertain: {error}", _PROBLEM_CHARS)
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         answer = await self._calls.get(f"{self._collection}/{self._name}", timeout_s=_CALL_S)
         if answer.status == HTTPStatus.NOT_FOUND:
-            self._learn(self._candidacy.with_lease(None, time.monotonic()))
+            self._update(self._candidate.with_lease(None, time.monotonic()))
             return
         self._object = _accepted(answer, "reading the Lease")
-        self._learn(self._candidacy.with_lease(read_lease(self._object), time.monotonic()))
+        self._update(self._candidate.with_lease(read_lease(self._object), time.monotonic()))
 
     async def _act(self, step: LeaseAction) -> None:
         if step is LeaseAction.CREATE:
             await self._write(self._calls.post, self._collection, new_lease(self._object))
         elif step is not LeaseAction.WAIT:
             notes = {names.LEADER_ADDRESS: self._address, **(self._notes() if self._took_over() else {})}
-            await self._put(renewed_lease(self._object, self._candidacy.identity, self._rules.duration_s, notes))
+            await self._put(renewed_lease(self._object, self._candidate.identity, self._rules.duration_s, notes))
 
     async def _put(self, lease: Object) -> None:
         await self._write(self._calls.put, f"{self._collection}/{self._name}", lease)
 
     async def _write(self, send: Callable[..., Awaitable[Answer]], path: str, lease: Object) -> None:
-        self._learn(self._candidacy.with_pending_write())
+        self._update(self._candidate.with_pending_write())
         sent = time.monotonic()
         answer = await send(path, msgspec.json.encode(lease), timeout_s=_CALL_S)
-        if answer.status in _OUTRUN:
-            self._learn(self._candidacy.with_conflict())
+        if answer.status in _CONFLICTS:
+            self._update(self._candidate.with_conflict())
             return
         self._object = _accepted(answer, "writing the Lease")
-        self._learn(self._candidacy.with_written(read_lease(self._object), sent, time.monotonic()))
+        self._update(self._candidate.with_written(read_lease(self._object), sent, time.monotonic()))
 
-    # A term: from the moment when the Lease is ours until it is not
+    # A term: from taking the Lease to losing it
 
-    def _learn(self, candidacy: Candidate) -> None:
-        """A term that ends takes its takeover along, also when the next one begins in the same round."""
-        self._candidacy = candidacy
-        if not candidacy.is_holder:
+    def _update(self, candidate: Candidate) -> None:
+        """Cancels the takeover when the term ends, also when the next term begins in the same round."""
+        self._candidate = candidate
+        if not candidate.is_holder:
             self._forget_takeover()
 
     def _forget_takeover(self) -> None:
@@ -149,7 +149,7 @@ class Leadership:
         return self._takeover is not None and _succeeded(self._takeover)
 
     async def _continue_term(self, elected: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if not self._candidacy.is_holder:
+        if not self._candidate.is_holder:
             return
         if self._takeover is None:
             self._takeover = asyncio.create_task(elected(), name="take over")
@@ -162,10 +162,10 @@ class Leadership:
         """Tries to release the Lease; a Lease that is not released expires by itself."""
         self._forget_takeover()
         with suppress(TimeoutError, NoAnswerError, _LeaseError, msgspec.MsgspecError):
-            async with asyncio.timeout(_GOODBYE_S):
-                if self._candidacy.is_holder and self._candidacy.must_read:
-                    await self._look()
-                if self._candidacy.is_holder:
+            async with asyncio.timeout(_RELEASE_S):
+                if self._candidate.is_holder and self._candidate.must_read:
+                    await self._read()
+                if self._candidate.is_holder:
                     await self._put(released_lease(self._object))
 
 
@@ -179,6 +179,6 @@ def _failure(task: asyncio.Future[None]) -> str:
 
 def _accepted(answer: Answer, call: str) -> Object:
     if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-        words = answer.message() or "without a word"
-        raise _LeaseError(f"the API server answered {answer.status} to {call}: {words}")
+        message = answer.message() or "(no message)"
+        raise _LeaseError(f"the API server answered {answer.status} to {call}: {message}")
     return msgspec.json.decode(answer.body, type=Object)

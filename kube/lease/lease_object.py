@@ -1,4 +1,4 @@
-"""The Lease as the API server keeps it: read, and written with what others put on it left as it was."""
+"""Reads and writes the Lease object; fields of other programs are preserved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_lease(lease: Object) -> Lease:
 
 
 def new_lease(lease: Object) -> Object:
-    """Creates a Lease in place of a deleted one; if we saw that, its annotations are kept."""
+    """Returns a Lease to create; it keeps the annotations of a Lease that was deleted, if they are known."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -30,10 +30,10 @@ def new_lease(lease: Object) -> Object:
     }
 
 
-def renewed_lease(lease: Object, holder: str, lasts_s: float, annotations: Mapping[str, str]) -> Object:
-    """Renewed, or taken; its version says on top of what."""
+def renewed_lease(lease: Object, holder: str, duration_s: float, annotations: Mapping[str, str]) -> Object:
+    """Returns the Lease renewed or taken by `holder`; its resourceVersion names the version that it replaces."""
     spec = lease.get("spec") or {}
-    fresh = {"holderIdentity": holder, "leaseDurationSeconds": math.ceil(lasts_s), "renewTime": _now()}
+    fresh = {"holderIdentity": holder, "leaseDurationSeconds": math.ceil(duration_s), "renewTime": _now()}
     if spec.get("holderIdentity") != holder:
         fresh |= {"acquireTime": fresh["renewTime"], "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
     known = lease["metadata"].get("annotations") or {}
@@ -45,6 +45,7 @@ def renewed_lease(lease: Object, holder: str, lasts_s: float, annotations: Mappi
 
 
 def released_lease(lease: Object) -> Object:
+    """Returns the Lease without holder and address."""
     known = lease["metadata"].get("annotations") or {}
     kept = {key: value for key, value in known.items() if key != names.LEADER_ADDRESS}
     spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "holderIdentity"}

@@ -9,7 +9,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.authority import make_authority, make_leaf
 from certs.certificate_checks import CLIENT, SERVER
-from certs.lifetimes import LASTING_LIFE, ChainRules, LeafRules
+from certs.lifetimes import LONG_AUTHORITY_LIFE, ChainRules, LeafRules
 from certs.server_names import server_names
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -52,10 +52,10 @@ def test_a_leaf_may_be_for_both_sides() -> None:
 
 
 def test_a_ca_that_is_replaced_only_when_asked_lives_three_times_as_long_and_its_leaves_end_with_it() -> None:
-    made = make_authority(ChainRules((RULES,), lasting=True), now=NOW)
+    made = make_authority(ChainRules((RULES,), is_long_lived=True), now=NOW)
     end = x509.load_pem_x509_certificate(made.certificate).not_valid_after_utc
 
-    assert end == NOW + LASTING_LIFE
+    assert end == NOW + LONG_AUTHORITY_LIFE
     leaf = make_leaf(made, RULES, now=end - timedelta(days=10))
     assert x509.load_pem_x509_certificate(leaf.certificate).not_valid_after_utc == end
 

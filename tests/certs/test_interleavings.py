@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from certs.certificate_checks import certificates, key_flaw, signed
+from certs.certificate_checks import certificates, is_signed_by, key_problem
 from certs.chains import CONFIGURATIONS, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, LEAF_LIFE, RETIREMENT
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, bundles, entry, written
-from certs.reconcile import ReconcileResult, look
+from certs.reconcile import ReconcileResult, reconcile
 from certs.steps import Keep
 from halfcard import names
 
@@ -68,7 +68,7 @@ class World:
         secret, authority = self.store.items.get(LEAF), self.store.items.get(CHAIN.authority)
         crt, key = entry(secret, TLS_CRT), entry(secret, TLS_KEY)
         leaf = next(iter(certificates(crt)), None)
-        if crt and leaf and key_flaw("tls", key, leaf) is None:  # else servers go on with what they have
+        if crt and leaf and key_problem("tls", key, leaf) is None:  # else servers go on with what they have
             self.shown.add(self.now, crt)
         for place in CONFIGURATIONS:
             for at, bundle in enumerate(bundles(self.store.items.get(place))):
@@ -86,7 +86,7 @@ class World:
     def _verifies(self, leaf: bytes, bundle: bytes) -> bool:
         if (leaf, bundle) not in self._verified:
             (shown, *_) = certificates(leaf)
-            self._verified[leaf, bundle] = any(signed(shown, authority) for authority in certificates(bundle))
+            self._verified[leaf, bundle] = any(is_signed_by(shown, authority) for authority in certificates(bundle))
         return self._verified[leaf, bundle]
 
     # --- what happens
@@ -94,7 +94,7 @@ class World:
     def step(self, keeper: int, calls: int) -> None:
         for _ in range(calls):
             if keeper not in self._looks:
-                self._looks[keeper] = look(self.store, CHAIN, lambda: self.now)
+                self._looks[keeper] = reconcile(self.store, CHAIN, lambda: self.now)
             try:
                 self._looks[keeper].send(None)
             except StopIteration:
@@ -117,7 +117,9 @@ class World:
         before = dict(self.store.items)
         act(self.store)
         (shown, *_) = certificates(self.shown.values[-1][1])
-        if not any(signed(shown, authority) for bundle in self._all_bundles() for authority in certificates(bundle)):
+        if not any(
+            is_signed_by(shown, authority) for bundle in self._all_bundles() for authority in certificates(bundle)
+        ):
             self.store.items.update(before)
         self._wrote()
 
@@ -133,7 +135,7 @@ class World:
             self.kill(keeper)
         for _ in range(3):
             for patience in (KNOWN_AFTER, RETIREMENT):
-                found = finished(look(self.store, CHAIN, lambda: self.now))
+                found = finished(reconcile(self.store, CHAIN, lambda: self.now))
                 self.wait(patience.total_seconds() + 1)
         return found
 
@@ -190,40 +192,40 @@ def test_keepers_on_an_empty_cluster_make_one_ca_whoever_is_killed_when(actions:
 @given(st.lists(st.one_of(STEPS, STEPS, STEPS, KILLS, WAITS, WAITS, ASKED, SPOILT), max_size=60))
 def test_no_handshake_fails_and_all_ends_with_one_ca_whatever_happens(actions: list[tuple[Any, ...]]) -> None:
     world = World()
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     play(world, actions)
     last = world.settle()
     assert isinstance(last.last, Keep) and last.last.reason.startswith("valid until")
-    (authority,) = certificates(last.seen.held().ca_crt)
+    (authority,) = certificates(last.state.contents().ca_crt)
     for place in CONFIGURATIONS:
         assert [certificates(bundle) for bundle in bundles(world.store.items[place])] == [[authority]] * 2
 
 
 def test_a_rotation_takes_its_three_steps_in_their_time() -> None:
     world = World()
-    first = world.settle().seen.held().ca_crt
+    first = world.settle().state.contents().ca_crt
     world.ask(names.NEW_CA_ASKED)
     world.wait(1)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     both = entry(world.store.items[CHAIN.authority], CA_CRT) or b""
     assert first and both.endswith(first) and len(certificates(both)) == 2
     shown = entry(world.store.items[LEAF], TLS_CRT)
     for seconds, has_followed in ((299, False), (2, True)):
         world.wait(seconds)
-        finished(look(world.store, CHAIN, lambda: world.now))
+        finished(reconcile(world.store, CHAIN, lambda: world.now))
         assert (entry(world.store.items[LEAF], TLS_CRT) != shown) is has_followed
     world.wait(RETIREMENT.total_seconds() - 3)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     assert entry(world.store.items[CHAIN.authority], CA_CRT) == both
     world.wait(4)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     assert entry(world.store.items[CHAIN.authority], CA_CRT) == both.removesuffix(first)
 
 
 def test_leaves_are_renewed_for_years_without_anybody_asking() -> None:
     world = World()
     for _ in range(40):
-        finished(look(world.store, CHAIN, lambda: world.now))
+        finished(reconcile(world.store, CHAIN, lambda: world.now))
         world.wait((LEAF_LIFE / 3).total_seconds())
     assert len(world.made) == 1
     assert len(world.shown.values) > 10
@@ -233,7 +235,7 @@ def leaf_follows(world: World, seconds: float) -> bool:
     """Whether the certificate is another one after that time."""
     before = world.shown.values[-1]
     world.wait(seconds)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     return world.shown.values[-1] != before
 
 
@@ -242,7 +244,7 @@ def rotating() -> World:
     world.settle()
     world.ask(names.NEW_CA_ASKED)
     world.wait(1)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     return world
 
 
@@ -250,7 +252,7 @@ def test_a_copy_that_loses_the_new_ca_makes_everybody_wait_anew() -> None:
     world = rotating()
     world.wait(250)
     world.store.register(b"", b"")
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     assert not leaf_follows(world, 51)
     assert leaf_follows(world, 250)
 
@@ -275,7 +277,7 @@ def test_a_keeper_that_was_held_up_takes_no_ca_away(calls: int, *, is_blank: boo
     world.step(0, calls)
     world.ask(names.NEW_CA_ASKED)
     world.wait(1)
-    finished(look(world.store, CHAIN, lambda: world.now))
+    finished(reconcile(world.store, CHAIN, lambda: world.now))
     both = entry(world.store.items[CHAIN.authority], CA_CRT)
     seen = len(world.trusted[CONFIGURATIONS[0], 0].values)
     world.step(0, 30)

@@ -58,10 +58,10 @@ def test_a_bundle_is_what_a_webhook_trusts_of_ours(item: dict[str, Any] | None, 
     assert objects.bundles(item) == want
 
 
-def test_what_is_left_alone_is_named() -> None:
-    assert objects.left_alone(configuration(THEIRS, OURS)) == "1 of its webhooks trust a CA of somebody else"
-    assert "cert-manager.io/inject-ca-from says" in objects.left_alone(configuration(None, annotations=INJECTED))
-    assert objects.left_alone(configuration(OURS + THEIRS, None)) == objects.left_alone(None) == ""
+def test_unmanaged_webhooks_are_named() -> None:
+    assert objects.why_unmanaged(configuration(THEIRS, OURS)) == "1 of its webhooks trust a CA of another issuer"
+    assert "cert-manager.io/inject-ca-from says" in objects.why_unmanaged(configuration(None, annotations=INJECTED))
+    assert objects.why_unmanaged(configuration(OURS + THEIRS, None)) == objects.why_unmanaged(None) == ""
 
 
 def test_a_patch_writes_every_bundle_but_those_of_others_over_the_version_that_was_read() -> None:

@@ -18,8 +18,8 @@ from certs.lifetimes import (
     AUTHORITY_LIFE,
     KNOWN_AFTER,
     LAST_CALL,
-    LASTING_LIFE,
     LEAF_LIFE,
+    LONG_AUTHORITY_LIFE,
     RETIREMENT,
     ChainRules,
     LeafRules,
@@ -30,14 +30,14 @@ from certs.server_names import server_names
 from certs.steps import (
     ChainContents,
     Copy,
-    HeldLeaf,
     Keep,
-    Note,
+    NoteKnownSince,
     Plan,
     Publish,
     Refuse,
     RenewAuthority,
     RenewLeaf,
+    StoredLeaf,
     Trust,
 )
 from tests.certs.handshakes import foreign_certificate
@@ -47,7 +47,7 @@ SECOND = timedelta(seconds=1)
 NAMES = server_names(["halfcard.svc", "127.0.0.1"])
 FOLDER = folder_rules(NAMES)
 SECRETS = ChainRules((LeafRules(NAMES),))
-LASTING = ChainRules((LeafRules(NAMES, stays=True),), lasting=True)
+LASTING = ChainRules((LeafRules(NAMES, outlives_ca=True),), is_long_lived=True)
 
 CA = make_authority(FOLDER, now=NOW)
 OTHER_CA = make_authority(FOLDER, now=NOW)
@@ -63,7 +63,7 @@ OTHER_LEAF = leaf_of(OTHER_CA)
 
 
 def held(authority: KeyPair, leaf: KeyPair, *, older: bytes = b"") -> ChainContents:
-    return ChainContents(authority.certificate + older, authority.key, (HeldLeaf(leaf.certificate, leaf.key),))
+    return ChainContents(authority.certificate + older, authority.key, (StoredLeaf(leaf.certificate, leaf.key),))
 
 
 def with_leaf(state: ChainContents, **changes: Any) -> ChainContents:
@@ -105,35 +105,35 @@ class Row:
 FOLDERS = {
     "all is well": Row(GOOD, Keep, "valid until 2026-05-30"),
     "all is well until the last second before two thirds": Row(GOOD, Keep, "valid until", LEAF_DUE - SECOND),
-    "the first start": Row(ChainContents(leaves=(HeldLeaf(),)), RenewAuthority, "ca.crt is missing"),
+    "the first start": Row(ChainContents(leaves=(StoredLeaf(),)), RenewAuthority, "ca.crt is missing"),
     "only the CA is lost": Row(replace(GOOD, ca_crt=None), RenewAuthority, "ca.crt is missing"),
     "an empty CA file, as a power cut leaves": Row(
-        replace(GOOD, ca_crt=b""), RenewAuthority, "ca.crt holds no certificate"
+        replace(GOOD, ca_crt=b""), RenewAuthority, "ca.crt contains no certificate"
     ),
-    "garbage for a CA": Row(replace(GOOD, ca_crt=b"\x00garbage"), RenewAuthority, "ca.crt holds no certificate"),
+    "garbage for a CA": Row(replace(GOOD, ca_crt=b"\x00garbage"), RenewAuthority, "ca.crt contains no certificate"),
     "a leaf where the CA should be": Row(replace(GOOD, ca_crt=LEAF.certificate), RenewAuthority, "may not sign others"),
     "a CA with a flipped bit": Row(
-        replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate)), RenewAuthority, "its own signature does not fit"
+        replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate)), RenewAuthority, "its signature is invalid"
     ),
     "an expired CA": Row(GOOD, RenewAuthority, "the CA expired at 2036-02-27", NOW + AUTHORITY_LIFE),
     "a clock from before the CA": Row(GOOD, RenewAuthority, "valid only from", NOW - BACKDATED - SECOND),
     "the CA's key is lost": Row(replace(GOOD, ca_key=None), RenewAuthority, "ca.key is missing"),
-    "garbage for the CA's key": Row(replace(GOOD, ca_key=b"-"), RenewAuthority, "ca.key holds no private key"),
+    "garbage for the CA's key": Row(replace(GOOD, ca_key=b"-"), RenewAuthority, "ca.key contains no private key"),
     "a certificate for the CA's key": Row(
-        replace(GOOD, ca_key=CA.certificate), RenewAuthority, "ca.key holds no private key"
+        replace(GOOD, ca_key=CA.certificate), RenewAuthority, "ca.key contains no private key"
     ),
     "another CA's key, as a crash leaves": Row(
         replace(GOOD, ca_key=OTHER_CA.key), RenewAuthority, "ca.key does not belong to ca.crt"
     ),
     "a CA that we could not sign with": Row(
-        held(by_hand(), LEAF), RenewAuthority, "of a kind that Halfcard does not make"
+        held(by_hand(), LEAF), RenewAuthority, "no elliptic curve key"
     ),
     "a CA past two thirds": Row(GOOD_BUT_OLD_CA, RenewAuthority, "two thirds of the life of the CA", LATE),
     "a CA that a new leaf would outlive": Row(GOOD, RenewAuthority, "before a new leaf would", NEARLY_OVER),
-    "no leaf yet": Row(replace(GOOD, leaves=(HeldLeaf(),)), RenewLeaf, "tls.crt is missing"),
-    "garbage for a leaf": Row(with_leaf(GOOD, crt=b"?"), RenewLeaf, "tls.crt holds no certificate"),
+    "no leaf yet": Row(replace(GOOD, leaves=(StoredLeaf(),)), RenewLeaf, "tls.crt is missing"),
+    "garbage for a leaf": Row(with_leaf(GOOD, crt=b"?"), RenewLeaf, "tls.crt contains no certificate"),
     "the leaf's key is lost": Row(with_leaf(GOOD, key=None), RenewLeaf, "tls.key is missing"),
-    "garbage for the leaf's key": Row(with_leaf(GOOD, key=b"?"), RenewLeaf, "tls.key holds no private key"),
+    "garbage for the leaf's key": Row(with_leaf(GOOD, key=b"?"), RenewLeaf, "tls.key contains no private key"),
     "another leaf's key, as a crash leaves": Row(
         with_leaf(GOOD, key=OTHER_LEAF.key), RenewLeaf, "tls.key does not belong to tls.crt"
     ),
@@ -173,20 +173,22 @@ COPIES = {
         replace(SINGLE, copies=(Copy((CA.certificate, b"")),)), Publish, "the bundle is empty there"
     ),
     "a copy with another CA": Row(
-        replace(SINGLE, copies=(Copy((OTHER_CA.certificate,)),)), Publish, "the present CA is missing there"
+        replace(SINGLE, copies=(Copy((OTHER_CA.certificate,)),)), Publish, "the current CA is missing there"
     ),
     "a copy with one CA too many": Row(
-        replace(SINGLE, copies=(Copy((CA.certificate + OTHER_CA.certificate,)),)), Publish, "other CAs than ours"
+        replace(SINGLE, copies=(Copy((CA.certificate + OTHER_CA.certificate,)),)), Publish, "other CAs of Halfcard"
     ),
-    "a copy that is left alone": Row(replace(SINGLE, copies=(Copy(()),)), Keep, "valid until"),
+    "a copy that is not managed": Row(replace(SINGLE, copies=(Copy(()),)), Keep, "valid until"),
     "a new CA, not in the copies yet": Row(
-        replace(CHANGING, copies=(TRUSTED,), known_since=None), Publish, "the present CA is missing there"
+        replace(CHANGING, copies=(TRUSTED,), known_since=None), Publish, "the current CA is missing there"
     ),
-    "a new CA, in all copies": Row(replace(CHANGING, known_since=None), Note, "all copies of the bundle have"),
+    "a new CA, in all copies": Row(
+        replace(CHANGING, known_since=None), NoteKnownSince, "all copies of the bundle have"
+    ),
     "a new CA, not surely seen": Row(CHANGING, Keep, "leaves follow at 2026-03-01T12:05:00Z", KNOWN - SECOND),
     "a new CA, surely seen": Row(CHANGING, RenewLeaf, "signed by a CA that was replaced", KNOWN),
     "a new CA that a copy has lost again": Row(
-        replace(CHANGING, copies=(TRUSTED,)), Note, "everybody has to see it anew", KNOWN
+        replace(CHANGING, copies=(TRUSTED,)), NoteKnownSince, "every verifier has to read it again", KNOWN
     ),
     "a broken leaf while a new CA is not surely seen: replicas have the one before in memory": Row(
         with_leaf(CHANGING, crt=b"?"), Keep, "leaves follow", KNOWN - SECOND
@@ -201,13 +203,13 @@ COPIES = {
     "a CA of before was put back, and API servers trust that of the leaf": Row(
         replace(held(OTHER_CA, LEAF), copies=(TRUSTED,), elsewhere=CA.certificate), Trust, "not in ca.crt"
     ),
-    "a new leaf is asked for": Row(
-        with_leaf(SINGLE, asked=NOW + SECOND), RenewLeaf, "a new leaf is asked for", NOW + SECOND
+    "a new leaf is requested": Row(
+        with_leaf(SINGLE, asked=NOW + SECOND), RenewLeaf, "a new leaf is requested", NOW + SECOND
     ),
     "a new leaf was asked for, and is there": Row(with_leaf(SINGLE, asked=NOW), Keep, "valid until", NOW + SECOND),
-    "a new leaf is asked for by a clock ahead": Row(with_leaf(SINGLE, asked=NOW + SECOND), Keep, "valid until", NOW),
-    "a new CA is asked for": Row(
-        replace(SINGLE, asked=NOW + SECOND), RenewAuthority, "a new CA is asked for", NOW + SECOND
+    "a new leaf is requested by a clock ahead": Row(with_leaf(SINGLE, asked=NOW + SECOND), Keep, "valid until", NOW),
+    "a new CA is requested": Row(
+        replace(SINGLE, asked=NOW + SECOND), RenewAuthority, "a new CA is requested", NOW + SECOND
     ),
     "a new CA was asked for, and is there": Row(replace(SINGLE, asked=NOW), Keep, "valid until", NOW + SECOND),
     "no copy at all: nobody is left who trusts": Row(replace(GOOD, copies=()), Keep, "valid until"),
@@ -219,13 +221,16 @@ LASTINGS = {
         OLD, Keep, "two thirds of the life of the CA", NOW + 2 * AUTHORITY_LIFE + LEAF_LIFE
     ),
     "nor when a leaf would outlive it: that leaf ends with it": Row(
-        held(OLD_CA, leaf_of(OLD_CA, now=NOW + LASTING_LIFE - SECOND)), Keep, "of the CA", NOW + LASTING_LIFE - SECOND
+        held(OLD_CA, leaf_of(OLD_CA, now=NOW + LONG_AUTHORITY_LIFE - SECOND)),
+        Keep,
+        "of the CA",
+        NOW + LONG_AUTHORITY_LIFE - SECOND,
     ),
-    "but when it has expired": Row(OLD, RenewAuthority, "expired", NOW + LASTING_LIFE),
+    "but when it has expired": Row(OLD, RenewAuthority, "expired", NOW + LONG_AUTHORITY_LIFE),
     "a leaf stays when its CA was replaced": Row(
-        CHANGING, Keep, "has to be given the new CA by people", NOW + LEAF_LIFE - LAST_CALL - SECOND
+        CHANGING, Keep, "must give the new CA to its clients", NOW + LEAF_LIFE - LAST_CALL - SECOND
     ),
-    "until a new one is asked for": Row(with_leaf(CHANGING, asked=KNOWN), RenewLeaf, "a new leaf is asked for", KNOWN),
+    "until a new one is requested": Row(with_leaf(CHANGING, asked=KNOWN), RenewLeaf, "a new leaf is requested", KNOWN),
     "which waits until the new CA is known": Row(with_leaf(CHANGING, asked=NOW + SECOND), Keep, "", KNOWN - SECOND),
 }
 
@@ -248,7 +253,7 @@ def test_each_state_has_its_step_and_its_reason(row: Row) -> None:
 def test_what_only_people_can_do_is_called_due(name: str) -> None:
     row = LASTINGS[name]
 
-    assert plan(row.held, LASTING, row.now) == Keep(plan(row.held, LASTING, row.now).reason, is_due=True)
+    assert plan(row.held, LASTING, row.now) == Keep(plan(row.held, LASTING, row.now).reason, needs_action=True)
     assert plan(SINGLE, SECRETS, NOW) == Keep("valid until 2026-05-30T12:00:00Z")
 
 
@@ -305,8 +310,8 @@ def test_retiring_leaves_the_present_ca_alone() -> None:
 
 
 def test_no_ca_is_retired_before_every_leaf_has_followed() -> None:
-    rules = ChainRules((LeafRules(NAMES), LeafRules(NAMES, stays=True)))
-    state = replace(CHANGING, leaves=(HeldLeaf(OTHER_LEAF.certificate, OTHER_LEAF.key), *CHANGING.leaves))
+    rules = ChainRules((LeafRules(NAMES), LeafRules(NAMES, outlives_ca=True)))
+    state = replace(CHANGING, leaves=(StoredLeaf(OTHER_LEAF.certificate, OTHER_LEAF.key), *CHANGING.leaves))
 
     assert isinstance(plan(state, rules, NOW + RETIREMENT), Keep)
 

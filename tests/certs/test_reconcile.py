@@ -13,7 +13,7 @@ from certs.certificate_checks import CLIENT, SERVER, certificates, uses_of
 from certs.chains import CONFIGURATIONS, Chain, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, RETIREMENT
 from certs.objects import CA_CRT, TLS_CRT, TLS_KEY, Object, bundles, entry, written
-from certs.reconcile import ReconcileResult, look
+from certs.reconcile import ReconcileResult, reconcile
 from certs.steps import Keep, Refuse
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate, meet
@@ -27,7 +27,7 @@ SERVER_LEAF, CLIENT_LEAF = EXTENDER.leaves
 
 
 def kept(store: MemoryStore, chain: Chain = ADMISSION, now: datetime = START) -> ReconcileResult:
-    return finished(look(store, chain, lambda: now))
+    return finished(reconcile(store, chain, lambda: now))
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_somebody_elses_certificate_and_what_trusts_it_are_left_alone(store: Mem
 def test_what_is_left_alone_is_remarked(store: MemoryStore) -> None:
     store.register(foreign_certificate(), b"")
     looked = kept(store)
-    assert len(looked.seen.remarks()) == 2
-    assert looked.seen.remarks()[0].startswith("validatingwebhookconfiguration halfcard is left alone: 1 of its")
+    assert len(looked.state.unmanaged()) == 2
+    assert looked.state.unmanaged()[0].startswith("validatingwebhookconfiguration halfcard is not managed: 1 of its")
     assert all(bundles(store.items[place]) for place in CONFIGURATIONS)
 
 
@@ -131,7 +131,7 @@ def test_extender_and_scheduler_trust_each_other_at_every_step_of_the_runbook(
     passes(timedelta(seconds=1))
     passes(KNOWN_AFTER)
     assert kept(store, EXTENDER, now).last == Keep(
-        "whoever verifies has to be given the new CA by people, before a leaf of it is asked for", is_due=True
+        "an administrator must give the new CA to its clients, before a leaf of it is requested", needs_action=True
     )
     passes(timedelta(days=20))
     schedulers.append(Side(store, CLIENT_LEAF, tmp_path))  # one of them restarts after the other

@@ -12,7 +12,7 @@ import pytest
 from certs.chains import CONFIGURATIONS, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER
 from certs.objects import TLS_CRT, annotation, written
-from certs.reconcile import look
+from certs.reconcile import reconcile
 from cli.__main__ import main
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate
@@ -48,7 +48,7 @@ class Cluster:
 
     def keep(self, later: timedelta = timedelta()) -> None:
         for chain in (ADMISSION, EXTENDER):
-            finished(look(self.store, chain, lambda: datetime.now(UTC) + later))
+            finished(reconcile(self.store, chain, lambda: datetime.now(UTC) + later))
 
     def certs(self, *arguments: str) -> Printed:
         with cluster_with(self.store, self._folder, hidden=self.hidden) as kubeconfig:
@@ -103,7 +103,7 @@ def test_a_rotation_shows_both_cas(cluster: Cluster) -> None:
     cluster.keep(timedelta(seconds=2))
     printed = cluster.certs("status")
     assert printed.code == 0
-    assert "admission: fine: a new CA is being made known; leaves follow at" in printed.out
+    assert "admission: fine: a new CA is being distributed; leaves follow at" in printed.out
     assert all(len(_NAME.findall(line)) == 2 for line in printed.out.splitlines() if "configuration/" in line)
 
 
@@ -139,7 +139,7 @@ def test_somebody_elses_certificate_is_no_fault(cluster: Cluster) -> None:
     printed = cluster.certs("status")
     assert printed.code == 0
     assert "admission: left alone: tls.crt was not issued by Halfcard" in printed.out
-    assert "left alone: 1 of its webhooks trust a CA of somebody else" in printed.out
+    assert "left alone: 1 of its webhooks trust a CA of another issuer" in printed.out
 
 
 def test_scripts_get_the_same_as_json(cluster: Cluster) -> None:
@@ -173,7 +173,7 @@ def test_what_only_people_can_do_is_due(cluster: Cluster) -> None:
         cluster.keep(yesterday + later)
     printed = cluster.certs("status")
     assert printed.code == 1
-    assert "extender: due: whoever verifies has to be given the new CA by people" in printed.out
+    assert "extender: due: an administrator must give the new CA to its clients" in printed.out
     assert cells(printed, "secret/halfcard-scheduler-tls")[-1] != cells(printed, "secret/halfcard-extender-tls")[-1]
 
 

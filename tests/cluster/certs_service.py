@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from certs.chains import Chain, ObjectPath
-from certs.reconcile import ChainState, places
+from certs.reconcile import ChainState, object_paths
 from certs.steps import Keep
 from cli.__main__ import main as halfcard
 from devcluster.cluster import Cluster
@@ -85,7 +85,7 @@ class Keepers:
     # --- what they keep -----------------------------------------------------------------------------------------------
 
     def seen(self, chain: Chain = ADMISSION) -> ChainState:
-        return ChainState(chain, {place: self._read(place) for place in places(chain)})
+        return ChainState(chain, {place: self._read(place) for place in object_paths(chain)})
 
     def _read(self, place: ObjectPath) -> dict[str, object] | None:
         answer = self.cluster.request("GET", str(place))

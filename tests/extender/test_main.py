@@ -55,7 +55,7 @@ def test_without_a_kubeconfig_it_must_run_in_a_pod(
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert main([*ANY_PORT]) == EXIT_USAGE
-    assert "this is no pod; name a kubeconfig" in why(capsys)
+    assert "the process does not run in a pod; name a kubeconfig" in why(capsys)
 
 
 def test_the_error_names_a_missing_kubeconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_the_error_names_a_missing_kubeconfig(tmp_path: Path, capsys: pytest.Cap
 def test_the_error_names_a_file_that_is_no_kubeconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes").write_text("buy milk")
     assert main(["--kubeconfig", str(tmp_path / "notes")]) == EXIT_USAGE
-    assert why(capsys) == f"{tmp_path / 'notes'}: holds no kubeconfig; name another file"
+    assert why(capsys) == f"{tmp_path / 'notes'}: is no kubeconfig; name another file"
 
 
 def test_the_error_for_an_unknown_policy_lists_all_policies(

@@ -50,7 +50,7 @@ async def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> N
     stream = Written()
     log = Log(stream=stream)
     for number in range(3):
-        log.often("judged", number=number)
+        log.batched("judged", number=number)
     assert stream.writes == []
     await until(lambda: stream.writes != [])
     assert len(stream.writes) == 1
@@ -61,21 +61,21 @@ async def test_nobody_waits_while_hundreds_of_lines_are_worded() -> None:
     stream = Written()
     log = Log(stream=stream)
     for number in range(120):
-        log.often("judged", number=number)
+        log.batched("judged", number=number)
     assert [text.count("\n") for text in stream.writes] == [50, 50]
 
 
 async def test_lines_keep_their_order_and_nothing_urgent_waits() -> None:
     stream = io.StringIO()
     log = Log(stream=stream)
-    log.often("judged")
+    log.batched("judged")
     log.warning("failed")
     assert events(stream) == ["judged", "failed"]
 
 
 def test_a_line_is_written_at_once_where_no_loop_runs() -> None:
     stream = io.StringIO()
-    Log(stream=stream).often("judged")
+    Log(stream=stream).batched("judged")
     assert events(stream) == ["judged"]
 
 
@@ -84,7 +84,7 @@ def test_a_process_that_ends_has_told_all() -> None:
     log = Log(stream=stream)
 
     async def judge_and_end(_: Lifecycle) -> None:
-        log.often("judged")
+        log.batched("judged")
 
     assert run(judge_and_end, log=log) == 0
     assert events(stream) == ["judged"]

@@ -148,7 +148,12 @@ def test_a_company_offers_cards_under_its_own_domain() -> None:
 
 
 def test_by_default_a_node_offers_what_is_spoken() -> None:
-    assert read_settings({}).advertised_resources() == (names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU)
+    assert read_settings({}).advertised_resources() == (
+        names.VCUDA_CORE,
+        names.VCUDA_MEMORY,
+        names.TUYA_SGPU,
+        names.NVIDIA_GPU,
+    )
     assert read_settings({"dialects": ["nvidia"]}).advertised_resources() == (names.NVIDIA_GPU,)
 
 

@@ -113,7 +113,7 @@ async def test_one_complete_list_comes_first_then_the_changes_in_order_all_on_th
 
 
 async def test_changes_that_come_close_together_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kube.api.informer, "_TOGETHER_S", 0.05)
+    monkeypatch.setattr(kube.api.informer, "_BATCH_DELAY_S", 0.05)
     monkeypatch.setattr(kube.api.informer, "_BATCH", 200)
     async with informer_of("a") as (server, seen, _):
         for beat in range(1, 501):
