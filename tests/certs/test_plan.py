@@ -125,9 +125,7 @@ FOLDERS = {
     "another CA's key, as a crash leaves": Row(
         replace(GOOD, ca_key=OTHER_CA.key), RenewAuthority, "ca.key does not belong to ca.crt"
     ),
-    "a CA that we could not sign with": Row(
-        held(by_hand(), LEAF), RenewAuthority, "no elliptic curve key"
-    ),
+    "a CA that we could not sign with": Row(held(by_hand(), LEAF), RenewAuthority, "no elliptic curve key"),
     "a CA past two thirds": Row(GOOD_BUT_OLD_CA, RenewAuthority, "two thirds of the life of the CA", LATE),
     "a CA that a new leaf would outlive": Row(GOOD, RenewAuthority, "before a new leaf would", NEARLY_OVER),
     "no leaf yet": Row(replace(GOOD, leaves=(StoredLeaf(),)), RenewLeaf, "tls.crt is missing"),
