@@ -58,7 +58,7 @@ class QuotaParts:
     """
 
     source: BudgetSource
-    desks: BudgetLedgers
+    ledgers: BudgetLedgers
     followed: FollowedLedgers
     refusals: RefusalEvents
     native_source: NativeQuotas
@@ -70,19 +70,19 @@ class QuotaParts:
     ) -> QuotaParts:
         calls, source = ApiCalls(access), BudgetSource(access)
         refusals = RefusalEvents(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
-        desks = BudgetLedgers(source, LedgerStore(calls, namespace), policy, cluster)
-        followed = FollowedLedgers(access, namespace, desks.saw)
+        ledgers = BudgetLedgers(source, LedgerStore(calls, namespace), policy, cluster)
+        followed = FollowedLedgers(access, namespace, ledgers.update)
         native = NativeQuotas(access, policy.counted)
         gate = NativePrecheck(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
-        return cls(source, desks, followed, refusals, native, gate)
+        return cls(source, ledgers, followed, refusals, native, gate)
 
     def gates(self) -> Mapping[str, Gate]:
         """Returns the gates; native quota comes first, since nothing has to be reserved for a pod that it refuses."""
-        budgets = BudgetReservation(self.desks, self.refusals.refused)
+        budgets = BudgetReservation(self.ledgers, self.refusals.refused)
         return {
-            names.MUTATE_PODS_PATH: QueueGate(self.desks),
+            names.MUTATE_PODS_PATH: QueueGate(self.ledgers),
             names.VALIDATE_PODS_PATH: in_turn(self.native, budgets),
-            names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self.desks),
+            names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self.ledgers),
         }
 
     def jobs(self) -> list[Job]:

@@ -13,18 +13,18 @@ class NoRoom(NamedTuple):
     """A refusal of a valid object for which a budget has no room.
 
     Attributes:
-        again_s: the seconds after which a retry may succeed; 0 where a retry changes nothing.
+        retry_s: the seconds after which a retry may succeed; 0 where a retry changes nothing.
         budget: the exceeded budget; None where none is known.
     """
 
     message: str
-    again_s: int = 0
+    retry_s: int = 0
     budget: Budget | None = None
 
     @property
     def code(self) -> str:
         """For metrics and logs."""
-        return "busy" if self.again_s else "quota"
+        return "busy" if self.retry_s else "quota"
 
 
 class Verdict(NamedTuple):

@@ -122,14 +122,14 @@ def answer(review: Review, verdict: Verdict) -> bytes:
 
 def _busy(verdict: Verdict) -> dict[str, Any] | None:
     """Clients that read it try again by themselves."""
-    if verdict.no_room is None or not verdict.no_room.again_s:
+    if verdict.no_room is None or not verdict.no_room.retry_s:
         return None
     return {
         "status": "Failure",
         "message": verdict.message,
         "reason": "TooManyRequests",
         "code": 429,
-        "details": {"retryAfterSeconds": verdict.no_room.again_s},
+        "details": {"retryAfterSeconds": verdict.no_room.retry_s},
     }
 
 

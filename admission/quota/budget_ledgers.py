@@ -25,46 +25,43 @@ from .reachable_nodes import ReachableNodes
 
 
 class ReservationRequest(NamedTuple):
-    """The charge of a pod in one budget.
-
-    Attributes:
-        somewhere: additional charges, one for each kind of node that the pod may run on; empty where none differ.
-    """
+    """The charge of a pod in one budget."""
 
     budget: Budget
-    desk: LedgerWriter
+    writer: LedgerWriter
     entry: Entry
-    somewhere: Sequence[Amounts]
+    by_node: Sequence[Amounts]
+    """Additional charges, one for each kind of node that the pod may run on; empty where all nodes count alike."""
 
 
 class BudgetLedgers:
-    """Made on the event loop."""
+    """Finds budgets and their ledgers; to be created on the event loop."""
 
     def __init__(
         self, source: BudgetSource, ledgers: LedgerStore, policy: AdmissionPolicy, cluster: Callable[[], ClusterView]
     ) -> None:
         self._source = source
-        self._places = ReachableNodes(cluster)
+        self._nodes = ReachableNodes(cluster)
         self._policy = policy
-        self._desks = LedgerWriters(ledgers, time.monotonic)
+        self._writers = LedgerWriters(ledgers, time.monotonic)
 
     @property
     def ready(self) -> bool:
-        """Have all budgets been seen?"""
+        """Returns whether all budgets have been listed."""
         return self._source.ready
 
-    def saw(self, name: str, seen: WatchedLedger | None) -> None:
-        """A ledger that has changed."""
-        self._desks.saw(name, seen)
+    def update(self, name: str, ledger: WatchedLedger | None) -> None:
+        """Passes a changed ledger to its writer; None where it was deleted."""
+        self._writers.saw(name, ledger)
 
-    def concern(self, namespace: str) -> bool:
+    def has_budgets(self, namespace: str) -> bool:
         return bool(self._source.of(namespace))
 
     def may_gate(self, namespace: str) -> bool:
-        """Whether a pod there may have to wait."""
-        return self.concern(namespace) and any(budget.gates for budget in self._source.of(namespace))
+        """Returns whether a pod in the namespace may have to wait."""
+        return any(budget.gates for budget in self._source.of(namespace))
 
-    def wanted(self, pod: Pod, namespace: str, title: str = "") -> list[ReservationRequest]:
+    def requests_for(self, pod: Pod, namespace: str, title: str = "") -> list[ReservationRequest]:
         """Returns the requests in the order in which ledgers are written; `title` is the pod's name in messages."""
         needs = needs_of(read_pod(pod, self._policy.dialects))[1]
         asked = charge(needs)
@@ -73,18 +70,18 @@ class BudgetLedgers:
         return [
             ReservationRequest(
                 budget,
-                self._desks.of(budget),
+                self._writers.of(budget),
                 Entry(namespace, title, budget.cost(asked, pod.labels)),
-                self._costs_at(budget, pod, needs),
+                self._by_node(budget, pod, needs),
             )
             for budget in self._source.of(namespace)
         ]
 
-    def reach(self, budget: Budget) -> Amounts:
-        """The most that it can ever allow."""
+    def maximum(self, budget: Budget) -> Amounts:
+        """Returns the most that the budget can ever allow, with all that it may borrow."""
         return self._source.reach(budget)
 
-    def _costs_at(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
+    def _by_node(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
         if not budget.asks_where:
             return []
-        return [budget.cost_at(place) for place in self._places.of(needs, read_wanted(pod.annotations))]
+        return [budget.cost_at(place) for place in self._nodes.of(needs, read_wanted(pod.annotations))]

@@ -1,6 +1,6 @@
 """Reserves the charge of a new pod in every GpuQuota of its namespace, or refuses the pod.
 
-Invariant: a pod is admitted only with a reservation in every ledger; a refused pod keeps none that this call made.
+Invariant: a pod is admitted only with a reservation in every ledger, and a refused pod leaves none that this call made.
 """
 
 from __future__ import annotations
@@ -19,75 +19,75 @@ from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 from .refusal_events import Refused
 
-_AGAIN_S: Final = 1
-_UNSEEN: Final = NoRoom("Halfcard has just begun and does not know the quotas yet: try again", _AGAIN_S)
+_RETRY_S: Final = 1
+_NOT_READY: Final = NoRoom("Halfcard has just started and does not know all quotas yet; try again", _RETRY_S)
 
 
 class BudgetReservation:
     """Reserves for new pods; `refused` is called for pods that an exhausted budget refused."""
 
-    def __init__(self, desks: BudgetLedgers, refused: Refused) -> None:
-        self._desks = desks
+    def __init__(self, ledgers: BudgetLedgers, refused: Refused) -> None:
+        self._ledgers = ledgers
         self._refused = refused
 
     async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
         if not isinstance(write, PodCreate):
             return verdict
-        if not self._desks.ready:
-            return verdict._replace(no_room=_UNSEEN)
-        if not self._desks.concern(write.namespace):
+        if not self._ledgers.ready:
+            return verdict._replace(no_room=_NOT_READY)
+        if not self._ledgers.has_budgets(write.namespace):
             return verdict
         meta = write.stored.meta
-        wanted = self._desks.wanted(write.pod, write.namespace, meta.title)
+        requests = self._ledgers.requests_for(write.pod, write.namespace, meta.title)
         if write.pod.waits_for_quota:
-            return verdict._replace(no_room=self._never(wanted))
+            return verdict._replace(no_room=self._never_fits(requests))
         if write.request.dry_run:
-            return verdict._replace(no_room=await _ask(wanted))
-        why = await _reserve(wanted, meta.uid)
+            return verdict._replace(no_room=await _dry_run(requests))
+        why = await _reserve(requests, meta.uid)
         if why is not None and why.budget is not None:
             self._refused(why.budget, write.namespace, meta, why.message)
         return verdict._replace(no_room=why)
 
-    def _never(self, wanted: Sequence[ReservationRequest]) -> NoRoom | None:
+    def _never_fits(self, requests: Sequence[ReservationRequest]) -> NoRoom | None:
         """Refuses a gated pod that can never fit; otherwise nothing is reserved while it waits."""
-        empty = [(each, shortages(Ledger(self._desks.reach(each.budget)), each.entry.cost)) for each in wanted]
+        empty = [(each, shortages(Ledger(self._ledgers.maximum(each.budget)), each.entry.cost)) for each in requests]
         refused = [(each, Full(short)) for each, short in empty if short]
         return _full(refused) if refused else None
 
 
-async def _reserve(wanted: Sequence[ReservationRequest], uid: str) -> NoRoom | None:
-    charges = [LedgerCharge(each.desk, each.entry, each.budget.uid, partial(_check_somewhere, each)) for each in wanted]
+async def _reserve(requests: Sequence[ReservationRequest], uid: str) -> NoRoom | None:
+    charges = [LedgerCharge(each.writer, each.entry, each.budget.uid, partial(_check_nodes, each)) for each in requests]
     try:
         await reserve_in_all(uid, charges)
     except NotReservedError as refusal:
-        return _no_room(wanted[refusal.at :], refusal.why)
+        return _no_room(requests[refusal.at :], refusal.why)
     return None
 
 
-async def _ask(wanted: Sequence[ReservationRequest]) -> NoRoom | None:
+async def _dry_run(requests: Sequence[ReservationRequest]) -> NoRoom | None:
     """Returns the answer without reserving anything, for dry runs."""
-    for at, each in enumerate(wanted):
+    for at, each in enumerate(requests):
         try:
-            await _check_somewhere(each)
-            await each.desk.check(each.entry, each.budget.uid)
+            await _check_nodes(each)
+            await each.writer.check(each.entry, each.budget.uid)
         except (Full, Busy) as why:
-            return _no_room(wanted[at:], why)
+            return _no_room(requests[at:], why)
     return None
 
 
-async def _check_somewhere(wanted: ReservationRequest) -> None:
+async def _check_nodes(request: ReservationRequest) -> None:
     """Checks that at least one kind of node has room; amounts by node are reserved only when the pod gets its node.
 
     Raises Full where no kind of node has room, and Busy where that is unknown.
     """
-    ledger = wanted.desk.known()
-    if not wanted.somewhere or (ledger is not None and not _nowhere(ledger, wanted.somewhere)):
+    ledger = request.writer.known()
+    if not request.by_node or (ledger is not None and not _least_short(ledger, request.by_node)):
         return
-    if short := _nowhere(await wanted.desk.now(), wanted.somewhere):
+    if short := _least_short(await request.writer.now(), request.by_node):
         raise Full(short)
 
 
-def _nowhere(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
+def _least_short(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
     """Returns the shortages of the kind of node that lacks least, preferably one with a limit above 0; empty where
     one has room.
     """
@@ -99,22 +99,22 @@ def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
     return any(each.hard == 0 for each in short), sum(each.missing for each in short)
 
 
-def _no_room(wanted: Sequence[ReservationRequest], why: Full | Busy) -> NoRoom:
-    """Words the refusal of the first ledger, with what is missing in those after it."""
-    first, *others = wanted
+def _no_room(requests: Sequence[ReservationRequest], why: Full | Busy) -> NoRoom:
+    """Returns the refusal of the first ledger, together with the shortages of the ledgers after it."""
+    first, *others = requests
     return _busy(first, why) if isinstance(why, Busy) else _full([(first, why), *_also_short(others)])
 
 
-def _also_short(wanted: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:
-    found = [(each, each.desk.shortages(each.entry)) for each in wanted]
+def _also_short(requests: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:
+    found = [(each, each.writer.shortages(each.entry)) for each in requests]
     return [(each, Full(shortages)) for each, shortages in found if shortages]
 
 
 def _full(refused: Sequence[tuple[ReservationRequest, Full]]) -> NoRoom:
-    told = " | ".join(exceeded(each.budget.title, full.shortages) for each, full in refused)
-    return NoRoom(clipped(told, MAX_MESSAGE_BYTES), budget=refused[0][0].budget)
+    text = " | ".join(exceeded(each.budget.title, full.shortages) for each, full in refused)
+    return NoRoom(clipped(text, MAX_MESSAGE_BYTES), budget=refused[0][0].budget)
 
 
 def _busy(each: ReservationRequest, busy: Busy) -> NoRoom:
-    what = f"{each.budget.kind} {each.budget.title} cannot be asked right now: {busy}; try again"
-    return NoRoom(clipped(what, MAX_MESSAGE_BYTES), _AGAIN_S)
+    text = f"{each.budget.kind} {each.budget.title} cannot be checked now: {busy}; try again"
+    return NoRoom(clipped(text, MAX_MESSAGE_BYTES), _RETRY_S)

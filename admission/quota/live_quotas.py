@@ -1,6 +1,6 @@
 """Reads the ResourceQuotas of a namespace once for all callers that ask at about the same time.
 
-Invariant: each caller gets a read that began after its question, so that no pod is refused by an outdated state.
+Invariant: each caller gets a read that began after its call, so that no pod is refused by an outdated state.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from kube.quota.native_quota_source import ReadError, quotas_in
 
 EVERY_S: Final = 0.1
-"""At most so often in one namespace: a burst of refused pods costs the API server ten reads a second."""
+"""The shortest time between two reads of one namespace: a burst of refused pods costs ten reads a second."""
 
 _TIMEOUT_S: Final = 1.0
-"""The API server waits 5 s for us, and knows the answer itself."""
+"""The API server waits 5 s for the webhook, and its own plugin enforces the quota anyway."""
 
 CONNECTIONS: Final = 4
-"""Of their own: where many are refused, nobody who is granted something waits behind them."""
+"""Separate connections: pods that are refused do not delay reservations."""
 
 Read = list[ResourceQuota] | None
 """None where no answer came in time."""
@@ -37,14 +37,14 @@ class LiveQuotas:
             task = self._next[namespace] = asyncio.create_task(
                 self._read_in_turn(namespace), name=f"read quotas of {namespace}"
             )
-        return await asyncio.shield(task)  # others wait for it, too
+        return await asyncio.shield(task)  # other callers wait for it, too
 
     async def _read_in_turn(self, namespace: str) -> Read:
         clock = asyncio.get_running_loop().time
         await asyncio.sleep(self._began.get(namespace, 0.0) + EVERY_S - clock())
         now = clock()
         self._began = {name: at for name, at in self._began.items() if now - at < EVERY_S} | {namespace: now}
-        del self._next[namespace]  # before anything is sent: who asks from now on waits for a later one
+        del self._next[namespace]  # before the request is sent: later callers need a later read
         try:
             return await quotas_in(self._calls, namespace, _TIMEOUT_S)
         except (ReadError, NoAnswerError):

@@ -59,5 +59,7 @@ class NativePrecheck:
 
 
 def _may_be_charged(write: Write) -> TypeGuard[PodCreate | PodUpdate]:
-    """A stored pod is charged by other quotas once it gets a deadline or loses it; a resize changes no such amounts."""
+    """Returns whether native quota may charge the write. An update may add or remove a deadline, and so
+    put the pod under other quotas; a resize does not change GPU amounts.
+    """
     return isinstance(write, PodCreate) or (isinstance(write, PodUpdate) and not write.subresource)

@@ -1,4 +1,4 @@
-"""The kinds of nodes that a pod may run on, as far as budgets by model and pool tell nodes apart."""
+"""Finds the kinds of nodes that a pod may run on: budgets by model and pool distinguish no more than that."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class ReachableNodes:
         self._kinds: frozenset[NodeKind] = frozenset()
 
     def of(self, needs: tuple[Need, ...], wanted: CardPreferences) -> Iterator[PodLocation]:
-        """All of it on one model, in each pool that has cards of it; none where no node is known."""
+        """Yields the pod on one card model in one pool, for each pair that exists; nothing where no node is known."""
         for kind in self._known():
             for model in kind.models:
                 if wanted.allows_model(model):
                     yield whole_place(NodeKind(kind.pool, (model,)), needs)
 
     def _known(self) -> frozenset[NodeKind]:
-        """Thousands of nodes are looked at again only when one has changed."""
+        """Returns the kinds of all nodes, computed again only when a node has changed: there may be thousands."""
         now = self._cluster()
         if now is not self._of:
             self._of, self._kinds = now, frozenset(kind_of(node) for node in now.nodes if node.cards)

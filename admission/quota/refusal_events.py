@@ -23,13 +23,13 @@ from halfcard.problems import printable
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
-from .top_owner import above, may_be_owned
+from .top_owner import may_be_owned, owner_above
 
 _EVERY_S: Final = 5.0
 _MOST_QUOTAS: Final = 1000
 _MOST_OWNERS: Final = 1000
 _OWNERS_AT_ONCE: Final = 20
-"""Of those that have news; the others have theirs the next time."""
+"""The most owners whose Events are written in one round; the others follow in the next round."""
 
 
 class RefusingQuota(Protocol):
@@ -42,27 +42,24 @@ class RefusingQuota(Protocol):
 
 
 Refused = Callable[[RefusingQuota, str, PodMetadata, str], None]
-"""Hears of a quota that has refused a pod: its namespace, its metadata, and the message."""
+"""Called with the quota that refused a pod, the namespace and metadata of the pod, and the message."""
 
 
 @dataclass(slots=True)
-class _Told:
-    """The Event of one object.
-
-    Attributes:
-        about: a reference to the object; None where it has to be looked up, empty where there is none.
-        count: the refusals since this replica started.
-        written: how many of them the Event counts already.
-    """
+class _RefusalCounter:
+    """The Event of one object."""
 
     about: Mapping[str, str] | None
+    """A reference to the object; None where it has to be looked up, empty where there is no object."""
     count: int = 0
+    """The refusals since this replica started."""
     written: int = 0
+    """How many of them the stored Event counts."""
     message: str = ""
     since: str = ""
 
     @property
-    def has_news(self) -> bool:
+    def is_unwritten(self) -> bool:
         return self.count > self.written
 
     def add(self, message: str) -> None:
@@ -71,10 +68,10 @@ class _Told:
 
 
 class RefusalEvents:
-    """`instance` is this replica's name.
+    """Counts refusals, and writes their Events; `instance` is the name of this replica.
 
     Attributes:
-        counted: is called with namespace and quota of each refusal.
+        counted: is called with the namespace and the quota of each refusal.
     """
 
     def __init__(
@@ -85,24 +82,24 @@ class RefusalEvents:
         self._now = now
         self._log = log
         self._every_s = every_s
-        self._told: dict[str, _Told] = {}
-        self._owners: dict[tuple[str, OwnerReference], _Told] = {}
+        self._quotas: dict[str, _RefusalCounter] = {}
+        self._owners: dict[tuple[str, OwnerReference], _RefusalCounter] = {}
         self.counted: Callable[[str, str], None] = lambda _namespace, _quota: None
 
     def refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, message: str) -> None:
         self.counted(namespace, quota.title)
         uid = quota.reference["uid"]
-        if uid in self._told or len(self._told) < _MOST_QUOTAS:
-            told = self._told.setdefault(uid, _Told(quota.reference))
-            told.add(f"{namespace}/{pod.title}: {message}")
+        if uid in self._quotas or len(self._quotas) < _MOST_QUOTAS:
+            counter = self._quotas.setdefault(uid, _RefusalCounter(quota.reference))
+            counter.add(f"{namespace}/{pod.title}: {message}")
         if pod.controller is not None and may_be_owned(pod.controller):
-            self._told_above((namespace, pod.controller), f"pods of {pod.controller.name}: {message}")
+            self._count_for_owner((namespace, pod.controller), f"pods of {pod.controller.name}: {message}")
 
-    def _told_above(self, owner: tuple[str, OwnerReference], message: str) -> None:
-        """Reports at the top owner; the owners of the latest refusals are remembered longest."""
-        told = self._owners.pop(owner, None) or _Told(None)
-        told.add(message)
-        self._owners[owner] = told
+    def _count_for_owner(self, owner: tuple[str, OwnerReference], message: str) -> None:
+        """Counts for the top owner; of too many owners, the one refused longest ago is dropped."""
+        counter = self._owners.pop(owner, None) or _RefusalCounter(None)
+        counter.add(message)
+        self._owners[owner] = counter
         if len(self._owners) > _MOST_OWNERS:
             del self._owners[next(iter(self._owners))]
 
@@ -110,30 +107,30 @@ class RefusalEvents:
         while True:
             await asyncio.sleep(self._every_s)
             try:
-                for uid, told in [(uid, each) for uid, each in self._told.items() if each.has_news]:
-                    await self._write(told, uid)
-                due = [(owner, each) for owner, each in self._owners.items() if each.has_news]
-                for (namespace, controller), told in due[:_OWNERS_AT_ONCE]:
-                    if told.about is None:
-                        told.about = await above(self._calls, namespace, controller)
-                    await self._write(told, controller.uid)
+                for uid, counter in [(uid, each) for uid, each in self._quotas.items() if each.is_unwritten]:
+                    await self._write(counter, uid)
+                due = [(owner, each) for owner, each in self._owners.items() if each.is_unwritten]
+                for (namespace, controller), counter in due[:_OWNERS_AT_ONCE]:
+                    if counter.about is None:
+                        counter.about = await owner_above(self._calls, namespace, controller)
+                    await self._write(counter, controller.uid)
             except NoAnswerError as error:
                 self._log.warning("event not written", why=str(error))
 
-    async def _write(self, told: _Told, uid: str) -> None:
-        if not told.about:
-            told.written = told.count
+    async def _write(self, counter: _RefusalCounter, uid: str) -> None:
+        if not counter.about:
+            counter.written = counter.count
             return
-        when, count, name = moment(self._now()), told.count, self._name(told.about, uid)
-        told.since = told.since or when
-        collection = f"/api/v1/namespaces/{told.about.get('namespace', NOWHERE)}/events"
-        news = {"count": count, "lastTimestamp": when, "message": printable(told.message, MOST_CHARS)}
+        when, count, name = moment(self._now()), counter.count, self._name(counter.about, uid)
+        counter.since = counter.since or when
+        collection = f"/api/v1/namespaces/{counter.about.get('namespace', NOWHERE)}/events"
+        news = {"count": count, "lastTimestamp": when, "message": printable(counter.message, MOST_CHARS)}
         answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
         if answer.status == HTTPStatus.NOT_FOUND:
             answer = await self._calls.post(
-                collection, self._event(told.about, name, {"firstTimestamp": told.since, **news})
+                collection, self._event(counter.about, name, {"firstTimestamp": counter.since, **news})
             )
-        told.written = count  # where it failed, the next refusal tries again
+        counter.written = count  # where it failed, the next refusal tries again
         if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
 

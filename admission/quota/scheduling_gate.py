@@ -1,4 +1,4 @@
-"""Pods of namespaces whose quota lets them wait get a scheduling gate; the quota service opens it as room comes."""
+"""Adds the scheduling gate to pods whose quota lets them wait; the quota service removes it when there is room."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class QueueGate:
     is created.
     """
 
-    def __init__(self, desks: BudgetLedgers) -> None:
-        self._desks = desks
+    def __init__(self, ledgers: BudgetLedgers) -> None:
+        self._ledgers = ledgers
 
     async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
-        if not isinstance(write, PodCreate) or not self._desks.ready or not self._desks.may_gate(write.namespace):
+        if not isinstance(write, PodCreate) or not self._ledgers.ready or not self._ledgers.may_gate(write.namespace):
             return verdict
         pod = write.pod
         if pod.waits_for_quota or (pod.spec and pod.spec.node_name):
             return verdict  # the API server refuses gates on a pod that has its node
-        if not self._desks.wanted(pod, write.namespace):
+        if not self._ledgers.requests_for(pod, write.namespace):
             return verdict
         return verdict._replace(changes=(*verdict.changes, _closing(pod)))
 

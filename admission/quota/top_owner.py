@@ -20,7 +20,7 @@ _READ: Final[Mapping[tuple[str, str], str]] = {
     ("apps/v1", "ReplicaSet"): "/apis/apps/v1/namespaces/{}/replicasets/{}",
     ("batch/v1", "Job"): "/apis/batch/v1/namespaces/{}/jobs/{}",
 }
-"""Those of Kubernetes that others own."""
+"""Controllers of Kubernetes that have owners themselves, by API version and kind."""
 
 
 class _Owned(msgspec.Struct):
@@ -34,8 +34,8 @@ def may_be_owned(controller: OwnerReference) -> bool:
     return (controller.api_version, controller.kind) in _READ
 
 
-async def above(calls: ApiCalls, namespace: str, controller: OwnerReference) -> Mapping[str, str]:
-    """A reference to it; empty where there is none, or none that can be seen. Raises NoAnswerError."""
+async def owner_above(calls: ApiCalls, namespace: str, controller: OwnerReference) -> Mapping[str, str]:
+    """Returns a reference to the owner; empty where there is none, or none that may be read. Raises NoAnswerError."""
     path = _READ[controller.api_version, controller.kind]
     answer = await calls.get(path.format(quote(namespace, safe=""), quote(controller.name, safe="")))
     if answer.status != HTTPStatus.OK:

@@ -23,33 +23,33 @@ _COUNTS: Final[Mapping[str, str]] = {
     "ReplicationController": "replicas",
     "Job": "parallelism",
 }
-"""How many pods run at once, by kind; where nobody wrote it, one."""
+"""The field with the number of pods that run at once, by kind; one pod where it is not set."""
 
 
 class WorkloadHints:
-    def __init__(self, desks: BudgetLedgers) -> None:
-        self._desks = desks
+    def __init__(self, ledgers: BudgetLedgers) -> None:
+        self._ledgers = ledgers
 
     async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
-        """Checks a new workload only: what an existing one holds is in use already."""
+        """Checks a new workload only: the pods of a stored one are charged already."""
         if not isinstance(write, WorkloadWrite) or write.old is not None or write.kind not in _COUNTS:
             return verdict
-        if not self._desks.ready or not self._desks.concern(write.namespace):
+        if not self._ledgers.ready or not self._ledgers.has_budgets(write.namespace):
             return verdict
         written = value_at(write.request.object, ("spec", _COUNTS[write.kind]))
         count = written if isinstance(written, int) else 1
-        wanted = self._desks.wanted(write.template, write.namespace)
-        hints = [hint for each in wanted if (hint := await _hint(each, count))]
+        requests = self._ledgers.requests_for(write.template, write.namespace)
+        hints = [hint for each in requests if (hint := await _hint(each, count))]
         return verdict._replace(warnings=(*verdict.warnings, *hints))
 
 
-async def _hint(wanted: ReservationRequest, count: int) -> str:
-    cost = {key: count * amount for key, amount in wanted.entry.cost.items()}
+async def _hint(request: ReservationRequest, count: int) -> str:
+    cost = {key: count * amount for key, amount in request.entry.cost.items()}
     try:
-        short = await wanted.desk.look(cost)
+        short = await request.writer.look(cost)
     except Busy:
-        return ""  # the pods will be told
-    return warning(f"{wanted.budget.title}: {_words(short, wanted.entry.cost, count)}") if short else ""
+        return ""  # each pod is checked when it is created
+    return warning(f"{request.budget.title}: {_words(short, request.entry.cost, count)}") if short else ""
 
 
 def _words(short: Sequence[Shortage], each: Amounts, count: int) -> str:
