@@ -22,25 +22,25 @@ from halfcard.placing.room import Room
 
 Victims = frozenset[str]
 
-Used = dict[int, list[tuple[str, CardUse]]]
-"""By the position of a card: who holds what of it."""
+Uses = dict[int, list[tuple[str, CardUse]]]
+"""For the position of each card the pods on it, and what each uses of it."""
 
-_NOBODY: Final[Victims] = frozenset()
-_OVERFULL: Final = CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
+_NO_VICTIMS: Final[Victims] = frozenset()
+_OVERCOMMITTED: Final = CardRoom(CardMode.EXCLUSIVE, 0, 0, 0)
 """The room of a card that is used beyond its amounts."""
 
-_MOST_SETS: Final = 1024
-"""Sets of one card's tenants that are compared: all there are of ten; a card with more may be cleared instead."""
+_MAX_SETS: Final = 1024
+"""Sets of pods on one card that are tried: all sets of ten pods; a card with more pods may be cleared instead."""
 
-_MOST_SMALLER_SETS: Final = 64
-"""Of any tenants, for a pod that needs several cards: all pairs of ten; each costs a look at the whole node."""
+_MAX_SMALLER_SETS: Final = 64
+"""Smaller sets that are tried for a pod that needs several cards: all pairs of ten pods; each reads the whole node."""
 
 
-def extend_victims(node: Node, pods: Sequence[PodFacts], given: Victims, pod: PodFacts) -> Victims | None:
-    """Extends the given victims by as few as needed; None where lower priorities do not free enough."""
-    staying = [each for each in pods if each.uid not in given]
-    more = fewest_victims(node, staying, of_lower_priority(pod.priority, staying), pod.demand)
-    return None if more is None else given | more
+def extend_victims(node: Node, pods: Sequence[PodFacts], proposed: Victims, pod: PodFacts) -> Victims | None:
+    """Extends the proposed victims by as few as needed; None where lower priorities do not free enough."""
+    remaining = [each for each in pods if each.uid not in proposed]
+    more = fewest_victims(node, remaining, of_lower_priority(pod.priority, remaining), pod.demand)
+    return None if more is None else proposed | more
 
 
 def of_lower_priority(priority: int, pods: Iterable[PodFacts]) -> list[PodFacts]:
@@ -48,121 +48,123 @@ def of_lower_priority(priority: int, pods: Iterable[PodFacts]) -> list[PodFacts]
     return [each for each in pods if each.demand.needs and each.priority < priority]
 
 
-def fewest_victims(node: Node, pods: Sequence[PodFacts], spare: Sequence[PodFacts], demand: Demand) -> Victims | None:
-    """Returns the fewest of the spare pods without which the demand fits."""
-    holding = hold(node, (each.bound() for each in pods))
-    used = _uses(holding)
+def fewest_victims(
+    node: Node, pods: Sequence[PodFacts], evictable: Sequence[PodFacts], demand: Demand
+) -> Victims | None:
+    """Returns the fewest of the evictable pods without which the demand fits."""
+    usage = hold(node, (each.bound() for each in pods))
+    uses = _uses_of_cards(usage)
 
     def room_without(victims: Victims) -> Room:
-        if all(share.recorded for share in holding.shares.values()):
-            return _thinned(holding, used, victims)
-        return hold(node, (each.bound() for each in pods if each.uid not in victims)).room  # guesses move
+        if all(share.recorded for share in usage.shares.values()):
+            return _room_without(usage, uses, victims)
+        return hold(node, (each.bound() for each in pods if each.uid not in victims)).room  # guessed cards may change
 
     def fits_without(victims: Victims) -> bool:
         return possible(room_without(victims), demand)
 
-    cheapest_first = sorted(spare, key=_cost)
-    candidates = _candidates(holding, used, cheapest_first, demand)
+    cheapest_first = sorted(evictable, key=_cost)
+    candidates = _candidates(usage, uses, cheapest_first, demand)
     found = next((victims for victims in candidates if fits_without(victims)), None)
     if found is None:
         return None
-    found = _pruned(found, spare, fits_without)
+    found = _pruned(found, evictable, fits_without)
     if len(demand.needs) == 1 and demand.needs[0].claim.cards == 1:
-        return found  # card by card no smaller set was left out
-    holders = [each.uid for each in cheapest_first if each.uid in holding.shares]
+        return found  # _making_room has tried all smaller sets on each card
+    holders = [each.uid for each in cheapest_first if each.uid in usage.shares]
     return next(filter(fits_without, _smaller(holders, len(found))), found)
 
 
 def _smaller(uids: Sequence[str], size: int) -> Iterator[Victims]:
-    """All sets of fewer but one, which were tried; none where there are too many."""
+    """Yields all smaller sets of at least two pods; none where there are too many. Single pods were tried before."""
     sizes = range(2, size)
-    if sum(comb(len(uids), each) for each in sizes) <= _MOST_SMALLER_SETS:
+    if sum(comb(len(uids), each) for each in sizes) <= _MAX_SMALLER_SETS:
         yield from (frozenset(chosen) for each in sizes for chosen in combinations(uids, each))
 
 
-def _uses(holding: NodeUsage) -> Used:
-    found: Used = {at: [] for at in range(len(holding.room.cards))}
-    for uid, share in holding.shares.items():
+def _uses_of_cards(usage: NodeUsage) -> Uses:
+    found: Uses = {at: [] for at in range(len(usage.room.cards))}
+    for uid, share in usage.shares.items():
         for at, use in share.uses.items():
             found[at].append((uid, use))
     return found
 
 
-def _thinned(holding: NodeUsage, used: Used, victims: Victims) -> Room:
+def _room_without(usage: NodeUsage, uses: Uses, victims: Victims) -> Room:
     """Computes the room without the victims at a fraction of the cost of a rebuild: only their cards change."""
-    changed = {at for uid in victims if uid in holding.shares for at in holding.shares[uid].uses}
+    changed = {at for uid in victims if uid in usage.shares for at in usage.shares[uid].uses}
     left = [
-        _left(holding.room.cards[at], used[at], victims) if at in changed else left
-        for at, left in enumerate(holding.room.left)
+        _rest_of_card(usage.room.cards[at], uses[at], victims) if at in changed else left
+        for at, left in enumerate(usage.room.left)
     ]
-    return holding.room.after(tuple(left))
+    return usage.room.after(tuple(left))
 
 
-def _left(card: Card, uses: Iterable[tuple[str, CardUse]], victims: Victims) -> CardRoom:
+def _rest_of_card(card: Card, uses: Iterable[tuple[str, CardUse]], victims: Victims) -> CardRoom:
     left: CardRoom | None = untouched(card)
     for uid, use in uses:
         if left is not None and uid not in victims:
             left = take(card, left, use)
-    return left or _OVERFULL
+    return left or _OVERCOMMITTED
 
 
-def _candidates(holding: NodeUsage, used: Used, spare: Sequence[PodFacts], demand: Demand) -> Iterator[Victims]:
+def _candidates(usage: NodeUsage, uses: Uses, evictable: Sequence[PodFacts], demand: Demand) -> Iterator[Victims]:
     """Yields candidates from no victim, over single pods and the cheapest cards, to all; cheap ones first."""
-    yield _NOBODY
-    for pod in spare:
+    yield _NO_VICTIMS
+    for pod in evictable:
         yield frozenset({pod.uid})
-    tenants = _tenants(holding, [pod.uid for pod in spare])
+    holders = _holders(usage, [pod.uid for pod in evictable])
     if len(demand.needs) == 1:
-        yield from _one_by_one(_making_room(holding.room, used, tenants, demand.needs[0]), demand.needs[0].claim.cards)
-    yield from _one_by_one({at: frozenset(uids) for at, uids in tenants.items()}, len(tenants))
-    if spare:
-        yield frozenset(pod.uid for pod in spare)
+        yield from _one_by_one(_making_room(usage.room, uses, holders, demand.needs[0]), demand.needs[0].claim.cards)
+    yield from _one_by_one({at: frozenset(uids) for at, uids in holders.items()}, len(holders))
+    if evictable:
+        yield frozenset(pod.uid for pod in evictable)
 
 
-def _tenants(holding: NodeUsage, uids: Iterable[str]) -> dict[int, list[str]]:
+def _holders(usage: NodeUsage, uids: Iterable[str]) -> dict[int, list[str]]:
     """Returns the candidates on each usable card, in the given order."""
-    tenants: dict[int, list[str]] = {at: [] for at in holding.room.usable}
+    holders: dict[int, list[str]] = {at: [] for at in usage.room.usable}
     for uid in uids:
-        for at in holding.shares[uid].uses if uid in holding.shares else ():
-            if at in tenants:
-                tenants[at].append(uid)
-    return tenants
+        for at in usage.shares[uid].uses if uid in usage.shares else ():
+            if at in holders:
+                holders[at].append(uid)
+    return holders
 
 
-def _making_room(room: Room, used: Used, tenants: Mapping[int, Sequence[str]], need: Need) -> dict[int, Victims]:
+def _making_room(room: Room, uses: Uses, holders: Mapping[int, Sequence[str]], need: Need) -> dict[int, Victims]:
     """Returns for each card the fewest pods without which it would serve one card's worth of the need."""
     found = {}
-    for at, uids in tenants.items():
+    for at, uids in holders.items():
         card = room.cards[at]
         use = use_of(need.claim, card, room.slices)
         sets = (frozenset(chosen) for size in range(len(uids) + 1) for chosen in combinations(uids, size))
-        for victims in islice(sets, _MOST_SETS):
-            if take(card, _left(card, used[at], victims), use) is not None:
+        for victims in islice(sets, _MAX_SETS):
+            if take(card, _rest_of_card(card, uses[at], victims), use) is not None:
                 found[at] = victims
                 break
     return found
 
 
 def _one_by_one(freeing: Mapping[int, Victims], cards: int) -> Iterator[Victims]:
-    """Card after card is freed, each time the one that costs the fewest further pods; first each by itself."""
+    """Yields the victims of each single card, then of more and more cards, always adding the one with fewest pods."""
     yield from sorted(freeing.values(), key=len)
-    victims, closed = _NOBODY, dict(freeing)
-    for _ in range(min(cards, len(closed))):
-        at = min(closed, key=lambda at: (len(closed[at] - victims), at))
-        victims |= closed.pop(at)
+    victims, unfreed = _NO_VICTIMS, dict(freeing)
+    for _ in range(min(cards, len(unfreed))):
+        at = min(unfreed, key=lambda at: (len(unfreed[at] - victims), at))
+        victims |= unfreed.pop(at)
         yield victims
 
 
-def _pruned(victims: Victims, spare: Iterable[PodFacts], fits_without: Callable[[Victims], bool]) -> Victims:
+def _pruned(victims: Victims, evictable: Iterable[PodFacts], fits_without: Callable[[Victims], bool]) -> Victims:
     """Drops victims whose eviction turns out to be unnecessary, the most important first."""
-    for pod in sorted(spare, key=_cost, reverse=True):
+    for pod in sorted(evictable, key=_cost, reverse=True):
         if pod.uid in victims and fits_without(victims - {pod.uid}):
             victims -= {pod.uid}
     return victims
 
 
 def _cost(pod: PodFacts) -> tuple[int, str, str]:
-    """Low priority first, then the youngest: it has least to lose."""
+    """Orders pods for eviction: low priority first, then the youngest, which loses least."""
     return pod.priority, _backwards(pod.created), pod.uid
 
 

@@ -1,8 +1,8 @@
-"""The one verb that writes: choose cards, assume them, bind the pod and record the choice in one request.
+"""Binds a pod: chooses cards, assumes them, and writes node and record in one request.
 
-Invariant: cards are assumed before anything is written, and given back only when it is certain that nothing was
-written. The Binding names the version of the pod that was read, and a new leader changes every pod that has no node
-yet: a Binding that is still on its way then fails.
+Invariant: cards are assumed before the request is sent, and the assumption is forgotten only when it is certain that
+nothing was written. The Binding names the version of the pod that was read, and a new leader fences every pod that has
+no node yet: a Binding that arrives later fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _QUOTED_CHARS: Final = 400
 
 
 class NotBound(Exception):
-    """The pod stays as it is; the text is a sentence for its events."""
+    """The pod is not bound; the text is a sentence for its events."""
 
 
 class NotLeading(Exception):
@@ -51,7 +51,7 @@ class NotLeading(Exception):
 
 
 class _Outdated(Exception):
-    """The pod has changed since we looked at it; its cards are free again."""
+    """The pod has changed since it was read; the assumption is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class BindRules:
     """How cards are chosen and recorded.
 
     Attributes:
-        policy_of: policies by name, the default for an empty name.
-        now_ns: the time for records.
-        may_decide: whether this replica still leads, asked before each write.
-        term: the prefix of the fences with which this term marks pods; new in each term.
+        policy_of: returns a policy by name, the default for an empty name.
+        now_ns: returns the time for records.
+        may_decide: returns whether this replica still leads; called before each write.
+        term: returns the prefix of this term's fences, which is new in each term.
     """
 
     policy_of: Callable[[str], PackingPolicy]
@@ -78,46 +78,46 @@ class Binder:
     calls: ApiCalls
     rules: BindRules
     budgets: QuotaReservations
-    _underway: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    _in_progress: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     _fences: Iterator[int] = field(default_factory=count)
 
-    async def bind(self, wanted: BindCall) -> None:
-        """Returns when the pod is bound to the node, by us or before.
+    async def bind(self, call: BindCall) -> None:
+        """Returns once the pod is bound to the node, now or earlier.
 
         Raises:
-            NotBound: it is not.
-            Deposed: another replica has to do it.
+            NotBound: the pod is not bound.
+            NotLeading: another replica has to bind it.
         """
-        while (earlier := self._underway.get(wanted.pod_uid)) is not None:
+        while (earlier := self._in_progress.get(call.pod_uid)) is not None:
             await asyncio.wait([earlier])
-        mine = self._underway[wanted.pod_uid] = asyncio.get_running_loop().create_future()
+        done = self._in_progress[call.pod_uid] = asyncio.get_running_loop().create_future()
         try:
-            await self._bind(wanted)
+            await self._bind(call)
         finally:
-            del self._underway[wanted.pod_uid]
-            mine.set_result(None)
+            del self._in_progress[call.pod_uid]
+            done.set_result(None)
 
-    async def _bind(self, wanted: BindCall) -> None:
+    async def _bind(self, call: BindCall) -> None:
         for _ in range(_TRIES):
-            facts = self.state.pod(wanted.pod_uid)
-            if facts is None or self._is_foreign(facts):
-                facts = await self._look(wanted)
-            self._check(facts, wanted)
-            if self._is_foreign(facts):
-                facts = await self._claim(facts, wanted)
+            facts = self.state.pod(call.pod_uid)
+            if facts is None or self._has_foreign_fence(facts):
+                facts = await self._read(call)
+            self._check(facts, call)
+            if self._has_foreign_fence(facts):
+                facts = await self._replace_fence(facts, call)
             if facts.node:
                 return
             try:
-                await self._place(facts, wanted.node)
+                await self._place(facts, call.node)
             except _Outdated:
-                await self._look(wanted)
+                await self._read(call)
             else:
                 return
-        raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} changes faster than it can be bound; try again")
+        raise NotBound(f"pod {call.pod_namespace}/{call.pod_name} changes faster than it can be bound; try again")
 
-    def _check(self, facts: PodFacts, wanted: BindCall) -> None:
-        if facts.node and facts.node != wanted.node:
-            raise NotBound(f"pod {facts.title} is bound to node {facts.node} already, not to {wanted.node}")
+    def _check(self, facts: PodFacts, call: BindCall) -> None:
+        if facts.node and facts.node != call.node:
+            raise NotBound(f"pod {facts.title} is bound to node {facts.node} already, not to {call.node}")
         if facts.node:
             return
         if facts.trouble:
@@ -127,23 +127,19 @@ class Binder:
         except Unplaceable as forged:
             raise NotBound(str(forged)) from None
 
-    def _is_foreign(self, facts: PodFacts) -> bool:
-        """Returns whether a later leader has marked the pod, or an earlier one whose mark arrived after our
-        takeover.
-        """
+    def _has_foreign_fence(self, facts: PodFacts) -> bool:
+        """Returns whether another leader fenced the pod: a later one, or an earlier one after our takeover."""
         fence = facts.owned.get(names.FENCE)
         return not facts.node and fence is not None and not fence.startswith(self.rules.term())
 
-    async def _claim(self, facts: PodFacts, wanted: BindCall) -> PodFacts:
-        """Replaces a foreign mark. While this replica leads the mark is an old one, and the bind that it belongs to
-        now fails.
-        """
+    async def _replace_fence(self, facts: PodFacts, call: BindCall) -> PodFacts:
+        """Replaces the fence of an earlier leader, whose bind then fails; a fence of a later leader is kept."""
         if not self.rules.may_decide():
             raise NotLeading
-        answer = await self._calling(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
+        answer = await self._answer(self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence())))
         if answer.status == HTTPStatus.OK:
             self.state.put_pod(_POD.decode(answer.body))
-        return await self._look(wanted)
+        return await self._read(call)
 
     # --- one try ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +153,7 @@ class Binder:
         try:
             await self._send(assumed)
         except (NotBound, _Outdated):
-            reservation.release()  # each means that it is certain; of an unknown result the reservation must expire
+            reservation.release()  # the pod is certainly not bound; if the result is unknown, the reservation expires
             raise
 
     async def _reserve(self, assumed: PodFacts, layout: Layout) -> Reservation:
@@ -182,17 +178,17 @@ class Binder:
             self.state.forget(assumed.uid)
             raise NotBound(f"the API server cannot be reached: {error}") from None
         except NoAnswerError:
-            await self._make_certain(assumed)
+            await self._resolve_unknown(assumed)
         else:
-            await self._conclude(assumed, answer)
+            await self._handle(assumed, answer)
 
     def _choose(self, facts: PodFacts, node: str) -> Layout:
-        """The best way to lay the pod on the node; empty for one that needs no card."""
+        """Chooses the best layout on the node; empty for a pod without claims."""
         if not facts.demand.needs:
             return ()
         room = self.state.room(node)
         if room is None:
-            raise NotBound(f"node {node}: Halfcard does not know this node; try again when its cards are published")
+            raise NotBound(f"node {node} is unknown to Halfcard; try again when its cards are published")
         kind, limits = self.state.kind(node), self._limits(facts)
         closed = limits.closed(kind)
         demand = narrowed(facts.demand, closed) if closed else facts.demand
@@ -209,20 +205,20 @@ class Binder:
             raise NotBound(str(why)) from None
 
     def _record(self, facts: PodFacts, node: str, layout: Layout) -> dict[str, str]:
-        """The cards, as annotations."""
+        """Returns the record as annotations."""
         if not layout:
             return {}
         placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout)
         return write(placed, self.rules.now_ns(), self.rules.dialects)
 
-    async def _conclude(self, assumed: PodFacts, answer: Answer) -> None:
+    async def _handle(self, assumed: PodFacts, answer: Answer) -> None:
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
             return
         if answer.status == HTTPStatus.CONFLICT:
             await self._after_conflict(assumed, answer)
             return
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            await self._make_certain(assumed)
+            await self._resolve_unknown(assumed)
             return
         if answer.status == HTTPStatus.NOT_FOUND:
             self.state.end_pod(assumed.uid)
@@ -231,11 +227,11 @@ class Binder:
         raise _refused(assumed, answer)
 
     async def _after_conflict(self, assumed: PodFacts, answer: Answer) -> None:
-        """Bound already, changed meanwhile, another pod of that name, or not to be bound as it is."""
+        """Reads the pod: it is bound already, deleted, changed, or refused as it is."""
         try:
-            found = await self._get(assumed.namespace, assumed.name)
+            found = await self._fetch(assumed.namespace, assumed.name)
         except NotBound:
-            self.state.forget(assumed.uid)  # a conflict wrote nothing; what else became of it the watch will show
+            self.state.forget(assumed.uid)  # a conflict wrote nothing; the watch shows any other change
             raise
         if found is None or found.meta.uid != assumed.uid:
             self.state.end_pod(assumed.uid)
@@ -248,8 +244,8 @@ class Binder:
             raise _refused(assumed, answer)
         raise _Outdated
 
-    async def _make_certain(self, assumed: PodFacts) -> None:
-        """No answer, so it may have been done: a change of the pod either shows it, or keeps it from being done."""
+    async def _resolve_unknown(self, assumed: PodFacts) -> None:
+        """Fences the pod after a request without an answer: the bind is stored by now, or it fails later."""
         found = await self._fenced(assumed)
         if found is None or found.meta.uid != assumed.uid:
             self.state.end_pod(assumed.uid)
@@ -261,9 +257,7 @@ class Binder:
         raise NotBound(f"pod {assumed.title} was not bound: the API server did not answer; try again")
 
     async def _fenced(self, assumed: PodFacts) -> StoredPod | None:
-        """Fences the pod, with retries until the result is known or another replica leads; until then the cards stay
-        assumed.
-        """
+        """Fences the pod, with retries until an answer arrives or another replica leads; the cards stay assumed."""
         pause = 0.1
         while True:
             if not self.rules.may_decide():
@@ -276,44 +270,44 @@ class Binder:
             if answer is not None and answer.status == HTTPStatus.OK:
                 return _POD.decode(answer.body)
             if answer is not None and answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                return await self._get(assumed.namespace, assumed.name)
+                return await self._fetch(assumed.namespace, assumed.name)
             await asyncio.sleep(pause)
             pause = min(2 * pause, 5.0)
 
     def next_fence(self) -> str:
-        """Never the same twice: a patch that changes nothing would leave the version as it is."""
+        """Returns a new fence each time, because a patch without a change keeps the version of the pod."""
         return f"{self.rules.term()}-{next(self._fences)}"
 
-    # --- looking ----------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def _look(self, wanted: BindCall) -> PodFacts:
-        """Reads the stored pod: our watch may be behind the scheduler's."""
-        found = await self._get(wanted.pod_namespace, wanted.pod_name)
-        if found is None or found.meta.uid != wanted.pod_uid:
-            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} with uid {wanted.pod_uid[:64]} is gone")
+    async def _read(self, call: BindCall) -> PodFacts:
+        """Reads the stored pod, because our watch may be later than the scheduler's."""
+        found = await self._fetch(call.pod_namespace, call.pod_name)
+        if found is None or found.meta.uid != call.pod_uid:
+            raise NotBound(f"pod {call.pod_namespace}/{call.pod_name} with uid {call.pod_uid[:64]} is gone")
         self.state.put_pod(found)
-        facts = self.state.pod(wanted.pod_uid)
+        facts = self.state.pod(call.pod_uid)
         if facts is None:
-            raise NotBound(f"pod {wanted.pod_namespace}/{wanted.pod_name} asks for no card, or has ended")
+            raise NotBound(f"pod {call.pod_namespace}/{call.pod_name} requests no card, or has ended")
         return facts
 
-    async def _get(self, namespace: str, name: str) -> StoredPod | None:
-        answer = await self._calling(self.calls.get(path_of_pod(namespace, name)))
+    async def _fetch(self, namespace: str, name: str) -> StoredPod | None:
+        answer = await self._answer(self.calls.get(path_of_pod(namespace, name)))
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
         if answer.status != HTTPStatus.OK:
-            raise NotBound(f"the API server does not show pod {namespace}/{name}: {_quoted(answer)}")
+            raise NotBound(f"pod {namespace}/{name} cannot be read: {_quoted(answer)}")
         return _POD.decode(answer.body)
 
-    async def _calling(self, call: Awaitable[Answer]) -> Answer:
+    async def _answer(self, request: Awaitable[Answer]) -> Answer:
         try:
-            return await call
+            return await request
         except NoAnswerError as error:
             raise NotBound(f"the API server cannot be reached: {error}") from None
 
 
 def _no_room(room: Room, demand: Demand) -> str:
-    """Empty where there is some."""
+    """Returns why the demand does not fit; empty where it fits."""
     return "" if possible(room, demand) else text(why_not(room, demand), demand)
 
 

@@ -33,12 +33,12 @@ def binding_path(facts: PodFacts) -> str:
 
 
 def fence_patch(uid: str, fence: str) -> bytes:
-    """The uid keeps another pod of that name from being marked."""
+    """Returns a patch that adds a fence; with the uid it fails for another pod of that name."""
     return msgspec.json.encode({"metadata": {"uid": uid, "annotations": {names.FENCE: fence}}})
 
 
 def binding(assumed: PodFacts) -> bytes:
-    """Refused by the API server if the pod has changed since this version, or is another one."""
+    """Returns a Binding, which the API server refuses if the pod has another uid or version."""
     metadata = {
         "name": assumed.name,
         "namespace": assumed.namespace,

@@ -1,7 +1,7 @@
-"""The first step of a new leader, before it decides anything.
+"""The first step of a new leader: fences pods before it decides anything.
 
-Invariant: every bind that the previous leader may still have on its way is either seen here or can no longer succeed;
-the reservations of the latter are released.
+Invariant: every bind of the previous leader that may still arrive is either seen here or can no longer succeed; in the
+second case its reservations are released.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _POD: Final = msgspec.json.Decoder(StoredPod)
 
 
 class TakeoverError(Exception):
-    """A pod could not be fenced; leading is given up and tried again."""
+    """A pod could not be fenced; the replica releases the Lease and tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """Takes over; `refresh` lists all pods again, `next_fence` returns a mark that no pod carries yet."""
+    """Takes over; `refresh` lists all pods again, `next_fence` returns a fence that no pod carries yet."""
 
     state: State
     calls: ApiCalls
@@ -55,14 +55,12 @@ class Takeover:
         self.budgets.release_all([facts for facts in waiting if not self._is_bound(facts)])
 
     def _is_bound(self, facts: PodFacts) -> bool:
-        """Returns whether the API server shows the pod as bound: what an earlier term of ours assumed does not
-        count.
-        """
-        seen = self.state.stored(facts.uid)
-        return seen is not None and bool(seen.node)
+        """Returns whether the API server shows the pod as bound; assumptions of an earlier term do not count."""
+        stored = self.state.stored(facts.uid)
+        return stored is not None and bool(stored.node)
 
     async def _fence(self, facts: PodFacts) -> None:
-        """Fences a pod; the answer shows whether it was bound before, and after that no earlier bind can succeed."""
+        """Fences a pod; the answer shows whether it is bound, and no earlier bind can succeed afterwards."""
         answer = await self.calls.patch(pod_path(facts), fence_patch(facts.uid, self.next_fence()))
         if answer.status == HTTPStatus.OK:
             pod = _POD.decode(answer.body)

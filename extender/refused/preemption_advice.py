@@ -1,7 +1,7 @@
-"""Reports, or evicts, the victims for pods that find no card: kube-scheduler does not preempt for cards.
+"""Reports or evicts the pods of lower priority that block an unschedulable pod.
 
-It asks for victims only where its own counts are short, and 30 + 30 free per cent satisfy them. So the extender reports
-which pods block; and where the installation is configured so, it evicts them.
+kube-scheduler preempts only where its own counts are too small, and two cards with 30 % free each satisfy a count of
+60 %. So the extender names the blocking pods in an Event, and evicts them where the installation is configured so.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ..explain.pending import NodeEvictions, fewest_evictions
 from ..quota_limits import LimitsOf
 from ..state import State
 
-_MOST_WAITING: Final = 256
+_MAX_WAITING: Final = 256
 _EVERY_S: Final = 1.0
 _AGAIN_AFTER_S: Final = 120.0
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 _REASON: Final = "CardsHeldByLowerPriority"
 
 
 @dataclass(slots=True)
 class PreemptionAdvice:
-    """Advises for one pod a second at most, because finding victims reads many nodes.
+    """Handles at most one pod a second, because the search for victims reads many nodes.
 
     Attributes:
         evicts: whether the victims are evicted; disruption budgets are respected.
-        may_act: whether this replica leads; other replicas do nothing.
-        limits_of: the quota limits of a pod: no victims on a node that a quota closes.
+        may_act: returns whether this replica leads; other replicas do nothing.
+        limits_of: returns the quota limits of a pod; a node that a quota closes has no victims.
     """
 
     state: State
@@ -57,14 +57,14 @@ class PreemptionAdvice:
     _has_pods: asyncio.Event = field(default_factory=asyncio.Event)
 
     def enqueue(self, facts: PodFacts, nodes: Sequence[str]) -> None:
-        """Records a pod that fits on none of these nodes, which are all it may run on."""
-        if facts.preempts and len(self._waiting) < _MOST_WAITING and not self._was_advised_recently(facts.uid):
+        """Adds a pod that fits on none of these nodes; other checks exclude all other nodes."""
+        if facts.preempts and len(self._waiting) < _MAX_WAITING and not self._was_advised_recently(facts.uid):
             self._waiting[facts.uid] = facts, nodes
             self._has_pods.set()
 
     def _was_advised_recently(self, uid: str) -> bool:
-        told = self._advised_at.get(uid)
-        return told is not None and self.now().timestamp() - told < _AGAIN_AFTER_S
+        advised_at = self._advised_at.get(uid)
+        return advised_at is not None and self.now().timestamp() - advised_at < _AGAIN_AFTER_S
 
     async def run(self) -> None:
         while True:
@@ -77,39 +77,39 @@ class PreemptionAdvice:
                 await asyncio.sleep(_EVERY_S)
 
     def _still_waits(self, uid: str) -> bool:
-        """Hundreds may have come and gone since; they take no turn."""
+        """Returns whether the pod still has no node: hundreds may have ended since they were added."""
         known = self.state.pod(uid)
         return known is not None and not known.node
 
     async def _advise(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         self._note(facts.uid)
-        departure = fewest_evictions(self.state, facts, nodes, self.limits_of(facts))
+        evictions = fewest_evictions(self.state, facts, nodes, self.limits_of(facts))
         known = self.state.pod(facts.uid)
-        if departure is None or known is None or known.node:
+        if evictions is None or known is None or known.node:
             return
         try:
-            await self._write_event(facts, departure)
+            await self._write_event(facts, evictions)
             if self.evicts:
-                await self._evict(facts, departure)
+                await self._evict(facts, evictions)
         except NoAnswerError as error:
             self.log.warning("preemption advice failed", pod=facts.title, why=str(error))
 
     def _note(self, uid: str) -> None:
         self._advised_at[uid] = self.now().timestamp()
-        if len(self._advised_at) > 2 * _MOST_WAITING:
+        if len(self._advised_at) > 2 * _MAX_WAITING:
             self._advised_at.popitem(last=False)
 
-    async def _write_event(self, facts: PodFacts, departure: NodeEvictions) -> None:
+    async def _write_event(self, facts: PodFacts, evictions: NodeEvictions) -> None:
         answer = await self.calls.post(
             f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/events",
-            _event(facts, sentence(departure, evicts=self.evicts), self.now()),
+            _event(facts, sentence(evictions, evicts=self.evicts), self.now()),
         )
         if answer.status != HTTPStatus.CREATED:
             self.log.warning("preemption advice failed", pod=facts.title, why=f"{answer.status} {answer.message()}")
 
-    async def _evict(self, facts: PodFacts, departure: NodeEvictions) -> None:
-        """The API server keeps disruption budgets; a victim that may not go stays, and so do we without its card."""
-        for victim in departure.pods:
+    async def _evict(self, facts: PodFacts, evictions: NodeEvictions) -> None:
+        """Evicts the victims up to the first that the API server refuses (a disruption budget): all of them are needed."""
+        for victim in evictions.pods:
             namespace, _, name = victim.pod.partition("/")
             answer = await self.calls.post(
                 f"{path_of_pod(namespace, name)}/eviction",
@@ -117,18 +117,22 @@ class PreemptionAdvice:
             )
             if answer.status not in (HTTPStatus.CREATED, HTTPStatus.NOT_FOUND):
                 why = f"{answer.status} {answer.message()}"
-                self.log.warning("not evicted", pod=victim.pod, for_pod=facts.title, node=departure.node, why=why)
+                self.log.warning("not evicted", pod=victim.pod, for_pod=facts.title, node=evictions.node, why=why)
                 return
-            self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=departure.node)
+            self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=evictions.node)
 
 
-def sentence(departure: NodeEvictions, *, evicts: bool) -> str:
-    """Words the Event."""
-    named = [f"{each.pod} (priority {each.priority})" for each in departure.pods[:_MOST_NAMED]]
-    more = len(departure.pods) - len(named)
-    who = ", ".join(named) + (f" and {more} more" if more else "")
-    what = "they are evicted" if evicts else "kube-scheduler does not preempt for cards: end them, or lower the request"
-    return f"node {departure.node} could take the pod without {who}; {what}"
+def sentence(evictions: NodeEvictions, *, evicts: bool) -> str:
+    """Returns the message of the Event."""
+    named = [f"{each.pod} (priority {each.priority})" for each in evictions.pods[:_MAX_NAMED]]
+    more = len(evictions.pods) - len(named)
+    pods = ", ".join(named) + (f" and {more} more" if more else "")
+    what = (
+        "these pods are evicted"
+        if evicts
+        else "kube-scheduler does not preempt for cards; delete these pods or lower the request"
+    )
+    return f"the pod would fit on node {evictions.node} without {pods}; {what}"
 
 
 def _event(facts: PodFacts, message: str, now: datetime) -> bytes:

@@ -1,8 +1,8 @@
-"""Pods that were refused and would find a card now: kube-scheduler is made to ask for them again.
+"""Requeues unschedulable pods that fit now: makes kube-scheduler try them again.
 
-The scheduler asks again about a refused pod when something changes in the cluster. It may see a change a moment before
-we do, ask at once and be refused by what was true until then: after that it would ask again in five minutes. A change
-of the pod itself is a change too.
+kube-scheduler retries an unschedulable pod when the cluster changes. If it sees a change earlier than our watches, it
+tries the pod at once, is refused by the old state, and tries again only after five minutes. It also retries a pod that
+changes itself, so a pod that fits now gets an annotation.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from ..scheduler_api.answer_cache import FITS, AnswerCache
 from ..state import State
 
 _PAUSE_S: Final = 1.0
-"""The scheduler has asked by itself long before."""
+"""Long enough for the scheduler to retry the pod by itself."""
 _AT_ONCE: Final = 20
-"""A round; who is left out is first in the next one."""
-_MOST_WAITING: Final = 20_000
+"""Pods of one round; the next round begins with the others."""
+_MAX_WAITING: Final = 20_000
 
 
-_Alike = tuple[str, Demand]
-"""In the same namespace, with the same needs."""
+_PodKind = tuple[str, Demand]
+"""Namespace and demand: pods that agree in both get the same answer."""
 
 
 class _Refusal(NamedTuple):
-    """When: how far the changes of the state had come, and those of budgets."""
+    """A refused pod, and the positions in the changes of state and budgets at that time."""
 
     facts: PodFacts
-    then: int
-    budgets_then: int
+    state_changes: int
+    budget_changes: int
 
 
 class Requeue:
@@ -55,10 +55,10 @@ class Requeue:
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
     def add(self, facts: PodFacts) -> None:
-        """Everywhere: the pod waits from now on."""
+        """Adds a pod that fits on no node."""
         self._refused[facts.uid] = _Refusal(facts, self._state.changes.now, self._budgets.changes)
         self._refused.move_to_end(facts.uid)
-        if len(self._refused) > _MOST_WAITING:
+        if len(self._refused) > _MAX_WAITING:
             self._refused.popitem(last=False)
 
     async def run(self) -> None:
@@ -68,8 +68,8 @@ class Requeue:
                 await self._requeue(facts)
 
     def _outdated(self) -> Iterator[PodFacts]:
-        """Pods whose refusal is no longer true; each is named once, until it is refused again."""
-        judged: dict[_Alike, bool] = {}
+        """Yields pods that fit now; each once, until it is refused again."""
+        judged: dict[_PodKind, bool] = {}
         for uid, refusal in [*self._refused.items()]:
             facts = self._state.pod(uid)
             if facts is None or facts.node:
@@ -78,24 +78,22 @@ class Requeue:
                 del self._refused[uid]
                 yield facts
 
-    def _fits_now(self, uid: str, refusal: _Refusal, judged: dict[_Alike, bool]) -> bool:
+    def _fits_now(self, uid: str, refusal: _Refusal, judged: dict[_PodKind, bool]) -> bool:
         changes, facts = self._state.changes, refusal.facts
-        changed = changes.since(refusal.then)
+        changed = changes.since(refusal.state_changes)
         self._refused[uid] = _Refusal(facts, changes.now, self._budgets.changes)
         if changed is None:
-            return True  # too long ago to tell
-        if self._budgets.changed_since(refusal.budgets_then, facts.namespace):
+            return True  # the log of changes does not reach back so far
+        if self._budgets.changed_since(refusal.budget_changes, facts.namespace):
             return self._fits_anywhere(facts, judged)
         return bool(changed) and self._fits_on(changed, facts)
 
-    def _fits_anywhere(self, facts: PodFacts, judged: dict[_Alike, bool]) -> bool:
-        """Returns whether the pod fits on any node; equal pods are judged once, since many are refused by one
-        budget.
-        """
-        alike = facts.namespace, facts.demand
-        if alike not in judged:
-            judged[alike] = self._fits_on(self._state.nodes(), facts)
-        return judged[alike]
+    def _fits_anywhere(self, facts: PodFacts, judged: dict[_PodKind, bool]) -> bool:
+        """Returns whether the pod fits on any node; judges equal pods once, because one budget refuses many."""
+        kind = facts.namespace, facts.demand
+        if kind not in judged:
+            judged[kind] = self._fits_on(self._state.nodes(), facts)
+        return judged[kind]
 
     def _fits_on(self, names: Iterable[str], facts: PodFacts) -> bool:
         fitting = self._answers.feasible(facts.demand).by_reason([*names]).get(FITS, ())
@@ -107,9 +105,7 @@ class Requeue:
         return any(not limits.why_not(self._state.kind(each), facts.demand, partial(rooms, each)) for each in fitting)
 
     async def _requeue(self, facts: PodFacts) -> None:
-        """Changes the pod so that the scheduler retries it; a pod that is gone or changes at this moment needs none
-        of it.
-        """
+        """Changes the pod so that the scheduler retries it; a pod that is deleted or just changed needs no retry."""
         now = datetime.now(UTC).isoformat()
         metadata = {"uid": facts.uid, "annotations": {names.RECONSIDER: now}}
         try:

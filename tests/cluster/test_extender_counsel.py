@@ -26,6 +26,6 @@ def test_an_event_says_whose_card_a_pod_of_higher_priority_could_have(
 
     extension.cluster.wait_until(lambda: bool(told()), what="the event")
     (message,) = told()
-    assert f"node {node} could take the pod without {site.namespace}/" in message
+    assert f"would fit on node {node} without {site.namespace}/" in message
     assert "kube-scheduler does not preempt for cards" in message
     assert site.tenants(node) == [["a"], ["b"]]

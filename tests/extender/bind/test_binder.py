@@ -211,7 +211,7 @@ async def test_the_assumption_is_forgotten_where_the_pod_cannot_be_read_after_a_
 ) -> None:
     server.change("p", note="x")
     server.faults = [None, "refused"]
-    with pytest.raises(NotBound, match="does not show pod team/p"):
+    with pytest.raises(NotBound, match="pod team/p cannot be read"):
         await replica.bind("p")
     assert replica.cores_free() == [100, 100]
 
@@ -338,8 +338,8 @@ async def _refusal(server: PodServer, replica: Replica, to: str = "n1") -> str:
     [
         (pod().asks(core="300"), "n1", "fewer than 3 cards are wholly free"),
         (pod().asks(core="150", memory="1"), "n1", "multiple of 100"),
-        (HALF, "n9", "Halfcard does not know this node"),
-        (pod().asks(cpu="1"), "n1", "asks for no card"),
+        (HALF, "n9", "node n9 is unknown to Halfcard"),
+        (pod().asks(cpu="1"), "n1", "requests no card"),
     ],
 )
 async def test_the_error_says_why_a_pod_cannot_be_placed(

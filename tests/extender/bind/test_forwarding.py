@@ -98,7 +98,7 @@ async def test_the_leader_binds_what_another_replica_forwards(server: PodServer,
 
 
 async def test_the_error_of_the_leader_is_returned_unchanged(server: PodServer, address: str) -> None:
-    assert (await error(follower(address), ELSEWHERE)).startswith("node n9: Halfcard does not know this node")
+    assert (await error(follower(address), ELSEWHERE)).startswith("node n9 is unknown to Halfcard")
     assert server.node("p") == ""
 
 
