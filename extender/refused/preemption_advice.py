@@ -108,7 +108,7 @@ class PreemptionAdvice:
             self.log.warning("preemption advice failed", pod=facts.title, why=f"{answer.status} {answer.message()}")
 
     async def _evict(self, facts: PodFacts, evictions: NodeEvictions) -> None:
-        """Evicts the victims up to the first that the API server refuses (a disruption budget): all of them are needed."""
+        """Evicts the victims; stops where the API server refuses one (a disruption budget), because all are needed."""
         for victim in evictions.pods:
             namespace, _, name = victim.pod.partition("/")
             answer = await self.calls.post(

@@ -115,7 +115,9 @@ async def test_the_victims_are_reported_and_evicted() -> None:
     async with advising() as scene:
         scene.urgent("urgent")
         await scene.has_asked(2)
-        assert scene.heard.said[0] == "the pod would fit on node gpu1 without ns/low (priority 1); these pods are evicted"
+        assert (
+            scene.heard.said[0] == "the pod would fit on node gpu1 without ns/low (priority 1); these pods are evicted"
+        )
     assert scene.heard.asked == ["tell urgent", "evict low"]
 
 
