@@ -171,8 +171,6 @@ _ASSIGNED: Final = "true"
 
 
 def _write_record(prefix: str, placed: PlacedPod, wanted: list[int], now_ns: int) -> dict[str, str]:
-    if not wanted:
-        return {}
     return {
         **{_cards_key(prefix, placed.needs[number]): indices(placed.cards(number)) for number in wanted},
         prefix + _NODE: placed.node.name,

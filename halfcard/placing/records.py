@@ -52,8 +52,8 @@ def write(placed: PlacedPod, now_ns: int, dialects: Dialects) -> dict[str, str]:
     """Returns all annotations for a Binding: our record, and those of the systems in whose words the pod is written."""
     written = {names.PLACEMENT: _own(placed)}
     for dialect in dialects.table:
-        if dialect.record is not None:
-            written |= dialect.record.write(placed, placed.apps(dialect.name), now_ns)
+        if dialect.record is not None and (known := placed.apps(dialect.name)):
+            written |= dialect.record.write(placed, known, now_ns)
     return written
 
 
