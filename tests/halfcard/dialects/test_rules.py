@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from halfcard import names
-from halfcard.dialects import ALL, INCOMPATIBLE, Dialects
+from halfcard.dialects import ALL, INCOMPATIBLE, Dialect, Dialects
 from halfcard.pod.requests import ContainerRequest, claims, read_pod, shape_problems
 from halfcard.problems import (
     CORES,
@@ -110,25 +110,13 @@ def test_a_word_with_0_mixes_nothing() -> None:
     assert spoken.claim is not None and spoken.claim.dialect == "tencent"
 
 
-SAMPLES: Final[dict[str, dict[str, Any]]] = {
-    "tencent": {"core": 30, "memory": 20},
-    "tuya-vcuda": {"tuya_memory": 20},
-    "tuya": {"sgpu": 1},
-    "aliyun": {"gpu_mem": 3},
-    "volcano": {"gpu_memory": 1024},
-    "nvidia": {"gpu": 1},
-    "hami": {"gpu": 1, "gpumem": 3000},
-}
+EXAMPLES: Final = {dialect.name: dialect.examples[0] for dialect in ALL}
 
 
-def test_there_is_a_sample_of_every_system() -> None:
-    assert list(SAMPLES) == [dialect.name for dialect in ALL]
-
-
-@pytest.mark.parametrize("one", SAMPLES)
-@pytest.mark.parametrize("other", SAMPLES)
+@pytest.mark.parametrize("one", EXAMPLES)
+@pytest.mark.parametrize("other", EXAMPLES)
 def test_containers_of_one_pod_may_differ_where_a_node_serves_both(one: str, other: str) -> None:
-    both = pod().asks(**SAMPLES[one]).asks(**SAMPLES[other])
+    both = pod().container(limits=EXAMPLES[one]).container(limits=EXAMPLES[other])
     found = problems(both)
     if frozenset({one, other}) in INCOMPATIBLE:
         assert [(each.code, each.where) for each in found] == [(MIXED_POD.code, "spec.containers")]
@@ -142,9 +130,12 @@ def test_nvidia_and_hami_do_not_live_in_one_pod() -> None:
     assert frozenset({"nvidia", "hami"}) in INCOMPATIBLE
 
 
-def test_every_resource_of_every_system_has_a_word_and_a_reader() -> None:
-    assert DIALECTS.resources == set(WORDS.values())
-    assert set(DIALECTS.by_resource) == DIALECTS.resources
+@pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
+def test_every_resource_of_a_system_is_read_and_every_example_makes_a_claim(dialect: Dialect) -> None:
+    assert dialect.resources <= DIALECTS.by_resource.keys()
+    assert all(dialect.speaks(amounts) and dialect.claim(amounts) for amounts in dialect.examples)
+    assert not dialect.units.keys() - dialect.resources
+    assert not {*dialect.offered} - dialect.units.keys()
 
 
 def test_an_unknown_name_switches_nothing_on() -> None:

@@ -18,13 +18,14 @@ from halfcard.quantity import Quantity
 from halfcard.quota.native_messages import in_words_of, never_counted, spelled, told, units
 from halfcard.quota.native_quota import exceeded_by
 from halfcard.quota.native_usage import Drift, drifts
+from tests.builders import WORDS
 from tests.builders import pod as building
 
 from ..native import Object, quota, read, read_pod
 
 CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 CORES, MEMORIES = f"requests.{CORE}", f"requests.{MEMORY}"
-WORDS: Final = units(Dialects())
+UNITS: Final = units(Dialects())
 GPUS: Final = Dialects().resources
 
 
@@ -34,7 +35,7 @@ def cost(**amounts: int) -> Mapping[str, Quantity]:
 
 
 def said(asked: Mapping[str, Quantity], *quotas: Object) -> str:
-    return told(exceeded_by([read(each) for each in quotas], asked), WORDS)
+    return told(exceeded_by([read(each) for each in quotas], asked), UNITS)
 
 
 def test_the_sentence_is_the_api_servers_and_says_what_is_missing() -> None:
@@ -120,7 +121,7 @@ FREE: Final = {
 }
 
 
-@pytest.mark.parametrize("resource", sorted(GPUS - {CORE}))
+@pytest.mark.parametrize("resource", sorted({*WORDS.values()} - {CORE}))
 def test_each_systems_amounts_are_said_in_cards_and_gib(resource: str) -> None:
     number, words = FREE.get(resource.replace(names.TUYA + "/v", names.TENCENT + "/v"), (50, "0.50 card"))
     key = f"requests.{resource}"
@@ -135,12 +136,12 @@ def test_units_follow_the_settings() -> None:
 
 
 def test_a_charge_is_said_in_every_systems_words() -> None:
-    asked = in_words_of({"cores": 30, "memory": 5 * 1024, "shares": 1}, WORDS)
+    asked = in_words_of({"cores": 30, "memory": 5 * 1024, "shares": 1}, UNITS)
     assert {CORE: "30", MEMORY: "20", names.ALIYUN_GPU_MEM: "5", names.VOLCANO_GPU_MEMORY: "5120"}.items() <= {
         key: str(amount) for key, amount in asked.items()
     }.items()
     assert names.NVIDIA_GPU not in asked
-    assert in_words_of({"cores": 200, "cards": 2}, WORDS)[names.NVIDIA_GPU] == Quantity.of(2)
+    assert in_words_of({"cores": 200, "cards": 2}, UNITS)[names.NVIDIA_GPU] == Quantity.of(2)
 
 
 UNCOUNTED: Final[dict[str, tuple[Object, list[str]]]] = {
