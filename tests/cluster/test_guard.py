@@ -22,7 +22,7 @@ from halfcard.problems import SHARE_NEEDS_MEMORY
 from settings.installation import read_settings
 from tests.admission.judging import codes, validate
 from tests.builders import WORDS, PodBuilder, amounts, pod
-from tests.halfcard.dialects.test_rules import BROKEN, KEPT, MIXED, SAMPLES
+from tests.halfcard.dialects.test_rules import BROKEN, EXAMPLES, KEPT, MIXED
 
 from .manifests import bad, complete
 
@@ -58,9 +58,9 @@ def vectors() -> dict[str, PodBuilder]:
     single = {name: pod().asks(**words) for name, words in WORDED.items()}
     init = {f"{name}, by an init container": pod().asks().init(**words) for name, words in WORDED.items()}
     pairs = {
-        f"{one} beside {other}": pod().asks(**SAMPLES[one]).asks(**SAMPLES[other])
-        for one in SAMPLES
-        for other in SAMPLES
+        f"{one} beside {other}": pod().container(limits=EXAMPLES[one]).container(limits=EXAMPLES[other])
+        for one in EXAMPLES
+        for other in EXAMPLES
     }
     chance = random.Random(7)
     return {**single, **init, **pairs, **{f"number {number}": anything(chance) for number in range(100)}}
