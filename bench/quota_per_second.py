@@ -23,7 +23,7 @@ from devcluster.cluster import Cluster
 from devcluster.services.installation import Installation, Replica
 from devcluster.services.quota_installation import QuotaInstallation, path_of, quota
 from halfcard import names
-from halfcard.quota.ledger import MOST_OPEN, Entry, Ledger, StoredPods, commit, reserve
+from halfcard.quota.ledger import MAX_RESERVATIONS, Entry, Ledger, StoredPods, commit, reserve
 from kube.ledger.ledger_store import ConfigMapMetadata, written
 
 from .creating import Creating
@@ -127,9 +127,15 @@ def _decision_us(held: int, coming: int) -> float:
     cost = {"cores": 30, "memory": 5120, "shares": 1}
     pods = {str(uuid4()): Entry(OURS, f"pod-{number}", cost) for number in range(held)}
     ledger = commit(Ledger({"cores": _ROOM}), 0, StoredPods(pods))
-    ledger = ledger._replace(open={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)})
+    ledger = ledger._replace(
+        reservations={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)}
+    )
     entry = Entry(OURS, "one-more", cost)
-    return min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MOST_OPEN)), number=20)) / 20 * 1e6
+    return (
+        min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MAX_RESERVATIONS)), number=20))
+        / 20
+        * 1e6
+    )
 
 
 def _many(service: QuotaInstallation) -> Part:

@@ -70,7 +70,7 @@ def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
         return UNLIMITED
     told = asyncio.run(_told(find_access(arguments), pod.namespace))
     return QuotaLimits(
-        pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in told if each.budget.asks_where]
+        pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in told if each.budget.depends_on_location]
     )
 
 

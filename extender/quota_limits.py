@@ -18,7 +18,7 @@ from halfcard.placing.room import Room
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Ledger, shortages, sum_of
-from halfcard.quota.pod_location import NodeKind, PodLocation, whole_place
+from halfcard.quota.pod_location import NodeKind, PodLocation, widest_location
 
 
 class BudgetUsage(NamedTuple):
@@ -52,18 +52,18 @@ class QuotaLimits:
         return QuotaLimits(self._needs, [_less(counted, gone) for counted in self._counted])
 
     def _judge(self, kind: NodeKind) -> Mapping[str, str]:
-        whole = whole_place(kind, self._needs)
+        whole = widest_location(kind, self._needs)
         alone = {model: whole._replace(by_model={model: charge}) for model, charge in whole.by_model.items()}
         return {model: why for model, place in alone.items() if (why := self._refusal(place))}
 
     def _refusal(self, place: PodLocation) -> str:
-        found = ((budget, shortages(ledger, budget.cost_at(place))) for budget, ledger in self._counted)
+        found = ((budget, shortages(ledger, budget.counted_at(place))) for budget, ledger in self._counted)
         return " | ".join(exceeded(budget.title, short) for budget, short in found if short)
 
 
 def _less(counted: BudgetUsage, gone: Sequence[PodLocation]) -> BudgetUsage:
     left = sum_of([counted.ledger.committed])
-    left.subtract(sum_of([counted.budget.cost_at(place) for place in gone]))
+    left.subtract(sum_of([counted.budget.counted_at(place) for place in gone]))
     return counted._replace(ledger=counted.ledger._replace(committed=left))
 
 

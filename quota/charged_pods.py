@@ -17,7 +17,7 @@ from halfcard.quota.budgets import Budget
 from halfcard.quota.charge import charge
 from halfcard.quota.gpu_quota import Labels
 from halfcard.quota.ledger import Amounts, Entry
-from halfcard.quota.pod_location import PodLocation, recorded_place
+from halfcard.quota.pod_location import PodLocation, recorded_location
 from kube.api import list_watch
 from kube.api.access import Access
 from kube.api.informer import Informer
@@ -49,8 +49,8 @@ class ChargedPod(NamedTuple):
     gates: tuple[str, ...] = ()
     version: str = ""
 
-    def place(self, node: Node) -> PodLocation:
-        return recorded_place(node, self.needs, self.named)
+    def location(self, node: Node) -> PodLocation:
+        return recorded_location(node, self.needs, self.named)
 
 
 NodeOf = Callable[[str], Node | None]
@@ -71,19 +71,19 @@ class ChargedPods:
         self._by_namespace: dict[str, dict[str, ChargedPod]] = {}
         self._waiting: dict[str, ChargedPod] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self.following = Informer(collection(access), listed=self._list, changed=self._change, name="pods")
+        self.following = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
 
-    def held(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
+    def counted_pod(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
         """Returns what the budget counts of this pod; None where the pod is gone, gated, or in a namespace that is not
         covered.
         """
         pod = self._pods.get(uid)
         if pod is None or pod.gates or not concerned(pod.namespace):
             return None
-        cost, at = budget.cost(pod.charge, pod.labels), self._cost_at(budget, pod)
+        cost, at = budget.counted(pod.charge, pod.labels), self._cost_at(budget, pod)
         return CountedPod(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
 
-    def there(self, namespaces: Iterable[str]) -> Iterator[str]:
+    def uids_in(self, namespaces: Iterable[str]) -> Iterator[str]:
         """The uids of all in these."""
         for namespace in namespaces:
             yield from self._by_namespace.get(namespace, ())
@@ -94,10 +94,10 @@ class ChargedPods:
 
     def _cost_at(self, budget: Budget, pod: ChargedPod) -> Amounts | None:
         """Returns the charge by location; None for an unknown node: the reservation of the bind then stays open."""
-        node = self._nodes(pod.node) if pod.node and budget.asks_where else None
-        return None if node is None else budget.cost_at(pod.place(node))
+        node = self._nodes(pod.node) if pod.node and budget.depends_on_location else None
+        return None if node is None else budget.counted_at(pod.location(node))
 
-    def known(self) -> Mapping[str, ChargedPod]:
+    def all(self) -> Mapping[str, ChargedPod]:
         """All of them, by uid, at this moment."""
         return dict(self._pods)
 
@@ -139,7 +139,7 @@ class ChargedPods:
 
     def _put(self, pod: StoredPod) -> None:
         """Only the phase ends a charge: until then its cards may be in use."""
-        found = charged(pod, self._dialects)
+        found = read_charged_pod(pod, self._dialects)
         if found is not None and pod.is_over:
             self._end(pod.meta.uid)
         elif found is not None:
@@ -164,12 +164,12 @@ class ChargedPods:
             del self._by_namespace[gone.namespace]
 
 
-def collection(access: Access) -> list_watch.Collection[StoredPod]:
+def pod_collection(access: Access) -> list_watch.Collection[StoredPod]:
     """All pods of the cluster."""
     return list_watch.Collection(access, _PODS, StoredPod, _PAGE)
 
 
-def charged(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
+def read_charged_pod(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
     """Reads a pod; None where it requests nothing."""
     containers, needs = needs_of(read_pod(pod, dialects))
     asked, meta = charge(needs), pod.meta

@@ -15,7 +15,7 @@ from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
 from kube.api.list_watch import ApiError, Undecodable
 
-from .charged_pods import ChargedPod, ChargedPods, charged, collection
+from .charged_pods import ChargedPod, ChargedPods, pod_collection, read_charged_pod
 
 _REST_S: Final = 600.0
 _APART_S: Final = 10.0
@@ -48,12 +48,12 @@ def differences(counted: Mapping[str, ChargedPod], stored: Mapping[str, ChargedP
     return {uid: each for uid, each in found.items() if each.counted != each.stored}
 
 
-def lasting(first: Differences, second: Differences) -> Differences:
+def confirmed(first: Differences, second: Differences) -> Differences:
     """Returns the differences that both comparisons found."""
     return {uid: each for uid, each in second.items() if first.get(uid) == each}
 
 
-def told(found: Differences) -> str:
+def summary(found: Differences) -> str:
     gone = [each.counted for each in found.values() if each.counted and not each.stored]
     missed = [each.stored for each in found.values() if each.stored and not each.counted]
     both = [each.stored for each in found.values() if each.stored and each.counted]
@@ -114,23 +114,23 @@ class ConsistencyCheck:
             if not first:
                 return first
             await asyncio.sleep(self._apart_s)
-            return lasting(first, await self._look())
+            return confirmed(first, await self._look())
         except (ApiError, OSError) as error:
             self.trouble = f"pods were not compared: {error}"
             return {}
 
     async def _look(self) -> Differences:
         """Compares pods whose count is the same before and after the list."""
-        before = self._pods.known()
+        before = self._pods.all()
         stored = await asyncio.to_thread(self._stored)
-        after = self._pods.known()
+        after = self._pods.all()
         steady = {uid for uid in before.keys() | after.keys() | stored.keys() if before.get(uid) == after.get(uid)}
         return {uid: each for uid, each in differences(after, stored).items() if uid in steady}
 
     def _stored(self) -> dict[str, ChargedPod]:
         """Lists the pods by a quorum. A pod that cannot be decoded keeps what it held."""
-        known, found = self._pods.known(), dict[str, ChargedPod]()
-        for page, _ in collection(self._access).pages():
+        known, found = self._pods.all(), dict[str, ChargedPod]()
+        for page, _ in pod_collection(self._access).pages():
             for pod in page:
                 uid = pod.uid if isinstance(pod, Undecodable) else pod.meta.uid
                 stands = known.get(uid) if isinstance(pod, Undecodable) else self._read(pod)
@@ -139,4 +139,4 @@ class ConsistencyCheck:
         return found
 
     def _read(self, pod: StoredPod) -> ChargedPod | None:
-        return None if pod.is_over else charged(pod, self._dialects)
+        return None if pod.is_over else read_charged_pod(pod, self._dialects)

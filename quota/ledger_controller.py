@@ -20,9 +20,9 @@ from halfcard.quota.ledger import (
     StoredPods,
     commit,
     free,
+    pod_uid,
     settled,
     take_over,
-    uid_of,
     without,
 )
 from halfcard.quota.reservation_expiry import OpenReservations
@@ -53,8 +53,8 @@ class LedgerController:
     def __init__(self, ledgers: LedgerStore, budget: Budget, now: Callable[[], datetime] = utc_now) -> None:
         self.budget = budget
         self._now = now
-        self.kept: StoredLedger | None = None
-        self.holding = UsageIndex()
+        self.stored: StoredLedger | None = None
+        self.usage = UsageIndex()
         self._ledgers = ledgers
         self._epoch = -1
         self._reservations = OpenReservations()
@@ -73,47 +73,47 @@ class LedgerController:
     @property
     def is_outdated(self) -> bool:
         """Something else is allowed by now, as at the end of an exemption."""
-        return self.kept is not None and self.kept.ledger.hard != self._hard
+        return self.stored is not None and self.stored.ledger.hard != self._hard
 
     @property
-    def altered(self) -> str:
+    def foreign_change(self) -> str:
         """Describes a difference between the committed amounts and our last write; empty where there is none."""
-        if self.kept is None or self._committed is None or self.kept.ledger.epoch != self._epoch:
+        if self.stored is None or self._committed is None or self.stored.ledger.epoch != self._epoch:
             return ""
-        said, real = self.kept.ledger.committed, self._committed
+        said, real = self.stored.ledger.committed, self._committed
         wrong = sorted(key for key in {*said, *real} if said.get(key, 0) != real.get(key, 0))
         told = [f"{key}={amount(key, said.get(key, 0))} instead of {amount(key, real.get(key, 0))}" for key in wrong]
         return ", ".join(told[:_MOST_TOLD])
 
-    def has_more_room(self) -> bool:
+    def has_gained_room(self) -> bool:
         """Than when this was asked before, of anything."""
-        if self.kept is None:
+        if self.stored is None:
             return False
         before = self._room
-        self._room = free(self.kept.ledger)
+        self._room = free(self.stored.ledger)
         return any(room > 0 and room > before.get(key, 0) for key, room in self._room.items())
 
     @property
-    def has_open(self) -> bool:
-        return self.kept is not None and bool(self.kept.ledger.open)
+    def has_reservations(self) -> bool:
+        return self.stored is not None and bool(self.stored.ledger.reservations)
 
     def is_due(self, has_ended: Callable[[str], bool]) -> bool:
         """Returns whether a write is needed: reservations of stored or ended pods, or committed amounts changed by
         another writer.
         """
-        if self.kept is None:
+        if self.stored is None:
             return False
-        ledger = self.kept.ledger
-        return bool(settled(ledger, self._pods(has_ended, ledger))) or bool(self.altered)
+        ledger = self.stored.ledger
+        return bool(settled(ledger, self._pods(has_ended, ledger))) or bool(self.foreign_change)
 
     def _pods(self, has_ended: Callable[[str], bool], ledger: Ledger, came: Collection[str] = ()) -> StoredPods:
-        held = self.holding
+        held = self.usage
         return StoredPods(held.entries, held.bound, came, _ended(ledger, has_ended), held.total)
 
-    def saw(self, seen: WatchedLedger) -> None:
+    def ledger_changed(self, seen: WatchedLedger) -> None:
         """Records a watched ledger, which may be older than our own last write."""
-        if self.kept is None or is_newer(seen.version, self.kept.version):
-            self.kept = seen.read()
+        if self.stored is None or is_newer(seen.version, self.stored.version):
+            self.stored = seen.read()
 
     async def take_over(self) -> None:
         """Raises LedgerError and NoAnswerError."""
@@ -130,7 +130,7 @@ class LedgerController:
                 else self._ledgers.create(self.budget.ledger, mine)
             )
             if written is not None:
-                self.kept, self._epoch, self._committed = written, mine.epoch, None
+                self.stored, self._epoch, self._committed = written, mine.epoch, None
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
@@ -144,15 +144,15 @@ class LedgerController:
 
         def with_commits(ledger: Ledger) -> Ledger:
             nonlocal came, committed
-            came = frozenset(self.holding.came)
+            came = frozenset(self.usage.arrived)
             pods = self._pods(has_ended, ledger, came if self._committed is not None else ())
             # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
-            found = commit(ledger, self._epoch, pods)._replace(hard=self._hard, of=self.budget.uid)
+            found = commit(ledger, self._epoch, pods)._replace(hard=self._hard, quota_uid=self.budget.uid)
             committed = found.committed
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(with_commits)
-        self.holding.counted(came)
+        self.usage.clear_arrived(came)
         self._committed = committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
@@ -160,23 +160,23 @@ class LedgerController:
         began = now()
         try:
             await self._read()
-            opened = self.kept.ledger.open if self.kept else {}
+            opened = self.stored.ledger.reservations if self.stored else {}
             sought = [uid for uid in self._reservations.nearly_old() if uid in opened]
             found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
         except (LedgerError, NoAnswerError):
             self._reservations = self._reservations.failed()
             raise
         kept = {reservation for reservation, there in zip(sought, found, strict=True) if there}
-        if self.kept is not None:
-            kept |= settled(self.kept.ledger, StoredPods(self.holding.entries, self.holding.bound))
+        if self.stored is not None:
+            kept |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.bound))
         self._reservations = self._reservations.read(began, opened, kept)
         if void := self._reservations.void():
             await self.change(lambda ledger: without(ledger, void))
 
-    async def clear_away(self) -> None:
+    async def delete_if_unused(self) -> None:
         """Deletes the ledger of a deleted quota once it holds nothing."""
-        if self.kept is not None and not self.kept.ledger.open and not self.kept.ledger.borrowed:
-            await self._ledgers.delete(self.budget.ledger, self.kept)
+        if self.stored is not None and not self.stored.ledger.reservations and not self.stored.ledger.borrowed:
+            await self._ledgers.delete(self.budget.ledger, self.stored)
 
     async def change(self, change: Callable[[Ledger], Ledger]) -> None:
         """Raises as `commit`, and what `change` raises."""
@@ -190,7 +190,7 @@ class LedgerController:
 
     async def _read(self) -> None:
         async with self._turn:
-            self.kept = await self._ledgers.read(self.budget.ledger)
+            self.stored = await self._ledgers.read(self.budget.ledger)
 
     async def _change(self, change: Callable[[Ledger], Ledger]) -> None:
         async with self._turn:
@@ -198,17 +198,17 @@ class LedgerController:
 
     async def _write(self, change: Callable[[Ledger], Ledger]) -> None:
         for _ in range(_TRIES):
-            kept = self.kept or await self._ledgers.read(self.budget.ledger)
+            kept = self.stored or await self._ledgers.read(self.budget.ledger)
             if kept is None:
                 raise LostLeadership  # whoever deletes a ledger makes us count anew
             after = change(kept.ledger)
             if after == kept.ledger:
                 return
-            self.kept = await self._ledgers.write(self.budget.ledger, after, kept)
-            if self.kept is not None:
+            self.stored = await self._ledgers.write(self.budget.ledger, after, kept)
+            if self.stored is not None:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be written")
 
 
 def _ended(ledger: Ledger, has_ended: Callable[[str], bool]) -> frozenset[str]:
-    return frozenset(uid for uid in map(uid_of, ledger.open) if has_ended(uid))
+    return frozenset(uid for uid in map(pod_uid, ledger.reservations) if has_ended(uid))

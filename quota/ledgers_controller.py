@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from halfcard.quota.budgets import Budget, gone
+from halfcard.quota.budgets import Budget, deleted_budget
 from halfcard.quota.ledger import Amounts, Ledger, LostLeadership
 from halfcard.quota.lending import owed
 from kube.api.calls import NoAnswerError
@@ -52,7 +52,7 @@ class LedgersController:
         """Calls `freed` with the namespaces of a budget that has more room than before, and `repaired` with one whose
         ledger said of its pods what was not true, and what it said.
         """
-        self.keepers: dict[str, LedgerController] = {}
+        self.controllers: dict[str, LedgerController] = {}
         self.trouble = ""
         self._source = source
         self._pods = pods
@@ -74,18 +74,18 @@ class LedgersController:
 
     def time_passed(self) -> None:
         """An exemption may have begun or ended."""
-        if outdated := {name for name, keeper in self.keepers.items() if keeper.is_outdated}:
+        if outdated := {name for name, keeper in self.controllers.items() if keeper.is_outdated}:
             self._due |= outdated
             self._stirred.set()
 
     def nodes_changed(self) -> None:
         """Handles changed nodes: the location of a pod may now count more, or less."""
-        self._count_anew(lambda budget: budget.asks_where)
+        self._count_anew(lambda budget: budget.depends_on_location)
 
     def _count_anew(self, concerned: Callable[[Budget], bool]) -> None:
-        for name, keeper in self.keepers.items():
+        for name, keeper in self.controllers.items():
             if concerned(keeper.budget):
-                keeper.holding.touch_all()
+                keeper.usage.mark_all()
                 self._due.add(name)
         self._stirred.set()
 
@@ -93,20 +93,20 @@ class LedgersController:
         for namespace, uids in touched.items():
             for budget in self._source.of(namespace):
                 self._due.add(budget.ledger)
-                if keeper := self.keepers.get(budget.ledger):
-                    keeper.holding.touch(uids)
+                if keeper := self.controllers.get(budget.ledger):
+                    keeper.usage.mark(uids)
         self._stirred.set()
 
     def ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
-        keeper = self.keepers.get(name)
+        keeper = self.controllers.get(name)
         if seen is None:
             self._there.discard(name)
-            self.keepers.pop(name, None)
+            self.controllers.pop(name, None)
             self._stirred.set()
             return
         self._there.add(name)
         if keeper is not None:
-            keeper.saw(seen)
+            keeper.ledger_changed(seen)
             if keeper.is_due(self._pods.has_ended):
                 self._due.add(name)
                 self._stirred.set()
@@ -114,9 +114,9 @@ class LedgersController:
     # --- what is done -------------------------------------------------------------------------------------------------
 
     async def take_over(self) -> None:
-        self.keepers.clear()
+        self.controllers.clear()
         await self._adopt(self._missing())
-        self._log.event("leading", ledgers=len(self.keepers))
+        self._log.event("leading", ledgers=len(self.controllers))
 
     async def run(self) -> None:
         self._count_anew(lambda _: True)  # what was being counted when this failed last may not have been
@@ -131,7 +131,7 @@ class LedgersController:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             if self._may_decide():
-                opened = [keeper for keeper in self.keepers.values() if keeper.has_open]
+                opened = [keeper for keeper in self.controllers.values() if keeper.has_reservations]
                 await self._each(opened, lambda keeper: self._expire(keeper, now, is_stored))
                 await self._clear_away()
 
@@ -144,38 +144,42 @@ class LedgersController:
         await self._commit_due()
 
     async def _commit_due(self, *, of_gone: bool = False) -> None:
-        due = {name for name in self._due & self.keepers.keys() if not of_gone or not self.keepers[name].budget.uid}
+        due = {
+            name for name in self._due & self.controllers.keys() if not of_gone or not self.controllers[name].budget.uid
+        }
         self._due = self._due - due if of_gone else set()
-        await self._each([self.keepers[name] for name in due], self._commit)
+        await self._each([self.controllers[name] for name in due], self._commit)
 
     def _follow_quotas(self) -> None:
         budgets = {budget.ledger: budget for budget in self._source.budgets()}
-        for name, keeper in [*self.keepers.items()]:
-            budget = budgets.get(name) or gone(name)
+        for name, keeper in [*self.controllers.items()]:
+            budget = budgets.get(name) or deleted_budget(name)
             if keeper.budget.uid != budget.uid and budget.uid:
-                del self.keepers[name]  # made anew under its name, and so is its ledger
+                del self.controllers[name]  # made anew under its name, and so is its ledger
             elif keeper.budget != budget:
                 keeper.budget = budget
-                keeper.holding.touch_all()
+                keeper.usage.mark_all()
                 self._due.add(name)
 
     def _missing(self) -> list[Budget]:
         """Returns quotas without a controller, and ledgers that have outlived their quota."""
-        budgets = {name: gone(name) for name in self._there} | {each.ledger: each for each in self._source.budgets()}
-        return [budget for name, budget in budgets.items() if name not in self.keepers]
+        budgets = {name: deleted_budget(name) for name in self._there} | {
+            each.ledger: each for each in self._source.budgets()
+        }
+        return [budget for name, budget in budgets.items() if name not in self.controllers]
 
     async def _adopt(self, budgets: Sequence[Budget]) -> None:
         new = [LedgerController(self._ledgers, budget) for budget in budgets]
         taken = await self._each(new, lambda keeper: keeper.take_over())
         if taken:
             await self._pods.following.refresh()
-        self.keepers |= {keeper.budget.ledger: keeper for keeper in taken}
+        self.controllers |= {keeper.budget.ledger: keeper for keeper in taken}
         await self._each(taken, self._commit)
 
     async def _commit(self, keeper: LedgerController) -> None:
         budget = keeper.budget
-        self._count(keeper.holding, budget)
-        altered = keeper.altered
+        self._count(keeper.usage, budget)
+        altered = keeper.foreign_change
         await keeper.commit(self._pods.has_ended, self._lent(keeper))
         if altered:
             self._repaired(budget, altered)
@@ -184,8 +188,8 @@ class LedgersController:
     def _count(self, holding: UsageIndex, budget: Budget) -> None:
         """Marks pods to be counted; when a namespace leaves a budget, all of them."""
         everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        for uid in holding.touched(self._pods.there(everywhere)):
-            holding.put(uid, self._pods.held(uid, budget, partial(self._concerns, budget)))
+        for uid in holding.take_marked(self._pods.uids_in(everywhere)):
+            holding.put(uid, self._pods.counted_pod(uid, budget, partial(self._concerns, budget)))
 
     def _concerns(self, budget: Budget, namespace: str) -> bool:
         """Returns whether the budget covers a namespace, also by its definition before a change that is not applied
@@ -195,27 +199,27 @@ class LedgersController:
 
     def _lent(self, keeper: LedgerController) -> Mapping[str, Amounts]:
         """Returns what others have borrowed, for a newly created ledger; a ready ledger knows it."""
-        kept = keeper.kept
+        kept = keeper.stored
         if kept is not None and kept.ledger.is_ready:
             return {}
         written = kept.ledger.lent if kept is not None else {}
-        return owed(keeper.budget.ledger, self.ledgers(), written, self.unseen() if written else ())
+        return owed(keeper.budget.ledger, self.ledgers(), written, self.not_taken_over() if written else ())
 
     def ledgers(self) -> dict[str, Ledger]:
         """Returns the known ledgers."""
-        return {name: keeper.kept.ledger for name, keeper in self.keepers.items() if keeper.kept is not None}
+        return {name: keeper.stored.ledger for name, keeper in self.controllers.items() if keeper.stored is not None}
 
-    def take_over_anew(self, name: str) -> None:
+    def take_over_again(self, name: str) -> None:
         """Takes a ledger over again whose last write is uncertain."""
-        self.keepers.pop(name, None)
+        self.controllers.pop(name, None)
         self._stirred.set()
 
-    def unseen(self) -> set[str]:
+    def not_taken_over(self) -> set[str]:
         """Ledgers that are there, or are to be, and not ours yet."""
         return (self._there | {each.ledger for each in self._source.budgets()}) - self.ledgers().keys()
 
     def _tell_of_room(self, keeper: LedgerController) -> None:
-        if keeper.has_more_room():
+        if keeper.has_gained_room():
             self._freed(self._source.namespaces(keeper.budget))
 
     async def _expire(self, keeper: LedgerController, now: Callable[[], float], is_stored: IsStored) -> None:
@@ -224,8 +228,8 @@ class LedgersController:
 
     async def _clear_away(self) -> None:
         """Deletes the ledgers of deleted quotas once none of their reservations can be used any more."""
-        idle = [keeper for keeper in self.keepers.values() if not keeper.budget.uid and not keeper.has_open]
-        await self._each(idle, lambda keeper: keeper.clear_away())
+        idle = [keeper for keeper in self.controllers.values() if not keeper.budget.uid and not keeper.has_reservations]
+        await self._each(idle, lambda keeper: keeper.delete_if_unused())
 
     async def _each(
         self, keepers: Sequence[LedgerController], do: Callable[[LedgerController], Awaitable[None]]
@@ -244,7 +248,7 @@ class LedgersController:
         try:
             await do(keeper)
         except LostLeadership:
-            self.keepers.pop(name, None)
+            self.controllers.pop(name, None)
         except (LedgerError, NoAnswerError) as error:
             self.trouble = str(error)
             self._due.add(name)

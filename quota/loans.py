@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from halfcard.quota.ledger import Full, Ledger, LostLeadership
+from halfcard.quota.ledger import Exceeded, Ledger, LostLeadership
 from halfcard.quota.lending import Loan, borrow, give_back, lend, lenders_of, owed
 from kube.api.calls import NoAnswerError
 from kube.ledger.ledger_store import LedgerError
@@ -22,17 +22,17 @@ _FAILURES = (LostLeadership, LedgerError, NoAnswerError)
 
 @dataclass(frozen=True, slots=True)
 class Loans:
-    keeping: LedgersController
+    ledgers: LedgersController
 
     @property
-    def are_open(self) -> bool:
-        return any(each.lent or each.borrowed for each in self.keeping.ledgers().values())
+    def exist(self) -> bool:
+        return any(each.lent or each.borrowed for each in self.ledgers.ledgers().values())
 
     async def settle(self) -> None:
         """Corrects what lenders have lent: less where something was returned, or never borrowed."""
-        ledgers = self.keeping.ledgers()
+        ledgers = self.ledgers.ledgers()
         lenders = lenders_of(ledgers) & ledgers.keys()
-        unseen = self.keeping.unseen() if lenders else set()
+        unseen = self.ledgers.not_taken_over() if lenders else set()
         for name in lenders:
             told = partial(_told, name, ledgers, unseen)
             if told(ledgers[name]) != ledgers[name]:
@@ -49,15 +49,15 @@ class Loans:
 
     async def _change(self, name: str, change: Callable[[Ledger], Ledger]) -> bool:
         """Whether it is written."""
-        keeper = self.keeping.keepers.get(name)
+        keeper = self.ledgers.controllers.get(name)
         try:
             if keeper is not None:
                 await keeper.change(change)
                 return True
-        except Full:
+        except Exceeded:
             return False  # whoever came first has it
         except _FAILURES:
-            self.keeping.take_over_anew(name)
+            self.ledgers.take_over_again(name)
         return False
 
 

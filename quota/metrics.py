@@ -33,8 +33,8 @@ def watch(
 
 
 def _reserved(keeper: LedgerController) -> int:
-    return len(keeper.kept.ledger.open) if keeper.kept is not None else 0
+    return len(keeper.stored.ledger.reservations) if keeper.stored is not None else 0
 
 
 def _late(keeper: LedgerController) -> int:
-    return len(keeper.kept.ledger.late) if keeper.kept is not None else 0
+    return len(keeper.stored.ledger.late) if keeper.stored is not None else 0

@@ -17,7 +17,7 @@ from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.derived_resources import DerivedSettings
-from halfcard.quota.ledger import Entry, is_of_binding, uid_of
+from halfcard.quota.ledger import Entry, is_bind_reservation, pod_uid
 from kube.api.access import Access
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.api.informer import Informer, follow_jobs
@@ -111,8 +111,8 @@ class QuotaService:
             calls=self._calls,
             pods=self._pods,
             budgets_of=self._source.of,
-            keeping=self._keeping,
-            desk_of=self._desks.of,
+            ledgers=self._keeping,
+            writer_of=self._desks.of,
             may_decide=self._leadership.may_decide,
             now=utc_now,
             log=self._log,
@@ -130,19 +130,19 @@ class QuotaService:
 
     def _quotas_changed(self) -> None:
         self._keeping.quotas_changed()
-        self._opening.stir()
+        self._opening.trigger()
 
     def _ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
         self._keeping.ledger_changed(name, seen)
-        self._desks.saw(name, seen)
-        self._opening.stir()
+        self._desks.ledger_changed(name, seen)
+        self._opening.trigger()
 
     def _nodes_changed(self) -> None:
         self._keeping.nodes_changed()
 
     def _pods_changed(self, touched: Touched) -> None:
         self._keeping.pods_changed(touched)
-        self._opening.stir()
+        self._opening.trigger()
 
     async def _is_stored(self, entry: Entry, reservation: str) -> bool:
         answer = await self._calls.get(f"/api/v1/namespaces/{entry.namespace}/pods/{entry.pod}")
@@ -166,7 +166,7 @@ class QuotaService:
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
     def _keepers(self) -> Iterable[LedgerController]:
-        return self._keeping.keepers.values() if self._leadership.may_decide() else ()
+        return self._keeping.controllers.values() if self._leadership.may_decide() else ()
 
     def _ready(self) -> bool:
         return self._source.ready and all(each.ready for each in self._following())
@@ -207,6 +207,6 @@ class QuotaService:
 
 def _is_kept(reservation: str, pod: StoredPod) -> bool:
     """One to a pod behind the gate is not: it may never come."""
-    if pod.meta.uid != uid_of(reservation):
+    if pod.meta.uid != pod_uid(reservation):
         return False
-    return bool(pod.node) if is_of_binding(reservation) else not pod.waits_for_quota
+    return bool(pod.node) if is_bind_reservation(reservation) else not pod.waits_for_quota

@@ -71,7 +71,7 @@ class _Pods(msgspec.Struct):
     metadata: _Continued
 
 
-async def leave(calls: ApiCalls, way: str, log: Log, *, rest_s: float = _REST_S) -> int:
+async def finish(calls: ApiCalls, way: str, log: Log, *, rest_s: float = _REST_S) -> int:
     """How many pods still wait at the end."""
     waiting: Sequence[_Pod] = ()
     for _ in range(_ROUNDS):
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def run() -> int:
         calls = ApiCalls(access)
         try:
-            return await leave(calls, arguments.way, log)
+            return await finish(calls, arguments.way, log)
         finally:
             calls.close()
 

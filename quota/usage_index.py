@@ -22,7 +22,7 @@ class CountedPod(NamedTuple):
     is_bound: bool = False
 
 
-class TopHolders(NamedTuple):
+class TopPods(NamedTuple):
     """How many pods, and who holds most."""
 
     pods: int = 0
@@ -42,22 +42,22 @@ class UsageIndex:
         self.entries: dict[str, Entry] = {}
         self.bound: set[str] = set()
         self.total: Counter[str] = Counter()
-        self.came: set[str] = set()
+        self.arrived: set[str] = set()
         self._ranked: list[_Rank] = []
         self._touched: set[str] = set()
         self._is_stale = True
 
     # --- what is to be looked at --------------------------------------------------------------------------------------
 
-    def touch(self, uids: Iterable[str]) -> None:
+    def mark(self, uids: Iterable[str]) -> None:
         """Something about these has changed."""
         self._touched.update(uids)
 
-    def touch_all(self) -> None:
+    def mark_all(self) -> None:
         """Marks all pods, after the rules of counting have changed."""
         self._is_stale = True
 
-    def touched(self, there: Iterable[str] = ()) -> Collection[str]:
+    def take_marked(self, there: Iterable[str] = ()) -> Collection[str]:
         """Returns the marked pods, once; when all are marked, the counted ones and those that are `there`."""
         found = {*self._touched, *((*there, *self.entries) if self._is_stale else ())}
         self._touched, self._is_stale = set(), False
@@ -69,20 +69,20 @@ class UsageIndex:
         """Sets the count of a pod; None removes it."""
         before = self.entries.get(uid)
         if held is None:
-            self.came.discard(uid)
+            self.arrived.discard(uid)
         elif before is None:
-            self.came.add(uid)
+            self.arrived.add(uid)
         if before is not None:
             self._drop(uid, before)
         if held is not None:
             self._add(uid, held)
 
-    def counted(self, came: Iterable[str]) -> None:
+    def clear_arrived(self, came: Iterable[str]) -> None:
         """These are known by now."""
-        self.came.difference_update(came)
+        self.arrived.difference_update(came)
 
-    def holders(self) -> TopHolders:
-        return TopHolders(len(self.entries), [self.entries[uid] for *_, uid in self._ranked[:TOP]])
+    def top(self) -> TopPods:
+        return TopPods(len(self.entries), [self.entries[uid] for *_, uid in self._ranked[:TOP]])
 
     def _add(self, uid: str, held: CountedPod) -> None:
         self.entries[uid] = held.entry
@@ -98,7 +98,7 @@ class UsageIndex:
         del self._ranked[bisect_left(self._ranked, (*rank(entry), uid))]
 
     def _count(self, entry: Entry, times: int) -> None:
-        for key, amount in entry.cost.items():
+        for key, amount in entry.charge.items():
             self.total[key] += times * amount
             if not self.total[key]:
                 del self.total[key]
@@ -106,4 +106,4 @@ class UsageIndex:
 
 def rank(entry: Entry) -> tuple[tuple[int, ...], str, str]:
     """Sorts by cores, then by memory, the largest first."""
-    return tuple([-entry.cost.get(key, 0) for key in COUNTED]), entry.namespace, entry.pod
+    return tuple([-entry.charge.get(key, 0) for key in COUNTED]), entry.namespace, entry.pod

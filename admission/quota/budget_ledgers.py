@@ -52,7 +52,7 @@ class BudgetLedgers:
 
     def update(self, name: str, ledger: WatchedLedger | None) -> None:
         """Passes a changed ledger to its writer; None where it was deleted."""
-        self._writers.saw(name, ledger)
+        self._writers.ledger_changed(name, ledger)
 
     def has_budgets(self, namespace: str) -> bool:
         return bool(self._source.of(namespace))
@@ -71,7 +71,7 @@ class BudgetLedgers:
             ReservationRequest(
                 budget,
                 self._writers.of(budget),
-                Entry(namespace, title, budget.cost(asked, pod.labels)),
+                Entry(namespace, title, budget.counted(asked, pod.labels)),
                 self._by_node(budget, pod, needs),
             )
             for budget in self._source.of(namespace)
@@ -82,6 +82,6 @@ class BudgetLedgers:
         return self._source.reach(budget)
 
     def _by_node(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
-        if not budget.asks_where:
+        if not budget.depends_on_location:
             return []
-        return [budget.cost_at(place) for place in self._nodes.of(needs, read_wanted(pod.annotations))]
+        return [budget.counted_at(place) for place in self._nodes.of(needs, read_wanted(pod.annotations))]

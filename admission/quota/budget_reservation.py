@@ -11,7 +11,7 @@ from typing import Final
 
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
 from halfcard.quota.budget_messages import exceeded
-from halfcard.quota.ledger import Amounts, Busy, Full, Ledger, Shortage, shortages
+from halfcard.quota.ledger import Amounts, Busy, Exceeded, Ledger, Shortage, shortages
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 
 from ..verdict import NoRoom, Verdict
@@ -50,8 +50,8 @@ class BudgetReservation:
 
     def _never_fits(self, requests: Sequence[ReservationRequest]) -> NoRoom | None:
         """Refuses a gated pod that can never fit; otherwise nothing is reserved while it waits."""
-        empty = [(each, shortages(Ledger(self._ledgers.maximum(each.budget)), each.entry.cost)) for each in requests]
-        refused = [(each, Full(short)) for each, short in empty if short]
+        empty = [(each, shortages(Ledger(self._ledgers.maximum(each.budget)), each.entry.charge)) for each in requests]
+        refused = [(each, Exceeded(short)) for each, short in empty if short]
         return _full(refused) if refused else None
 
 
@@ -70,7 +70,7 @@ async def _dry_run(requests: Sequence[ReservationRequest]) -> NoRoom | None:
         try:
             await _check_nodes(each)
             await each.writer.check(each.entry, each.budget.uid)
-        except (Full, Busy) as why:
+        except (Exceeded, Busy) as why:
             return _no_room(requests[at:], why)
     return None
 
@@ -78,13 +78,13 @@ async def _dry_run(requests: Sequence[ReservationRequest]) -> NoRoom | None:
 async def _check_nodes(request: ReservationRequest) -> None:
     """Checks that at least one kind of node has room; amounts by node are reserved only when the pod gets its node.
 
-    Raises Full where no kind of node has room, and Busy where that is unknown.
+    Raises Exceeded where no kind of node has room, and Busy where that is unknown.
     """
     ledger = request.writer.known()
     if not request.by_node or (ledger is not None and not _least_short(ledger, request.by_node)):
         return
-    if short := _least_short(await request.writer.now(), request.by_node):
-        raise Full(short)
+    if short := _least_short(await request.writer.read(), request.by_node):
+        raise Exceeded(short)
 
 
 def _least_short(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
@@ -99,18 +99,18 @@ def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
     return any(each.hard == 0 for each in short), sum(each.missing for each in short)
 
 
-def _no_room(requests: Sequence[ReservationRequest], why: Full | Busy) -> NoRoom:
+def _no_room(requests: Sequence[ReservationRequest], why: Exceeded | Busy) -> NoRoom:
     """Returns the refusal of the first ledger, together with the shortages of the ledgers after it."""
     first, *others = requests
     return _busy(first, why) if isinstance(why, Busy) else _full([(first, why), *_also_short(others)])
 
 
-def _also_short(requests: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Full]]:
-    found = [(each, each.writer.shortages(each.entry)) for each in requests]
-    return [(each, Full(shortages)) for each, shortages in found if shortages]
+def _also_short(requests: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Exceeded]]:
+    found = [(each, each.writer.last_shortages(each.entry)) for each in requests]
+    return [(each, Exceeded(shortages)) for each, shortages in found if shortages]
 
 
-def _full(refused: Sequence[tuple[ReservationRequest, Full]]) -> NoRoom:
+def _full(refused: Sequence[tuple[ReservationRequest, Exceeded]]) -> NoRoom:
     text = " | ".join(exceeded(each.budget.title, full.shortages) for each, full in refused)
     return NoRoom(clipped(text, MAX_MESSAGE_BYTES), budget=refused[0][0].budget)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from halfcard.claims import Need
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from halfcard.pod.card_preferences import CardPreferences
-from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, whole_place
+from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, widest_location
 
 
 class ReachableNodes:
@@ -21,7 +21,7 @@ class ReachableNodes:
         for kind in self._known():
             for model in kind.models:
                 if wanted.allows_model(model):
-                    yield whole_place(NodeKind(kind.pool, (model,)), needs)
+                    yield widest_location(NodeKind(kind.pool, (model,)), needs)
 
     def _known(self) -> frozenset[NodeKind]:
         """Returns the kinds of all nodes, computed again only when a node has changed: there may be thousands."""

@@ -44,12 +44,12 @@ class WorkloadHints:
 
 
 async def _hint(request: ReservationRequest, count: int) -> str:
-    cost = {key: count * amount for key, amount in request.entry.cost.items()}
+    cost = {key: count * amount for key, amount in request.entry.charge.items()}
     try:
-        short = await request.writer.look(cost)
+        short = await request.writer.known_shortages(cost)
     except Busy:
         return ""  # each pod is checked when it is created
-    return warning(f"{request.budget.title}: {_words(short, request.entry.cost, count)}") if short else ""
+    return warning(f"{request.budget.title}: {_words(short, request.entry.charge, count)}") if short else ""
 
 
 def _words(short: Sequence[Shortage], each: Amounts, count: int) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from halfcard import names
 from halfcard.quota.amount_key import AmountKey
 from halfcard.quota.budgets import Budget, UnreadableBudget, read_budget
-from halfcard.quota.budgets import concerning as concerning_of
+from halfcard.quota.budgets import covering as concerning_of
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import read_amounts
 from halfcard.quota.ledger import Amounts, Ledger, Shortage, allowed
@@ -45,7 +45,7 @@ class QuotaAnswer(NamedTuple):
     @property
     def ledger(self) -> Ledger:
         """The ledger, as far as the status shows it."""
-        counted = Ledger(self.budget.hard, is_ready=True, committed=self.used, of=self.budget.uid)
+        counted = Ledger(self.budget.hard, is_ready=True, committed=self.used, quota_uid=self.budget.uid)
         return counted._replace(lent=self._loans("lent"), borrowed=self._loans("borrowed"))
 
     def allowed(self) -> Amounts:

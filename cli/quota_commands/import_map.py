@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(listed)).decode())
     else:
         print(yaml.safe_dump_all(objects, sort_keys=False, width=100), end="")
-    for problem in found.odd:
+    for problem in found.unreadable:
         print(f"halfcard quota import: {problem}", file=sys.stderr)
-    return EXIT_REFUSED if found.odd else EXIT_OK
+    return EXIT_REFUSED if found.unreadable else EXIT_OK
 
 
 def _objects(found: GpuQuotaMap) -> Iterator[Object]:

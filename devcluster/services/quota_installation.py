@@ -77,7 +77,7 @@ class QuotaInstallation:
     def _is_counted(self, item: Object) -> bool:
         found = self.cluster.request("GET", path_of(item)).must()
         conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", [])}
-        return conditions.get("Ready") == "True" and self.ledger(ledger_of(item)).of == found["metadata"]["uid"]
+        return conditions.get("Ready") == "True" and self.ledger(ledger_of(item)).quota_uid == found["metadata"]["uid"]
 
     def ledger(self, name: str) -> Ledger:
         answer = self.cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}")

@@ -26,7 +26,7 @@ from halfcard.placing.records import PlacedPod, write
 from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
-from halfcard.quota.pod_location import place_of
+from halfcard.quota.pod_location import location_of
 from kube.api.calls import Answer, ApiCalls, NoAnswerError, NotSentError
 from kube.ledger.joint_reservation import Reservation
 
@@ -159,7 +159,7 @@ class Binder:
     async def _reserve(self, assumed: PodFacts, layout: Layout) -> Reservation:
         if not layout:
             return NO_RESERVATION
-        place = place_of(self.state.nodes()[assumed.node], assumed.demand.needs, layout)
+        place = location_of(self.state.nodes()[assumed.node], assumed.demand.needs, layout)
         try:
             reservation = await self.budgets.reserve(assumed, place, self.next_fence())
         except NoBudgetError as why:

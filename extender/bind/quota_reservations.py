@@ -12,7 +12,7 @@ from typing import Final
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
-from halfcard.quota.ledger import Busy, Entry, Full, binding_of, is_of_binding, uid_of
+from halfcard.quota.ledger import USAGE_UNKNOWN, Busy, Entry, Exceeded, bind_reservation, is_bind_reservation, pod_uid
 from halfcard.quota.pod_location import PodLocation
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, Reservation, reserve_in_all
 from kube.ledger.ledger_store import LedgerStore, WatchedLedger
@@ -46,7 +46,7 @@ class QuotaReservations:
         """A ledger that has changed, or is gone."""
         self.changes += 1
         self._changed_at[name] = self.changes
-        self._writers.saw(name, seen)
+        self._writers.ledger_changed(name, seen)
 
     def quotas_changed(self) -> None:
         self.changes += 1
@@ -67,7 +67,7 @@ class QuotaReservations:
             return UNLIMITED
         for budget in concerning:
             self._check_in_time(budget, facts)
-        counted = [self._counted(budget) for budget in concerning if budget.asks_where]
+        counted = [self._counted(budget) for budget in concerning if budget.depends_on_location]
         return QuotaLimits(facts.demand.needs, counted) if counted else UNLIMITED
 
     def _check_in_time(self, budget: Budget, facts: PodFacts) -> None:
@@ -75,8 +75,8 @@ class QuotaReservations:
         ledger = self._writers.of(budget).known()
         if ledger is not None and facts.uid in ledger.late:
             raise NoBudgetError(
-                f"{budget.kind} {budget.title}: pod {facts.title} came past it while too little was left; "
-                f"it waits until others have ended, or until more is allowed"
+                f"{budget.kind} {budget.title}: pod {facts.title} bypassed it while it was exceeded; "
+                f"the pod waits until other pods end, or until the quota is raised"
             )
 
     async def reserve(self, facts: PodFacts, place: PodLocation, attempt: str) -> Reservation:
@@ -84,12 +84,12 @@ class QuotaReservations:
         budgets = self._of(facts.namespace)
         charges = [
             LedgerCharge(
-                self._writers.of(budget), Entry(facts.namespace, facts.name, budget.cost_at(place)), budget.uid
+                self._writers.of(budget), Entry(facts.namespace, facts.name, budget.counted_at(place)), budget.uid
             )
             for budget in budgets
         ]
         try:
-            return await reserve_in_all(binding_of(facts.uid, attempt), charges, is_unique=True)
+            return await reserve_in_all(bind_reservation(facts.uid, attempt), charges, is_unique=True)
         except NotReservedError as refusal:
             raise NoBudgetError(_sentence(budgets[refusal.at], refusal.why)) from None
 
@@ -100,21 +100,21 @@ class QuotaReservations:
             self._writers.of(budget) for namespace in {*namespaces.values()} for budget in self._of(namespace)
         }:
             ledger = writer.known()
-            for reservation in ledger.open if ledger is not None else ():
-                if is_of_binding(reservation) and uid_of(reservation) in namespaces:
+            for reservation in ledger.reservations if ledger is not None else ():
+                if is_bind_reservation(reservation) and pod_uid(reservation) in namespaces:
                     writer.release(reservation)
 
     def _of(self, namespace: str) -> list[Budget]:
-        return [budget for budget in self._budgets_of(namespace) if budget.asks_where]
+        return [budget for budget in self._budgets_of(namespace) if budget.depends_on_location]
 
     def _counted(self, budget: Budget) -> BudgetUsage:
         ledger = self._writers.of(budget).known()
-        if ledger is None or not ledger.is_ready or ledger.of != budget.uid:
-            raise NoBudgetError(_sentence(budget, Busy("nobody has counted yet what is in use")))
+        if ledger is None or not ledger.is_ready or ledger.quota_uid != budget.uid:
+            raise NoBudgetError(_sentence(budget, Busy(USAGE_UNKNOWN)))
         return BudgetUsage(budget, ledger)
 
 
-def _sentence(budget: Budget, why: Full | Busy) -> str:
-    if isinstance(why, Full):
+def _sentence(budget: Budget, why: Exceeded | Busy) -> str:
+    if isinstance(why, Exceeded):
         return exceeded(budget.title, why.shortages)
-    return f"{budget.kind} {budget.title} cannot be asked right now: {why}; the scheduler will try again"
+    return f"{budget.kind} {budget.title}: {why}; the scheduler will try again"

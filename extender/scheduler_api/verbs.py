@@ -17,7 +17,7 @@ from halfcard.cluster_view import read_node
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.room import empty_room
 from halfcard.pod.stored_pod import StoredPod
-from halfcard.quota.pod_location import recorded_place
+from halfcard.quota.pod_location import recorded_location
 
 from ..preemption import Victims, extend_victims
 from ..quota_limits import UNLIMITED, LimitsOf, QuotaLimits, narrowed, unlimited
@@ -148,7 +148,7 @@ def _extended(state: State, limits: QuotaLimits, facts: PodFacts, name: str, pro
         return None
     pods = state.pods_on(name)
     own = [each.bound() for each in pods if each.uid in proposed and each.namespace == facts.namespace]
-    gone = [recorded_place(node, each.demand.needs, each.named) for each in own]
+    gone = [recorded_location(node, each.demand.needs, each.named) for each in own]
     closed = limits.without(gone).closed(state.kind(name))
     asking = replace(facts, demand=narrowed(facts.demand, closed)) if closed else facts
     return extend_victims(node, pods, proposed, asking)

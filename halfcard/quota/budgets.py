@@ -66,13 +66,13 @@ class Budget(NamedTuple):
     exemption: Exemption | None = None
 
     def is_exempt(self, now: datetime) -> bool:
-        return self.exemption is not None and self.exemption.holds(now)
+        return self.exemption is not None and self.exemption.is_active(now)
 
     def enforced(self, now: datetime) -> Amounts:
         """Returns what is allowed at this moment; a key that is missing is not limited."""
         return {} if self.is_exempt(now) else self.hard
 
-    def of_each(self, namespace: str) -> Budget:
+    def for_namespace(self, namespace: str) -> Budget:
         """A default, as it is for one of them."""
         return self._replace(namespace=namespace, uid=f"{self.uid}{_OF_ONE}{namespace}")
 
@@ -114,11 +114,11 @@ class Budget(NamedTuple):
         """The very quota, though it may say something else by now."""
         return (self.ledger, self.uid) == (other.ledger, other.uid)
 
-    def concerns(self, namespace: str, labels: Labels) -> bool:
+    def covers(self, namespace: str, labels: Labels) -> bool:
         """`labels` are the namespace's."""
-        return namespace == self.namespace if self.namespace else self.namespaces.have(namespace, labels)
+        return namespace == self.namespace if self.namespace else self.namespaces.cover(namespace, labels)
 
-    def cost(self, charge: Amounts, labels: Labels) -> Amounts:
+    def counted(self, charge: Amounts, labels: Labels) -> Amounts:
         """Returns what the budget counts of a pod with these labels, by ledger key, including what it does not limit.
 
         Pods without the label share the amount of one value.
@@ -129,18 +129,18 @@ class Budget(NamedTuple):
         return {**charge, **{str(AmountKey(key, self.label, value)): amount for key, amount in charge.items()}}
 
     @property
-    def asks_where(self) -> bool:
+    def depends_on_location(self) -> bool:
         """Does it matter to it on which node a pod is?"""
         return bool(self.models or self.pools)
 
-    def cost_at(self, place: PodLocation) -> Amounts:
+    def counted_at(self, place: PodLocation) -> Amounts:
         """Returns what the budget counts in addition once the pod has a node."""
         found: Counter[str] = Counter()
         for model, charge in place.by_model.items():
             for named in _naming(self.models, partial(_is_part, of=model)):
                 found.update({_of_model(key, named): amount for key, amount in charge.items()})
         for named in _naming(self.pools, partial(eq, place.pool)):
-            found.update({_of_pool(key, named): amount for key, amount in place.in_all.items()})
+            found.update({_of_pool(key, named): amount for key, amount in place.total.items()})
         return found
 
 
@@ -167,7 +167,7 @@ def _of_pool(key: str, pool: str) -> str:
     return str(AmountKey(key, pool=pool))
 
 
-def gone(ledger: str) -> Budget:
+def deleted_budget(ledger: str) -> Budget:
     """Stands in for a deleted quota whose ledger still exists: it allows nothing and covers no namespace."""
     if ledger.startswith(_MAPPED):
         return Budget(ledger.removeprefix(_MAPPED), names.GPU_QUOTA_MAP, "", {}, "", Namespaces(), is_mapped=True)
@@ -223,20 +223,24 @@ def _places(allowed: Mapping[str, Hard], key_of: Callable[[str, str], str]) -> I
             yield key_of(key, named), amount
 
 
-def concerning(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
+def covering(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
     """Returns the budgets of a namespace in the order in which ledgers are written, so that two pods never deadlock."""
-    found = [each for each in budgets if each.concerns(namespace, labels)]
+    found = [each for each in budgets if each.covers(namespace, labels)]
     has_own = any(each.namespace for each in found)
     chosen = [
-        each.of_each(namespace) if each.is_default else each for each in found if not each.is_default or not has_own
+        each.for_namespace(namespace) if each.is_default else each
+        for each in found
+        if not each.is_default or not has_own
     ]
     return tuple(sorted(chosen, key=lambda each: each.ledger))
 
 
-def each_of(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:
+def expand_defaults(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:
     """Replaces each default by one budget for every namespace that has no quota of its own."""
     own = {each.namespace for each in budgets}
     others = {name: labels for name, labels in namespaces.items() if name not in own}
     defaults = [each for each in budgets if each.is_default]
-    of_one = [each.of_each(name) for each in defaults for name, labels in others.items() if each.concerns(name, labels)]
+    of_one = [
+        each.for_namespace(name) for each in defaults for name, labels in others.items() if each.covers(name, labels)
+    ]
     return [each for each in budgets if not each.is_default] + of_one

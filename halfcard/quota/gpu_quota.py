@@ -69,7 +69,7 @@ class Namespaces(msgspec.Struct, frozen=True):
     names: tuple[str, ...] | None = None
     selector: Selector | None = None
 
-    def have(self, namespace: str, labels: Labels) -> bool:
+    def cover(self, namespace: str, labels: Labels) -> bool:
         return namespace in (self.names or ()) or (self.selector is not None and self.selector.selects(labels))
 
 
@@ -87,7 +87,7 @@ class Exemption(msgspec.Struct, frozen=True):
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     reason: str
 
-    def holds(self, now: datetime) -> bool:
+    def is_active(self, now: datetime) -> bool:
         return now < self.until
 
     def __str__(self) -> str:

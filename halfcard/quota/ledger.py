@@ -1,6 +1,6 @@
-"""The ledger of a budget: which pods may still be admitted, whatever fails in between and however many ask at once.
+"""The ledger of a budget: which charges still fit, whatever fails in between and however many calls come at once.
 
-Invariant: committed plus open never exceed what is allowed, and only `reserve` raises them. A ledger is one object of
+Invariant: `reserve` never makes committed and reserved amounts together exceed the limits. A ledger is one object of
 the API server that is replaced as a whole, in the version that was read: each function takes a ledger and returns the
 one to write, which is valid for that version only.
 """
@@ -16,15 +16,17 @@ from .amount_key import label_value, limit_key
 Amounts = Mapping[str, int]
 """Amounts by the text of their `AmountKey`."""
 
-MOST_OPEN_OF_ONE: Final = 100
-"""In a budget of several namespaces. Each try of a create has a uid of its own and holds its part until it expires: a
-caller that tries again and again would hold all of what belongs to others."""
+MAX_RESERVATIONS_OF_NAMESPACE: Final = 100
+"""Limit for one namespace in a budget of several. Each attempt to create a pod has another uid, and its reservation
+stays until it expires: a caller that retries all the time would use up the budget of the others."""
 
-MOST_OPEN: Final = 1000
-"""An object that is larger takes longer to write."""
+MAX_RESERVATIONS: Final = 1000
+"""Limit for one ledger: a larger object takes longer to write."""
 
-MOST_VALUES: Final = 5000
-"""Of a label whose values have an amount each. Tenants write labels, and an object has an end."""
+MAX_LABEL_VALUES: Final = 5000
+"""Limit for the label of a ledger: tenants write its values, and the size of an object is limited."""
+
+USAGE_UNKNOWN: Final = "quota usage is still being initialised"
 
 _AT: Final = "@"
 
@@ -34,29 +36,29 @@ class Entry(NamedTuple):
 
     namespace: str
     pod: str
-    cost: Amounts
+    charge: Amounts
 
 
 class Ledger(NamedTuple):
     """Attributes:
-    hard: what is allowed; a key that is missing is counted and not limited.
-    is_ready: whether a leader has counted once; before that the ledger grants nothing.
+    hard: the limits; a key that is missing is counted and not limited.
+    is_ready: whether a leader has counted all pods; before that nothing can be reserved.
     epoch: raised by each new leader; a leader writes only in its own epoch.
-    committed: what stored pods hold.
-    open: reservations of pods that may still be stored, by uid, or bound, by `binding_of`.
-    late: stored pods that bypassed the ledger, by uid, while it is exceeded.
-    of: the uid of the quota. Another quota of the same name starts with an empty ledger.
-    lent: parts of the allowed amounts, by the name of the borrowing ledger.
-    borrowed: additions to the allowed amounts, by the name of the lending ledger.
+    committed: the charge of all stored pods.
+    reservations: by the uid of a pod that may still be stored, or the `bind_reservation` of one being bound.
+    late: the uids of stored pods that bypassed the ledger, while it is exceeded.
+    quota_uid: another quota of the same name starts with an empty ledger.
+    lent: parts of the limits, by the name of the borrowing ledger.
+    borrowed: additions to the limits, by the name of the lending ledger.
     """
 
     hard: Amounts
     is_ready: bool = False
     epoch: int = 0
     committed: Mapping[str, int] = {}
-    open: Mapping[str, Entry] = {}
+    reservations: Mapping[str, Entry] = {}
     late: frozenset[str] = frozenset()
-    of: str = ""
+    quota_uid: str = ""
     lent: Mapping[str, Amounts] = {}
     borrowed: Mapping[str, Amounts] = {}
 
@@ -74,8 +76,8 @@ class Shortage(NamedTuple):
         return self.used + self.wanted - self.hard
 
 
-class Full(Exception):
-    """There is too little left; of what, is known."""
+class Exceeded(Exception):
+    """The charge does not fit; `shortages` says by how much."""
 
     def __init__(self, shortages: Collection[Shortage]) -> None:
         super().__init__(shortages)
@@ -83,7 +85,7 @@ class Full(Exception):
 
 
 class Busy(Exception):
-    """The answer is not known yet, and the same call may be repeated; the text is a reason for people."""
+    """The answer is not known yet, and the same call may be repeated; the text is the reason, for messages."""
 
 
 class LostLeadership(Exception):
@@ -91,8 +93,8 @@ class LostLeadership(Exception):
 
 
 def used(ledger: Ledger) -> Counter[str]:
-    """Adds what stored pods hold to all reservations, however old."""
-    return sum_of([ledger.committed, *[entry.cost for entry in ledger.open.values()]])
+    """Adds up the committed amounts and all reservations, however old."""
+    return sum_of([ledger.committed, *[entry.charge for entry in ledger.reservations.values()]])
 
 
 def allowed(ledger: Ledger) -> Amounts:
@@ -104,82 +106,81 @@ def allowed(ledger: Ledger) -> Amounts:
 
 
 def free(ledger: Ledger) -> Amounts:
-    """Returns what is free of the limits for all pods together; negative where more is used than allowed."""
-    found = used(ledger)
-    return {key: hard - found[key] for key, hard in allowed(ledger).items()}
+    """Returns what is free of the limits for all pods together; negative where they are exceeded."""
+    usage = used(ledger)
+    return {key: hard - usage[key] for key, hard in allowed(ledger).items()}
 
 
-def over(ledger: Ledger) -> dict[str, int]:
-    """Returns by how much use exceeds the limits, for instance after a limit was lowered."""
-    return {each.key: each.missing for each in _asked(allowed(ledger), used(ledger), {}) if each.missing > 0}
+def excess(ledger: Ledger) -> dict[str, int]:
+    """Returns by how much usage exceeds the limits, for instance after a limit was lowered."""
+    return {each.key: each.missing for each in _compared(allowed(ledger), used(ledger), {}) if each.missing > 0}
 
 
-def shortages(ledger: Ledger, cost: Amounts) -> list[Shortage]:
-    return _short(allowed(ledger), cost, used(ledger))
+def shortages(ledger: Ledger, charge: Amounts) -> list[Shortage]:
+    """Returns what is missing for this charge; empty where it fits."""
+    return _shortages(allowed(ledger), charge, used(ledger))
 
 
-def _short(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
-    return [each for each in _asked(limits, cost, found) if each.wanted > 0 and each.missing > 0]
+def _shortages(limits: Amounts, charge: Amounts, usage: Amounts) -> list[Shortage]:
+    return [each for each in _compared(limits, charge, usage) if each.wanted > 0 and each.missing > 0]
 
 
-def _asked(limits: Amounts, cost: Amounts, found: Amounts) -> list[Shortage]:
-    """Returns the shortages of limited amounts."""
-    hard = {key: limits.get(limit_key(key)) for key in cost}
-    return [Shortage(key, cost[key], found.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
+def _compared(limits: Amounts, charge: Amounts, usage: Amounts) -> list[Shortage]:
+    """Compares the limited amounts of a charge; an amount that fits has nothing or less missing."""
+    hard = {key: limits.get(limit_key(key)) for key in charge}
+    return [Shortage(key, charge[key], usage.get(key, 0), limit) for key, limit in hard.items() if limit is not None]
 
 
 # --- every replica ----------------------------------------------------------------------------------------------------
 
 
-class Crowd:
-    """A batch of calls on one ledger; the sum of the reservations is computed once for all of them.
+class ReservationBatch:
+    """Several calls on one ledger; the reservations are added up once for all of them.
 
-    `most_of_one` is how many pods of one namespace may have open reservations.
+    `max_of_namespace` limits the reservations of each namespace.
     """
 
-    def __init__(self, ledger: Ledger, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
+    def __init__(self, ledger: Ledger, max_of_namespace: int = MAX_RESERVATIONS_OF_NAMESPACE) -> None:
         self._before = ledger
-        self._most_of_one = most_of_one
+        self._max_of_namespace = max_of_namespace
         self._allowed = allowed(ledger)
         self._used = used(ledger)
-        self._open = dict(ledger.open)
-        self._of_one = Counter(entry.namespace for entry in self._open.values())
-        self._values = _values(self._used)
+        self._reservations = dict(ledger.reservations)
+        self._of_namespace = Counter(entry.namespace for entry in self._reservations.values())
+        self._label_values = _label_values(self._used)
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger to write; the same object as before where nothing was reserved, so that nothing need be
-        written.
-        """
-        is_same = len(self._open) == len(self._before.open)
-        return self._before if is_same else self._before._replace(open=dict(self._open))
+        """The ledger to write; the same object as before where nothing was reserved."""
+        is_same = len(self._reservations) == len(self._before.reservations)
+        return self._before if is_same else self._before._replace(reservations=dict(self._reservations))
 
     def reserve(self, uid: str, entry: Entry) -> bool:
         """Reserves a charge; returns whether the reservation is new.
 
         Raises:
-            Full: the charge does not fit; certain where the ledger was read after the call began.
+            Exceeded: the charge does not fit; certain where the ledger was read after the call began.
             Busy: the call may succeed later.
         """
-        if uid in self._open:
+        if uid in self._reservations:
             return False
         self.check(uid, entry)
-        self._open[uid] = entry
-        self._used.update(entry.cost)
-        self._of_one[entry.namespace] += 1
-        self._values.update(_values(entry.cost))
+        self._reservations[uid] = entry
+        self._used.update(entry.charge)
+        self._of_namespace[entry.namespace] += 1
+        self._label_values.update(_label_values(entry.charge))
         return True
 
     def check(self, uid: str, entry: Entry) -> None:
         """Raises like `reserve`, and reserves nothing."""
-        if uid in self._open:
+        if uid in self._reservations:
             return
         if not self._before.is_ready:
-            raise Busy("nobody has counted yet what is in use")
-        if short := _short(self._allowed, entry.cost, self._used):
-            raise Full(short)
-        self._check_caps(entry.namespace)
-        self._check_values(entry.cost)
+            raise Busy(USAGE_UNKNOWN)
+        if short := _shortages(self._allowed, entry.charge, self._used):
+            raise Exceeded(short)
+        self._check_number(entry.namespace)
+        self._check_label_values(entry.charge)
 
     def free(self) -> Amounts:
         """Returns what is free of the limits for all pods together."""
@@ -189,26 +190,26 @@ class Crowd:
         """Treats an amount as borrowed; a negative amount as lent."""
         self._allowed = {key: hard + more.get(key, 0) for key, hard in self._allowed.items()}
 
-    def _check_caps(self, namespace: str) -> None:
-        if self._of_one[namespace] >= self._most_of_one:
-            raise Busy(f"{self._of_one[namespace]} pods of namespace {namespace} are about to be stored")
-        if len(self._open) >= MOST_OPEN:
-            raise Busy(f"{len(self._open)} pods are about to be stored")
+    def _check_number(self, namespace: str) -> None:
+        if (count := self._of_namespace[namespace]) >= self._max_of_namespace:
+            raise Busy(f"{count} pods of namespace {namespace} are about to be stored, which is the limit")
+        if (count := len(self._reservations)) >= MAX_RESERVATIONS:
+            raise Busy(f"{count} pods are about to be stored, which is the limit")
 
-    def _check_values(self, cost: Amounts) -> None:
-        if len(self._values) >= MOST_VALUES and not _values(cost) <= self._values:
-            raise Busy(f"pods with {len(self._values)} values of its label are counted, and it counts no more of them")
-
-
-def _values(cost: Amounts) -> set[str]:
-    return {value for key in cost if (value := label_value(key)) is not None}
+    def _check_label_values(self, charge: Amounts) -> None:
+        if len(self._label_values) >= MAX_LABEL_VALUES and not _label_values(charge) <= self._label_values:
+            raise Busy(f"it counts pods with {len(self._label_values)} values of its label, which is the limit")
 
 
-def reserve(ledger: Ledger, uid: str, entry: Entry, most_of_one: int = MOST_OPEN_OF_ONE) -> Ledger:
-    """For one alone. Raises as a crowd does."""
-    crowd = Crowd(ledger, most_of_one)
-    crowd.reserve(uid, entry)
-    return crowd.ledger
+def _label_values(amounts: Amounts) -> set[str]:
+    return {value for key in amounts if (value := label_value(key)) is not None}
+
+
+def reserve(ledger: Ledger, uid: str, entry: Entry, max_of_namespace: int = MAX_RESERVATIONS_OF_NAMESPACE) -> Ledger:
+    """Reserves one charge. Raises like a batch."""
+    batch = ReservationBatch(ledger, max_of_namespace)
+    batch.reserve(uid, entry)
+    return batch.ledger
 
 
 def release(ledger: Ledger, uid: str) -> Ledger:
@@ -218,47 +219,50 @@ def release(ledger: Ledger, uid: str) -> Ledger:
     return without(ledger, (uid,))
 
 
-def binding_of(uid: str, attempt: str) -> str:
+def bind_reservation(uid: str, attempt: str) -> str:
     """Names the reservation of one attempt to bind a pod."""
     return f"{uid}{_AT}{attempt}"
 
 
-def uid_of(reservation: str) -> str:
+def pod_uid(reservation: str) -> str:
     return reservation.partition(_AT)[0]
 
 
-def is_of_binding(reservation: str) -> bool:
+def is_bind_reservation(reservation: str) -> bool:
     return _AT in reservation
 
 
-# --- who leads --------------------------------------------------------------------------------------------------------
+# --- the leader -------------------------------------------------------------------------------------------------------
 
 
-def take_over(ledger: Ledger, of: str = "") -> Ledger:
+def take_over(ledger: Ledger, quota_uid: str = "") -> Ledger:
     """Raises the epoch; it is written before all pods are listed, so that the list has what was committed before."""
-    return ledger._replace(epoch=ledger.epoch + 1, of=of, is_ready=ledger.is_ready and ledger.of == of)
+    is_ready = ledger.is_ready and ledger.quota_uid == quota_uid
+    return ledger._replace(epoch=ledger.epoch + 1, quota_uid=quota_uid, is_ready=is_ready)
 
 
 class StoredPods(NamedTuple):
     """What the leader knows of charged pods.
 
     Attributes:
-        live: all stored pods that hold something, by uid.
-        bound: those that are counted with their nodes.
-        strangers: those that were stored without a reservation.
-        ended: stored pods that hold nothing any more: their reservations can be dropped.
-        total: the sum of all live pods, where it is kept incrementally.
+        live: all stored pods with a charge, by uid.
+        bound: those whose charge includes their location.
+        unreserved: those that were stored without a reservation.
+        ended: stored pods without a charge any more; their reservations are released.
+        known_total: the sum of all live pods, where it is updated incrementally.
     """
 
     live: Mapping[str, Entry]
     bound: Collection[str] = ()
-    strangers: Collection[str] = ()
+    unreserved: Collection[str] = ()
     ended: Collection[str] = ()
-    total: Amounts | None = None
+    known_total: Amounts | None = None
 
-    def together(self) -> Amounts:
-        """Returns the sum at this moment, as a copy: the kept sum changes later."""
-        return sum_of(each.cost for each in self.live.values()) if self.total is None else dict(self.total)
+    def total(self) -> Amounts:
+        """Returns the sum of all live pods, as a copy: `known_total` changes later."""
+        return (
+            sum_of(each.charge for each in self.live.values()) if self.known_total is None else dict(self.known_total)
+        )
 
 
 def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
@@ -270,27 +274,27 @@ def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     if ledger.epoch != epoch:
         raise LostLeadership
     left = without(ledger, settled(ledger, pods))
-    after = left._replace(is_ready=True, committed=pods.together())
-    came = pods.live.keys() & (ledger.late | {*pods.strangers} - ledger.open.keys())
-    return after._replace(late=frozenset(came if over(after) else ()))
+    after = left._replace(is_ready=True, committed=pods.total())
+    late = pods.live.keys() & (ledger.late | {*pods.unreserved} - ledger.reservations.keys())
+    return after._replace(late=frozenset(late if excess(after) else ()))
 
 
 def settled(ledger: Ledger, pods: StoredPods) -> frozenset[str]:
-    """Returns the reservations of pods that are stored, or have been stored and ended."""
-    return frozenset(reservation for reservation in ledger.open if _is_settled(reservation, pods))
+    """Returns the reservations of pods that are stored (for a bind: bound), or were stored and have ended."""
+    return frozenset(reservation for reservation in ledger.reservations if _is_settled(reservation, pods))
 
 
 def _is_settled(reservation: str, pods: StoredPods) -> bool:
-    uid = uid_of(reservation)
-    return uid in pods.ended or uid in (pods.bound if is_of_binding(reservation) else pods.live)
+    uid = pod_uid(reservation)
+    return uid in pods.ended or uid in (pods.bound if is_bind_reservation(reservation) else pods.live)
 
 
 def without(ledger: Ledger, uids: Collection[str]) -> Ledger:
-    return ledger._replace(open={uid: entry for uid, entry in ledger.open.items() if uid not in uids})
+    return ledger._replace(reservations={uid: entry for uid, entry in ledger.reservations.items() if uid not in uids})
 
 
 def sum_of(amounts: Iterable[Amounts]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    total: Counter[str] = Counter()
     for each in amounts:
-        found.update(each)
-    return found
+        total.update(each)
+    return total

@@ -13,7 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 from .charge import COUNTED
-from .ledger import Amounts, Crowd, Full, Ledger, Shortage, free, shortages, sum_of
+from .ledger import Amounts, Exceeded, Ledger, ReservationBatch, Shortage, free, shortages, sum_of
 
 
 class Terms(NamedTuple):
@@ -38,7 +38,7 @@ class Loan(NamedTuple):
 def lend(ledger: Ledger, loan: Loan) -> Ledger:
     """The lender's. Raises Full where he needs it himself by now."""
     if short := shortages(ledger, loan.amounts):
-        raise Full(short)
+        raise Exceeded(short)
     return ledger._replace(lent=_changed(ledger.lent, loan.borrower, loan.amounts))
 
 
@@ -50,7 +50,7 @@ def borrow(ledger: Ledger, loan: Loan) -> Ledger:
 def give_back(ledger: Ledger, loan: Loan) -> Ledger:
     """The borrower's. Raises Full where it is used by now."""
     if short := shortages(ledger, loan.amounts):
-        raise Full(short)
+        raise Exceeded(short)
     return ledger._replace(borrowed=_changed(ledger.borrowed, loan.lender, _less(loan.amounts)))
 
 
@@ -74,7 +74,7 @@ def _changed(loans: Mapping[str, Amounts], of: str, more: Amounts) -> Mapping[st
     return {name: amounts for name, amounts in {**loans, of: +left}.items() if amounts}
 
 
-def together(loans: Iterable[Loan]) -> list[Loan]:
+def merged(loans: Iterable[Loan]) -> list[Loan]:
     """One for each two."""
     found: dict[tuple[str, str], Counter[str]] = {}
     for loan in loans:
@@ -93,7 +93,7 @@ class Lenders:
 
     def __init__(
         self,
-        crowds: Mapping[str, Crowd],
+        crowds: Mapping[str, ReservationBatch],
         ledgers: Mapping[str, Ledger],
         terms: Mapping[str, Terms],
         wanting: Collection[str] = (),
@@ -151,7 +151,7 @@ class Lenders:
             self._borrowed[loan.borrower].update(loan.amounts)
 
 
-def unused(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
+def unused_loans(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
     """Yields what is borrowed and not used, to be returned."""
     for name, ledger in ledgers.items():
         left = dict(free(ledger)) if ledger.borrowed else {}
@@ -162,7 +162,7 @@ def unused(ledgers: Mapping[str, Ledger]) -> Iterator[Loan]:
                 yield Loan(lender, name, {key: amount for key, amount in back.items() if amount})
 
 
-def returned(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, Ledger]:
+def after_return(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, Ledger]:
     """Returns the ledgers after these loans are returned."""
     found = {**ledgers}
     for loan in loans:
@@ -175,7 +175,7 @@ def returned(ledgers: Mapping[str, Ledger], loans: Iterable[Loan]) -> dict[str, 
 def netted(loans: Iterable[Loan], back: Iterable[Loan]) -> tuple[list[Loan], list[Loan]]:
     """Cancels loans against returns: what is lent again to the budget that just returned it need not move."""
     less = [Loan(loan.lender, loan.borrower, _less(loan.amounts)) for loan in back]
-    both = together((*loans, *less))
+    both = merged((*loans, *less))
     more = [loan._replace(amounts=_positive(loan.amounts)) for loan in both]
     fewer = [loan._replace(amounts=_positive(_less(loan.amounts))) for loan in both]
     return [each for each in more if each.amounts], [each for each in fewer if each.amounts]

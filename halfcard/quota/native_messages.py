@@ -73,14 +73,14 @@ def never_counted(quota: ResourceQuota, resources: Iterable[str]) -> str:
     """Explains to the author of a quota what is never counted; empty where all of it counts."""
     written = ", ".join(f"{key}={quota.hard[key]}" for key in quota.uncounted(resources))
     return written and (
-        f"Kubernetes accepts {written} and never counts it, so nobody is held to it: "
+        f"Kubernetes accepts {written} and never counts it, so it limits nothing: "
         f"`halfcard quota repair {quota.meta.namespace}` adds what counts"
     )
 
 
 def drifted(found: Iterable[Drift]) -> str:
-    told = ", ".join(f"{each.key}={each.used}, and its pods come to {each.real}" for each in found)
-    return f"Kubernetes says that so much is used: {told}; it counts anew when spec.hard changes"
+    told = ", ".join(f"{each.key}={each.used}, but its pods use {each.real}" for each in found)
+    return f"wrong usage: Kubernetes reports {told}; it recounts when spec.hard changes"
 
 
 def in_words_of(charge: Amounts, table: Mapping[str, Unit]) -> Cost:

@@ -24,7 +24,7 @@ class PodLocation(NamedTuple):
     """
 
     pool: str
-    in_all: Amounts
+    total: Amounts
     by_model: Mapping[str, Amounts]
 
 
@@ -43,22 +43,22 @@ def kind_of(node: Node) -> NodeKind:
     return NodeKind(node.pool, tuple(sorted({card.model for card in node.cards})) or UNKNOWN.models)
 
 
-def whole_place(kind: NodeKind, needs: tuple[Need, ...]) -> PodLocation:
+def widest_location(kind: NodeKind, needs: tuple[Need, ...]) -> PodLocation:
     """The location of a pod that may be on any card of a node: what it could be charged for on each model."""
     asked = charge(needs)
     return PodLocation(kind.pool, asked, dict.fromkeys(kind.models, asked))
 
 
-def place_of(node: Node, needs: tuple[Need, ...], layout: Layout) -> PodLocation:
+def location_of(node: Node, needs: tuple[Need, ...], layout: Layout) -> PodLocation:
     models = {node.cards[at].model for cards in layout for at in cards}
     by_model = {model: charge(_on(model, node, needs, layout)) for model in models}
     return PodLocation(node.pool, charge(needs), by_model)
 
 
-def recorded_place(node: Node, needs: tuple[Need, ...], named: Named | None) -> PodLocation:
+def recorded_location(node: Node, needs: tuple[Need, ...], named: Named | None) -> PodLocation:
     """The location by the record; without a valid record, any card of the node."""
     layout = positions(named, node) if named is not None else None
-    return place_of(node, needs, layout) if layout else whole_place(kind_of(node), needs)
+    return location_of(node, needs, layout) if layout else widest_location(kind_of(node), needs)
 
 
 def _on(model: str, node: Node, needs: tuple[Need, ...], layout: Layout) -> Iterator[Need]:

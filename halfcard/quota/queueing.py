@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from .ledger import Busy, Crowd, Entry, Full, Ledger, Shortage
-from .lending import Lenders, Loan, Terms, netted, returned, unused
+from .ledger import Busy, Entry, Exceeded, Ledger, ReservationBatch, Shortage
+from .lending import Lenders, Loan, Terms, after_return, netted, unused_loans
 
 _NO_TERMS: Final[Mapping[str, Terms]] = {}
 
@@ -48,8 +48,8 @@ class Queue(NamedTuple):
         unused: loans that are to be given back.
     """
 
-    openable: tuple[WaitingPod, ...]
-    first: tuple[BlockedPod, ...]
+    admissible: tuple[WaitingPod, ...]
+    first_blocked: tuple[BlockedPod, ...]
     loans: tuple[Loan, ...] = ()
     unused: tuple[Loan, ...] = ()
 
@@ -65,9 +65,9 @@ def queue(
     ordered = in_order(waiting)
     names = {name for each in ordered for name in each.entries} | terms.keys()
     concerned = {name: ledger for name, ledger in ledgers.items() if name in names or ledger.borrowed}
-    back = [*unused(concerned)]
-    there = returned(concerned, back)
-    crowds = {name: Crowd(ledger) for name, ledger in there.items()}
+    back = [*unused_loans(concerned)]
+    there = after_return(concerned, back)
+    crowds = {name: ReservationBatch(ledger) for name, ledger in there.items()}
     alone = _Row(crowds, Lenders(crowds, there, _NO_TERMS))
     left = alone.admit(ordered)
     helped = _Row(crowds, Lenders(crowds, there, terms, wanting=alone.blocked))
@@ -79,7 +79,7 @@ def queue(
 class _Row:
     """Waiting pods in order; each takes the room that the ones before it leave."""
 
-    def __init__(self, crowds: Mapping[str, Crowd], lenders: Lenders) -> None:
+    def __init__(self, crowds: Mapping[str, ReservationBatch], lenders: Lenders) -> None:
         self.blocked: set[str] = set()
         self.openable: list[WaitingPod] = []
         self.first: list[BlockedPod] = []
@@ -118,7 +118,7 @@ class _Row:
             return BlockedPod(waiting, name, ())
         try:
             crowd.check(waiting.uid, waiting.entries[name])
-        except Full as full:
+        except Exceeded as full:
             return BlockedPod(waiting, name, full.shortages)
         except Busy:
             return BlockedPod(waiting, name, ())

@@ -35,7 +35,7 @@ class GpuQuotaMap(NamedTuple):
     """The readable entries, and a sentence for each unreadable one."""
 
     specs: Mapping[str, Spec]
-    odd: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
 
 def read_map(text: str) -> GpuQuotaMap | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from halfcard.quota.ledger import Busy, Entry, Full
+from halfcard.quota.ledger import Busy, Entry, Exceeded
 
 from .ledger_writer import LedgerWriter
 
@@ -42,7 +42,7 @@ class Reservation(NamedTuple):
 class NotReservedError(Exception):
     """One ledger refused, so that nothing is reserved; `at` is its position."""
 
-    def __init__(self, at: int, why: Full | Busy) -> None:
+    def __init__(self, at: int, why: Exceeded | Busy) -> None:
         super().__init__(at, why)
         self.at = at
         self.why = why
@@ -64,7 +64,7 @@ async def reserve_in_all(name: str, charges: Sequence[LedgerCharge], *, is_uniqu
             is_new = await charge.writer.reserve(name, charge.entry, charge.quota_uid)
         except BaseException as error:
             reservation.release()
-            if isinstance(error, Full | Busy):
+            if isinstance(error, Exceeded | Busy):
                 raise NotReservedError(at, error) from error
             raise
         if is_new or is_unique:

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from halfcard.quota.ledger import (
-    MOST_OPEN_OF_ONE,
+    MAX_RESERVATIONS_OF_NAMESPACE,
+    USAGE_UNKNOWN,
     Amounts,
     Busy,
-    Crowd,
     Entry,
-    Full,
+    Exceeded,
     Ledger,
+    ReservationBatch,
     Shortage,
     release,
     reserve,
@@ -66,13 +67,15 @@ class _Settled:
     ledger: Ledger
     reserved: list[ReservationAttempt] = field(default_factory=list)
     had: list[ReservationAttempt] = field(default_factory=list)
-    refused: list[tuple[ReservationAttempt, Full | Busy]] = field(default_factory=list)
+    refused: list[tuple[ReservationAttempt, Exceeded | Busy]] = field(default_factory=list)
 
 
 class LedgerWriter:
     """Made on the event loop."""
 
-    def __init__(self, ledgers: LedgerStore, name: str, clock: Clock, most_of_one: int = MOST_OPEN_OF_ONE) -> None:
+    def __init__(
+        self, ledgers: LedgerStore, name: str, clock: Clock, most_of_one: int = MAX_RESERVATIONS_OF_NAMESPACE
+    ) -> None:
         self._most_of_one = most_of_one
         self._ledgers = ledgers
         self._name = name
@@ -99,7 +102,7 @@ class LedgerWriter:
         self._work()
         return await ask.outcome
 
-    def saw(self, seen: WatchedLedger | None) -> None:
+    def ledger_changed(self, seen: WatchedLedger | None) -> None:
         """Records a change of the ledger, by any writer."""
         self._seen = seen
         if seen is not None and seen.writer != self._turns.me:
@@ -114,7 +117,7 @@ class LedgerWriter:
 
     async def check(self, entry: Entry, of: str) -> None:
         """Raises like `reserve`, and writes nothing."""
-        ledger = await self.now()
+        ledger = await self.read()
         _check_whose(ledger, of)
         reserve(ledger, "", entry, self._most_of_one)
 
@@ -123,20 +126,20 @@ class LedgerWriter:
         kept = self._newest()
         return kept.ledger if kept is not None else None
 
-    async def now(self) -> Ledger:
+    async def read(self) -> Ledger:
         """Reads the ledger by a call that begins now. Raises Busy where there is no answer."""
         try:
             return (await self._read()).ledger
         except (NoAnswerError, LedgerError) as error:
             raise Busy(str(error)) from error
 
-    async def look(self, cost: Amounts) -> list[Shortage]:
+    async def known_shortages(self, cost: Amounts) -> list[Shortage]:
         """Returns the shortages by the known ledger. Raises Busy where none is known."""
-        return shortages(self.known() or await self.now(), cost)
+        return shortages(self.known() or await self.read(), cost)
 
-    def shortages(self, entry: Entry) -> list[Shortage]:
+    def last_shortages(self, entry: Entry) -> list[Shortage]:
         """Returns the shortages by the last read, for callers that another ledger refuses anyway."""
-        return [] if self._kept is None else shortages(self._kept.ledger, entry.cost)
+        return [] if self._kept is None else shortages(self._kept.ledger, entry.charge)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -177,7 +180,7 @@ class LedgerWriter:
     def _is_late(self, ask: ReservationAttempt) -> bool:
         late = self._clock() - ask.came > PATIENCE_S
         if late:
-            _fail(ask, Busy("many are writing to it"))
+            _fail(ask, Busy("quota is under heavy load"))
         return late
 
     def _after_silence(self, asks: list[ReservationAttempt], error: Exception) -> list[ReservationAttempt]:
@@ -194,7 +197,7 @@ class LedgerWriter:
     async def _round(self, asks: list[ReservationAttempt]) -> list[ReservationAttempt]:
         """Makes one write for these attempts; returns those that must be tried again."""
         kept = self._to_write_over() or await self._read()
-        self._to_release &= kept.ledger.open.keys()
+        self._to_release &= kept.ledger.reservations.keys()
         settled = self._settle(kept.ledger, asks)
         if any(ask.came > self._as_of for ask, _ in settled.refused):
             kept = await self._read()
@@ -209,12 +212,12 @@ class LedgerWriter:
     def _settle(self, ledger: Ledger, asks: list[ReservationAttempt]) -> _Settled:
         for uid in self._to_release:
             ledger = release(ledger, uid)
-        found, crowd = _Settled(ledger), Crowd(ledger, self._most_of_one)
+        found, crowd = _Settled(ledger), ReservationBatch(ledger, self._most_of_one)
         for ask in asks:
             try:
                 _check_whose(ledger, ask.of)
                 is_new = crowd.reserve(ask.uid, ask.entry)
-            except (Full, Busy) as why:
+            except (Exceeded, Busy) as why:
                 found.refused.append((ask, why))
             else:
                 (found.reserved if is_new and not ask.is_unsure else found.had).append(ask)
@@ -243,7 +246,7 @@ class LedgerWriter:
         began = self._clock()
         kept = await self._ledgers.read(self._name, _CALL_S)
         if kept is None:
-            raise LedgerError("nobody has counted yet what is in use")
+            raise LedgerError(USAGE_UNKNOWN)
         self._keep(kept)
         self._as_of = began
         return kept
@@ -264,8 +267,8 @@ class LedgerWriter:
 
 
 def _check_whose(ledger: Ledger, of: str) -> None:
-    if ledger.of != of:
-        raise Busy("it is new, and nobody has counted yet what is in use")
+    if ledger.quota_uid != of:
+        raise Busy(USAGE_UNKNOWN)
 
 
 def _tell(settled: _Settled) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from halfcard.quota.budgets import Budget
-from halfcard.quota.ledger import MOST_OPEN, MOST_OPEN_OF_ONE
+from halfcard.quota.ledger import MAX_RESERVATIONS, MAX_RESERVATIONS_OF_NAMESPACE
 
 from .ledger_store import LedgerStore, WatchedLedger
 from .ledger_writer import Clock, LedgerWriter
@@ -22,16 +22,16 @@ class LedgerWriters:
         name = budget.ledger
         desk = self._desks.get(name)
         if desk is None:
-            most_of_one = MOST_OPEN if budget.namespace else MOST_OPEN_OF_ONE
+            most_of_one = MAX_RESERVATIONS if budget.namespace else MAX_RESERVATIONS_OF_NAMESPACE
             desk = self._desks[name] = LedgerWriter(self._ledgers, name, self._clock, most_of_one)
-            desk.saw(self._seen.get(name))
+            desk.ledger_changed(self._seen.get(name))
         return desk
 
-    def saw(self, name: str, seen: WatchedLedger | None) -> None:
+    def ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
         """A ledger that has changed, or is gone."""
         if seen is None:
             self._seen.pop(name, None)
         else:
             self._seen[name] = seen
         if name in self._desks:
-            self._desks[name].saw(seen)
+            self._desks[name].ledger_changed(seen)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
-from halfcard.quota.budgets import Budget, UnreadableBudget, concerning, each_of, read_budget
+from halfcard.quota.budgets import Budget, UnreadableBudget, covering, expand_defaults, read_budget
 from halfcard.quota.gpu_quota import Labels
 from halfcard.quota.ledger import Amounts
 from halfcard.quota.lending import reach
@@ -115,7 +115,7 @@ class BudgetSource:
     def budgets(self) -> list[Budget]:
         """Defaults as they are for each namespace."""
         if self._each is None:
-            self._each = each_of(self._written(), self._labels)
+            self._each = expand_defaults(self._written(), self._labels)
         return self._each
 
     def _written(self) -> list[Budget]:
@@ -126,7 +126,7 @@ class BudgetSource:
         """Returns the budgets of a namespace, in the order of their ledgers."""
         found = self._concerning.get(namespace)
         if found is None:
-            found = concerning(self._written(), namespace, self._labels.get(namespace, {}))
+            found = covering(self._written(), namespace, self._labels.get(namespace, {}))
             if namespace in self._labels:  # callers may name any
                 self._concerning[namespace] = found
         return found

@@ -60,5 +60,5 @@ class TkeMapSource:
         if read is None:
             self.problems = (UNREADABLE,)
             return
-        self.problems, self.budgets = read.odd, budgets_of(read, self.uid)
+        self.problems, self.budgets = read.unreadable, budgets_of(read, self.uid)
         self._changed()

@@ -54,8 +54,8 @@ class GateAdmission:
     calls: ApiCalls
     pods: ChargedPods
     budgets_of: Callable[[str], Sequence[Budget]]
-    keeping: LedgersController
-    desk_of: Callable[[Budget], LedgerWriter]
+    ledgers: LedgersController
+    writer_of: Callable[[Budget], LedgerWriter]
     may_decide: Callable[[], bool]
     now: Callable[[], datetime]
     log: Log
@@ -64,9 +64,9 @@ class GateAdmission:
     _told: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._loans = Loans(self.keeping)
+        self._loans = Loans(self.ledgers)
 
-    def stir(self) -> None:
+    def trigger(self) -> None:
         """Pods, quotas or ledgers have changed."""
         self._stirred.set()
 
@@ -78,21 +78,21 @@ class GateAdmission:
             except TimeoutError:
                 pass
             self._stirred.clear()
-            if self.may_decide() and (self.pods.waiting() or self._loans.are_open):
+            if self.may_decide() and (self.pods.waiting() or self._loans.exist):
                 await self._round()
             await asyncio.sleep(_REST_S)
 
     async def _round(self) -> None:
         pods, budgets = self.pods.waiting(), self._budgets()
         await self._loans.settle()
-        found = queue(_waiting(pods, budgets), self.keeping.ledgers(), self._terms())
-        next_ones = found.openable[:_AT_ONCE]
+        found = queue(_waiting(pods, budgets), self.ledgers.ledgers(), self._terms())
+        next_ones = found.admissible[:_AT_ONCE]
         try:
             await self._loans.give_back(found.unused)
             await self._loans.settle()
             await self._loans.make(found.loans)
             await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
-            await self._tell(found.first)
+            await self._tell(found.first_blocked)
         except NoAnswerError as error:
             self.log.warning("gates not removed", why=str(error))
 
@@ -108,10 +108,10 @@ class GateAdmission:
         }
 
     def _terms(self) -> dict[str, Terms]:
-        return {name: terms for name, keeper in self.keeping.keepers.items() if (terms := keeper.budget.terms)}
+        return {name: terms for name, keeper in self.ledgers.controllers.items() if (terms := keeper.budget.terms)}
 
     async def _open(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
-        charges = [LedgerCharge(self.desk_of(each), waiting.entries[each.ledger], each.uid) for each in budgets]
+        charges = [LedgerCharge(self.writer_of(each), waiting.entries[each.ledger], each.uid) for each in budgets]
         with suppress(NotReservedError):
             await reserve_in_all(waiting.uid, charges)
             if self.may_decide():
@@ -134,7 +134,7 @@ class GateAdmission:
         known = {each.waiting.uid for each in first}
         self._told = {uid: why for uid, why in self._told.items() if uid in known}
         for each in first:
-            said = _sentence(each, self.keeping.keepers)
+            said = _sentence(each, self.ledgers.controllers)
             if said and self._told.get(each.waiting.uid) != each.ledger:
                 self._told[each.waiting.uid] = each.ledger
                 await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, said))
@@ -149,7 +149,7 @@ class GateAdmission:
 def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[WaitingPod]:
     for uid, pod in pods.items():
         entries = {
-            budget.ledger: Entry(pod.namespace, pod.name, budget.cost(pod.charge, pod.labels))
+            budget.ledger: Entry(pod.namespace, pod.name, budget.counted(pod.charge, pod.labels))
             for budget in budgets[pod.namespace]
         }
         yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, pod.created, entries)
@@ -159,7 +159,7 @@ def _sentence(blocked: BlockedPod, keepers: Mapping[str, LedgerController]) -> s
     keeper = keepers.get(blocked.ledger)
     if keeper is None or not blocked.shortages:
         return ""
-    return f"the next one to be let in: {exceeded(keeper.budget.title, blocked.shortages)}"
+    return f"next in the queue: {exceeded(keeper.budget.title, blocked.shortages)}"
 
 
 def _namespace(waiting: WaitingPod) -> str:

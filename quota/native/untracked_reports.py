@@ -66,7 +66,7 @@ class UntrackedReports:
         self._told = {uid: at for uid, at in self._told.items() if uid in uids and now - at < _AGAIN_S}
         for each in [each for each in found if each.meta.uid not in self._told]:
             said = never_counted(each, self._known.resources)
-            self.trouble = await self._events.tell(each.reference, "NeverCounted", said) or self.trouble
+            self.trouble = await self._events.send(each.reference, "NeverCounted", said) or self.trouble
             self._told[each.meta.uid] = now
 
 
@@ -80,6 +80,6 @@ def repairs(calls: ApiCalls, known: NativeQuotas, dialects: Dialects, events: Qu
                 log.warning("quota not repaired", quota=found.title, why=found.why_not)
             else:
                 log.event("quota repaired", quota=found.title, done=found.done)
-                await events.tell(each.reference, "MadeToCount", "; ".join(found.done), is_warning=False)
+                await events.send(each.reference, "MadeToCount", "; ".join(found.done), is_warning=False)
 
     return repair_all

@@ -40,7 +40,7 @@ class ExemptionReports:
 
     def _exempt(self) -> Mapping[str, tuple[Budget, Exemption]]:
         """Returns the exempted quotas by the uid of the object: a default is one object for all its namespaces."""
-        exempt = [keeper.budget for keeper in self._keeping.keepers.values() if keeper.is_exempt]
+        exempt = [keeper.budget for keeper in self._keeping.controllers.values() if keeper.is_exempt]
         return {each.reference["uid"]: (each, each.exemption) for each in exempt if each.exemption is not None}
 
     async def _tell(self, exempt: Mapping[str, tuple[Budget, Exemption]]) -> None:
@@ -48,13 +48,13 @@ class ExemptionReports:
         try:
             for uid, (budget, exemption) in exempt.items():
                 if self._told.get(uid, (budget, None))[1] != exemption:
-                    said = f"nobody is held to it {exemption}"
-                    self.trouble = await self._events.tell(budget.reference, "Exempt", said)
+                    said = f"the quota limits nothing {exemption}"
+                    self.trouble = await self._events.send(budget.reference, "Exempt", said)
                     self._told[uid] = budget, exemption
             for uid in self._told.keys() - exempt.keys():
                 budget, _ = self._told[uid]
-                said = "everybody is held to it again"
-                self.trouble = await self._events.tell(budget.reference, "ExemptionEnded", said, is_warning=False)
+                said = "the quota limits pods again"
+                self.trouble = await self._events.send(budget.reference, "ExemptionEnded", said, is_warning=False)
                 del self._told[uid]
         except NoAnswerError as error:
             self.trouble = str(error)

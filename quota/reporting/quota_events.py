@@ -20,7 +20,7 @@ class QuotaEvents:
         self._calls = calls
         self._now = now
 
-    async def tell(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
+    async def send(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
         """`about` refers to the object. Returns what went wrong, in a sentence; raises NoAnswerError."""
         told = once(reason, printable(message, MOST_CHARS), self._now())
         collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"

@@ -9,7 +9,7 @@ from typing import Final
 from halfcard.quota.budgets import Budget
 from kube.api.calls import NoAnswerError
 
-from ..consistency_check import Difference, Differences, told
+from ..consistency_check import Difference, Differences, summary
 from .quota_events import QuotaEvents
 
 _EVERY_S: Final = 2.0
@@ -40,7 +40,7 @@ class RepairReports:
             for budget in self._budgets_of(each.namespace):
                 concerned.setdefault(budget.ledger, (budget, {}))[1][uid] = each
         for budget, its_pods in concerned.values():
-            self._repaired(budget, told(its_pods))
+            self._repaired(budget, summary(its_pods))
 
     def _repaired(self, budget: Budget, message: str) -> None:
         self.count += 1
@@ -54,6 +54,6 @@ class RepairReports:
             try:
                 self.trouble = ""
                 for budget, message in waiting.values():
-                    self.trouble = await self._events.tell(budget.reference, "Drifted", message)
+                    self.trouble = await self._events.send(budget.reference, "Drifted", message)
             except NoAnswerError as error:
                 self.trouble = str(error)

@@ -38,7 +38,7 @@ class Reporter:
         events = QuotaEvents(calls, utc_now)
         self.exemptions = ExemptionReports(keeping, events, may_decide)
         self._tellers: Mapping[str, _Report] = {
-            "write statuses": StatusWriter(calls, lambda: keeping.keepers, waits, may_decide, utc_now),
+            "write statuses": StatusWriter(calls, lambda: keeping.controllers, waits, may_decide, utc_now),
             "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),
             "end exemptions": self.exemptions,
             "report repairs": repairs,

@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple
 
 from halfcard.quota.amount_key import AmountKey, label_value, limit_key
 from halfcard.quota.budget_messages import amount
-from halfcard.quota.budgets import gone
+from halfcard.quota.budgets import deleted_budget
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import Exemption
-from halfcard.quota.ledger import Amounts, Entry, Ledger, over, sum_of, used
+from halfcard.quota.ledger import USAGE_UNKNOWN, Amounts, Entry, Ledger, excess, sum_of, used
 
-from ..usage_index import TOP, TopHolders, rank
+from ..usage_index import TOP, TopPods, rank
 
 _UNLIMITED: Final = "-"
-_NOBODY: Final = TopHolders()
+_NOBODY: Final = TopPods()
 
 Status = dict[str, Any]
 
@@ -24,7 +24,7 @@ class LedgerUsage(NamedTuple):
     """One ledger, who holds something of it, and how many wait."""
 
     ledger: Ledger
-    holders: TopHolders = _NOBODY
+    holders: TopPods = _NOBODY
     waiting: int = 0
 
 
@@ -35,38 +35,38 @@ def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
         next(iter(ledgers.values())).hard,
         is_ready=all(each.is_ready for each in ledgers.values()),
         committed=sum_of([each.committed for each in ledgers.values()]),
-        open={uid: entry for each in ledgers.values() for uid, entry in each.open.items()},
+        reservations={uid: entry for each in ledgers.values() for uid, entry in each.reservations.items()},
         late=frozenset(uid for each in ledgers.values() for uid in each.late),
     )
     said = status_of(
         together, _all([part.holders for part in parts.values()]), sum(part.waiting for part in parts.values())
     )
-    fuller = sorted(namespace for namespace, ledger in ledgers.items() if over(ledger))
+    fuller = sorted(namespace for namespace, ledger in ledgers.items() if excess(ledger))
     ready, _ = said["conditions"]
     return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
 
 
-def _all(parts: Sequence[TopHolders]) -> TopHolders:
+def _all(parts: Sequence[TopPods]) -> TopPods:
     first = sorted((entry for part in parts for entry in part.first), key=rank)
-    return TopHolders(sum(part.pods for part in parts), first[:TOP])
+    return TopPods(sum(part.pods for part in parts), first[:TOP])
 
 
 def exempted(status: Status, exemption: Exemption) -> Status:
     """The status while the quota is suspended; used amounts are reported as usual."""
     ready, exceeded = status["conditions"]
     excess = {**exceeded, "message": f"{exceeded['message'].partition(':')[0]}, and exempt"}
-    exempt = _condition("Exempt", "True", "ForAWhile", f"nobody is held to it {exemption}")
+    exempt = _condition("Exempt", "True", "ForAWhile", f"the quota limits nothing {exemption}")
     return {**status, "conditions": [ready, excess if exceeded["status"] == "True" else exceeded, exempt]}
 
 
-def status_of(ledger: Ledger, holders: TopHolders = _NOBODY, waiting: int = 0) -> Status:
+def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0) -> Status:
     """The status of one ledger: amounts as `used/hard` in the units of the quota, and the number of waiting pods."""
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
     return {
         **said,
         "pods": holders.pods,
-        "promised": len(ledger.open),
+        "promised": len(ledger.reservations),
         "waiting": waiting,
         "late": len(ledger.late),
         "holders": [_holder(entry) for entry in holders.first],
@@ -83,7 +83,7 @@ def _limit(ledger: Ledger, key: str) -> str:
 
 
 def _holder(entry: Entry) -> dict[str, str]:
-    amounts = {key: amount(key, entry.cost[key]) for key in COUNTED if key in entry.cost}
+    amounts = {key: amount(key, entry.charge[key]) for key in COUNTED if key in entry.charge}
     return {"pod": f"{entry.namespace}/{entry.pod}", **amounts}
 
 
@@ -108,26 +108,25 @@ def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
 
 def _loans(loans: Mapping[str, Amounts]) -> list[dict[str, str]]:
     return [
-        {"quota": gone(name).title, **{key: amount(key, number) for key, number in amounts.items()}}
+        {"quota": deleted_budget(name).title, **{key: amount(key, number) for key, number in amounts.items()}}
         for name, amounts in sorted(loans.items())
     ]
 
 
 def _conditions(ledger: Ledger) -> list[dict[str, str]]:
-    excess = over(ledger)
-    told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess.items()))
+    told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess(ledger).items()))
     ready = (
         _condition("Ready", "True", "Counted", "all pods are counted")
         if ledger.is_ready
-        else _condition("Ready", "False", "NotCounted", "nobody has counted yet what is in use; new pods have to wait")
+        else _condition("Ready", "False", "NotCounted", f"{USAGE_UNKNOWN}; new pods must wait")
     )
     return [ready, _exceeded(told, "by ")]
 
 
 def _exceeded(told: str, of: str) -> dict[str, str]:
     if not told:
-        return _condition("Exceeded", "False", "WithinLimits", "no more is used than allowed")
-    return _condition("Exceeded", "True", "OverBy", f"over {of}{told}: pods that run stay, and new ones are refused")
+        return _condition("Exceeded", "False", "WithinLimits", "usage is within the limits")
+    return _condition("Exceeded", "True", "OverBy", f"over {of}{told}: running pods stay, new pods are refused or wait")
 
 
 def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, str]:

@@ -91,7 +91,7 @@ def statuses_of(
 ) -> Iterator[tuple[Budget, Status]]:
     """Returns one status for each object, which also says whether the quota is suspended."""
     for budget, status in _counted(keepers, waits):
-        is_exempt = budget.exemption is not None and budget.exemption.holds(now)
+        is_exempt = budget.exemption is not None and budget.exemption.is_active(now)
         yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status
 
 
@@ -101,10 +101,10 @@ def _counted(keepers: Mapping[str, LedgerController], waits: Mapping[str, int]) 
     of_object: dict[str, Budget] = {}
     for name, keeper in keepers.items():
         budget = keeper.budget
-        if keeper.kept is None or not budget.uid or budget.is_mapped:
+        if keeper.stored is None or not budget.uid or budget.is_mapped:
             continue
-        ledger = keeper.kept.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
-        counted = LedgerUsage(ledger, keeper.holding.holders(), waits.get(name, 0))
+        ledger = keeper.stored.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
+        counted = LedgerUsage(ledger, keeper.usage.top(), waits.get(name, 0))
         if budget.is_default:
             of_object[_object(budget)] = budget
             defaults.setdefault(_object(budget), {})[budget.namespace] = counted

@@ -41,7 +41,7 @@ class TkeMapReports:
         try:
             if problems:
                 reference = {**about, "uid": self._source.uid}
-                self.trouble = await self._events.tell(reference, _REASON, "; ".join(problems))
+                self.trouble = await self._events.send(reference, _REASON, "; ".join(problems))
         except NoAnswerError as error:
             self.trouble = str(error)
         else:

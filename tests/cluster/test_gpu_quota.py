@@ -35,7 +35,7 @@ def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaInstallation,
     said = refusal(quotas.webhook.create(team, share("d")))
     assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in said
     assert "(20 more needed: 0.30 card asked, 0.10 card free)" in said
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).reservations, what="the reservations to be settled")
     assert quotas.ledger(ledger).committed == {"cores": 90, "memory": 15 * 1024, "shares": 3}
 
 
@@ -86,7 +86,7 @@ def test_several_namespaces_share_one_budget(quotas: QuotaInstallation, team: st
     quotas.webhook.create(other, share("a")).must()
     for namespace in (team, other):
         assert f"exceeded quota: {team}, requested: cores=30" in refusal(quotas.webhook.create(namespace, share("b")))
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).reservations, what="the reservations to be settled")
     assert quotas.ledger(ledger).committed["cores"] == 60
 
 
@@ -332,7 +332,7 @@ def test_pods_wait_behind_the_gate_and_are_let_in_in_order(quotas: QuotaInstalla
     quotas.cluster.wait_until(lambda: quotas.status(team).get("waiting") == 2, what="the status")
     assert quotas.ledger(ledger).hard == {"cores": 60}
     events = quotas.webhook.kubectl(team, "get", "events", "-o=jsonpath={.items[*].message}").stdout
-    assert f"the next one to be let in: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60" in events
+    assert f"next in the queue: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60" in events
     delete(quotas, team, "a")
     quotas.cluster.wait_until(lambda: waiting_for(quotas, team) == {"d"}, what="c to be let in")
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/60", what="the status")
@@ -368,7 +368,9 @@ def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaInst
     assert second is not leading
     quotas.wait_led()
     quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 5, what="three to be let in", seconds=60)
-    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).open, what="the reservations to be settled", seconds=90)
+    quotas.cluster.wait_until(
+        lambda: not quotas.ledger(ledger).reservations, what="the reservations to be settled", seconds=90
+    )
     assert used(quotas.ledger(ledger))["cores"] == 90
 
 

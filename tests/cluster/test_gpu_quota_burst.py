@@ -161,7 +161,7 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
         quotas.webhook.add_replica()
 
     burst.run(creates, disturb)
-    stored, opened = burst.stored(), quotas.ledger(ledger).open
+    stored, opened = burst.stored(), quotas.ledger(ledger).reservations
     say(f"{dict(burst.answers)}; {stored} stored, {len(opened)} reserved")
     assert stored <= ROOM
     assert stored <= burst.answers[201] + burst.answers[500]
@@ -184,7 +184,7 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:
     """Every reservation is committed or released, and what is used is what is stored."""
-    return not ledger.open and used(ledger)["shares"] == burst.stored()
+    return not ledger.reservations and used(ledger)["shares"] == burst.stored()
 
 
 def is_free(ledger: Ledger) -> bool:

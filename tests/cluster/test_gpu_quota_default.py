@@ -1,4 +1,4 @@
-"""Defaults and exceptions on a real API server: no quota of their own, and quotas that nobody is held to."""
+"""Defaults and exceptions on a real API server: no quota of their own, and quotas that are suspended."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(
     quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="the exemption to begin")
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/30", what="the status")
     quotas.cluster.wait_until(lambda: "Exempt" in described(quotas, team), what="its Event")
-    assert "nobody is held to it until" in described(quotas, team) and "the paper is due" in described(quotas, team)
+    assert "the quota limits nothing until" in described(quotas, team) and "the paper is due" in described(quotas, team)
     assert halfcard(["quota", "explain", team, "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]) == 0
     assert "over by cores=30, and exempt" in capsys.readouterr().out
     exempt = "halfcard_quota_exempt 1.0"
@@ -153,7 +153,7 @@ def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: Q
     team = quotas.cluster.create_namespace(tier)
     name = quotas.allow(team, hard={"cores": 60})
     assert create(quotas, team, "one").ok
-    quotas.cluster.wait_until(lambda: not quotas.ledger(name).open, what="the reservation to be settled")
+    quotas.cluster.wait_until(lambda: not quotas.ledger(name).reservations, what="the reservation to be settled")
     path = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{name}"
     stored = quotas.cluster.request("GET", path).must()
     right = quotas.ledger(name).committed

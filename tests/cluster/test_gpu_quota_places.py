@@ -84,7 +84,7 @@ class Scene:
     def counted(self, ledger: str) -> Mapping[str, int]:
         """All that is in use, once nothing is only reserved."""
         self.quotas.cluster.wait_until(
-            lambda: not self.quotas.ledger(ledger).open, what="the reservations to be settled", seconds=90
+            lambda: not self.quotas.ledger(ledger).reservations, what="the reservations to be settled", seconds=90
         )
         return used(self.quotas.ledger(ledger))
 

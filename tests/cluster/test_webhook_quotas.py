@@ -302,7 +302,7 @@ def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
 
     access = ("--kubeconfig", str(webhook.cluster.admin.kubeconfig))
     assert halfcard(["quota", "explain", space, *access]) == 0
-    assert "never counts it, so nobody is held to it" in " ".join(capsys.readouterr().out.split())
+    assert "never counts it, so it limits nothing" in " ".join(capsys.readouterr().out.split())
     code, said = repair(space, capsys, "--dry-run", *access)
     assert code == 1 and f"requests.{CORE}" not in hard(webhook, space)
     (quota,) = said["quotas"]
@@ -400,11 +400,11 @@ def test_explain_says_what_native_quota_says_and_what_it_counts_wrong(
     assert halfcard(["quota", "explain", space, "--pod", "cores=71", *access]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert f"a pod like this would be refused: exceeded quota: {space}/gpu, requested: requests.{CORE}=71" in said
-    assert "so much is used" not in said
+    assert "wrong usage" not in said
 
     wrong = json.dumps({"status": {"used": {f"requests.{CORE}": "90"}}})
     done = webhook.kubectl(space, "patch", "quota", "gpu", "--subresource=status", "--type=merge", "-p", wrong)
     assert done.code == 0, done.stderr
     assert halfcard(["quota", "explain", space, *access]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"so much is used: requests.{CORE}=90, and its pods come to 30" in said
+    assert f"Kubernetes reports requests.{CORE}=90, but its pods use 30" in said

@@ -65,7 +65,7 @@ def no_budgets() -> QuotaReservations:
 
 
 def uncounted() -> QuotaReservations:
-    """Of a quota for a model of which nobody has counted yet what is in use."""
+    """Of a quota for a model whose usage is not initialised yet."""
     quota = read_budget({"metadata": {"name": "gpu", "namespace": "ns", "uid": "u"}, "spec": {"byModel": {"T4": {}}}})
     assert isinstance(quota, Budget)
     return QuotaReservations(

@@ -13,7 +13,7 @@ from typing import Final
 
 from halfcard.quota import ledger as rules
 from halfcard.quota import lending, queueing
-from halfcard.quota.ledger import Amounts, Busy, Entry, Full, Ledger
+from halfcard.quota.ledger import Amounts, Busy, Entry, Exceeded, Ledger
 from halfcard.quota.lending import Loan, Terms
 from halfcard.quota.queueing import WaitingPod
 
@@ -80,12 +80,12 @@ class World:
         uid = f"u{next(self._uids)}"
         try:
             self.write(name, rules.reserve(ledger, uid, Entry("team", uid, {CORES: cores})), version)
-        except (Full, Busy):
+        except (Exceeded, Busy):
             self.waiting.append((name, uid, cores))
 
     def end(self, name: str, which: int) -> None:
         ledger, version = self.written[name]
-        uids = [*ledger.open]
+        uids = [*ledger.reservations]
         if uids:
             self.write(name, rules.without(ledger, {uids[which % len(uids)]}), version)
 
@@ -121,7 +121,7 @@ class World:
         settle = [partial(self._settles, name) for name in HARD]
         self.steps += [*settle, *[partial(self._gives_back, loan) for loan in found.unused], *settle]
         self.steps += [partial(self._lends, loan) for loan in found.loans]
-        self.steps += [partial(self._opens, each) for each in found.openable]
+        self.steps += [partial(self._opens, each) for each in found.admissible]
 
     def does(self, answer: str = "arrives") -> None:
         """The next of his steps; its write "arrives", is "lost", or is on its way and `late`."""
@@ -137,7 +137,7 @@ class World:
             ledger, version = self.seen[name]
             try:
                 wanted = change(ledger)
-            except Full:
+            except Exceeded:
                 return False
             if wanted == ledger:
                 return True
@@ -177,17 +177,17 @@ class World:
     def _opens(self, waiting: WaitingPod) -> None:
         ((name, entry),) = waiting.entries.items()
         self._answer = "arrives"
-        if (name, waiting.uid, entry.cost[CORES]) not in self.waiting:
+        if (name, waiting.uid, entry.charge[CORES]) not in self.waiting:
             return
         if self._change(name, lambda ledger: rules.reserve(ledger, waiting.uid, entry)):
-            self.waiting.remove((name, waiting.uid, entry.cost[CORES]))
+            self.waiting.remove((name, waiting.uid, entry.charge[CORES]))
 
     # --- is all well? -------------------------------------------------------------------------------------------------
 
     def wrong(self) -> list[str]:
         """What must never be, by sums of our own."""
         ledgers = {name: ledger for name, (ledger, _) in self.written.items()}
-        used = sum(entry.cost[CORES] for ledger in ledgers.values() for entry in ledger.open.values())
+        used = sum(entry.charge[CORES] for ledger in ledgers.values() for entry in ledger.reservations.values())
         found = [f"{used} of {sum(HARD.values())} are reserved"] if used > sum(HARD.values()) else []
         for name, ledger in ledgers.items():
             for lender, amounts in ledger.borrowed.items():
@@ -201,7 +201,7 @@ class World:
         self.waiting.clear()
         self.late.clear()
         for name in HARD:
-            while self.written[name][0].open:
+            while self.written[name][0].reservations:
                 self.end(name, 0)
         for _ in range(3):
             self.takes_over()

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from halfcard.quota import ledger as rules
-from halfcard.quota.ledger import Amounts, Busy, Entry, Full, Ledger, LostLeadership, StoredPods
+from halfcard.quota.ledger import Amounts, Busy, Entry, Exceeded, Ledger, LostLeadership, StoredPods
 from halfcard.quota.reservation_expiry import OpenReservations
 
 CREATE_S: Final = 34.0
@@ -112,10 +112,10 @@ class World:
         return {uid: self._with_its_place(uid, entry) for uid, entry in self.stored.items()}
 
     def _with_its_place(self, uid: str, entry: Entry) -> Entry:
-        return entry._replace(cost={**entry.cost, ON_MODEL: entry.cost[CORES]}) if uid in self.bound else entry
+        return entry._replace(charge={**entry.charge, ON_MODEL: entry.charge[CORES]}) if uid in self.bound else entry
 
     def is_kept(self, reservation: str) -> bool:
-        return rules.uid_of(reservation) in (self.bound if rules.is_of_binding(reservation) else self.stored)
+        return rules.pod_uid(reservation) in (self.bound if rules.is_bind_reservation(reservation) else self.stored)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class World:
             found, version = self.seen[replica]
             try:
                 wanted = self.rules.reserve(found, uid, entry)
-            except (Full, Busy):
+            except (Exceeded, Busy):
                 if version == self.version:
                     return "refused"
                 self.look(replica)
@@ -154,7 +154,7 @@ class World:
         uid = f"u{next(self._uids)}"
         try:
             wanted = self.rules.reserve(self.ledger, uid, Entry("a", uid, {CORES: 1}))
-        except (Full, Busy):
+        except (Exceeded, Busy):
             return
         self.write(wanted, self.version)
         self.write(self.rules.release(self.ledger, uid), self.version)
@@ -164,11 +164,11 @@ class World:
         """With a reservation of its own for the node that was chosen; who `dies` sends nothing."""
         if uid in self.bound:
             return
-        reservation = rules.binding_of(uid, f"{next(self._uids)}")
-        entry = Entry(self.stored[uid].namespace, uid, {ON_MODEL: self.stored[uid].cost[CORES]})
+        reservation = rules.bind_reservation(uid, f"{next(self._uids)}")
+        entry = Entry(self.stored[uid].namespace, uid, {ON_MODEL: self.stored[uid].charge[CORES]})
         try:
             wanted = self.rules.reserve(self.ledger, reservation, entry)
-        except (Full, Busy):
+        except (Exceeded, Busy):
             return
         self.write(wanted, self.version)
         if not dies:
@@ -213,7 +213,7 @@ class World:
         if mine.epoch is None or mine.live is None:
             return False
         try:
-            strangers = mine.live.keys() - self.ledger.open.keys()
+            strangers = mine.live.keys() - self.ledger.reservations.keys()
             pods = StoredPods(mine.live, mine.bound, strangers, mine.ended)
             wanted = self.rules.commit(self.ledger, mine.epoch, pods)
         except LostLeadership:
@@ -223,18 +223,20 @@ class World:
     def reads(self, leader: int) -> None:
         """All pods, by a quorum; and takes back what is void."""
         mine = self.leaders[leader]
-        opened = self.ledger.open.keys()
+        opened = self.ledger.reservations.keys()
         mine.reservations = self.rules.read(mine.reservations, self.clock, opened, {*filter(self.is_kept, opened)})
-        if self.ledger.epoch == mine.epoch and (void := self.rules.void(mine.reservations) & self.ledger.open.keys()):
+        if self.ledger.epoch == mine.epoch and (
+            void := self.rules.void(mine.reservations) & self.ledger.reservations.keys()
+        ):
             self.write(rules.without(self.ledger, void), self.version)
 
     # --- is all well? -------------------------------------------------------------------------------------------------
 
     def wrong(self) -> list[str]:
         """What must never be, by sums of our own."""
-        held = sum(entry.cost[CORES] for entry in self.stored.values())
-        coming = sum(entry.cost[CORES] for entry, _ in self.coming.values())
-        placed = sum(self.stored[uid].cost[CORES] for uid in {*self.bound, *self.being_bound})
+        held = sum(entry.charge[CORES] for entry in self.stored.values())
+        coming = sum(entry.charge[CORES] for entry, _ in self.coming.values())
+        placed = sum(self.stored[uid].charge[CORES] for uid in {*self.bound, *self.being_bound})
         told = (
             (self._reserved(CORES), HARD, "are reserved"),
             (held + coming, HARD, "are stored or may be"),
@@ -244,7 +246,9 @@ class World:
         return [f"{found} of {hard} {what}" for found, hard, what in told if found > hard]
 
     def _reserved(self, key: str) -> int:
-        return self.ledger.committed.get(key, 0) + sum(entry.cost.get(key, 0) for entry in self.ledger.open.values())
+        return self.ledger.committed.get(key, 0) + sum(
+            entry.charge.get(key, 0) for entry in self.ledger.reservations.values()
+        )
 
     def settle(self) -> None:
         """Nobody asks any more, and whoever leads has time."""
@@ -261,5 +265,5 @@ class World:
         """What is counted and nobody has."""
         held = Counter[str]()
         for entry in self.live().values():
-            held.update(entry.cost)
+            held.update(entry.charge)
         return +Counter({key: amount - held[key] for key, amount in rules.used(self.ledger).items()})

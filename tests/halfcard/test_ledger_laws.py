@@ -118,7 +118,9 @@ TestLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=
 
 
 def blind_to_reservations(ledger: Ledger, uid: str, entry: Entry) -> Ledger:
-    return rules.reserve(ledger._replace(open={}), uid, entry)._replace(open={**ledger.open, uid: entry})
+    return rules.reserve(ledger._replace(reservations={}), uid, entry)._replace(
+        reservations={**ledger.reservations, uid: entry}
+    )
 
 
 def adding(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
@@ -131,11 +133,11 @@ def in_any_epoch(ledger: Ledger, _epoch: int, pods: StoredPods) -> Ledger:
 
 
 def forgetting(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.commit(ledger, epoch, pods)._replace(open={})
+    return rules.commit(ledger, epoch, pods)._replace(reservations={})
 
 
 def keeping(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
-    return rules.commit(ledger, epoch, pods)._replace(open=ledger.open)
+    return rules.commit(ledger, epoch, pods)._replace(reservations=ledger.reservations)
 
 
 def taking_waiting_pods_for_bound(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:

@@ -85,11 +85,11 @@ TestLife.settings = settings(max_examples=80, stateful_step_count=40, deadline=N
 
 
 def lending_what_is_used(ledger: Ledger, loan: Loan) -> Ledger:
-    return lending.lend(ledger._replace(open={}), loan)._replace(open=ledger.open)
+    return lending.lend(ledger._replace(reservations={}), loan)._replace(reservations=ledger.reservations)
 
 
 def giving_back_what_is_used(ledger: Ledger, loan: Loan) -> Ledger:
-    return lending.give_back(ledger._replace(open={}), loan)._replace(open=ledger.open)
+    return lending.give_back(ledger._replace(reservations={}), loan)._replace(reservations=ledger.reservations)
 
 
 def borrowing_twice(ledger: Ledger, loan: Loan) -> Ledger:
@@ -182,7 +182,10 @@ def planned(world: World) -> World:
 
 
 def used(world: World) -> dict[str, int]:
-    return {name: sum(each.cost[CORES] for each in ledger.open.values()) for name, (ledger, _) in world.written.items()}
+    return {
+        name: sum(each.charge[CORES] for each in ledger.reservations.values())
+        for name, (ledger, _) in world.written.items()
+    }
 
 
 def test_what_one_does_not_use_another_may() -> None:

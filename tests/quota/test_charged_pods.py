@@ -6,7 +6,7 @@ import asyncio
 
 from halfcard import names
 from halfcard.dialects import Dialects
-from halfcard.quota.budgets import gone
+from halfcard.quota.budgets import deleted_budget
 from halfcard.quota.ledger import Entry
 from kube.api.access import Access
 from quota.charged_pods import ChargedPods
@@ -15,7 +15,7 @@ from tests import builders
 from tests.kube.node_server import Object, serving
 from tests.waiting import until
 
-BUDGET = gone("gpuquota.team.gpu")._replace(uid="q", hard={"cores": 100})
+BUDGET = deleted_budget("gpuquota.team.gpu")._replace(uid="q", hard={"cores": 100})
 
 
 def pod(name: str, *gates: str) -> Object:
@@ -29,11 +29,11 @@ async def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when
         server.put(pod("waits", names.QUOTA_GATE))
         server.put(pod("runs"))
         following = asyncio.create_task(pods.following.run())
-        await until(lambda: len(pods.known()) == 2)
+        await until(lambda: len(pods.all()) == 2)
         entry = Entry("team", "runs", {"cores": 30, "memory": 5120, "shares": 1})
-        assert pods.held("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)
-        assert pods.held("uid-runs", BUDGET, lambda _: False) is None
-        assert pods.held("uid-waits", BUDGET, lambda _: True) is None
+        assert pods.counted_pod("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)
+        assert pods.counted_pod("uid-runs", BUDGET, lambda _: False) is None
+        assert pods.counted_pod("uid-waits", BUDGET, lambda _: True) is None
         seen = pods.waiting()
         assert seen.keys() == {"uid-waits"}
         server.delete("waits")

@@ -7,7 +7,7 @@ import asyncio
 from halfcard.dialects import Dialects
 from kube.api.access import Access
 from quota.charged_pods import ChargedPod, ChargedPods
-from quota.consistency_check import ConsistencyCheck, Difference, Differences, differences, lasting, told
+from quota.consistency_check import ConsistencyCheck, Difference, Differences, confirmed, differences, summary
 from tests import builders
 from tests.kube.node_server import Object, serving
 from tests.waiting import until
@@ -20,7 +20,7 @@ def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
     moved = TWO._replace(node="n")
     found = differences({"a": ONE, "b": TWO, "c": ONE}, {"b": moved, "c": ONE, "d": TWO})
     assert found == {"a": Difference(ONE, None), "b": Difference(TWO, moved), "d": Difference(None, TWO)}
-    assert told(found) == (
+    assert summary(found) == (
         "1 pod was counted that held nothing any more (team/one), 1 pod was not counted (team/two), "
         "1 pod was counted for something else (team/two); all have been counted anew"
     )
@@ -29,7 +29,7 @@ def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
 def test_only_what_two_looks_have_found_alike_is_believed() -> None:
     first = {"a": Difference(ONE, None), "b": Difference(ONE, None), "c": Difference(ONE, None)}
     second = {"a": Difference(ONE, None), "b": Difference(None, ONE), "d": Difference(ONE, None)}
-    assert lasting(first, second) == {"a": Difference(ONE, None)}
+    assert confirmed(first, second) == {"a": Difference(ONE, None)}
 
 
 def pod(name: str, phase: str = "Running") -> Object:
@@ -44,13 +44,13 @@ async def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_chang
         for name in ("kept", "gone", "over"):
             server.put(pod(name))
         jobs = [asyncio.create_task(pods.following.run())]
-        await until(lambda: pods.known().keys() == {"uid-kept", "uid-gone", "uid-over"})
+        await until(lambda: pods.all().keys() == {"uid-kept", "uid-gone", "uid-over"})
         jobs.append(asyncio.create_task(comparing.run()))
         with server.changed:  # and no event of it
             del server.nodes["gone"]
             server.nodes |= {"missed": pod("missed"), "over": pod("over", "Succeeded")}
         await until(lambda: bool(repaired))
-        assert pods.known().keys() == {"uid-kept", "uid-missed"}
+        assert pods.all().keys() == {"uid-kept", "uid-missed"}
         assert repaired[0].keys() == {"uid-gone", "uid-over", "uid-missed"}
         server.refusal = (403, "no")
         await until(lambda: "403" in comparing.trouble and not comparing.found)

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from halfcard.quota.budgets import Budget, gone
+from halfcard.quota.budgets import Budget, deleted_budget
 from halfcard.quota.gpu_quota import Exemption
 from halfcard.quota.ledger import Entry, Ledger, LostLeadership, reserve, used
 from halfcard.quota.reservation_expiry import APART_S, OLD_S
@@ -20,7 +20,7 @@ from quota.usage_index import CountedPod
 from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_calls
 
 NAME: Final = "gpuquota.team.gpu"
-BUDGET: Final[Budget] = gone(NAME)._replace(uid="q", hard={"cores": 100})
+BUDGET: Final[Budget] = deleted_budget(NAME)._replace(uid="q", hard={"cores": 100})
 
 
 def entry(cores: int = 10, pod: str = "p") -> Entry:
@@ -46,8 +46,8 @@ class Place:
 
     async def commit(self, keeper: LedgerController, live: Mapping[str, Entry]) -> None:
         """With these pods stored and no others."""
-        for uid in {*keeper.holding.entries, *live}:
-            keeper.holding.put(uid, CountedPod(live[uid]) if uid in live else None)
+        for uid in {*keeper.usage.entries, *live}:
+            keeper.usage.put(uid, CountedPod(live[uid]) if uid in live else None)
         await keeper.commit(self.has_ended)
 
     def has_ended(self, uid: str) -> bool:
@@ -80,7 +80,7 @@ async def place() -> AsyncIterator[Place]:
 async def test_a_new_ledger_is_ready_once_all_pods_are_counted(place: Place) -> None:
     keeper = place.keeper()
     await keeper.take_over()
-    assert (place.ledger().is_ready, place.ledger().of, place.ledger().hard) == (False, "q", {"cores": 100})
+    assert (place.ledger().is_ready, place.ledger().quota_uid, place.ledger().hard) == (False, "q", {"cores": 100})
     await place.commit(keeper, {"u": entry(70)})
     assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
     assert place.ledger().late == frozenset()
@@ -99,7 +99,7 @@ async def test_a_commit_keeps_what_was_reserved_meanwhile(place: Place) -> None:
     keeper = await place.leading()
     place.reserve("u", "v")
     await place.commit(keeper, {"u": entry()})
-    assert place.ledger().open.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
+    assert place.ledger().reservations.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
 
 
 async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(place: Place) -> None:
@@ -124,9 +124,9 @@ async def test_a_reservation_whose_pod_never_comes_expires_after_its_time_and_tw
     place.reserve("u", "slow")
     place.stored.add("slow")
     await place.pass_time(keeper, OLD_S + APART_S)
-    assert place.ledger().open.keys() == {"u", "slow"}
+    assert place.ledger().reservations.keys() == {"u", "slow"}
     await place.pass_time(keeper, 3)
-    assert place.ledger().open.keys() == {"slow"}
+    assert place.ledger().reservations.keys() == {"slow"}
 
 
 async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
@@ -135,7 +135,7 @@ async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
     await place.pass_time(keeper, OLD_S - 5)
     place.clock += 3600.0
     await place.pass_time(keeper, 3)
-    assert place.ledger().open.keys() == {"u"}
+    assert place.ledger().reservations.keys() == {"u"}
 
 
 async def test_what_is_allowed_follows_the_quota(place: Place) -> None:
@@ -147,11 +147,11 @@ async def test_what_is_allowed_follows_the_quota(place: Place) -> None:
 
 async def test_it_is_told_once_that_there_is_more_room(place: Place) -> None:
     keeper = await place.leading()
-    assert keeper.has_more_room() and not keeper.has_more_room()
+    assert keeper.has_gained_room() and not keeper.has_gained_room()
     await place.commit(keeper, {"u": entry(100)})
-    assert not keeper.has_more_room()
+    assert not keeper.has_gained_room()
     await place.commit(keeper, {"u": entry(90)})
-    assert keeper.has_more_room()
+    assert keeper.has_gained_room()
 
 
 async def test_a_ledger_that_somebody_deleted_is_begun_anew(place: Place) -> None:
@@ -167,10 +167,10 @@ async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(pla
     keeper = await place.leading()
     place.reserve("u")
     await place.pass_time(keeper, 1)
-    await keeper.clear_away()
+    await keeper.delete_if_unused()
     assert place.server.there() == {NAME}
     await place.pass_time(keeper, OLD_S + APART_S + 3)
-    await keeper.clear_away()
+    await keeper.delete_if_unused()
     assert place.server.there() == set()
 
 
@@ -183,12 +183,12 @@ async def test_what_is_no_ledger_is_named_with_what_to_do(place: Place) -> None:
 async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(place: Place) -> None:
     """A quota that comes back as the same object, as a default does, would reserve in a ledger that is not counted."""
     keeper = await place.leading()
-    assert (place.ledger().of, place.ledger().is_ready) == ("q", True)
-    keeper.budget = gone(NAME)
+    assert (place.ledger().quota_uid, place.ledger().is_ready) == ("q", True)
+    keeper.budget = deleted_budget(NAME)
     await place.commit(keeper, {})
-    assert (place.ledger().of, place.ledger().hard) == ("", {})
+    assert (place.ledger().quota_uid, place.ledger().hard) == ("", {})
     await place.keeper().take_over()
-    assert (place.ledger().of, place.ledger().is_ready) == ("q", False)
+    assert (place.ledger().quota_uid, place.ledger().is_ready) == ("q", False)
 
 
 async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(place: Place) -> None:
@@ -210,9 +210,9 @@ async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(
     keeper = await place.leading()
     live = {"u": entry(30)}
     await place.commit(keeper, live)
-    assert (keeper.altered, keeper.is_due(place.has_ended)) == ("", False)
+    assert (keeper.foreign_change, keeper.is_due(place.has_ended)) == ("", False)
     place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
-    keeper.kept = await LedgerStore(place.calls, NAMESPACE).read(NAME)
-    assert (keeper.altered, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
+    keeper.stored = await LedgerStore(place.calls, NAMESPACE).read(NAME)
+    assert (keeper.foreign_change, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
     await place.commit(keeper, live)
-    assert (used(place.ledger()), keeper.altered) == ({"cores": 30}, "")
+    assert (used(place.ledger()), keeper.foreign_change) == ({"cores": 30}, "")

@@ -112,7 +112,7 @@ async def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along
     await until(scene.ledgers.held.is_set)  # its ledger is being made, and then ours is counted as it was before
     scene.stored.put(pod("two"))
     scene.quotas.put(quota("gpu", 90))
-    await until(lambda: len(scene.pods.known()) == 2 and scene.source.budgets()[0].hard == {"cores": 90})
+    await until(lambda: len(scene.pods.all()) == 2 and scene.source.budgets()[0].hard == {"cores": 90})
     scene.ledgers.release.set()
     await until(lambda: scene.ledgers.ledger(LEDGER).hard == {"cores": 90})
     counted = [used(each).get("cores", 0) for each in scene.ledgers.history(LEDGER)]
@@ -129,7 +129,7 @@ async def test_what_was_not_counted_because_of_a_bug_is_counted_when_it_begins_a
     with monkeypatch.context() as broken:
         running = scene.keep()
         await until(lambda: scene.used() == 30)
-        broken.setattr(ChargedPods, "held", bug)
+        broken.setattr(ChargedPods, "counted_pod", bug)
         scene.stored.put(pod("two"))
         await asyncio.wait((running,), timeout=10)
     assert isinstance(running.exception(), ZeroDivisionError)

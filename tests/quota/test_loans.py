@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from halfcard.dialects import Dialects
-from halfcard.quota.budgets import gone
+from halfcard.quota.budgets import deleted_budget
 from halfcard.quota.ledger import Amounts, Entry, Ledger, reserve
 from halfcard.quota.lending import Loan
 from kube.api.access import Access
@@ -43,10 +43,10 @@ class Scene:
         self._ledgers = ledgers
 
     async def take_over(self, name: str) -> None:
-        keeper = LedgerController(self._ledgers, gone(name)._replace(uid=name, hard={"cores": 10}))
+        keeper = LedgerController(self._ledgers, deleted_budget(name)._replace(uid=name, hard={"cores": 10}))
         await keeper.take_over()
         await keeper.commit(lambda _: False)
-        self.keeping.keepers[name] = keeper
+        self.keeping.controllers[name] = keeper
         self.keeping.ledger_changed(name, self.server.seen(name))
 
     def lent(self) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
@@ -70,11 +70,11 @@ async def scene() -> AsyncIterator[Scene]:
 
 async def test_what_is_lent_is_borrowed_and_comes_back(scene: Scene) -> None:
     await scene.loans.make([LOAN])
-    assert scene.lent() == (LENT, BORROWED) and scene.loans.are_open
+    assert scene.lent() == (LENT, BORROWED) and scene.loans.exist
     await scene.loans.give_back([LOAN])
     assert scene.lent() == (LENT, {})
     await scene.loans.settle()
-    assert scene.lent() == ({}, {}) and not scene.loans.are_open
+    assert scene.lent() == ({}, {}) and not scene.loans.exist
 
 
 @pytest.mark.parametrize(("fault", "in_the_end"), [("unanswered", (LENT, BORROWED)), ("unheard", ({}, {}))])

@@ -9,7 +9,7 @@ import pytest
 
 from halfcard import names
 from kube.api.calls import ApiCalls
-from quota.uninstall import leave
+from quota.uninstall import finish
 from serving.log import Log
 from tests import builders
 from tests.kube.calling import asked
@@ -33,7 +33,7 @@ def keep(server: ObjectServer, *pods: dict[str, Any]) -> None:
 
 def leaving(server: ObjectServer, way: str) -> int:
     async def run(calls: ApiCalls) -> int:
-        return await leave(calls, way, Log(stream=io.StringIO()), rest_s=0)
+        return await finish(calls, way, Log(stream=io.StringIO()), rest_s=0)
 
     return asked(server.port, run)
 

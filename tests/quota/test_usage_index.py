@@ -34,9 +34,9 @@ def test_however_they_come_and_go_it_is_what_a_count_of_those_that_are_left_woul
     entries = {uid: held.entry for uid, held in left.items()}
     assert holding.entries == entries
     assert holding.bound == {uid for uid, held in left.items() if held.is_bound}
-    assert holding.total == +sum_of(entry.cost for entry in entries.values()) and all(holding.total.values())
-    assert holding.holders().pods == len(left)
-    assert [*map(rank, holding.holders().first)] == sorted(map(rank, entries.values()))[:TOP]
+    assert holding.total == +sum_of(entry.charge for entry in entries.values()) and all(holding.total.values())
+    assert holding.top().pods == len(left)
+    assert [*map(rank, holding.top().first)] == sorted(map(rank, entries.values()))[:TOP]
 
 
 @given(CHANGES, CHANGES)
@@ -46,27 +46,27 @@ def test_who_came_since_it_was_counted_is_known_and_has_not_gone_again(
     holding = UsageIndex()
     for uid, held in before:
         holding.put(uid, held)
-    holding.counted(holding.came)
-    assert not holding.came
+    holding.clear_arrived(holding.arrived)
+    assert not holding.arrived
     known = set(holding.entries)
     for uid, held in after:
         holding.put(uid, held)
     gone = {uid for uid, held in after if held is None}
-    assert holding.entries.keys() - known <= holding.came <= holding.entries.keys() - (known - gone)
+    assert holding.entries.keys() - known <= holding.arrived <= holding.entries.keys() - (known - gone)
 
 
 def test_only_those_that_changed_are_looked_at_and_once() -> None:
     holding = UsageIndex()
-    assert set(holding.touched(["u", "v"])) == {"u", "v"}
+    assert set(holding.take_marked(["u", "v"])) == {"u", "v"}
     holding.put("u", CountedPod(Entry("team", "p", {"cores": 1})))
-    holding.touch(["w"])
-    assert [*holding.touched()] == ["w"]
-    assert [*holding.touched()] == []
+    holding.mark(["w"])
+    assert [*holding.take_marked()] == ["w"]
+    assert [*holding.take_marked()] == []
 
 
 def test_where_all_are_looked_at_so_are_those_that_are_no_longer_there() -> None:
     holding = UsageIndex()
-    holding.touched()
+    holding.take_marked()
     holding.put("gone", CountedPod(Entry("team", "p", {"cores": 1})))
-    holding.touch_all()
-    assert set(holding.touched(["there"])) == {"gone", "there"}
+    holding.mark_all()
+    assert set(holding.take_marked(["there"])) == {"gone", "there"}

@@ -9,14 +9,14 @@ from typing import Final
 
 from admission.quota.refusal_events import RefusalEvents
 from halfcard.pod.spec import OwnerReference, PodMetadata
-from halfcard.quota.budgets import Budget, gone
+from halfcard.quota.budgets import Budget, deleted_budget
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from serving.log import Log
 from tests.kube.object_server import Object, ObjectServer, serving_objects
 from tests.waiting import until
 
-BUDGET: Final[Budget] = gone("gpuquota.team.gpu")._replace(uid="q")
+BUDGET: Final[Budget] = deleted_budget("gpuquota.team.gpu")._replace(uid="q")
 SET: Final = OwnerReference("apps/v1", "ReplicaSet", "web-1", "u-set", controller=True)
 OF_SET: Final = PodMetadata(generate_name="web-1-", owner_references=[SET])
 TOP: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u-web", "controller": True}

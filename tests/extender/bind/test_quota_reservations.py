@@ -35,7 +35,7 @@ def budget() -> Budget:
     return found
 
 
-COUNTED: Final = commit(Ledger(budget().hard, of="q"), 0, StoredPods({}))
+COUNTED: Final = commit(Ledger(budget().hard, quota_uid="q"), 0, StoredPods({}))
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Scene:
     next: Replica
 
     def open(self) -> list[Entry]:
-        return [*self.ledgers.ledger(NAME).open.values()]
+        return [*self.ledgers.ledger(NAME).reservations.values()]
 
     async def nothing_open(self) -> None:
         await until(lambda: not self.open())
@@ -82,7 +82,7 @@ async def test_a_pod_is_bound_with_a_reservation_of_what_it_counts_where_it_goes
     await scene.replica.bind("p")
     assert scene.pods.node("p") == "n1"
     (entry,) = scene.open()
-    assert (entry.namespace, entry.pod, entry.cost[ON_T4]) == ("team", "p", 50)
+    assert (entry.namespace, entry.pod, entry.charge[ON_T4]) == ("team", "p", 50)
 
 
 async def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_again(scene: Scene) -> None:
@@ -139,13 +139,13 @@ async def test_the_next_leader_releases_the_reservation_of_a_bind_that_can_no_lo
     await scene.pods.somebody_is_held()
     binding.cancel()
     await asyncio.wait([binding])
-    (reservation,) = (ledger := scene.ledgers.ledger(NAME)).open
+    (reservation,) = (ledger := scene.ledgers.ledger(NAME)).reservations
     created = {"uid-p": Entry("team", "p", {})}  # by the webhook, and not committed yet
-    scene.ledgers.put(NAME, ledger._replace(open={**ledger.open, **created}))
+    scene.ledgers.put(NAME, ledger._replace(reservations={**ledger.reservations, **created}))
     scene.next.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
     await take_over(scene.next)
-    await until(lambda: reservation not in scene.ledgers.ledger(NAME).open)
-    assert scene.ledgers.ledger(NAME).open == created
+    await until(lambda: reservation not in scene.ledgers.ledger(NAME).reservations)
+    assert scene.ledgers.ledger(NAME).reservations == created
     scene.pods.release.set()
 
 
@@ -177,21 +177,21 @@ async def test_no_pod_is_bound_whose_reservation_was_written_too_late_to_decide(
 
 
 async def test_while_nobody_has_counted_no_node_is_good(scene: Scene) -> None:
-    scene.ledgers.put(NAME, COUNTED._replace(of="another quota of this name"))
+    scene.ledgers.put(NAME, COUNTED._replace(quota_uid="another quota of this name"))
     budgets = scene.replica.binder.budgets
     budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
     facts = scene.replica.state.pod("uid-p")
     assert facts is not None
-    with pytest.raises(NoBudgetError, match="nobody has counted yet what is in use; the scheduler will try again"):
+    with pytest.raises(NoBudgetError, match="quota usage is still being initialised; the scheduler will try again"):
         budgets.limits(facts)
-    with pytest.raises(NotBound, match="nobody has counted"):
+    with pytest.raises(NotBound, match="still being initialised"):
         await scene.replica.bind("p")
 
 
 async def test_a_pod_that_came_past_its_quota_waits_until_there_is_room(scene: Scene) -> None:
     scene.ledgers.put(NAME, COUNTED._replace(late=frozenset({"uid-p"})))
     scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
-    with pytest.raises(NotBound, match="pod team/p came past it while too little was left"):
+    with pytest.raises(NotBound, match="pod team/p bypassed it while it was exceeded"):
         await scene.replica.bind("p")
     await scene.replica.bind("q")
     scene.ledgers.put(NAME, COUNTED)

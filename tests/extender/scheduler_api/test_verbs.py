@@ -168,7 +168,7 @@ def test_no_victims_while_the_quotas_of_the_pod_are_unknown() -> None:
     waiting = Extender(small_cluster(), budgets=uncounted())
     victims = {"NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "c"}], "NumPDBViolations": 0}}}
     assert waiting.post(names.PREEMPT_PATH, {"Pod": sent(SHARE)} | victims) == {"NodeNameToMetaVictims": {}}
-    assert "nobody has counted yet what is in use" in waiting.filter()["Error"]
+    assert "quota usage is still being initialised" in waiting.filter()["Error"]
 
 
 # --- who may ask, and when --------------------------------------------------------------------------------------------

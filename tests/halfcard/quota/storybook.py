@@ -15,14 +15,14 @@ from typing import Final, NamedTuple
 from halfcard.quota.ledger import (
     Busy,
     Entry,
-    Full,
+    Exceeded,
     Ledger,
     LostLeadership,
     Shortage,
     StoredPods,
     allowed,
     commit,
-    over,
+    excess,
     release,
     reserve,
     take_over,
@@ -80,7 +80,7 @@ class Storybook:
         entry = Entry(options.get("namespace", "team"), pod, _amounts(cost))
         try:
             self._ledgers[name] = reserve(self._ledgers[name], pod, entry)
-        except Full as full:
+        except Exceeded as full:
             return "full: " + "; ".join(map(_shortage, full.shortages))
         except Busy as busy:
             return f"busy: {busy}"
@@ -95,7 +95,7 @@ class Storybook:
         """`commit NAME POD:KEY=AMOUNT,... [--ended:POD,...] [--unreserved:POD,...] [--epoch:N]`: what is stored."""
         name, *pods = words
         live = {pod: Entry("team", pod, _amounts(cost.split(","))) for pod, cost in (each.split(":") for each in pods)}
-        stored = StoredPods(live, strangers=_names(options, "unreserved"), ended=_names(options, "ended"))
+        stored = StoredPods(live, unreserved=_names(options, "unreserved"), ended=_names(options, "ended"))
         try:
             self._ledgers[name] = commit(self._ledgers[name], int(options.get("epoch", self._epochs[name])), stored)
         except LostLeadership:
@@ -121,11 +121,11 @@ class Storybook:
 
     def do_queue(self, _words: list[str], _options: Mapping[str, str]) -> str:
         found = queue(self._waiting, self._ledgers)
-        admitted = ", ".join(each.pod for each in found.openable) or "nobody"
+        admitted = ", ".join(each.pod for each in found.admissible) or "nobody"
         first = [
             f"{each.waiting.pod} is first in line for {each.ledger}: "
             + ("; ".join(map(_shortage, each.shortages)) or "not counted yet")
-            for each in found.first
+            for each in found.first_blocked
         ]
         return "\n".join([f"admit {admitted}", *first])
 
@@ -136,9 +136,9 @@ class Storybook:
         found = used(ledger)
         keys = [*dict.fromkeys([*allowed(ledger), *found])]
         parts = [", ".join(f"{key} {found[key]}{_of(allowed(ledger).get(key))}" for key in keys)]
-        parts += [f"reserved for {' '.join(ledger.open)}"] if ledger.open else []
+        parts += [f"reserved for {' '.join(ledger.reservations)}"] if ledger.reservations else []
         parts += [f"late {' '.join(sorted(ledger.late))}"] if ledger.late else []
-        parts += [f"over by {key} {amount}" for key, amount in over(ledger).items()]
+        parts += [f"over by {key} {amount}" for key, amount in excess(ledger).items()]
         return "; ".join(parts)
 
 

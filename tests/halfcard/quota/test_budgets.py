@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from halfcard.quota.budget_messages import exceeded
-from halfcard.quota.budgets import Budget, UnreadableBudget, concerning, each_of, gone, read_budget
+from halfcard.quota.budgets import Budget, UnreadableBudget, covering, deleted_budget, expand_defaults, read_budget
 from halfcard.quota.ledger import Shortage
 from halfcard.quota.lending import Terms
 from halfcard.quota.pod_location import PodLocation
@@ -39,13 +39,13 @@ def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
     found = budget(own({"hard": {"cores": 100}, "perLabel": {"key": "user", "hard": {"cores": 50}}}))
     assert found.hard == {"cores": 100, "cores per user": 50}
     charge = {"cores": 30, "shares": 1}
-    assert found.cost(charge, {"user": "alice"}) == {
+    assert found.counted(charge, {"user": "alice"}) == {
         "cores": 30,
         "shares": 1,
         "cores per user=alice": 30,
         "shares per user=alice": 1,
     }
-    assert found.cost(charge, {})["cores per user="] == 30
+    assert found.counted(charge, {})["cores per user="] == 30
 
 
 def test_only_pods_that_may_wait_can_be_lent_something() -> None:
@@ -59,23 +59,23 @@ def test_a_default_is_for_each_namespace_that_has_no_quota_of_its_own() -> None:
     labels: dict[str, dict[str, str]] = {"a": {"tier": "x"}, "b": {"tier": "x"}, "c": {}}
     spec = {"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {"matchLabels": {"tier": "x"}}}}
     default, mine = budget(shared(spec, "std")), budget(own({"hard": {"cores": 10}}, namespace="b"))
-    (for_a,) = concerning([default, mine], "a", labels["a"])
+    (for_a,) = covering([default, mine], "a", labels["a"])
     assert (for_a.title, for_a.kind, for_a.ledger) == ("std for a", "ClusterGpuQuota", "defaultgpuquota.a.std")
     assert (for_a.hard, for_a.reference["uid"], "namespace" in for_a.reference) == ({"cores": 60}, "uid-std", False)
-    assert concerning([default, mine], "b", labels["b"]) == (mine,)
-    assert concerning([default, mine], "c", labels["c"]) == ()
-    assert each_of([default, mine], labels) == [mine, for_a]
+    assert covering([default, mine], "b", labels["b"]) == (mine,)
+    assert covering([default, mine], "c", labels["c"]) == ()
+    assert expand_defaults([default, mine], labels) == [mine, for_a]
 
 
 def test_a_default_stands_beside_what_namespaces_share() -> None:
     spec = {"hard": {"cores": 60}, "namespaces": {"names": ["a"]}}
     both = [budget(shared(spec, "all")), budget(shared({**spec, "asDefault": True}, "std"))]
-    assert [each.title for each in concerning(both, "a", {})] == ["all", "std for a"]
+    assert [each.title for each in covering(both, "a", {})] == ["all", "std for a"]
 
 
 def test_a_namespace_that_nobody_has_seen_yet_has_a_default_too() -> None:
     default = budget(shared({"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {}}}, "std"))
-    assert [each.ledger for each in concerning([default], "new", {})] == ["defaultgpuquota.new.std"]
+    assert [each.ledger for each in covering([default], "new", {})] == ["defaultgpuquota.new.std"]
 
 
 NOON: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -103,8 +103,8 @@ ONE_CARD: Final = {"cores": 100, "cards": 1}
 def test_what_is_allowed_on_models_and_in_pools_has_keys_of_its_own() -> None:
     found = budget(own({"byModel": {"T4": {"cards": 4}}, "byPool": {"lab": {"memory": "2Gi"}}}))
     assert found.hard == {"cards of model T4": 4, "memory of pool lab": 2048}
-    assert found.asks_where
-    assert not budget(own({"hard": {"cores": 1}})).asks_where
+    assert found.depends_on_location
+    assert not budget(own({"hard": {"cores": 1}})).depends_on_location
 
 
 PLACES: Final[dict[str, tuple[dict[str, Any], PodLocation, set[str]]]] = {
@@ -134,7 +134,7 @@ PLACES: Final[dict[str, tuple[dict[str, Any], PodLocation, set[str]]]] = {
 
 @pytest.mark.parametrize(("spec", "place", "counted"), PLACES.values(), ids=PLACES)
 def test_a_pod_is_counted_where_it_is(spec: dict[str, Any], place: PodLocation, counted: set[str]) -> None:
-    found = budget(own(spec)).cost_at(place)
+    found = budget(own(spec)).counted_at(place)
     assert found == {f"{key} of {named}": amount for named in counted for key, amount in ONE_CARD.items()}
 
 
@@ -161,19 +161,19 @@ NAMESPACES: Final = {"a": {}, "b": {"tier": "gold"}, "c": {"tier": "tin"}}
 @pytest.mark.parametrize(("namespaces", "concerned"), CONCERNED.values(), ids=CONCERNED)
 def test_a_shared_quota_concerns_namespaces_by_name_and_label(namespaces: dict[str, Any], concerned: set[str]) -> None:
     found = budget(shared({"hard": {"cores": 1}, "namespaces": namespaces}))
-    assert {name for name, labels in NAMESPACES.items() if found.concerns(name, labels)} == concerned
+    assert {name for name, labels in NAMESPACES.items() if found.covers(name, labels)} == concerned
 
 
 def test_an_own_quota_concerns_its_namespace_alone_whatever_it_says() -> None:
     found = budget(own({"hard": {"cores": 1}, "namespaces": {"selector": {}}}))
-    assert found.concerns("team", {}) and not found.concerns("other", {})
+    assert found.covers("team", {}) and not found.covers("other", {})
 
 
 def test_a_quota_is_the_same_whatever_it_says_until_it_is_made_anew() -> None:
-    one = gone("gpuquota.team.gpu")._replace(uid="one", hard={"cores": 100})
+    one = deleted_budget("gpuquota.team.gpu")._replace(uid="one", hard={"cores": 100})
     assert one.is_same(one._replace(hard={"cores": 50}, gates=True))
     assert not one.is_same(one._replace(uid="another"))
-    assert not one.is_same(gone("gpuquota.other.gpu")._replace(uid="one"))
+    assert not one.is_same(deleted_budget("gpuquota.other.gpu")._replace(uid="one"))
 
 
 def test_ledgers_are_always_written_in_one_order() -> None:
@@ -183,9 +183,9 @@ def test_ledgers_are_always_written_in_one_order() -> None:
         budget(shared(everybody)),
         budget(own({"hard": {"cores": 1}}, "a")),
     ]
-    names = [each.ledger for each in concerning(budgets, "team", {})]
+    names = [each.ledger for each in covering(budgets, "team", {})]
     assert names == ["clustergpuquota.all", "gpuquota.team.a", "gpuquota.team.b"]
-    assert [each.title for each in concerning(budgets, "other", {})] == ["all"]
+    assert [each.title for each in covering(budgets, "other", {})] == ["all"]
 
 
 ODD: Final[dict[str, tuple[dict[str, Any], str]]] = {
@@ -210,8 +210,12 @@ def test_an_odd_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: st
     "ledger", ["gpuquota.team.gpu", "gpuquota.team.gpu.v2", "clustergpuquota.all.v2", "defaultgpuquota.team.std.v2"]
 )
 def test_what_stands_for_a_quota_that_is_gone_has_its_ledger_and_nothing_else(ledger: str) -> None:
-    assert gone(ledger).ledger == ledger
-    assert not gone(ledger).hard and not gone(ledger).uid and not gone(ledger).concerns("other", {})
+    assert deleted_budget(ledger).ledger == ledger
+    assert (
+        not deleted_budget(ledger).hard
+        and not deleted_budget(ledger).uid
+        and not deleted_budget(ledger).covers("other", {})
+    )
 
 
 def test_a_refusal_has_the_shape_that_people_know_and_says_what_is_missing() -> None:

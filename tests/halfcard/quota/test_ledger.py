@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from halfcard.quota.ledger import (
-    MOST_OPEN,
-    MOST_OPEN_OF_ONE,
-    MOST_VALUES,
+    MAX_LABEL_VALUES,
+    MAX_RESERVATIONS,
+    MAX_RESERVATIONS_OF_NAMESPACE,
     Busy,
     Entry,
     Ledger,
@@ -24,23 +24,23 @@ def entry(namespace: str = "team", **cost: int) -> Entry:
 
 
 def test_one_namespace_cannot_use_up_a_shared_budget_with_reservations() -> None:
-    open_of_one = {f"u{at}": entry(cores=0) for at in range(MOST_OPEN_OF_ONE)}
-    crowded = READY._replace(open=open_of_one)
-    with pytest.raises(Busy, match=f"{MOST_OPEN_OF_ONE} pods of namespace team"):
+    open_of_one = {f"u{at}": entry(cores=0) for at in range(MAX_RESERVATIONS_OF_NAMESPACE)}
+    crowded = READY._replace(reservations=open_of_one)
+    with pytest.raises(Busy, match=f"{MAX_RESERVATIONS_OF_NAMESPACE} pods of namespace team"):
         reserve(crowded, "v", entry(cores=1))
-    assert "v" in reserve(crowded, "v", entry("other", cores=1)).open
-    everywhere = {f"u{at}": entry(f"team-{at}") for at in range(MOST_OPEN)}
-    with pytest.raises(Busy, match=f"{MOST_OPEN} pods"):
-        reserve(READY._replace(open=everywhere), "v", entry(cores=1))
+    assert "v" in reserve(crowded, "v", entry("other", cores=1)).reservations
+    everywhere = {f"u{at}": entry(f"team-{at}") for at in range(MAX_RESERVATIONS)}
+    with pytest.raises(Busy, match=f"{MAX_RESERVATIONS} pods"):
+        reserve(READY._replace(reservations=everywhere), "v", entry(cores=1))
 
 
 def test_who_writes_labels_cannot_make_a_ledger_too_large_to_be_written() -> None:
-    committed = {f"{key} per user={at}": 1 for at in range(MOST_VALUES) for key in ("cores", "shares")}
+    committed = {f"{key} per user={at}": 1 for at in range(MAX_LABEL_VALUES) for key in ("cores", "shares")}
     crowded = READY._replace(committed=committed)
-    with pytest.raises(Busy, match=f"{MOST_VALUES} values of its label"):
+    with pytest.raises(Busy, match=f"{MAX_LABEL_VALUES} values of its label"):
         reserve(crowded, "v", Entry("team", "pod", {"cores per user=new": 1}))
-    assert "v" in reserve(crowded, "v", Entry("team", "pod", {"cores per user=7": 1})).open
-    nearly = READY._replace(committed={f"cores per user={at}": 1 for at in range(MOST_VALUES - 1)})
+    assert "v" in reserve(crowded, "v", Entry("team", "pod", {"cores per user=7": 1})).reservations
+    nearly = READY._replace(committed={f"cores per user={at}": 1 for at in range(MAX_LABEL_VALUES - 1)})
     last = reserve(nearly, "v", Entry("team", "pod", {"cores per user=": 1}))
     with pytest.raises(Busy):
         reserve(last, "w", Entry("team", "pod", {"cores per user=new": 1}))

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from halfcard.quota.ledger import Amounts, Crowd, Entry, Full, Ledger, Shortage, allowed
-from halfcard.quota.lending import Lenders, Loan, Terms, borrow, give_back, lend, netted, reach, together, unused
+from halfcard.quota.ledger import Amounts, Entry, Exceeded, Ledger, ReservationBatch, Shortage, allowed
+from halfcard.quota.lending import Lenders, Loan, Terms, borrow, give_back, lend, merged, netted, reach, unused_loans
 
 TERMS: Final = Terms("team", {}, {})
 
@@ -17,7 +17,7 @@ def ledger(cores: int, used: int = 0) -> Ledger:
 
 
 def lenders(ledgers: dict[str, Ledger], terms: dict[str, Terms], *wanting: str) -> Lenders:
-    crowds = {name: Crowd(each) for name, each in ledgers.items()}
+    crowds = {name: ReservationBatch(each) for name, each in ledgers.items()}
     return Lenders(crowds, ledgers, terms, wanting)
 
 
@@ -65,18 +65,18 @@ def test_a_loan_moves_what_is_allowed_and_comes_back_whole() -> None:
     loan = Loan("b", "a", {"cores": 6})
     lent, borrowed = lend(THREE["b"], loan), borrow(THREE["a"], loan)
     assert (allowed(lent), allowed(borrowed)) == ({"cores": 4}, {"cores": 16})
-    with pytest.raises(Full):
+    with pytest.raises(Exceeded):
         lend(lent, Loan("b", "c", {"cores": 1}))
     assert give_back(borrowed, loan) == THREE["a"]
-    busy = borrowed._replace(open={"uid": Entry("a", "p", {"cores": 1})})
-    with pytest.raises(Full):
+    busy = borrowed._replace(reservations={"uid": Entry("a", "p", {"cores": 1})})
+    with pytest.raises(Exceeded):
         give_back(busy, loan)
-    assert [*unused({"a": busy, "b": lent})] == [Loan("b", "a", {"cores": 5})]
+    assert [*unused_loans({"a": busy, "b": lent})] == [Loan("b", "a", {"cores": 5})]
 
 
 def test_what_is_no_longer_limited_needs_no_loan() -> None:
     borrowed = borrow(ledger(0), Loan("b", "a", {"cores": 6}))
-    assert [*unused({"a": borrowed._replace(hard={}, committed={"cores": 6})})] == [Loan("b", "a", {"cores": 6})]
+    assert [*unused_loans({"a": borrowed._replace(hard={}, committed={"cores": 6})})] == [Loan("b", "a", {"cores": 6})]
 
 
 def test_what_comes_back_and_goes_again_does_not_move() -> None:
@@ -86,7 +86,7 @@ def test_what_comes_back_and_goes_again_does_not_move() -> None:
         [Loan("b", "a", {"cores": 2}), Loan("c", "d", {"cores": 1})],
         [Loan("c", "a", {"cores": 2})],
     )
-    assert netted(back, together(back)) == ([], [])
+    assert netted(back, merged(back)) == ([], [])
 
 
 def test_nobody_waits_for_more_than_all_of_his_cohort_may_lend() -> None:

@@ -169,7 +169,7 @@ def test_a_quota_that_speaks_of_gpus_is_told_from_others(key: str) -> None:
 
 def test_whoever_wrote_it_is_told_what_makes_it_count() -> None:
     assert never_counted(read(quota({f"limits.{CORE}": "50"})), GPUS) == (
-        f"Kubernetes accepts limits.{CORE}=50 and never counts it, so nobody is held to it: "
+        f"Kubernetes accepts limits.{CORE}=50 and never counts it, so it limits nothing: "
         "`halfcard quota repair team-a` adds what counts"
     )
 

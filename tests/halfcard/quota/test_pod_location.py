@@ -13,7 +13,7 @@ from halfcard.dialects import Dialects
 from halfcard.placing.demand import needs_of
 from halfcard.pod.requests import read_pod
 from halfcard.quota.charge import charge
-from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, place_of, recorded_place, whole_place
+from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, location_of, recorded_location, widest_location
 from tests.builders import PodBuilder, pod
 
 MIXED: Final = Node("n", (Card(0, "T4", 16384), Card(1, "T4", 16384), Card(2, "A100", 81920)), pool="lab")
@@ -24,7 +24,7 @@ def needs(built: PodBuilder) -> tuple[Need, ...]:
 
 
 def test_a_pod_is_charged_for_the_cards_of_each_model_and_in_its_pool_for_all() -> None:
-    found = place_of(MIXED, needs(pod().asks(core=300)), ((0, 1, 2),))
+    found = location_of(MIXED, needs(pod().asks(core=300)), ((0, 1, 2),))
     assert found == PodLocation(
         "lab",
         {"cores": 300, "cards": 3},
@@ -33,7 +33,7 @@ def test_a_pod_is_charged_for_the_cards_of_each_model_and_in_its_pool_for_all() 
 
 
 def test_containers_are_charged_where_each_lies() -> None:
-    found = place_of(MIXED, needs(pod().asks(core=30, memory=4).asks(core=20, memory=4)), ((0,), (2,)))
+    found = location_of(MIXED, needs(pod().asks(core=30, memory=4).asks(core=20, memory=4)), ((0,), (2,)))
     assert found.by_model == {
         "T4": {"cores": 30, "memory": 1024, "shares": 1},
         "A100": {"cores": 20, "memory": 1024, "shares": 1},
@@ -41,20 +41,20 @@ def test_containers_are_charged_where_each_lies() -> None:
 
 
 def test_init_containers_hold_nothing_beside_what_follows_them() -> None:
-    found = place_of(MIXED, needs(pod().init(core=60, memory=4).asks(core=30, memory=4)), ((0,), (0,)))
+    found = location_of(MIXED, needs(pod().init(core=60, memory=4).asks(core=30, memory=4)), ((0,), (0,)))
     assert found.by_model["T4"]["cores"] == 60
 
 
 def test_a_pod_is_where_its_record_says_and_on_any_card_where_that_cannot_be_believed() -> None:
     asked = needs(pod().asks(core=100))
-    assert recorded_place(MIXED, asked, (("2",),)) == place_of(MIXED, asked, ((2,),))
-    assert recorded_place(MIXED, asked, None) == whole_place(kind_of(MIXED), asked)
-    assert recorded_place(MIXED, asked, (("no such card",),)) == whole_place(kind_of(MIXED), asked)
+    assert recorded_location(MIXED, asked, (("2",),)) == location_of(MIXED, asked, ((2,),))
+    assert recorded_location(MIXED, asked, None) == widest_location(kind_of(MIXED), asked)
+    assert recorded_location(MIXED, asked, (("no such card",),)) == widest_location(kind_of(MIXED), asked)
 
 
 def test_without_a_record_a_pod_may_be_on_any_model_of_its_node() -> None:
     asked = needs(pod().asks(core=100))
-    assert whole_place(kind_of(MIXED), asked) == PodLocation(
+    assert widest_location(kind_of(MIXED), asked) == PodLocation(
         "lab", charge(asked), {"T4": charge(asked), "A100": charge(asked)}
     )
     assert kind_of(Node("n")) == NodeKind("", ("",))
@@ -66,5 +66,5 @@ def test_models_together_hold_no_less_than_the_pod_is_charged_for(cards: list[in
     for _ in cards:
         built = built.asks(core=10, memory=1)
     asked = needs(built)
-    found = place_of(MIXED, asked, tuple([(at,) for at in cards]))
+    found = location_of(MIXED, asked, tuple([(at,) for at in cards]))
     assert sum(each["cores"] for each in found.by_model.values()) == charge(asked)["cores"]

@@ -37,9 +37,9 @@ def test_who_is_let_in_fits_and_comes_before_all_who_wait_for_the_same(pods: lis
     found = queue(pods, ROOM)
     for name, ledger in ROOM.items():
         here = [each for each in in_order(pods) if name in each.entries]
-        opens = [each for each in here if each in found.openable]
+        opens = [each for each in here if each in found.admissible]
         assert here[: len(opens)] == opens
         for each in opens:
             ledger = reserve(ledger, each.uid, each.entries[name])  # noqa: PLW2901
         assert used(ledger)["cores"] <= ledger.hard["cores"]
-    assert found.openable or found.first or not pods
+    assert found.admissible or found.first_blocked or not pods

@@ -51,8 +51,8 @@ def test_a_mapped_budget_says_where_it_stands_and_counts_by_model() -> None:
         "name": "gpuquota",
         "uid": "uid",
     }
-    assert budget.concerns("team", {}) and not budget.concerns("other", {})
-    assert budget.cost_at(PodLocation("", {"cores": 30}, {"Tesla T4": {"cores": 30}})) == {"cores of model T4": 30}
+    assert budget.covers("team", {}) and not budget.covers("other", {})
+    assert budget.counted_at(PodLocation("", {"cores": 30}, {"Tesla T4": {"cores": 30}})) == {"cores of model T4": 30}
     assert budget.hard["cores of model T4"] == 100
 
 
@@ -70,12 +70,12 @@ ODD: Final[dict[str, tuple[Any, str]]] = {
 def test_an_odd_entry_is_named_and_the_others_count(entry: Any, why: str) -> None:
     found = read({"odd": entry, "team": {"quota": {"T4": 1}}})
     assert found.specs.keys() == {"team"}
-    (said,) = found.odd
+    (said,) = found.unreadable
     assert said.startswith('kube-system/gpuquota, key gpu_quota: "odd" limits nothing: ') and why in said
 
 
 def test_a_name_that_no_namespace_has_is_odd() -> None:
-    assert "no namespace can have this name" in read({"Team A": {}}).odd[0]
+    assert "no namespace can have this name" in read({"Team A": {}}).unreadable[0]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '{"a": 1'])

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from halfcard.quota.ledger import Busy, Entry, Full, Ledger, StoredPods, commit, reserve, take_over
+from halfcard.quota.ledger import Busy, Entry, Exceeded, Ledger, StoredPods, commit, reserve, take_over
 from kube.api.calls import ApiCalls
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, Reservation, reserve_in_all
 from kube.ledger.ledger_store import LedgerStore
@@ -44,7 +44,7 @@ class Scene:
         return LedgerWriter(LedgerStore(self.calls, NAMESPACE), name, time.monotonic)
 
     def reserved_in(self) -> list[str]:
-        return [name for name in NAMES if "u" in self.server.ledger(name).open]
+        return [name for name in NAMES if "u" in self.server.ledger(name).reservations]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_a_refusal_in_the_middle_releases_what_was_reserved_before(scene: 
     scene.server.put("b", WITH_ANOTHER)
     with pytest.raises(NotReservedError) as refusal:
         await scene.reserve()
-    assert refusal.value.at == 1 and isinstance(refusal.value.why, Full)
+    assert refusal.value.at == 1 and isinstance(refusal.value.why, Exceeded)
     await until(lambda: scene.reserved_in() == [])
 
 

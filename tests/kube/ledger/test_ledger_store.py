@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from halfcard.quota.ledger import MOST_OPEN, MOST_VALUES, Entry, Ledger
+from halfcard.quota.ledger import MAX_LABEL_VALUES, MAX_RESERVATIONS, Entry, Ledger
 from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, written
 
 MOST_BYTES: Final = 2**20
@@ -29,9 +29,9 @@ def stored(ledger: Ledger) -> bytes:
     return msgspec.json.encode(written(ConfigMapMetadata("gpuquota.a.b", "7"), ledger))
 
 
-@pytest.mark.parametrize("many", [0, 3, MOST_OPEN])
+@pytest.mark.parametrize("many", [0, 3, MAX_RESERVATIONS])
 def test_what_is_written_is_read_again(many: int) -> None:
-    ledger = Ledger({"cores": 9}, committed={"cores": 5}, open=reservations(many), lent={"b": {"cores": 1}})
+    ledger = Ledger({"cores": 9}, committed={"cores": 5}, reservations=reservations(many), lent={"b": {"cores": 1}})
     kept = WatchedLedger("gpuquota.a.b", msgspec.json.decode(stored(ledger), type=ConfigMap)).read()
     assert kept is not None and kept.ledger == ledger and kept.version == "7"
 
@@ -39,9 +39,9 @@ def test_what_is_written_is_read_again(many: int) -> None:
 def test_the_largest_ledger_is_one_that_the_api_server_takes() -> None:
     chance = random.Random(7)
     letters = string.ascii_letters + string.digits
-    values = ["".join(chance.choices(letters, k=63)) for _ in range(MOST_VALUES)]
+    values = ["".join(chance.choices(letters, k=63)) for _ in range(MAX_LABEL_VALUES)]
     committed = {f"{key} per {LABEL}={value}": 2**40 for value in values for key in KEYS}
-    largest = Ledger({}, committed=committed, open=reservations(MOST_OPEN))
+    largest = Ledger({}, committed=committed, reservations=reservations(MAX_RESERVATIONS))
     assert len(stored(largest)) < MOST_BYTES * 0.8
 
 

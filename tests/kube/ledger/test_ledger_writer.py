@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from halfcard.quota.ledger import Busy, Entry, Full, Ledger, StoredPods, commit, take_over, used
+from halfcard.quota.ledger import Busy, Entry, Exceeded, Ledger, StoredPods, commit, take_over, used
 from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import ConfigMapMetadata, LedgerStore, WatchedLedger, written
 from kube.ledger.ledger_writer import Clock, LedgerWriter
@@ -35,7 +35,7 @@ class Place:
         return LedgerWriter(LedgerStore(self.calls, NAMESPACE), NAME, clock)
 
     def open(self) -> set[str]:
-        return set(self.server.ledger(NAME).open)
+        return set(self.server.ledger(NAME).reservations)
 
 
 @pytest.fixture
@@ -81,14 +81,14 @@ async def test_of_a_crowd_on_several_replicas_as_many_pass_as_there_is_room_for(
     asks = [desks[at % 3].reserve(f"u{at}", entry(), OF) for at in range(60)]
     answers = await asyncio.gather(*asks, return_exceptions=True)
     assert sum(answer is True for answer in answers) == 10
-    assert sum(isinstance(answer, Full) for answer in answers) == 50
+    assert sum(isinstance(answer, Exceeded) for answer in answers) == 50
     assert used(place.server.ledger(NAME)) == {"cores": 100}
 
 
 async def test_nobody_is_refused_on_what_was_read_before_he_came(place: Place) -> None:
     desk = place.desk()
     await desk.reserve("u", entry(100), OF)
-    with pytest.raises(Full):
+    with pytest.raises(Exceeded):
         await desk.reserve("v", entry(), OF)
     place.server.put(NAME, READY)
     assert await desk.reserve("v", entry(), OF)
@@ -106,12 +106,12 @@ async def test_whoever_has_written_lets_others_write_before_he_writes_again(plac
     async def reserve(desk: LedgerWriter, uid: str) -> None:
         await desk.reserve(uid, entry(1), OF)
         for each in (one, other):
-            each.saw(place.server.seen(NAME))
+            each.ledger_changed(place.server.seen(NAME))
 
     for desk, uid in ((one, "1"), (other, "2"), (one, "3")):
         await reserve(desk, uid)
     await asyncio.gather(reserve(one, "5"), reserve(other, "4"))
-    assert [*place.server.ledger(NAME).open] == ["1", "2", "3", "4", "5"]
+    assert [*place.server.ledger(NAME).reservations] == ["1", "2", "3", "4", "5"]
     assert place.server.writes() == 5
 
 
@@ -153,7 +153,7 @@ async def test_what_was_settled_meanwhile_is_not_waited_for_to_be_taken_back(pla
 
 async def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones(place: Place) -> None:
     desk = place.desk()
-    with pytest.raises(Busy, match="nobody has counted yet"):
+    with pytest.raises(Busy, match="still being initialised"):
         await desk.reserve("u", entry(), "another")
     place.server.put(NAME, commit(take_over(READY, "another"), 2, StoredPods({})))
     assert await desk.reserve("u", entry(), "another")
@@ -161,7 +161,7 @@ async def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones(
 
 async def test_where_there_is_no_ledger_yet_nobody_is_told_anything(place: Place) -> None:
     place.server.drop(NAME)
-    with pytest.raises(Busy, match="nobody has counted yet"):
+    with pytest.raises(Busy, match="still being initialised"):
         await place.desk().reserve("u", entry(), OF)
 
 
@@ -184,7 +184,7 @@ async def test_what_a_version_to_come_has_written_is_left_as_it_is_and_says_what
 
 async def test_a_check_reserves_nothing(place: Place) -> None:
     await place.desk().check(entry(), OF)
-    with pytest.raises(Full):
+    with pytest.raises(Exceeded):
         await place.desk().check(entry(101), OF)
     assert place.server.writes() == 0
 
@@ -194,7 +194,7 @@ async def test_a_check_reserves_nothing(place: Place) -> None:
 
 async def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known(place: Place) -> None:
     desk = place.desk()
-    desk.saw(place.server.seen(NAME))
+    desk.ledger_changed(place.server.seen(NAME))
     place.server.faults = ["outrun"]
     asking = asyncio.create_task(desk.reserve("u", entry(), OF))
     while not asking.done():
@@ -206,7 +206,7 @@ async def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anythi
     desk = place.desk()
     await desk.reserve("u", entry(100), OF)
     place.server.drop(NAME)
-    with pytest.raises(Busy, match="nobody has counted yet"):
+    with pytest.raises(Busy, match="still being initialised"):
         await desk.reserve("v", entry(), OF)
     known = desk.known()
     assert known is not None and used(known) == {"cores": 100}
@@ -219,7 +219,7 @@ async def test_a_watch_that_is_faster_than_the_answer_is_believed(place: Place) 
     place.server.faults = ["held"]
     asking = asyncio.create_task(desk.reserve("u", entry(), OF))
     await asyncio.to_thread(place.server.held.wait, 10)
-    desk.saw(WatchedLedger(NAME, written(ConfigMapMetadata(NAME, "9999"), later)))
+    desk.ledger_changed(WatchedLedger(NAME, written(ConfigMapMetadata(NAME, "9999"), later)))
     assert desk.known() == later
     place.server.release.set()
     await asking

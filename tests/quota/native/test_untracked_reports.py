@@ -28,7 +28,7 @@ EVENTS: Final = "/api/v1/namespaces/team-a/events"
 def tell(server: ObjectServer, *said: tuple[str, str]) -> list[str]:
     async def run(calls: ApiCalls) -> list[str]:
         events = QuotaEvents(calls, lambda: NOW)
-        return [await events.tell(read(quota({})).reference, reason, message) for reason, message in said]
+        return [await events.send(read(quota({})).reference, reason, message) for reason, message in said]
 
     return asked(server.port, run)
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from halfcard.quota.gpu_quota import Exemption
 from halfcard.quota.ledger import Entry, Ledger
 from quota.reporting.status import LedgerUsage, exempted, since, status_of, status_of_each
-from quota.usage_index import TopHolders
+from quota.usage_index import TopPods
 
-LIVE = TopHolders(
+LIVE = TopPods(
     2,
     [
         Entry("team", "train", {"cores": 200, "cards": 2}),
@@ -43,7 +43,7 @@ def test_amounts_are_used_of_allowed_in_the_units_of_the_manifest() -> None:
 
 
 def test_what_is_reserved_counts_as_used() -> None:
-    reserved = LEDGER._replace(open={"w": Entry("team", "new", {"cores": 100})})
+    reserved = LEDGER._replace(reservations={"w": Entry("team", "new", {"cores": 100})})
     status = status_of(reserved, LIVE)
     assert (status["cores"], status["promised"]) == ("330/400", 1)
 
@@ -57,7 +57,7 @@ def test_conditions_say_whether_it_counts_and_by_how_much_it_is_exceeded() -> No
     lowered = conditions(LEDGER._replace(hard={"cores": 200, "memory": 4096}))
     assert lowered["Exceeded"] == (
         "True",
-        "over by cores=30, memory=1Gi: pods that run stay, and new ones are refused",
+        "over by cores=30, memory=1Gi: running pods stay, new pods are refused or wait",
     )
     assert conditions(LEDGER._replace(is_ready=False))["Ready"][0] == "False"
 
@@ -86,9 +86,7 @@ def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None
 def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -> None:
     small = LEDGER._replace(hard={"cores": 400}, committed={"cores": 30}, is_ready=False)
     fuller = small._replace(committed={"cores": 430})
-    status = status_of_each(
-        {"team": LedgerUsage(fuller, LIVE, 1), "other": LedgerUsage(small, TopHolders(1, [BIG]), 2)}
-    )
+    status = status_of_each({"team": LedgerUsage(fuller, LIVE, 1), "other": LedgerUsage(small, TopPods(1, [BIG]), 2)})
     assert (status["cores"], status["pods"], status["waiting"]) == ("460/400", 3, 3)
     assert [each["pod"] for each in status["holders"]] == ["other/big", "team/train", "team/note"]
     ready, exceeded = status["conditions"]
@@ -104,7 +102,7 @@ def test_an_exemption_is_told_with_its_end_and_its_reason_and_so_is_what_is_too_
     assert status["cores"] == "230/200"
     assert [(each["type"], each["status"], each["message"]) for each in status["conditions"][1:]] == [
         ("Exceeded", "True", "over by cores=30, and exempt"),
-        ("Exempt", "True", "nobody is held to it until 2026-11-22T12:00:00Z: the paper is due"),
+        ("Exempt", "True", "the quota limits nothing until 2026-11-22T12:00:00Z: the paper is due"),
     ]
     within = exempted(status_of(LEDGER, LIVE), exemption)
     assert within["conditions"][1] == status_of(LEDGER, LIVE)["conditions"][1]

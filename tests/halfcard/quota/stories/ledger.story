@@ -72,7 +72,7 @@ cores 90/100; reserved for a
 ledger gpu cores=100 --counted:no
 reserve gpu a cores=1
 ----
-busy: nobody has counted yet what is in use
+busy: quota usage is still being initialised
 
 commit gpu
 reserve gpu a cores=1
