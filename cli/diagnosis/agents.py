@@ -1,4 +1,4 @@
-"""Does every node that is to have an agent have one, and do cards and offers of nodes agree?"""
+"""Checks that every labelled node has an agent, and that nodes offer what their cards allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .finding import Check, FindingSeverity, FoundFault, several
 from .snapshot import NodeSnapshot, Snapshot
 
 _RECENT: Final = timedelta(hours=1)
-"""An agent says again every half hour what it does not offer."""
+"""An agent repeats its Event NotOffered every half hour."""
 
 _WORDS_CHARS: Final = 300
 _LABELLED: Final = f"{names.AGENT_LABEL}=true"
@@ -30,13 +30,13 @@ def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
     by_daemon = any(each.kind == "DaemonSet" and each.account == names.AGENT for each in snapshot.workloads)
     for node in filter(is_to_have_agent, snapshot.nodes):
         if node.cards is None or not node.condition:
-            got = f"{_LABELLED}, and no agent has written what cards it has"
+            got = f"{_LABELLED}, but no agent has written its cards"
         elif by_daemon and node.name not in with_pod:
-            got = f"{_LABELLED}, and no pod of the agent"
+            got = f"{_LABELLED}, but no pod of the agent"
         else:
             continue
         yield FoundFault(
-            f"node {node.name}", got, "see why the agent does not run there", f"kubectl describe node {node.name}"
+            f"node {node.name}", got, "check why the agent does not run there", f"kubectl describe node {node.name}"
         )
 
 
@@ -45,13 +45,13 @@ def _with_agents_pod(snapshot: Snapshot) -> set[str]:
 
 
 def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Kubelet takes the offers of an agent that is gone off the node."""
+    """Checks that nodes offer cards: kubelet removes the resources of an agent that does not run."""
     offered = snapshot.settings.advertised_resources()
     for node in filter(is_to_have_agent, snapshot.nodes):
         if node.cards and not any(node.offers.get(resource) for resource in offered):
-            got = f"{node.cards} cards in order, and pods may have 0 of {', '.join(offered)}"
+            got = f"{node.cards} healthy cards, but pods may have 0 of {', '.join(offered)}"
             yield FoundFault(
-                f"node {node.name}", got, "see whether the agent is registered with kubelet, in its log", _LOOK
+                f"node {node.name}", got, "read in its log whether the agent is registered with kubelet", _LOOK
             )
 
 
@@ -67,19 +67,19 @@ def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
     for node in snapshot.nodes:
         reason, words = node.condition.get("reason"), node.condition.get("message", "")
         if node.condition.get("status") == "False" and (reason == _DRIVER) is driver:
-            fix = "see the driver on the node (`nvidia-smi`)"
+            fix = "check the driver on the node (`nvidia-smi`)"
             yield FoundFault(
                 f"node {node.name}", printable(words, _WORDS_CHARS), fix, f"kubectl describe node {node.name}"
             )
 
 
 def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Nodes without an agent, in one finding: before a node is moved to Halfcard's agent, all others have none."""
+    """Reports all nodes without an agent in one finding: while nodes are switched one by one, there may be many."""
     words = snapshot.settings.enabled_dialects().resources
     found = [node.name for node in snapshot.nodes if not is_to_have_agent(node) and node.cards is None]
     gpus = {node.name for node in snapshot.nodes if any(node.offers.get(resource) for resource in words)}
     if having := [name for name in found if name in gpus]:
-        fix = "give them Halfcard's agent by the label; or leave them, where another system's agent is to stay"
+        fix = "label them for Halfcard's agent; or leave them, if another system's agent stays there"
         command = f"kubectl label node {having[0]} {_LABELLED}"
         yield FoundFault(several(having, "node"), "offers GPUs without Halfcard's agent", fix, command)
 
@@ -88,9 +88,9 @@ def _left_behind(snapshot: Snapshot) -> Iterator[FoundFault]:
     with_pod = _with_agents_pod(snapshot)
     for node in snapshot.nodes:
         if node.cards is not None and not is_to_have_agent(node) and node.name not in with_pod:
-            got = f"an inventory of {node.cards} cards in order, and no label {_LABELLED}"
+            got = f"an inventory of {node.cards} healthy cards, but no label {_LABELLED}"
             command = f"kubectl annotate node {node.name} {names.INVENTORY}-"
-            yield FoundFault(f"node {node.name}", got, "put the label back, or take the inventory away", command)
+            yield FoundFault(f"node {node.name}", got, "add the label again, or remove the inventory", command)
 
 
 def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -98,7 +98,7 @@ def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
     in_order = sorted(recent, key=lambda each: (each.last, each.is_over))
     last = {(each.node, each.message): each.is_over for each in in_order}
     for node, message in [said for said, is_over in last.items() if not is_over]:
-        fix = "one plugin serves a resource on a node: stop the other one there, or take the resource from ours"
+        fix = "one plugin serves a resource on a node: stop the other one, or remove the resource from `node_resources`"
         yield FoundFault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
 
 
@@ -106,7 +106,7 @@ def _left_out(snapshot: Snapshot) -> Iterator[FoundFault]:
     for doubt in snapshot.doubts:
         if doubt.startswith("node "):
             where, _, why = doubt.partition(" is left out: ")
-            fix = "mend what the node publishes, or its inventory: until then it gets no pod that asks for cards"
+            fix = "correct what the node publishes, or its inventory: until then it gets no pod that requests cards"
             yield FoundFault(where, why, fix)
 
 
@@ -116,54 +116,58 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "agent-missing",
         _BROKEN,
-        "a node with the agent's label has an agent that tells its cards",
-        "Nobody knows its cards, and no pod that asks for them starts there.",
+        "a node with the agent's label has an agent that publishes its cards",
+        "Otherwise its cards are unknown, and no pod that requests cards starts there.",
         _missing,
     ),
     Check(
         "agent-unregistered",
         _BROKEN,
-        "a node with cards in order offers some of them",
-        "Kubelet offers nothing of an agent that it has lost, and new pods wait.",
+        "a node with healthy cards offers some of them",
+        "Kubelet offers nothing while its connection to the agent is lost, and new pods wait.",
         _offers_nothing,
         unless=("not-offered",),
     ),
     Check(
-        "driver-unavailable", _BROKEN, "the driver answers the agent", "No container with a card starts.", _no_driver
+        "driver-unavailable",
+        _BROKEN,
+        "the driver answers the agent",
+        "Otherwise no container with a card starts.",
+        _no_driver,
     ),
     Check(
         "cards-out-of-order",
         _WARNING,
-        "every card of a node is in order",
-        "Such a card gets nothing new; what is on it stays.",
+        "every card of a node is healthy",
+        "An unhealthy card gets no new pods; containers on it stay.",
         _sick,
     ),
     Check(
         "not-offered",
         _BROKEN,
-        "the agent offers what the setting `node_resources` says",
-        "Mostly another plugin serves the same resource on the node. The agent says so by Events `NotOffered`.",
+        "the agent offers the resources of the setting `node_resources`",
+        "Usually another plugin serves the same resource on the node. The agent reports it in Events `NotOffered`.",
         _not_offered,
     ),
     Check(
         "node-without-agent",
         _NOTE,
         "a node that offers GPUs has Halfcard's agent",
-        "Its cards are those of its numbers and labels, its containers are not held to their shares by Halfcard.",
+        "Without it, the cards are known only from the node's amounts and labels, and Halfcard does not allocate them.",
         _without_agent,
     ),
     Check(
         "inventory-left-behind",
         _WARNING,
         "only a node with an agent has an inventory",
-        "The extender believes it, and nobody keeps it current.",
+        "The extender uses it, but it is no longer updated.",
         _left_behind,
     ),
     Check(
         "node-left-out",
         _BROKEN,
-        "what a node says of its cards can be",
-        "A node that cannot be believed gets no pod that asks for cards.",
+        "what a node publishes about its cards is consistent",
+        "An inconsistent node gets no pod that requests cards.",
         _left_out,
     ),
 )

@@ -25,9 +25,9 @@ def _unkept(snapshot: Snapshot) -> Iterator[FoundFault]:
         if each.namespace != names.NAMESPACE or each.account != names.CERTS_SERVICE:
             continue
         if each.is_off:
-            yield FoundFault(str(each), "it is scaled to nothing", "let it run again", _SCALE)
+            yield FoundFault(str(each), "it is scaled to zero", "scale it up again", _SCALE)
         elif not has_pods:
-            yield FoundFault(str(each), "it has no pod", "see in its events why none is made", _SEE)
+            yield FoundFault(str(each), "it has no pod", "its events say why none is created", _SEE)
 
 
 def _by_cert_manager(snapshot: Snapshot) -> bool:
@@ -39,8 +39,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "certificates-unkept",
         FindingSeverity.BROKEN,
-        "the keeper of certificates runs, or cert-manager keeps them",
-        "Nobody renews what ends in some weeks, and GPU pods are refused from then on.",
+        "the certificate controller or cert-manager runs",
+        "Otherwise certificates expire in some weeks, and GPU pods are refused from then on.",
         _unkept,
     ),
 )

@@ -19,7 +19,7 @@ class FindingSeverity(StrEnum):
 
 
 class FoundFault(NamedTuple):
-    """A rule broken in one place; `command` is for a shell, and empty where no command mends it."""
+    """A rule broken in one place; `command` is for a shell, and empty if no command fixes it."""
 
     where: str
     got: str

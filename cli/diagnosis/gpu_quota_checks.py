@@ -1,4 +1,4 @@
-"""Are GpuQuotas installed as this version knows them, counted, and kept?"""
+"""Checks that the CRDs are those of this version, and that quotas are counted."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ CRDS: Final = {
         (names.CLUSTER_GPU_QUOTAS, names.CLUSTER_GPU_QUOTA),
     )
 }
-"""The definitions and their kinds."""
+"""The CRDs and their kinds."""
 
 _OWN: Final = frozenset({"borrowing", "exemption", "hard", "byModel", "byPool", "onExceeded", "perLabel"})
 SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespaces", "asDefault"}}
-"""Fields that this version reads; the API server drops what a definition does not name."""
+"""Fields that this version reads; the API server drops fields that the CRD does not have."""
 
 _WORDS_CHARS: Final = 240
-_APPLY: Final = "apply the definitions of this version; their objects stay"
+_APPLY: Final = "apply the CRDs of this version; existing quotas stay"
 
 
 def _crd_missing(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name, found in snapshot.crds.items():
         if found == ABSENT:
-            yield FoundFault(f"CustomResourceDefinition {name}", "it is not there", _APPLY)
+            yield FoundFault(f"CustomResourceDefinition {name}", "it does not exist", _APPLY)
 
 
 def _crd_old(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -69,13 +69,15 @@ def _odd(snapshot: Snapshot) -> Iterator[FoundFault]:
     for obj in snapshot.budgets:
         found = read_budget(obj)
         if isinstance(found, UnreadableBudget):
-            yield FoundFault(_where(obj), found.why, "write it anew: until then it limits nothing")
+            yield FoundFault(_where(obj), found.why, "correct it: until then it limits nothing")
 
 
 def _nobody_counts(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Checks that a leader counts, where there is a quota to count."""
     if snapshot.budgets:
-        yield from not_led(snapshot, names.QUOTA_SERVICE, "start the quota service, or see in its log why nobody leads")
+        yield from not_led(
+            snapshot, names.QUOTA_SERVICE, "start the quota service, or read in its log why no replica leads"
+        )
 
 
 def _broken_ledger(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -91,15 +93,15 @@ def _not_ready(snapshot: Snapshot) -> Iterator[FoundFault]:
     for obj in snapshot.budgets:
         ready = _conditions(obj).get("Ready", {})
         if ready.get("status") != "True":
-            said = printable(ready.get("message", "nobody has counted it yet"), _WORDS_CHARS)
-            yield FoundFault(_where(obj), said, "see the quota service's log")
+            said = printable(ready.get("message", "it is not counted yet"), _WORDS_CHARS)
+            yield FoundFault(_where(obj), said, "read the quota service's log")
 
 
 def _exceeded(snapshot: Snapshot) -> Iterator[FoundFault]:
     for obj in snapshot.budgets:
         exceeded = _conditions(obj).get("Exceeded", {})
         if exceeded.get("status") == "True":
-            fix = "end pods, or allow more; nothing new is granted until then"
+            fix = "delete pods, or raise the quota; until then no new pod is admitted"
             yield FoundFault(_where(obj), printable(exceeded.get("message", ""), _WORDS_CHARS), fix)
 
 
@@ -109,43 +111,43 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "crd-missing",
         _BROKEN,
-        f"the definitions of {names.GPU_QUOTA} and {names.CLUSTER_GPU_QUOTA} are installed",
-        "Where they are gone, so are all budgets: nobody is held to any.",
+        f"the CRDs of {names.GPU_QUOTA} and {names.CLUSTER_GPU_QUOTA} are installed",
+        "Without them all quotas are gone, and nothing is limited.",
         _crd_missing,
     ),
     Check(
         "crd-old",
         _BROKEN,
-        "the definitions name every field that this version reads",
-        "The API server drops a field that they do not name, and the quota allows more than it says.",
+        "the CRDs have every field that this version reads",
+        "The API server drops fields that they do not have, and the quota allows more than was written.",
         _crd_old,
     ),
     Check(
         "budget-unreadable",
         _BROKEN,
         "a quota can be read",
-        "One that cannot limits nothing.",
+        "An unreadable quota limits nothing.",
         _odd,
     ),
     Check(
         "quota-service-not-led",
         _BROKEN,
         "one replica of the quota service holds the Lease and renews it, where there are quotas",
-        "What ends is counted as used, and new quotas grant nothing.",
+        "Otherwise ended pods stay counted, and new quotas admit nothing.",
         _nobody_counts,
     ),
     Check(
         "ledger-broken",
         _BROKEN,
         "a quota's ledger can be read",
-        "The quota grants nothing.",
+        "Otherwise the quota admits nothing.",
         _broken_ledger,
     ),
     Check(
         "budget-not-counted",
         _BROKEN,
         "a quota has been counted",
-        "It grants nothing before.",
+        "Until then it admits nothing.",
         _not_ready,
         unless=("quota-service-not-led", "ledger-broken", "budget-unreadable"),
     ),
@@ -153,7 +155,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "budget-exceeded",
         _WARNING,
         "no more is used than a quota allows",
-        "Somebody lowered it below what runs, or pods came past the webhook.",
+        "The quota was lowered below what runs, or pods bypassed the webhook.",
         _exceeded,
     ),
 )

@@ -1,6 +1,6 @@
-"""Does every native ResourceQuota for GPUs count?
+"""Checks that every native ResourceQuota for GPUs counts.
 
-Rules and amounts are those of the webhook: what it would change in a quota that is stored is what is wrong with it.
+The rules are those of the webhook: whatever it would change in a stored quota is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _uncounted(snapshot: Snapshot) -> Iterator[FoundFault]:
     words = snapshot.settings.enabled_dialects()
     for where, quota in _read(snapshot):
         if idle := quota.uncounted(words.resources):
-            fix = "write what counts beside it; any update does it where the webhook is registered"
+            fix = "add the key that counts; if the webhook is registered, any update adds it"
             yield FoundFault(where, ", ".join(idle), fix, f"halfcard quota repair {quota.meta.namespace}")
 
 
@@ -46,7 +46,7 @@ def _unknown(snapshot: Snapshot) -> Iterator[FoundFault]:
             known = resource in words | offered or _MIG in resource or resource.partition("/")[0] not in domains
             if not known:
                 near = get_close_matches(resource, sorted(words), n=1)
-                fix = f"write {key.removesuffix(resource)}{near[0]}" if near else "take it out, or mend its spelling"
+                fix = f"write {key.removesuffix(resource)}{near[0]}" if near else "remove it, or correct its spelling"
                 yield FoundFault(f"{where}, spec.hard", printable(key, _KEY_CHARS), fix)
 
 
@@ -64,22 +64,22 @@ CHECKS: Final[tuple[Check, ...]] = (
         "quota-uncounted",
         _BROKEN,
         f"a quota of an extended resource counts by `{COUNTED}`, and by no other key",
-        f"The API server takes `{UNCOUNTED[0]}` and a bare name and counts neither: the budget limits nobody. The"
-        " webhook adds what counts when a quota is written; those that were there before it stay as they are.",
+        f"The API server accepts `{UNCOUNTED[0]}` and a bare name but counts neither, so the quota limits nothing. The"
+        " webhook adds the key that counts when a quota is written; older quotas are not changed.",
         _uncounted,
     ),
     Check(
         "quota-unknown-key",
         _WARNING,
-        "a key in the domain of a GPU resource names one that somebody knows",
-        "The API server takes any name, and counts what nobody asks for.",
+        "a key in the domain of a GPU resource names a known resource",
+        "The API server accepts any name, also of a resource that no pod requests.",
         _unknown,
     ),
     Check(
         "quota-amount",
         _WARNING,
-        "a quota's amount can be read in the resource's own unit",
-        "Kubernetes counts it in another one.",
+        "a quota's amount is in the resource's own unit",
+        "Otherwise Kubernetes counts it in another unit.",
         _meaningless,
     ),
 )

@@ -1,4 +1,4 @@
-"""Halfcard's own pods and settings, and what could not be looked at."""
+"""Checks Halfcard's own pods and settings, and reports what could not be read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _unready(snapshot: Snapshot) -> Iterator[FoundFault]:
         if not pod.is_ready and snapshot.now - pod.since > _STARTS_WITHIN:
             got = f"not ready since {pod.since:%Y-%m-%dT%H:%M:%SZ}" + (f", on node {pod.node}" if pod.node else "")
             command = f"kubectl -n {names.NAMESPACE} describe pod {pod.name}"
-            yield FoundFault(f"pod {names.NAMESPACE}/{pod.name}", got, "see its events and its log", command)
+            yield FoundFault(f"pod {names.NAMESPACE}/{pod.name}", got, "read its events and its log", command)
 
 
 def _unusable(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.settings_problem:
-        yield FoundFault(_MAP, snapshot.settings_problem, "mend it: no process of Halfcard starts with it")
+        yield FoundFault(_MAP, snapshot.settings_problem, "correct it: no process of Halfcard starts with it")
 
 
 def _different(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -48,12 +48,12 @@ def _outdated(snapshot: Snapshot) -> Iterator[FoundFault]:
     if old:
         got = f"{several(old, 'pod')} started before the settings were changed at {changed:%Y-%m-%dT%H:%M:%SZ}"
         command = f"kubectl -n {names.NAMESPACE} rollout restart deployment,daemonset"
-        yield FoundFault(_MAP, got, "start them anew: settings are read at the start", command)
+        yield FoundFault(_MAP, got, "restart them: settings are read only at the start", command)
 
 
 def _unread(snapshot: Snapshot) -> Iterator[FoundFault]:
     for each in snapshot.unread:
-        yield FoundFault(each.what, each.why, "ask as somebody who may, and is allowed to reach it")
+        yield FoundFault(each.what, each.why, "run the doctor as a user who may read it, from a place that reaches it")
 
 
 _BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
@@ -62,36 +62,36 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "process-not-ready",
         _BROKEN,
-        "a pod of Halfcard's is ready within two minutes",
-        "What it is for does not happen.",
+        "a pod of Halfcard is ready within two minutes",
+        "Otherwise its task is not done.",
         _unready,
     ),
     Check(
         "settings-unusable",
         _BROKEN,
         "the settings in the cluster can be read",
-        "A process that starts anew does not come up.",
+        "A process that restarts does not come up.",
         _unusable,
     ),
     Check(
         "settings-differ",
         _WARNING,
         "all processes of an installation have one settings file",
-        "One counts in other words than another: what the webhook lets pass the extender cannot place.",
+        "Otherwise the processes use different rules: the extender may not be able to place what the webhook admits.",
         _different,
     ),
     Check(
         "settings-outdated",
         _WARNING,
-        "every process has read the settings as they are",
+        "every process has read the current settings",
         "As above.",
         _outdated,
     ),
     Check(
         "not-looked-at",
         _NOTE,
-        "everything is looked at",
-        "What may not be read is not judged.",
+        "everything can be read",
+        "What cannot be read is not checked.",
         _unread,
     ),
 )

@@ -16,7 +16,7 @@ from .snapshot import Snapshot, WorkloadSnapshot
 
 
 class Peer(NamedTuple):
-    """A node plugin: whose, and the resources that it offers."""
+    """A node plugin: its system, and the resources that it offers."""
 
     system: str
     resources: frozenset[str]
@@ -35,7 +35,7 @@ PLUGINS: Final = {
     "k8s-device-plugin": _NVIDIA,
     "hami": _HAMI,
 }
-"""DaemonSets, by the name of an image of theirs."""
+"""DaemonSets of other systems, by the name of one of their images."""
 
 SCHEDULERS: Final = {
     "gpu-admission": "gpu-manager's",
@@ -43,7 +43,7 @@ SCHEDULERS: Final = {
     "k8s-gpushare-schd-extender": "gpushare's",
     "hami": "HAMi's",
 }
-"""Deployments that place GPU pods, likewise."""
+"""Deployments of other systems that place GPU pods, by the name of one of their images."""
 
 
 def image_name(image: str) -> str:
@@ -74,7 +74,7 @@ def _schedulers(snapshot: Snapshot) -> Iterator[FoundFault]:
     for each in snapshot.workloads:
         found = [SCHEDULERS[name] for name in map(image_name, each.images) if name in SCHEDULERS]
         if each.kind == "Deployment" and found and not each.is_off:
-            fix = "end it when its pods have gone over: two of them give a card away twice"
+            fix = "stop it after its pods were switched: two schedulers give a card away twice"
             yield FoundFault(str(each), f"{found[0]} scheduler of GPU pods", fix)
 
 
@@ -83,15 +83,15 @@ CHECKS: Final[tuple[Check, ...]] = (
         "peer-plugin",
         FindingSeverity.WARNING,
         "one plugin serves a resource on a node",
-        "Kubelet takes whoever registered last; the other one's containers get no card, or the wrong one.",
+        "Kubelet uses the plugin that registered last; containers of the other one get no card, or the wrong one.",
         _same_node,
         unless=("not-offered",),
     ),
     Check(
         "peer-scheduler",
         FindingSeverity.NOTE,
-        "one system places the pods that ask for cards",
-        "Each counts only what it gave away itself.",
+        "one system places the pods that request cards",
+        "Each system counts only the cards that it gave out itself.",
         _schedulers,
     ),
 )

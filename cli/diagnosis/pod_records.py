@@ -1,4 +1,4 @@
-"""Do pods carry records that they can have, and does what they hold fit on the cards?"""
+"""Checks that records of pods are possible, and that the pods of a card fit on it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def _forged(snapshot: Snapshot) -> Iterator[FoundFault]:
     for pod in snapshot.pods:
         if pod.forged:
             namespace, _, name = pod.title.partition("/")
-            got = f"has no node, and {', '.join(pod.forged)}"
-            fix = "delete the pod, so that it is created anew without them: filter and bind refuse it as it is"
+            got = f"has no node, but {', '.join(pod.forged)}"
+            fix = "delete the pod, so that it is created again without them: filter and bind refuse this one"
             yield FoundFault(f"pod {pod.title}", got, fix, f"kubectl -n {namespace} delete pod {name}")
 
 
@@ -22,14 +22,16 @@ def _doubtful(snapshot: Snapshot) -> Iterator[FoundFault]:
     for where, why in _pods(snapshot.doubts):
         if " on node " in where:
             title = where.removeprefix("pod ").partition(" on node ")[0]
-            fix = "delete one of the pods of that card, so that it is placed anew"
+            fix = "delete one of the pods on that card, so that its replacement is placed elsewhere"
             yield FoundFault(where, why, fix, f"halfcard explain pod/{title}")
 
 
 def _unplaceable(snapshot: Snapshot) -> Iterator[FoundFault]:
     for where, why in _pods(snapshot.doubts):
         if " on node " not in where:
-            yield FoundFault(where, why, "it came past the webhook: delete it, and write what it asks for anew")
+            yield FoundFault(
+                where, why, "it bypassed the webhook: delete it, correct its requests, and create it again"
+            )
 
 
 def _pods(doubts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -46,23 +48,23 @@ CHECKS: Final[tuple[Check, ...]] = (
         "record-forged",
         _BROKEN,
         "a pod without a node has no record of cards",
-        "A Binding would keep it: it would take a neighbour's card or hide the pod from the count. So the extender"
-        " refuses the pod.",
+        "A forged record could take a neighbour's card, or hide the pod from the count, so the extender refuses the"
+        " pod.",
         _forged,
     ),
     Check(
         "record-doubtful",
         _BROKEN,
-        "the record of a pod names cards that the node has, and what is held on a card fits on it",
-        "The extender counts such a pod by what it asks for, and gives nothing more away there. Its reasons are those"
-        " of `halfcard inspect`.",
+        "the record of a pod names cards that the node has, and the pods of a card fit on it",
+        "The extender counts such a pod with what it requests, and places no more pods there. `halfcard inspect` shows"
+        " the same reasons.",
         _doubtful,
     ),
     Check(
         "pod-unplaceable",
         _WARNING,
-        "a pod asks for amounts that a card can give",
-        "Nobody places it; if it is bound all the same, it counts by what can be understood of it.",
+        "a pod requests amounts that a card can provide",
+        "Otherwise it is not placed; if it is bound anyway, it counts with the amounts that can be read.",
         _unplaceable,
     ),
 )

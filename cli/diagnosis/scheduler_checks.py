@@ -13,7 +13,7 @@ from .finding import Check, FindingSeverity, FoundFault, several
 from .snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
 
 _SILENT: Final = timedelta(seconds=60)
-"""Of a Lease that is renewed every few seconds and may be taken after 15."""
+"""A Lease is renewed every few seconds, and may be taken after 15."""
 
 _PAGE: Final = "start it with a configuration of deploy/scheduler (docs/scheduler.md)"
 
@@ -28,11 +28,11 @@ def trouble_of(lease: Object | None, now: datetime) -> str:
     spec = lease.get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
     if lease == ABSENT:
-        return "it is not there"
-    if not holder or not renewed:  # one that was just made names a holder, and was never renewed
-        return "nobody holds it"
+        return "it does not exist"
+    if not holder or not renewed:  # a new Lease names a holder, but was never renewed
+        return "no replica holds it"
     silent = now - datetime.fromisoformat(renewed)
-    return f"{holder} was last heard of {int(silent.total_seconds())} s ago" if silent > _SILENT else ""
+    return f"{holder} renewed it last {int(silent.total_seconds())} s ago" if silent > _SILENT else ""
 
 
 def not_led(snapshot: Snapshot, lease: str, fix: str) -> Iterator[FoundFault]:
@@ -41,7 +41,7 @@ def not_led(snapshot: Snapshot, lease: str, fix: str) -> Iterator[FoundFault]:
 
 
 def _nobody_binds(snapshot: Snapshot) -> Iterator[FoundFault]:
-    return not_led(snapshot, names.EXTENDER_SERVICE, "start the extender, or see in its log why nobody leads")
+    return not_led(snapshot, names.EXTENDER_SERVICE, "start the extender, or read in its log why no replica leads")
 
 
 # --- what became of pods ---------------------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def _strangers(snapshot: Snapshot) -> Iterator[FoundFault]:
     found = [each for each in _bound(snapshot) if each.scheduler not in ours and not each.is_recorded]
     for scheduler in sorted({each.scheduler for each in found}):
         titles = [each.title for each in found if each.scheduler == scheduler]
-        fix = "configure that scheduler too, and name it in the setting `schedulers`, or let its pods name another one"
-        yield FoundFault(f"scheduler {scheduler}", f"it bound {several(titles, 'pod')} to no card", fix)
+        fix = "configure that scheduler, too, and add it to the setting `schedulers`; or let its pods name another"
+        yield FoundFault(f"scheduler {scheduler}", f"it bound {several(titles, 'pod')} without cards", fix)
 
 
 def _by_ours(snapshot: Snapshot) -> list[PodSnapshot]:
@@ -73,14 +73,14 @@ def _past_extender(snapshot: Snapshot) -> Iterator[FoundFault]:
     pods = _by_ours(snapshot)
     if pods and not pods[-1].is_recorded:
         got = f"the newest one, {pods[-1].title} of {pods[-1].created}, has no record of its cards"
-        yield FoundFault("pods that ask for cards", got, f"see which scheduler bound it; {_PAGE}")
+        yield FoundFault("pods that request cards", got, f"check which scheduler bound it; {_PAGE}")
 
 
 def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
     pods = [each.title for each in _by_ours(snapshot) if not each.is_recorded]
     if pods:
-        fix = "see `managedResources` of the scheduler's configuration; `halfcard inspect -d` shows where they count"
-        yield FoundFault("pods that ask for cards", f"{several(pods, 'pod')} without a record", fix)
+        fix = "check `managedResources` in the scheduler's configuration; `halfcard inspect -d` shows where they count"
+        yield FoundFault("pods that request cards", f"{several(pods, 'pod')} without a record", fix)
 
 
 # --- the scheduler's configuration -----------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
         missing = sorted(there - managed) if managed else []
         if extenders and missing:
             got = f"managedResources lacks {', '.join(missing)}"
-            yield FoundFault(f"pod {each.pod}", got, f"add it: pods that ask for it pass Halfcard by; {_PAGE}")
+            yield FoundFault(f"pod {each.pod}", got, f"add it: pods that request it bypass Halfcard; {_PAGE}")
         for extender in extenders:
             for got, fix in _flaws(extender):
                 yield FoundFault(f"pod {each.pod}", f"the extender {got}", f"{fix}; {_PAGE}")
@@ -124,12 +124,12 @@ def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 def _flaws(extender: Object) -> Iterator[tuple[str, str]]:
     if extender.get("filterVerb") and not extender.get("bindVerb"):
-        yield "has no bindVerb", "add it: nothing is recorded"
+        yield "has no bindVerb", "add it: without it, nothing is recorded"
     if extender.get("ignorable"):
         yield "is ignorable", "make it `ignorable: false`"
     tls = extender.get("tlsConfig") or {}
     if extender.get("enableHTTPS") and not (tls.get("caFile") or tls.get("caData")):
-        yield "is called by HTTPS without caFile", "add it: whoever answers at that address is believed"
+        yield "is called by HTTPS without caFile", "add it: without it, any server at that address is trusted"
 
 
 # --- what only quotas count ------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def _asks_derived(snapshot: Snapshot) -> Iterator[FoundFault]:
                 yield FoundFault(f"pod {each.pod}", f"profile {name} does not ignore {names.DERIVED_GROUP}", fix)
     waiting = {each.title for each in snapshot.pods if not each.node}
     if short := [title for title in snapshot.short_of_derived if title in waiting]:
-        yield FoundFault(f"{several(short, 'pod')}", f"Insufficient {names.DERIVED_GROUP}, says its scheduler", fix)
+        yield FoundFault(f"{several(short, 'pod')}", f"its scheduler reports Insufficient {names.DERIVED_GROUP}", fix)
 
 
 def _profiles(configuration: Object) -> list[Object]:
@@ -166,54 +166,54 @@ CHECKS: Final[tuple[Check, ...]] = (
         "extender-not-led",
         _BROKEN,
         "one replica of the extender holds the Lease and renews it",
-        "Nobody binds pods that ask for cards while there is none.",
+        "Without a leader, pods that request cards are not bound.",
         _nobody_binds,
     ),
     Check(
         "scheduler-without-extender",
         _BROKEN,
         "kube-scheduler reads a configuration with Halfcard's extender",
-        "Pods are bound by counts, and nobody chooses or records cards. Seen where the scheduler runs as a pod with"
-        " the label `component: kube-scheduler`, its file where that comes from a ConfigMap.",
+        "Otherwise pods are bound by counts, and no card is chosen or recorded. The doctor sees schedulers that run as"
+        " pods with the label `component: kube-scheduler`, and files that come from a ConfigMap.",
         _unconfigured,
     ),
     Check(
         "scheduler-misconfigured",
         _WARNING,
-        "the scheduler's extender binds, is not ignorable, is verified by a CA where it is called by HTTPS, and manages"
+        "the scheduler's extender binds, is not ignorable, is verified by a CA if it is called over HTTPS, and manages"
         " every GPU resource that nodes offer",
-        "Pods pass Halfcard by, and have no record; or somebody else answers in its place.",
+        "Otherwise pods bypass Halfcard and have no record, or another server answers in its place.",
         _misconfigured,
     ),
     Check(
         "scheduler-asks-derived",
         _BROKEN,
         f"with `derived_resources`, every scheduler of GPU pods ignores the group {names.DERIVED_GROUP}",
-        "No node offers what only quotas count: a scheduler that asks for it finds no node for any GPU pod.",
+        "No node offers these resources: a scheduler that does not ignore them finds no node for any GPU pod.",
         _asks_derived,
     ),
     Check(
         "scheduler-past-extender",
         _BROKEN,
-        "a pod that asks for cards is bound with a record of them",
-        "The newest one shows how the scheduler works now.",
+        "a pod that requests cards is bound with a record of them",
+        "The newest pod shows how the scheduler works now.",
         _past_extender,
         unless=("scheduler-without-extender",),
     ),
     Check(
         "pods-unrecorded",
         _WARNING,
-        "a pod that asks for cards is bound with a record of them",
-        "They are counted where Halfcard would have put them, which is a guess. Older than the installation's Lease is"
-        " left out: those were there before.",
+        "a pod that requests cards is bound with a record of them",
+        "Halfcard counts pods without a record on the cards that it would have chosen, which is a guess. Pods that are"
+        " older than the installation's Lease are not reported.",
         _unrecorded,
         unless=("scheduler-without-extender", "scheduler-past-extender"),
     ),
     Check(
         "scheduler-foreign",
         _WARNING,
-        "pods that ask for cards are bound by a scheduler that asks Halfcard",
-        "Another one knows nothing of cards.",
+        "pods that request cards are bound by a scheduler that calls Halfcard",
+        "Other schedulers do not know cards.",
         _strangers,
     ),
 )

@@ -1,4 +1,4 @@
-"""Does the API server trust what the webhook shows, and for how long still?"""
+"""Checks that the API server trusts the served certificate, and that certificates are not about to expire."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SECRETS: Final = {
     names.EXTENDER_TLS: CHAIN_FILE,
     names.SCHEDULER_TLS: CHAIN_FILE,
 }
-"""And the entry that holds certificates."""
+"""The Secrets, each with its entry that contains certificates."""
 
 _SERVED_NAME: Final = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc"
 _LEFT: Final = 1 / 5
-"""Of a life: certificates are renewed when a third is left, so that by then nobody has done it."""
+"""The part of a certificate's life that may be left; renewal is due when a third is left, so it was missed."""
 
-_REPAIR: Final = "see why nobody renews it: the log of who keeps the certificates says so"
+_REPAIR: Final = "check why it is not renewed: the log of the certificate controller or of cert-manager says why"
 _STATUS: Final = "halfcard certs status"
 
 
@@ -76,14 +76,14 @@ def _trusted(found: Registered) -> tuple[str, str]:
 def _empty(snapshot: Snapshot) -> Iterator[FoundFault]:
     for bundle in _bundles(snapshot):
         if not bundle.text:
-            fix = "put the CA that signed the webhook's certificate there, or see why what injects it does not"
-            yield FoundFault(bundle.where, "nothing", fix, REGISTER)
+            fix = "write the CA that signed the webhook's certificate there, or check why it is not injected"
+            yield FoundFault(bundle.where, "is empty", fix, REGISTER)
 
 
 def _garbage(snapshot: Snapshot) -> Iterator[FoundFault]:
     for bundle in _bundles(snapshot):
         if bundle.text and not bundle.certificates():
-            yield FoundFault(bundle.where, "no certificate can be read there", "put the CA there, as PEM", REGISTER)
+            yield FoundFault(bundle.where, "no certificate can be read there", "write the CA there, as PEM", REGISTER)
 
 
 def _outlived(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -92,7 +92,7 @@ def _outlived(snapshot: Snapshot) -> Iterator[FoundFault]:
         if found and not any(_holds(each, snapshot.now) for each in found):
             ended = max(each.not_valid_after_utc for each in found)
             yield FoundFault(
-                bundle.where, f"all of it ended at {_time(ended)}", "make a new CA, and register it", REGISTER
+                bundle.where, f"all its CAs expired at {_time(ended)}", "make a new CA, and register it", REGISTER
             )
 
 
@@ -103,11 +103,11 @@ def _mismatch(snapshot: Snapshot) -> Iterator[FoundFault]:
     for bundle in _bundles(snapshot):
         trusted = [each for each in bundle.certificates() if _holds(each, snapshot.now)]
         if trusted and not any((is_signed_by(each, by) or each == by) for each in chain for by in trusted):
-            got = f"none of its {len(trusted)} certificates signed what Secret {names.ADMISSION_TLS} holds"
-            yield FoundFault(bundle.where, got, f"put {CA_FILE} of that Secret's signer there", REGISTER)
+            got = f"none of its {len(trusted)} certificates signed the certificate in Secret {names.ADMISSION_TLS}"
+            yield FoundFault(bundle.where, got, f"write the {CA_FILE} of that certificate's CA there", REGISTER)
     if _SERVED_NAME not in (answers_for := names_of(chain[0])):
-        got = f"answers for {listed(answers_for)}"
-        yield FoundFault(_place(names.ADMISSION_TLS), got, f"make one that answers for {_SERVED_NAME}")
+        got = f"its certificate is for {listed(answers_for)}"
+        yield FoundFault(_place(names.ADMISSION_TLS), got, f"make a certificate for {_SERVED_NAME}")
 
 
 def _holds(certificate: x509.Certificate, now: datetime) -> bool:
@@ -127,8 +127,8 @@ def _kept(snapshot: Snapshot) -> Iterator[tuple[str, str, bytes]]:
 def _unreadable(snapshot: Snapshot) -> Iterator[FoundFault]:
     for secret, entry, pem in _kept(snapshot):
         if not certificates(pem):
-            fix = "delete the Secret where Halfcard keeps it: it is made anew"
-            yield FoundFault(_place(secret), f"{entry} holds no certificate", fix)
+            fix = "if Halfcard makes it, delete the Secret: it is made again"
+            yield FoundFault(_place(secret), f"{entry} contains no certificate", fix)
 
 
 def _expired(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -142,14 +142,14 @@ def _expiring(snapshot: Snapshot) -> Iterator[FoundFault]:
     for secret, entry, pem in _kept(snapshot):
         for certificate in certificates(pem)[:1]:
             if _holds(certificate, snapshot.now) and _is_late(certificate, snapshot.now):
-                got = f"{entry} ends at {_time(certificate.not_valid_after_utc)}"
+                got = f"{entry} expires at {_time(certificate.not_valid_after_utc)}"
                 yield FoundFault(_place(secret), got, _REPAIR, _STATUS)
     for bundle in _bundles(snapshot):
         valid = [each for each in bundle.certificates() if _holds(each, snapshot.now)]
         if valid and all(_is_late(each, snapshot.now) for each in valid):
             ends = max(each.not_valid_after_utc for each in valid)
             yield FoundFault(
-                bundle.where, f"the last of it ends at {_time(ends)}", "make a new CA, and register both", _STATUS
+                bundle.where, f"its last CA expires at {_time(ends)}", "make a new CA, and register both", _STATUS
             )
 
 
@@ -170,29 +170,29 @@ _BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
 _REFUSED: Final = "GPU pods are refused while the API server cannot trust the webhook."
 
 CHECKS: Final[tuple[Check, ...]] = (
-    Check("ca-bundle-empty", _BROKEN, "a webhook names the CA that it trusts", _REFUSED, _empty),
-    Check("ca-bundle-garbage", _BROKEN, "a caBundle holds certificates as PEM", _REFUSED, _garbage),
-    Check("ca-bundle-expired", _BROKEN, "a CA of the caBundle holds now", _REFUSED, _outlived),
+    Check("ca-bundle-empty", _BROKEN, "the caBundle of a webhook is not empty", _REFUSED, _empty),
+    Check("ca-bundle-garbage", _BROKEN, "a caBundle contains certificates as PEM", _REFUSED, _garbage),
+    Check("ca-bundle-expired", _BROKEN, "a CA of the caBundle is valid now", _REFUSED, _outlived),
     Check(
         "certificate-mismatch",
         _BROKEN,
-        "the CAs of the caBundle verify the certificate that is served, by the Service's name",
+        "the CAs of the caBundle verify the served certificate, for the Service's name",
         f"{_REFUSED} Needs the right to read the Secret; without it `webhook-distrusted` says the same.",
         _mismatch,
     ),
     Check(
         "certificate-unreadable",
         _BROKEN,
-        "a Secret of certificates holds certificates",
-        "Replicas that start cannot serve.",
+        "a Secret for certificates contains certificates",
+        "Replicas that start now cannot serve.",
         _unreadable,
     ),
-    Check("certificate-expired", _BROKEN, "a certificate that is in use holds now", _REFUSED, _expired),
+    Check("certificate-expired", _BROKEN, "a certificate in use is valid now", _REFUSED, _expired),
     Check(
         "certificate-expiring",
         _WARNING,
         "a certificate is renewed before four fifths of its life have passed",
-        "They are renewed at two thirds: who is later has nobody who renews him.",
+        "Certificates are renewed at two thirds of their life: a later one is not being renewed.",
         _expiring,
     ),
 )

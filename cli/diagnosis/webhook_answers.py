@@ -1,4 +1,4 @@
-"""Does the API server get answers of Halfcard's, and those that Halfcard would give?"""
+"""Checks that the API server gets answers from Halfcard's webhooks, and the right ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _by_service(snapshot: Snapshot) -> bool:
 def _no_service(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.services.get(names.ADMISSION_SERVICE) == ABSENT and _by_service(snapshot):
         yield FoundFault(
-            f"Service {SERVICE}", "it is not there", "make it: port 443 of it leads to the webhook's replicas"
+            f"Service {SERVICE}", "it does not exist", "create it: its port 443 leads to the webhook's replicas"
         )
 
 
@@ -41,7 +41,7 @@ def _no_endpoints(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name in (names.ADMISSION_SERVICE, names.EXTENDER_SERVICE):
         there = snapshot.services.get(name)
         if there and snapshot.endpoints is not None and not snapshot.endpoints.get(name):
-            fix = "see why its pods are not ready"
+            fix = "check why its pods are not ready"
             command = f"kubectl -n {names.NAMESPACE} get pods,endpointslices -o wide"
             yield FoundFault(f"Service {names.NAMESPACE}/{name}", "no replica behind it is ready", fix, command)
 
@@ -69,7 +69,7 @@ def _distrusted(snapshot: Snapshot) -> Iterator[FoundFault]:
 def _unreachable(snapshot: Snapshot) -> Iterator[FoundFault]:
     for webhook, why in _failures(snapshot).items():
         if "x509:" not in why:
-            fix = "see its replicas' logs, and whether the API server's network reaches them"
+            fix = "read the logs of its replicas, and check that the API server's network reaches them"
             yield FoundFault(
                 f"webhook {webhook}", why, fix, f"kubectl -n {names.NAMESPACE} get pods,endpointslices -o wide"
             )
@@ -78,8 +78,8 @@ def _unreachable(snapshot: Snapshot) -> Iterator[FoundFault]:
 def _lets_pass(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.bad is not None and snapshot.bad.status < 300:
         got = "the API server would have stored it"
-        fix = "see whether the namespace is exempt, and whether the webhook's settings switch its rules off"
-        yield FoundFault("a pod with a forged record that wants to see every card", got, fix)
+        fix = "check whether the namespace is exempt, and whether the webhook's settings switch its rules off"
+        yield FoundFault("a pod with a forged record and access to every card", got, fix)
 
 
 def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -88,7 +88,7 @@ def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
     mutating = names.webhook_name(names.MUTATE_PODS_PATH)
     if denied and denied["webhook"] != mutating:
         got = f"{denied['webhook']} refused what {mutating} should have refused before"
-        fix = "see whether its caBundle and its Service are those of the validating webhook"
+        fix = "check that its caBundle and its Service are those of the validating webhook"
         yield FoundFault(f"webhook {mutating}", got, fix, REGISTER)
 
 
@@ -99,8 +99,8 @@ def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
             continue
         ours = _DENIED.search(probe.message) and _CODE.search(probe.message)
         if not ours:
-            fix = "ask in a namespace that takes pods, with --namespace"
-            yield FoundFault(f"{what}, for show", printable(probe.message, _WHY_CHARS), fix)
+            fix = "choose a namespace that admits pods, with --namespace"
+            yield FoundFault(f"{what}, as a dry run", printable(probe.message, _WHY_CHARS), fix)
 
 
 _BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
@@ -113,21 +113,21 @@ CHECKS: Final[tuple[Check, ...]] = (
         "service-missing",
         _BROKEN,
         "the webhooks' Service exists",
-        "GPU pods are refused while it is away.",
+        "Without it, GPU pods are refused.",
         _no_service,
     ),
     Check(
         "service-empty",
         _BROKEN,
-        "a Service of Halfcard's has a replica that is ready",
-        "GPU pods are refused, or wait, while nobody answers.",
+        "a Service of Halfcard has a ready replica",
+        "Without one, GPU pods are refused, or wait.",
         _no_endpoints,
     ),
     Check(
         "webhook-distrusted",
         _BROKEN,
-        "the API server trusts the certificate that the webhook shows",
-        "GPU pods are refused while it does not.",
+        "the API server trusts the certificate that the webhook serves",
+        "Otherwise GPU pods are refused.",
         _distrusted,
         unless=_CAUSES,
     ),
@@ -135,7 +135,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "webhook-unreachable",
         _BROKEN,
         "the API server reaches the webhook",
-        "GPU pods are refused while it does not.",
+        "Otherwise GPU pods are refused.",
         _unreachable,
         unless=_CAUSES,
     ),
@@ -143,7 +143,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "webhook-lets-pass",
         _BROKEN,
         "a bad pod is refused with the code of a problem",
-        "Asked of the API server for show (`--dry-run=server`): nothing is stored.",
+        "The pod is sent to the API server as a dry run: nothing is stored.",
         _lets_pass,
         unless=_CAUSES,
     ),
@@ -151,15 +151,15 @@ CHECKS: Final[tuple[Check, ...]] = (
         "webhook-mute",
         _WARNING,
         "the mutating webhook answers before the validating one",
-        "It fails open: pods are no longer repaired, and those that needed it are refused.",
+        "It fails open: pods are no longer repaired, and pods that need a repair are refused.",
         _mute,
         unless=_CAUSES,
     ),
     Check(
         "webhook-not-asked",
         _NOTE,
-        "the pods that are tried for show are judged by Halfcard",
-        "Somebody else refused them first, so that nothing is known of Halfcard.",
+        "Halfcard checks the pods of the dry run",
+        "Another webhook or the API server refused them first, so Halfcard's answer is unknown.",
         _others_refuse,
         unless=_CAUSES,
     ),

@@ -14,7 +14,9 @@ from .finding import Check, FindingSeverity, FoundFault
 from .snapshot import Object, Snapshot
 
 REGISTER: Final = "halfcard webhooks --ca ca.crt | kubectl apply -f-"
-_AGAIN: Final = "register it anew, with the CA of the installation's certificate and the settings where there are any"
+_AGAIN: Final = (
+    "register it again, with the CA of the installation's certificate, and with its settings if there are any"
+)
 SERVICE: Final = f"{names.NAMESPACE}/{names.ADMISSION_SERVICE}"
 _DEFAULTS: Final = {"objectSelector": {}, "matchPolicy": "Equivalent", "timeoutSeconds": 10, "failurePolicy": "Fail"}
 _COMPARED: Final = (
@@ -30,7 +32,7 @@ _COMPARED: Final = (
 
 
 class Registered(NamedTuple):
-    """One webhook and the object in which it stands."""
+    """One webhook, and the object that contains it."""
 
     configuration: str
     webhook: Object
@@ -45,7 +47,7 @@ class Registered(NamedTuple):
 
 
 def registered(snapshot: Snapshot) -> dict[tuple[str, str], Registered]:
-    """Ours, by kind of configuration and name, in whichever object they stand."""
+    """Returns Halfcard's webhooks by kind and name, whichever object contains them."""
     wanted = {(kind, webhook["name"]) for kind, _, webhook in _expected(snapshot)}
     return {
         (item["kind"], webhook["name"]): Registered(title(item), webhook)
@@ -92,7 +94,7 @@ def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _elsewhere(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """An address in place of a Service is as good, where it leads to the same path."""
+    """Checks the Service or address; an address instead of a Service is valid if it has the same path."""
     for wanted, found in _pairs(snapshot):
         service, url = found.client.get("service"), str(found.client.get("url") or "")
         expected = wanted["clientConfig"]["service"]
@@ -109,7 +111,7 @@ def _blind(snapshot: Snapshot) -> Iterator[FoundFault]:
         lacking = [what for rule in wanted["rules"] for what in _asks(rule) if not _covered(what, asked)]
         if lacking:
             words = ", ".join(f"{operation} {resource}" for _, resource, operation in lacking)
-            yield FoundFault(found.where, f"it is not asked about {words}", _AGAIN, REGISTER)
+            yield FoundFault(found.where, f"it is not called for {words}", _AGAIN, REGISTER)
 
 
 def _asks(rule: Object) -> list[tuple[str, str, str]]:
@@ -133,7 +135,7 @@ def _differs(snapshot: Snapshot) -> Iterator[FoundFault]:
         fields = [field for field in _COMPARED if there.get(field) != should.get(field)]
         if fields:
             told = ", ".join(_told(field, there.get(field)) for field in fields)
-            yield FoundFault(found.where, told, f"{_AGAIN}, or leave it where somebody meant it so", REGISTER)
+            yield FoundFault(found.where, told, f"{_AGAIN}, or leave it if the difference is intended", REGISTER)
 
 
 def _told(field: str, there: object) -> str:
@@ -146,31 +148,31 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "webhook-missing",
         _BROKEN,
-        "the API server asks Halfcard by one mutating and one validating configuration",
-        "Without them pods are stored as they were written: shares without memory, forged records, quotas that nobody"
-        " counts. Halfcard never makes one again that somebody deleted: deleting it is the way out of an outage.",
+        "the API server has one mutating and one validating configuration of Halfcard",
+        "Without them pods are stored as they were written: shares without memory, forged records, uncounted quotas."
+        " Halfcard never creates a deleted one again: deleting it is the way out of an outage.",
         _missing,
     ),
     Check(
         "webhook-elsewhere",
         _BROKEN,
-        "a webhook leads to Halfcard's Service and the path of its name",
-        "Whoever answers there decides about GPU pods.",
+        "a webhook calls Halfcard's Service, with the path of its name",
+        "Another server decides about GPU pods.",
         _elsewhere,
     ),
     Check(
         "webhook-blind",
         _BROKEN,
-        "a webhook is asked about every kind of object and operation that it is for",
-        "What the API server does not send is not judged.",
+        "a webhook is called for every kind of object and operation that it must check",
+        "Objects that the API server does not send are not checked.",
         _blind,
     ),
     Check(
         "webhook-differs",
         _WARNING,
-        "a webhook is registered as this version and these settings would register it",
-        "Another failure policy or selector lets objects pass, conditions of an older version may not see a resource"
-        " that is new.",
+        "a webhook is registered as this version would register it with these settings",
+        "Another failure policy or selector admits objects unchecked; conditions of an older version may miss a new"
+        " resource.",
         _differs,
     ),
 )

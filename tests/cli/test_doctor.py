@@ -149,9 +149,9 @@ def test_the_json_holds_every_finding(doctor: Doctor) -> None:
             "check": "extender-not-led",
             "severity": "broken",
             "where": f"Lease {names.NAMESPACE}/{names.EXTENDER_SERVICE}",
-            "got": "it is not there",
+            "got": "it does not exist",
             "rule": "one replica of the extender holds the Lease and renews it",
-            "fix": "start the extender, or see in its log why nobody leads",
+            "fix": "start the extender, or read in its log why no replica leads",
             "command": "",
         }
     ]

@@ -418,17 +418,17 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "no replica of the webhook is ready": (without_endpoint, "service-empty", names.ADMISSION_SERVICE),
     "a replica of the webhook is dead": (dead_replica, "webhook-unreachable", "connection refused"),
     "a certificate has ended": (expired, "certificate-expired", names.EXTENDER_TLS),
-    "the extender has ended": (without_extender, "extender-not-led", "nobody holds it"),
+    "the extender has ended": (without_extender, "extender-not-led", "no replica holds it"),
     "the scheduler has no configuration": (plain_scheduler, "scheduler-without-extender", "kube-system/kube-scheduler"),
     "the scheduler believes whoever answers for the extender": (
         trusting_scheduler,
         "scheduler-misconfigured",
         "called by HTTPS without caFile",
     ),
-    "the keeper of certificates is scaled to nothing": (
+    "the certificate controller is scaled to zero": (
         resting_keeper,
         "certificates-unkept",
-        "halfcard-certs: it is scaled to nothing",
+        "halfcard-certs: it is scaled to zero",
     ),
     "a pod was bound past the extender": (
         exempt_pod(bare("past"), nodeName=NODE),

@@ -176,7 +176,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "the Service is gone": (
         replace(HEALTHY, services={ADMISSION: ABSENT, EXTENDER: ABSENT}),
         "service-missing",
-        "it is not there",
+        "it does not exist",
     ),
     "no replica is ready": (replace(HEALTHY, endpoints={EXTENDER: 1}), "service-empty", ADMISSION),
     "no replica of the extender is ready": (replace(HEALTHY, endpoints={ADMISSION: 1}), "service-empty", EXTENDER),
@@ -206,12 +206,12 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "one webhook names no CA": (trusting("", of="validate-pods"), "ca-bundle-empty", "1 webhook (validate-pods"),
     "what is named is no CA": (trusting(bundle(b"no certificate")), "ca-bundle-garbage", "no certificate can be read"),
     "what is named is not even base64": (trusting("a"), "ca-bundle-garbage", "no certificate can be read"),
-    "the CA has ended": (trusting(bundle(OLD_CA.pem)), "ca-bundle-expired", "all of it ended at 2026-10-17"),
+    "the CA has ended": (trusting(bundle(OLD_CA.pem)), "ca-bundle-expired", "all its CAs expired at 2026-10-17"),
     "another CA is trusted": (trusting(bundle(OTHER_CA.pem)), "certificate-mismatch", "none of its 1 certificates"),
     "the certificate is for another name": (
         kept(admission=leaf(CA, "other", NOW - DAY).pem),
         "certificate-mismatch",
-        "answers for other",
+        "its certificate is for other",
     ),
     "a Secret holds no certificate": (kept(extender=b"junk"), "certificate-unreadable", EXTENDER),
     "a certificate has ended": (
@@ -222,17 +222,17 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "a certificate is not renewed": (
         kept(extender=leaf(CA, SERVED, NOW - 80 * DAY).pem),
         "certificate-expiring",
-        "ends at 2026-12-01",
+        "expires at 2026-12-01",
     ),
     "a CA is not renewed": (
         replace(trusting(bundle(LATE_CA.pem)), secrets={}),
         "certificate-expiring",
-        "the last of it ends at 2027-11-2",
+        "its last CA expires at 2027-11-2",
     ),
-    "the keeper of certificates is scaled to nothing": (
+    "the certificate controller is scaled to zero": (
         keeper_with(is_off=True),
         "certificates-unkept",
-        "Deployment halfcard-system/halfcard-certs: it is scaled to nothing",
+        "Deployment halfcard-system/halfcard-certs: it is scaled to zero",
     ),
     "the keeper of certificates has no pod": (keeper_with(), "certificates-unkept", "it has no pod"),
     "the keeper of certificates is not ready": (
@@ -240,17 +240,17 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "process-not-ready",
         names.CERTS_SERVICE,
     ),
-    "nobody has ever led": (led(EXTENDER, lease("")), "extender-not-led", "nobody holds it"),
-    "nobody has led since the Lease was made": (
+    "no replica ever led": (led(EXTENDER, lease("")), "extender-not-led", "no replica holds it"),
+    "no replica led since the Lease was created": (
         led(
             EXTENDER,
             {"metadata": {"creationTimestamp": "2026-11-21T11:59:00Z"}, "spec": {"holderIdentity": "nobody-yet"}},
         ),
         "extender-not-led",
-        "nobody holds it",
+        "no replica holds it",
     ),
-    "the Lease is gone": (led(EXTENDER, dict(ABSENT)), "extender-not-led", "it is not there"),
-    "the leader is dead": (led(EXTENDER, lease(age_s=300)), "extender-not-led", "one was last heard of 300 s ago"),
+    "the Lease is gone": (led(EXTENDER, dict(ABSENT)), "extender-not-led", "it does not exist"),
+    "the leader is dead": (led(EXTENDER, lease(age_s=300)), "extender-not-led", "one renewed it last 300 s ago"),
     "the scheduler reads no file": (scheduled_by("", None), "scheduler-without-extender", "without --config"),
     "the scheduler's file has no extender": (
         scheduled_by("/etc/s.yaml", {"profiles": []}),
@@ -304,7 +304,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     ),
     "the agent never said a word": (with_nodes(node(cards=None, condition={}, offers={})), "agent-missing", "no agent"),
     "the agent has no pod": (replace(HEALTHY, own_pods=HEALTHY.own_pods[1:]), "agent-missing", "no pod of the agent"),
-    "kubelet has lost the agent": (with_nodes(node(offers={names.VCUDA_CORE: 0})), "agent-unregistered", "2 cards"),
+    "kubelet has lost the agent": (
+        with_nodes(node(offers={names.VCUDA_CORE: 0})),
+        "agent-unregistered",
+        "2 healthy cards",
+    ),
     "the driver is gone": (
         with_nodes(node(condition={"status": "False", "reason": "DriverUnavailable", "message": "no NVML"})),
         "driver-unavailable",
@@ -328,7 +332,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "an agent was taken away": (
         with_nodes(node(), node("gpu-2", labels={})),
         "inventory-left-behind",
-        "an inventory of 2 cards",
+        "an inventory of 2 healthy cards",
     ),
     "a node cannot be believed": (
         replace(HEALTHY, doubts=('node gpu-1 is left out: status.capacity: got "half a card"; no',)),
@@ -368,7 +372,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "a definition is gone": (
         replace(HEALTHY, crds={**HEALTHY.crds, GPU_CRD: ABSENT}),
         "crd-missing",
-        "it is not there",
+        "it does not exist",
     ),
     "a definition is older": (
         replace(HEALTHY, crds={**HEALTHY.crds, GPU_CRD: crd(CRDS[GPU_CRD], without="byModel")}),
@@ -385,7 +389,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "budget-unreadable",
         "cores",
     ),
-    "nobody keeps quotas": (led(names.QUOTA_SERVICE, lease("")), "quota-service-not-led", "nobody holds it"),
+    "no quota service leads": (led(names.QUOTA_SERVICE, lease("")), "quota-service-not-led", "no replica holds it"),
     "a ledger is garbage": (
         replace(HEALTHY, ledgers={"gpuquota.team.gpu": "holds no ledger"}, budgets=(budget(ready="False"),)),
         "ledger-broken",
@@ -462,8 +466,8 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "nobody has a GpuQuota, and nobody counts": replace(
         HEALTHY, leases={EXTENDER: lease(), names.QUOTA_SERVICE: ABSENT}, budgets=(), ledgers={}
     ),
-    "cert-manager keeps them, and the keeper is scaled to nothing": injected(keeper_with(is_off=True)),
-    "somebody else keeps them": replace(keeper_with(), workloads=HEALTHY.workloads[:1]),
+    "cert-manager renews, and the certificate controller is scaled to zero": injected(keeper_with(is_off=True)),
+    "another program renews them": replace(keeper_with(), workloads=HEALTHY.workloads[:1]),
     "the extender is beside the scheduler, and called without TLS": scheduled_by(
         "/etc/s.yaml", scheduler(enableHTTPS=False, tlsConfig=None)
     ),
@@ -483,7 +487,7 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "something else lives in our namespace": with_workload(
         workload("Deployment", "other", account="other", config_maps=("its-own",))
     ),
-    "HAMi's scheduler has been scaled to nothing": with_workload(HAMI._replace(is_off=True)),
+    "HAMi's scheduler is scaled to zero": with_workload(HAMI._replace(is_off=True)),
     "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA),
     "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
     "a pod of ours is just starting": replace(
