@@ -1,4 +1,4 @@
-"""The extender's HTTP application: a FastAPI app for what people ask, and before it the verbs as raw ASGI."""
+"""The extender's HTTP application: a FastAPI app for people, and before it kube-scheduler's calls as raw ASGI."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ PATHS: Mapping[str, str] = {
 
 
 def _no_scores(_why: str) -> bytes:
-    """Prioritize has no field for an error; an empty list leaves the choice to the other scores."""
+    """Encodes no scores: prioritize has no field for an error, and the scheduler then uses its other scores."""
     return wire.prioritize_answer([], b"")
 
 
 def _no_victims(_why: str) -> bytes:
-    """Answers that evicting pods would not help on any node."""
+    """Encodes that evictions help on no node."""
     return wire.preempt_answer({})
 
 
@@ -87,5 +87,5 @@ def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_uni
 
 def _unknown(name: str) -> Response:
     return JSONResponse(
-        {"nodes": [], "error": f"node {name[:253]} is not known, or cannot be believed"}, status_code=404
+        {"nodes": [], "error": f"node {name[:253]} is unknown, or its capacity is implausible"}, status_code=404
     )

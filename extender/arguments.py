@@ -1,4 +1,4 @@
-"""Arguments of the extender that every way of starting it shares."""
+"""Arguments that all commands that start the extender share."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         type=argument,
         default=extender,
         metavar="ADDRESS",
-        help="where kube-scheduler asks (default %(default)s; port 0: any free one)",
+        help="address for calls of kube-scheduler (default %(default)s; port 0: any free port)",
     )
     parser.add_argument(
         "--tls-dir",
         type=Path,
         metavar="DIR",
-        help="holds tls.crt and tls.key; without it the extender speaks plain HTTP",
+        help="folder with tls.crt and tls.key; without it the extender serves plain HTTP",
     )
     parser.add_argument(
         "--client-ca",
         type=Path,
         metavar="FILE",
-        help="callers need a certificate of this authority; without it binds are accepted from this machine only",
+        help="callers need a certificate of this CA; without it binds are accepted from this machine only",
     )
     parser.add_argument(
         "--advertise",
         type=_url,
         metavar="URL",
-        help="how other replicas reach this one (default: by the address it listens on)",
+        help="URL at which other replicas reach this one (default: the address it listens on)",
     )
     add_process_arguments(parser, status=status)
     add_grace(parser)
 
 
 def _url(text: str) -> str:
-    """Checks the address for the Lease, where a mistake would only be found by another replica's first bind."""
+    """Checks the address for the Lease; a mistake there would fail the first bind that another replica forwards."""
     try:
         url = urlsplit(text)
         complete = url.scheme in ("http", "https") and url.hostname and url.port and not url.path.strip("/")
-    except ValueError:  # a port that is none
+    except ValueError:  # the port is no number
         complete = False
     if not complete:
         example = f"https://10.0.0.7:{names.EXTENDER_PORT}"

@@ -41,7 +41,7 @@ class ExtenderMetrics:
         self._seconds_of(verb).observe(seconds)
 
     def watch(self, *, leading: Figure, nodes: Figure, inconsistencies: Figure) -> None:
-        """Adds figures that are read at each scrape."""
+        """Adds gauges that are read at each scrape."""
         self._gauge("leading", "1 on the leader, which alone binds pods.", leading)
         self._gauge("nodes", "Nodes with a consistent state.", nodes)
         self._gauge(

@@ -17,7 +17,7 @@ from halfcard.placing.room import Room
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeClass:
-    """Compared by identity: rooms that are alike share one, so that it is cheap to remember things by."""
+    """The class of equal rooms, which share one object; compared by identity, so it is a cheap key."""
 
     room: Room
     is_linked: bool
@@ -33,7 +33,7 @@ def class_of(room: Room) -> NodeClass:
 
 
 def names_single_cards(demand: Demand) -> bool:
-    """Does it matter which card is which?"""
+    """Returns whether the demand names cards by UUID, so that equal cards are not interchangeable."""
     return bool(demand.wanted.uuids or demand.wanted.not_uuids)
 
 

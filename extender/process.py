@@ -1,4 +1,4 @@
-"""The running extender: its two listeners, what follows the cluster, and who leads."""
+"""The running extender: its two listeners, its watches, and the work of a leader."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STATUS: Final = "status"
 
 
 class Extender:
-    """All that a running extender is made of; made on the event loop that runs it."""
+    """The parts of a running extender; create it on the event loop that runs it."""
 
     def __init__(
         self,
@@ -124,13 +124,13 @@ class Extender:
         return (*filter(None, own), *self._watches.problems(), *self._source.problems())
 
     def _ready(self) -> bool:
-        """Has all been seen once that decides where pods may go?"""
+        """Returns whether nodes, pods, quotas and ledgers have been read once."""
         return self._watches.ready() and self._source.ready and self._ledgers.following.ready
 
     # --- leading ------------------------------------------------------------------------------------------------------
 
     async def _take_over(self) -> None:
-        """A new term: a mark that a pod carries already would change nothing, and be taken for ours."""
+        """Begins a term with a new prefix of fences: a fence that a pod has already would change nothing."""
         self._term = secrets.token_hex(8)
         self._refresh.load()
         refresh, next_fence = self._watches.pods.refresh, self._binder.next_fence
@@ -138,12 +138,12 @@ class Extender:
         self._log.event("leading", term=self._term)
 
     async def _lead(self) -> None:
-        """Begins when there is something to lead with."""
+        """Competes for the Lease once the state is complete."""
         await self._watches.wait_until_ready()
         await self._source.wait_until_ready()
         await self._ledgers.following.wait_until_ready()
-        self.state.node_classes()  # or the first call would wait for it
-        gc.freeze()  # nodes and pods live long: no collection needs to look at them again
+        self.state.node_classes()  # otherwise the first call would wait for it
+        gc.freeze()  # nodes and pods live long: garbage collection need not read them again
         await self._leadership.run(self._take_over)
 
     # --- serving ------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Extender:
             metrics=self._metrics(registry),
             log=self._log,
         )
-        checks = {"state": lambda: None if self._ready() else "nodes, pods and quotas have not all been seen"}
+        checks = {"state": lambda: None if self._ready() else "nodes, pods and quotas have not all been read"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
         gc.freeze()
         where = self._replica

@@ -27,10 +27,10 @@ class BudgetUsage(NamedTuple):
 
 
 class QuotaLimits:
-    """The limits for one pod, by the state at one moment.
+    """The limits for one pod at one moment.
 
     Attributes:
-        closed: for each kind of node, the models that are closed to the pod, and why.
+        closed: returns for a kind of node the models that are closed to the pod, with the reason.
     """
 
     def __init__(self, needs: tuple[Need, ...], counted: Sequence[BudgetUsage]) -> None:
@@ -39,7 +39,7 @@ class QuotaLimits:
         self.closed = cache(self._judge)
 
     def why_not(self, kind: NodeKind, demand: Demand, room: Callable[[], Room | None]) -> str:
-        """Empty where nothing is against a node of this kind; the same text for all of them."""
+        """Returns why a node of this kind is closed; empty where it is not. All nodes of a kind have the same text."""
         closed = self.closed(kind)
         if not closed or (len(closed) < len(kind.models) and _fits(room(), narrowed(demand, closed))):
             return ""
@@ -68,7 +68,7 @@ def _less(counted: BudgetUsage, gone: Sequence[PodLocation]) -> BudgetUsage:
 
 
 def narrowed(demand: Demand, closed: Iterable[str]) -> Demand:
-    """To cards of other models."""
+    """Restricts the demand to cards of other models than the closed ones."""
     return demand._replace(wanted=replace(demand.wanted, closed=tuple(closed)))
 
 

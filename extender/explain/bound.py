@@ -1,4 +1,4 @@
-"""Explains a bound pod: its cards, who recorded them and when, and the other pods on them."""
+"""Explains a bound pod: its cards, which system recorded them and when, and the other pods on them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class BoundPod:
     """The explanation of a bound pod.
 
     Attributes:
-        recorded_by: the system whose annotations name the cards; empty where they are our guess.
-        since: when they were chosen; empty where the record has no time.
+        recorded_by: the system whose annotations name the cards; empty if the cards are a guess.
+        since: when the cards were chosen; empty if the record has no time.
     """
 
     node: str
@@ -48,16 +48,16 @@ class BoundPod:
 
 
 def explain_bound(state: State, pod: PodFacts) -> BoundPod:
-    holding, node = state.usage(pod.node), state.nodes().get(pod.node)
-    share = holding.shares.get(pod.uid) if holding is not None else None
-    if holding is None or node is None or share is None:
+    usage, node = state.usage(pod.node), state.nodes().get(pod.node)
+    share = usage.shares.get(pod.uid) if usage is not None else None
+    if usage is None or node is None or share is None:
         return BoundPod(pod.node, "", "", ())
     by = recorder(pod.owned, pod.node, pod.containers, pod.demand.needs) if share.recorded else ""
-    return BoundPod(pod.node, by, _since(pod.owned) if share.recorded else "", _grants(state, pod, holding, share))
+    return BoundPod(pod.node, by, _since(pod.owned) if share.recorded else "", _grants(state, pod, usage, share))
 
 
 def _since(record: Mapping[str, str]) -> str:
-    """Reads the time of the choice, in nanoseconds, from the record of another system; ours is written next to one."""
+    """Reads the time of the choice from another system's annotations, which Halfcard writes too, in nanoseconds."""
     written = [value for key, value in record.items() if key.endswith(TIME_SUFFIXES) and value.isdecimal()]
     try:
         return datetime.fromtimestamp(int(written[0]) / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if written else ""
@@ -65,20 +65,18 @@ def _since(record: Mapping[str, str]) -> str:
         return ""
 
 
-def _grants(state: State, pod: PodFacts, holding: NodeUsage, share: Share) -> tuple[ContainerCards, ...]:
-    others = [each for each in state.pods_on(pod.node) if each.uid != pod.uid and each.uid in holding.shares]
+def _grants(state: State, pod: PodFacts, usage: NodeUsage, share: Share) -> tuple[ContainerCards, ...]:
+    others = [each for each in state.pods_on(pod.node) if each.uid != pod.uid and each.uid in usage.shares]
     others.sort(key=lambda each: each.title)
     laid = zip(pod.containers, share.layout, strict=True)
-    return tuple(
-        ContainerCards(name, tuple(_held(holding, at, others) for at in positions)) for name, positions in laid
-    )
+    return tuple(ContainerCards(name, tuple(_held(usage, at, others) for at in positions)) for name, positions in laid)
 
 
-def _held(holding: NodeUsage, at: int, others: list[PodFacts]) -> HeldCard:
-    card, shares = holding.room.cards[at], holding.shares
+def _held(usage: NodeUsage, at: int, others: list[PodFacts]) -> HeldCard:
+    card, shares = usage.room.cards[at], usage.shares
     neighbours = [
         card_holder(card, each, shares[each.uid].uses[at], recorded=shares[each.uid].recorded)
         for each in others
         if at in shares[each.uid].uses
     ]
-    return HeldCard(card.index, name_of(card), card.model, holding.room.left[at].mode, tuple(neighbours))
+    return HeldCard(card.index, name_of(card), card.model, usage.room.left[at].mode, tuple(neighbours))

@@ -1,6 +1,6 @@
-"""Why a pod is where it is, or why it is nowhere: each node and each card with its one reason, and who is in the way.
+"""Explains where a pod is, or why it is unschedulable: one reason for each node and card, and the pods on them.
 
-A function of the state and the pod; nothing is asked and nothing changes.
+A pure function of the state and the pod.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ class PodState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of one pod.
+    """The explanation of one pod; the names of all fields are JSON keys of `halfcard explain`.
 
     Attributes:
+        standing: the state of the pod.
         asks: the request of each container, in words.
-        wants: the card preferences of the owner, as written.
+        wants: the card preferences of the pod, as written.
         gates: its scheduling gates.
-        trouble: why the pod can be placed on no node, or why its cards are uncertain.
+        trouble: why no node may take the pod, or why its cards are uncertain.
+        prospects: for a pending pod, each node and the nearest evictions.
+        whereabouts: for a bound pod, its cards.
     """
 
     pod: str
@@ -57,7 +60,7 @@ class Explanation:
 
 
 def explain(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> Explanation:
-    """`policy` is the one by which the pod would be placed, `limits` are what its quotas leave it where."""
+    """Explains a pod; `policy` is the packing policy that places it, `limits` are its quota limits."""
     standing, trouble = _standing(pod), _trouble(pod)
     return Explanation(
         pod.title,
@@ -91,7 +94,7 @@ def _trouble(pod: PodFacts) -> str:
 
 
 def describe_claim(claim: Claim) -> str:
-    """Describes a claim."""
+    """Describes a claim in words, such as "50 % and 8192 MiB of a card"."""
     if claim.part is Part.HALF:
         return "half of a card" if claim.cards == 1 else f"a half of each of {claim.cards} cards"
     if claim.part is Part.SLICE:
@@ -103,9 +106,9 @@ def describe_claim(claim: Claim) -> str:
 
 
 def _amounts(claim: Claim) -> str:
-    said = [f"{claim.cores_pct} %"] if claim.cores_pct is not None else []
+    amounts = [f"{claim.cores_pct} %"] if claim.cores_pct is not None else []
     if claim.memory_mib is not None:
-        said.append(f"{claim.memory_mib} MiB")
+        amounts.append(f"{claim.memory_mib} MiB")
     elif claim.memory_pct is not None:
-        said.append(f"{claim.memory_pct} % of the memory")
-    return " and ".join(said) or "a share"
+        amounts.append(f"{claim.memory_pct} % of the memory")
+    return " and ".join(amounts) or "a share"

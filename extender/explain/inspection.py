@@ -1,4 +1,4 @@
-"""Shows which pods are on which cards: in Halfcard's own words, and in the format of gpushare's tools.
+"""Shows which pods are on which cards, in Halfcard's JSON and in the format of gpushare's tools.
 
 Half a card counts as half of its cores and memory, a time slice as its part of them, so that the used amounts add up.
 """
@@ -32,7 +32,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class CardHolder:
-    """A pod and what it holds of one card; `recorded` is False where the card is our guess."""
+    """A pod and what it uses of one card; `recorded` is False if the card is a guess."""
 
     namespace: str
     name: str
@@ -50,7 +50,7 @@ class CardHolder:
 
 @dataclass(frozen=True, slots=True)
 class CardInspection:
-    """One card; `parts` are the halves or time slices that it is sold in now."""
+    """One card; `parts` are its halves or time slices in its present mode."""
 
     index: int
     name: str
@@ -65,7 +65,7 @@ class CardInspection:
 
 @dataclass(frozen=True, slots=True)
 class NodeInspection:
-    """One node.
+    """One node; the names of all fields are JSON keys.
 
     Attributes:
         resources: those that the node publishes or its pods request.
@@ -86,33 +86,33 @@ class NodeInspection:
 
 
 def inspect(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspection:
-    holding = state.usage(node.name) or hold(node, ())
+    usage = state.usage(node.name) or hold(node, ())
     pods = {facts.uid: facts for facts in state.pods_on(node.name)}
     return NodeInspection(
         node.name,
         node.address,
-        tuple(_see_card(node, holding, pods, at) for at in range(len(node.cards))),
-        _resources(node, holding, [facts.asks for facts in pods.values()], table),
-        tuple(sorted(each.title for each in pods.values() if each.asks_for_cards and each.uid not in holding.shares)),
-        holding.doubts,
+        tuple(_inspect_card(node, usage, pods, at) for at in range(len(node.cards))),
+        _resources(node, usage, [facts.asks for facts in pods.values()], table),
+        tuple(sorted(each.title for each in pods.values() if each.asks_for_cards and each.uid not in usage.shares)),
+        usage.doubts,
     )
 
 
 def _resources(
-    node: Node, holding: NodeUsage, held: list[Mapping[str, int]], table: Mapping[str, Offer]
+    node: Node, usage: NodeUsage, held: list[Mapping[str, int]], table: Mapping[str, Offer]
 ) -> dict[str, Amount]:
-    """Every system has a name for the same card; only those that are spoken on the node say something."""
+    """Returns the resources that the node publishes or its pods request: each system has other names for a card."""
     used = {resource: sum(asks.get(resource, 0) for asks in held) for resource in table}
-    spoken = {resource: offer for resource, offer in table.items() if resource in node.published or used[resource]}
-    found = totals(holding.room, held, spoken)
-    return {resource: Amount(found[resource], used[resource]) for resource in sorted(spoken)}
+    shown = {resource: offer for resource, offer in table.items() if resource in node.published or used[resource]}
+    found = totals(usage.room, held, shown)
+    return {resource: Amount(found[resource], used[resource]) for resource in sorted(shown)}
 
 
-def _see_card(node: Node, holding: NodeUsage, pods: Mapping[str, PodFacts], at: int) -> CardInspection:
-    card, left = node.cards[at], holding.room.left[at]
-    tenants = [
+def _inspect_card(node: Node, usage: NodeUsage, pods: Mapping[str, PodFacts], at: int) -> CardInspection:
+    card, left = node.cards[at], usage.room.left[at]
+    holders = [
         card_holder(card, pods[uid], share.uses[at], recorded=share.recorded)
-        for uid, share in holding.shares.items()
+        for uid, share in usage.shares.items()
         if at in share.uses and uid in pods
     ]
     taken = given(card, left)
@@ -126,7 +126,7 @@ def _see_card(node: Node, holding: NodeUsage, pods: Mapping[str, PodFacts], at: 
         Amount(card.memory_mib, mib),
         Amount(parts_of(card, left.mode), taken.parts),
         card.why_not,
-        tuple(sorted(tenants, key=lambda holder: (holder.namespace, holder.name))),
+        tuple(sorted(holders, key=lambda holder: (holder.namespace, holder.name))),
     )
 
 
@@ -137,11 +137,11 @@ def card_holder(card: Card, facts: PodFacts, use: CardUse, *, recorded: bool) ->
 
 def inspect_json(state: State, node: Node, table: Mapping[str, Offer]) -> dict[str, Any]:
     """Returns the inspection as JSON."""
-    seen: dict[str, Any] = msgspec.to_builtins(inspect(state, node, table))
-    return seen
+    found: dict[str, Any] = msgspec.to_builtins(inspect(state, node, table))
+    return found
 
 
-# --- gpushare's ------------------------------------------------------------------------------------------------------
+# --- the format of gpushare ------------------------------------------------------------------------------------------
 
 
 def gpushare_json(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:

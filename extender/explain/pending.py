@@ -27,7 +27,7 @@ from ..state import State
 
 @dataclass(frozen=True, slots=True)
 class CardFit:
-    """One card as the pod meets it; `reason` is empty where it would do."""
+    """One card for the pod; `reason` is empty if a container of the pod would fit on it."""
 
     index: int
     name: str
@@ -42,7 +42,7 @@ class CardFit:
 
 @dataclass(frozen=True, slots=True)
 class NodeFit:
-    """One node as the pod meets it; `reason` is empty where the pod fits, and only then there is a score."""
+    """One node for the pod; `reason` is empty if the pod fits, and only then `score` is set."""
 
     name: str
     reason: str
@@ -73,9 +73,9 @@ class PendingPod:
     """The explanation of a pending pod.
 
     Attributes:
-        nodes: the best first, then those that cannot take it.
+        nodes: the nodes that can take it, best first, then all others.
         nearest: the fewest evictions among pods of lower priority.
-        nearest_of_any_priority: the fewest evictions of all, which only a person may decide.
+        nearest_of_any_priority: the fewest evictions among all pods, which Halfcard never makes by itself.
     """
 
     nodes: tuple[NodeFit, ...]
@@ -84,82 +84,80 @@ class PendingPod:
 
 
 def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
-    shape, (rooms, elsewhere) = _of_cards(pod.demand), _rooms(state, pod)
-    closed = _closed(state, rooms, shape, limits)
-    fitting = [name for name, room in rooms.items() if possible(room, shape) and name not in closed]
+    demand, (rooms, unpublished) = _without_node_resources(pod.demand), _rooms(state, pod)
+    closed = _closed(state, rooms, demand, limits)
+    fitting = [name for name, room in rooms.items() if possible(room, demand) and name not in closed]
     refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
-    fits = [NodeFit(name, "", score, _cards(state, name, shape)) for name, score in ranked]
+    fits = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
     cannot = [
-        NodeFit(name, text(why_not(rooms[name], shape), shape), None, _cards(state, name, shape)) for name in refused
+        NodeFit(name, text(why_not(rooms[name], demand), demand), None, _cards(state, name, demand)) for name in refused
     ]
     cannot += [NodeFit(name, closed[name], None, ()) for name in sorted(closed)]
-    strangers = [NodeFit(name, elsewhere[name], None, ()) for name in sorted(elsewhere)]
+    without_resources = [NodeFit(name, unpublished[name], None, ()) for name in sorted(unpublished)]
     if fits:
-        return PendingPod((*fits, *cannot, *strangers), None, None)
-    lower, anybody = (_nearest(state, shape, refused, priority) for priority in (pod.priority, _ABOVE_ALL))
-    return PendingPod((*cannot, *strangers), lower, anybody)
+        return PendingPod((*fits, *cannot, *without_resources), None, None)
+    lower, of_any_priority = (_nearest(state, demand, refused, priority) for priority in (pod.priority, _ANY_PRIORITY))
+    return PendingPod((*cannot, *without_resources), lower, of_any_priority)
 
 
-def _closed(state: State, rooms: Mapping[str, Room], shape: Demand, limits: QuotaLimits) -> dict[str, str]:
-    """Returns the nodes that are closed by quotas, however free they are: no eviction helps there."""
+def _closed(state: State, rooms: Mapping[str, Room], demand: Demand, limits: QuotaLimits) -> dict[str, str]:
+    """Returns the reason of each node that quotas close; evictions do not help there."""
     if limits is UNLIMITED:
         return {}
-    verdicts = {name: limits.why_not(state.kind(name), shape, partial(state.room, name)) for name in rooms}
+    verdicts = {name: limits.why_not(state.kind(name), demand, partial(state.room, name)) for name in rooms}
     return {name: why for name, why in verdicts.items() if why}
 
 
-def _of_cards(demand: Demand) -> Demand:
-    """CPU and memory of the node are the scheduler's to judge."""
+def _without_node_resources(demand: Demand) -> Demand:
+    """Returns the demand without CPU and memory of the node, which kube-scheduler checks."""
     return demand._replace(cpu_milli=0, memory_mib=0)
 
 
 def _rooms(state: State, pod: PodFacts) -> tuple[dict[str, Room], dict[str, str]]:
-    """Returns the rooms of nodes that publish what the pod requests; for other nodes, what they do not publish.
+    """Returns the rooms of nodes that publish what the pod requests, and for other nodes what they do not publish.
 
-    The scheduler counts resources by name before it calls the extender. It is configured not to count those that no
-    node publishes.
+    kube-scheduler counts resources by name before it calls the extender; it is configured not to count resources that
+    no node publishes.
     """
     counted = {resource for node in state.nodes().values() for resource in node.published & pod.asks.keys()}
-    rooms, elsewhere = {}, {}
+    rooms, unpublished = {}, {}
     for name, node in state.nodes().items():
         room, missing = state.room(name), sorted(counted - node.published)
         if missing and node.cards:
-            elsewhere[name] = f"does not offer {', '.join(missing)}"
+            unpublished[name] = f"does not publish {', '.join(missing)}"
         elif room is not None:
             rooms[name] = room
-    return rooms, elsewhere
+    return rooms, unpublished
 
 
 def _ranked(
     rooms: Mapping[str, Room], fitting: list[str], demand: Demand, policy: PackingPolicy
 ) -> list[tuple[str, int]]:
-    given = scores([rank_of(rooms[name], demand, policy) for name in fitting], fitting)
-    return sorted(zip(fitting, given, strict=True), key=lambda item: (-item[1], item[0]))
+    node_scores = scores([rank_of(rooms[name], demand, policy) for name in fitting], fitting)
+    return sorted(zip(fitting, node_scores, strict=True), key=lambda item: (-item[1], item[0]))
 
 
 def _cards(state: State, name: str, demand: Demand) -> tuple[CardFit, ...]:
-    holding = state.usage(name)
-    if holding is None:
+    usage = state.usage(name)
+    if usage is None:
         return ()
-    need = _in_the_way(holding.room, demand)
-    tenants = _titles(state, name, holding)
-    return tuple(
-        _card(holding.room, at, tuple(tenants.get(at, ())), need, demand) for at in range(len(holding.room.cards))
-    )
+    need = _unplaced_need(usage.room, demand)
+    holders = _titles(state, name, usage)
+    return tuple(_card(usage.room, at, tuple(holders.get(at, ())), need, demand) for at in range(len(usage.room.cards)))
 
 
-def _titles(state: State, name: str, holding: NodeUsage) -> dict[int, list[str]]:
+def _titles(state: State, name: str, usage: NodeUsage) -> dict[int, list[str]]:
     """Returns the pods on each used card."""
     found: dict[int, list[str]] = {}
     for facts in sorted(state.pods_on(name), key=lambda facts: facts.title):
-        for at in holding.shares[facts.uid].uses if facts.uid in holding.shares else ():
+        for at in usage.shares[facts.uid].uses if facts.uid in usage.shares else ():
             found.setdefault(at, []).append(facts.title)
     return found
 
 
-def _in_the_way(room: Room, demand: Demand) -> Need:
-    """The container that finds no card; the first, where each would find one for itself."""
+def _unplaced_need(room: Room, demand: Demand) -> Need:
+    """Returns the need of the container that does not fit; of the first one where each fits alone."""
     alone = (need for need in demand.needs if not possible(room, demand._replace(needs=(need,))))
     return next(alone, demand.needs[0])
 
@@ -176,12 +174,12 @@ def _card(room: Room, at: int, pods: tuple[str, ...], need: Need, demand: Demand
         (left.mib if left.mode in _DIVIDED else 0) if card.memory_mib is not None else None,
         left.parts,
         pods,
-        "" if why is None else _of_card(why, card, left.mode, mode_of(need.claim, room.slices)),
+        "" if why is None else _card_reason(why, card, left.mode, mode_of(need.claim, room.slices)),
     )
 
 
 _DIVIDED: Final = (CardMode.FREE, CardMode.SHARED)
-"""Where cores and memory are given away by the amount."""
+"""Modes in which amounts of cores and memory are free."""
 
 
 _ALL_TAKEN: Final = {
@@ -191,10 +189,10 @@ _ALL_TAKEN: Final = {
 }
 
 
-def _of_card(why: Reason, card: Card, mode: CardMode, wanted: CardMode) -> str:
+def _card_reason(why: Reason, card: Card, mode: CardMode, wanted: CardMode) -> str:
     match why:
         case Reason.NOT_WANTED:
-            return "not what the pod asks for"
+            return "not among the requested cards"
         case Reason.OUT_OF_ORDER:
             return card.why_not
         case Reason.LOCKED:
@@ -202,57 +200,54 @@ def _of_card(why: Reason, card: Card, mode: CardMode, wanted: CardMode) -> str:
         case Reason.TOO_FEW | Reason.TOO_FEW_SLICES:
             return _ALL_TAKEN[wanted]
         case Reason.MEMORY if card.memory_mib is None:
-            return "its memory is not known"
+            return "its memory is unknown"
     return str(why)
 
 
 # --- the nearest node ---------------------------------------------------------------------------------------
 
-_MOST_TRIED: Final = 100
-"""So many nodes are gone into, those first where the fewest pods use a card: each costs milliseconds."""
+_MAX_TRIED: Final = 100
+"""Nodes that are searched for victims, those with the fewest pods on a card first: each takes milliseconds."""
 
-_ABOVE_ALL: Final = 2**31
-"""No priority is so high."""
+_ANY_PRIORITY: Final = 2**31
+"""Higher than any priority, so that all pods may be evicted."""
 
 
 def fewest_evictions(
     state: State, pod: PodFacts, among: Iterable[str], limits: QuotaLimits = UNLIMITED
 ) -> NodeEvictions | None:
-    """Returns the fewest evictions of lower priority; None where none is needed, or none would help.
-
-    `among` are the nodes that the pod may run on at all.
-    """
-    shape, (rooms, _) = _of_cards(pod.demand), _rooms(state, pod)
-    allowed = sorted((rooms.keys() & set(among)) - _closed(state, rooms, shape, limits).keys())
-    if any(possible(rooms[name], shape) for name in allowed):
+    """Returns the fewest evictions of lower priority on the nodes `among`; None if none is needed or none helps."""
+    demand, (rooms, _) = _without_node_resources(pod.demand), _rooms(state, pod)
+    allowed = sorted((rooms.keys() & set(among)) - _closed(state, rooms, demand, limits).keys())
+    if any(possible(rooms[name], demand) for name in allowed):
         return None
-    return _nearest(state, shape, allowed, pod.priority)
+    return _nearest(state, demand, allowed, pod.priority)
 
 
 def _nearest(state: State, demand: Demand, refused: Iterable[str], priority: int) -> NodeEvictions | None:
-    """Prefers, among equally few evictions, the least important pods."""
-    spare = {name: pods for name in refused if (pods := of_lower_priority(priority, state.pods_on(name)))}
-    promising = sorted(spare, key=lambda name: (_crowd(state, name, demand), name))[:_MOST_TRIED]
+    """Returns the fewest evictions, and of equally few those of the lowest priorities."""
+    evictable = {name: pods for name in refused if (pods := of_lower_priority(priority, state.pods_on(name)))}
+    candidates = sorted(evictable, key=lambda name: (_fewest_holders(state, name, demand), name))[:_MAX_TRIED]
     found: list[NodeEvictions] = []
-    for name in promising:
-        victims = fewest_victims(state.nodes()[name], state.pods_on(name), spare[name], demand)
+    for name in candidates:
+        victims = fewest_victims(state.nodes()[name], state.pods_on(name), evictable[name], demand)
         if victims:
-            found.append(_departure(name, [each for each in spare[name] if each.uid in victims]))
+            found.append(_evictions(name, [each for each in evictable[name] if each.uid in victims]))
         if victims and len(victims) == 1:
             break
     return min(found, key=lambda each: (len(each.pods), [victim.priority for victim in each.pods]), default=None)
 
 
-def _crowd(state: State, name: str, demand: Demand) -> int:
-    """How many pods use the cards that are used least: no more would have to go if all of them may."""
-    holding = state.usage(name)
-    if holding is None:
+def _fewest_holders(state: State, name: str, demand: Demand) -> int:
+    """Returns how many pods use the least used cards: an upper bound of the evictions, if all of them are evictable."""
+    usage = state.usage(name)
+    if usage is None:
         return 0
-    using = Counter(at for share in holding.shares.values() for at in share.uses)
-    tenants = sorted(using[at] for at in holding.room.usable)
-    return sum(tenants[: max(need.claim.cards for need in demand.needs)])
+    using = Counter(at for share in usage.shares.values() for at in share.uses)
+    holders = sorted(using[at] for at in usage.room.usable)
+    return sum(holders[: max(need.claim.cards for need in demand.needs)])
 
 
-def _departure(node: str, victims: list[PodFacts]) -> NodeEvictions:
-    told = [Victim(each.title, each.priority) for each in victims]
-    return NodeEvictions(node, tuple(sorted(told, key=lambda victim: (victim.priority, victim.pod))))
+def _evictions(node: str, victims: list[PodFacts]) -> NodeEvictions:
+    pods = [Victim(each.title, each.priority) for each in victims]
+    return NodeEvictions(node, tuple(sorted(pods, key=lambda victim: (victim.priority, victim.pod))))

@@ -79,7 +79,7 @@ def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Exp
     code, told = explain("default/new", [*FULL, choosy])
     assert code == 1
     assert f"it wants {names.ASK_MODEL}=A100" in told
-    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not what the pod asks for" in told
+    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among the requested cards" in told
 
 
 def test_a_pod_that_fits_is_told_where_best_first(explain: Explain) -> None:

@@ -44,4 +44,4 @@ def test_a_process_that_has_read_nothing_yet_is_live_but_not_ready(tmp_path: Pat
         assert asked(address, "/healthz")[0] == 200
         status, why = asked(address, "/readyz")
     assert status == 503
-    assert "nodes, pods and quotas have not all been seen" in why
+    assert "nodes, pods and quotas have not all been read" in why

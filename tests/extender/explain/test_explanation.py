@@ -69,12 +69,12 @@ WORDED = {
     "another model": (
         pod("new").asks(core=10, memory=4).annotated({names.ASK_MODEL: "A100"}),
         [],
-        "not what the pod asks for",
+        "not among the requested cards",
     ),
     "another card": (
         pod("new").asks(core=10, memory=4).annotated({names.ASK_UUID: "gpu9-0"}),
         [],
-        "not what the pod asks for",
+        "not among the requested cards",
     ),
 }
 
@@ -93,7 +93,7 @@ def test_a_card_shows_its_amounts_and_its_pods() -> None:
 
 def test_cards_out_of_order_and_cards_of_unknown_memory_have_their_own_reasons() -> None:
     found = pending([node("gpu1", mib=None), node("cpu1", cards=0)], [], stored(TRAIN))
-    assert [card.reason for card in view(found, "gpu1").cards] == ["its memory is not known"]
+    assert [card.reason for card in view(found, "gpu1").cards] == ["its memory is unknown"]
     assert view(found, "cpu1").reason == "no GPU known to Halfcard"
 
 
@@ -238,7 +238,7 @@ def test_a_node_that_does_not_publish_a_requested_resource_is_refused() -> None:
     nodes = [node("gpu1", capacity=tencent), node("other", capacity={names.ALIYUN_GPU_MEM: "16"})]
     taken = stored(pod("a").asks(core=80, memory=4), on="gpu1", cards=["gpu1-0"])
     found = pending(nodes, [taken], stored(TRAIN, priority=1))
-    assert view(found, "other").reason == f"does not offer {names.VCUDA_CORE}, {names.VCUDA_MEMORY}"
+    assert view(found, "other").reason == f"does not publish {names.VCUDA_CORE}, {names.VCUDA_MEMORY}"
     assert found.nearest is not None and found.nearest.node == "gpu1"
 
 
