@@ -59,7 +59,7 @@ def validate_pod(pod: Pod, context: ReviewContext, *, old: Pod | None = None) ->
 
 
 def judge(judged: Subject) -> list[Problem]:
-    """Every rule that the pod breaks and that it did not break before."""
+    """Returns the problems of the pod; of an updated pod, only those that it did not have before."""
     problems = [problem for rule in RULES for problem in rule(judged)]
     if judged.old is None or not problems:
         return problems
@@ -74,7 +74,7 @@ def verdict(
     *,
     at_most: Severity = Severity.DENY,
 ) -> Verdict:
-    """Sort problems by what the installation does about them; `at_most` makes all of them milder."""
+    """Sorts problems by the severities of the installation; `at_most` is the most severe that counts."""
     if not problems:
         return Verdict((), tuple([warning(note) for note in repairs.notes]), repairs.changes)
     denied = [each for each in problems if policy.severity(each) is Severity.DENY]

@@ -10,37 +10,31 @@ from halfcard.quota.budgets import Budget
 
 
 class NoRoom(NamedTuple):
-    """A refusal of a valid object for which a budget has no room.
-
-    Attributes:
-        retry_s: the seconds after which a retry may succeed; 0 where a retry changes nothing.
-        budget: the exceeded budget; None where none is known.
-    """
+    """A refusal of a valid object for which a budget has no room."""
 
     message: str
     retry_s: int = 0
+    """Seconds after which a retry may succeed; 0 where a retry cannot succeed."""
     budget: Budget | None = None
+    """The exceeded budget; None where none is known."""
 
     @property
     def code(self) -> str:
-        """For metrics and logs."""
+        """The code for metrics and logs."""
         return "busy" if self.retry_s else "quota"
 
 
 class Verdict(NamedTuple):
-    """The answer to the API server.
-
-    Attributes:
-        problems: why the object is refused; empty where it is admitted.
-        warnings: lines for people, each at most 120 characters.
-        changes: the patch; empty where the object is refused.
-        no_room: why an object without problems is refused.
-    """
+    """The answer to the API server."""
 
     problems: tuple[Problem, ...] = ()
+    """Why the object is refused; empty where it is admitted."""
     warnings: tuple[str, ...] = ()
+    """Lines for the user, each at most 120 characters."""
     changes: tuple[PatchOperation, ...] = ()
+    """The patch; empty where the object is refused."""
     no_room: NoRoom | None = None
+    """Why an object without problems is refused."""
 
     @property
     def allowed(self) -> bool:

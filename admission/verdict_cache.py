@@ -1,7 +1,7 @@
-"""Decisions about new pods, remembered: pods come by the hundred from one template.
+"""Remembers verdicts on new pods: a controller creates hundreds of pods from one template.
 
-A `Pod` holds what rules can look at and nothing else, so its text, with whom it is from and where it goes, is all that
-a decision depends on while policy and cluster stay. Looking it up costs a fifth of deciding.
+A `Pod` has all that rules can look at and nothing else. While policy and cluster stay the same, a verdict depends
+only on the pod's text, its namespace and its user. A look-up costs a fifth of a decision.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .policy import AdmissionPolicy
 from .rules.subject import ReviewContext
 from .verdict import Verdict
 
-_MOST: Final = 1000
-_LONGEST: Final = 8192
-"""Bytes of a question that is kept: callers choose how long theirs are."""
+_MOST_VERDICTS: Final = 1000
+_MAX_KEY_BYTES: Final = 8192
+"""Pods of any size come in; only keys up to this size are remembered."""
 
 _encode = msgspec.json.Encoder(enc_hook=repr).encode  # numbers of manifests are a type of their own
 
@@ -28,26 +28,26 @@ _encode = msgspec.json.Encoder(enc_hook=repr).encode  # numbers of manifests are
 class VerdictCache:
     def __init__(self, decide: Callable[[Pod, ReviewContext], Verdict]) -> None:
         self._decide = decide
-        self._hold_for: tuple[AdmissionPolicy, ClusterView] | None = None
+        self._valid_for: tuple[AdmissionPolicy, ClusterView] | None = None
         self.known: dict[bytes, Verdict] = {}
 
     def __call__(self, pod: Pod, context: ReviewContext) -> Verdict:
         text = _encode((pod, context.namespace, context.user))
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_KEY_BYTES:
             return self._decide(pod, context)
-        self._forget_unless_valid(context)
+        self._drop_invalid(context)
         known = self.known.get(text)
         if known is not None:
             return known
         verdict = self._decide(pod, context)
-        if verdict.allowed:  # problems are long, and nobody creates hundreds of pods that are refused
+        if verdict.allowed:  # a refusal has a long text, and refused pods seldom come by the hundred
             self.known[text] = verdict
         return verdict
 
-    def _forget_unless_valid(self, context: ReviewContext) -> None:
-        """All of them, when they hold no longer or become too many."""
-        now = self._hold_for
-        same = now is not None and now[0] is context.policy and now[1] is context.cluster
-        if not same or len(self.known) >= _MOST:
-            self._hold_for = context.policy, context.cluster
+    def _drop_invalid(self, context: ReviewContext) -> None:
+        """Forgets all verdicts when policy or cluster has changed, or when there are too many."""
+        valid_for = self._valid_for
+        same = valid_for is not None and valid_for[0] is context.policy and valid_for[1] is context.cluster
+        if not same or len(self.known) >= _MOST_VERDICTS:
+            self._valid_for = context.policy, context.cluster
             self.known.clear()

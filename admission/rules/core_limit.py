@@ -1,7 +1,7 @@
-"""The burst ceiling annotation: what it applies to, and its default.
+"""The annotation of the core limit: which claims it applies to, and its default.
 
-The default equals the share. What we wrote ourselves is marked, so that a later pass can correct it when another
-webhook has changed the pod in between.
+The default equals the share. A default that Halfcard wrote is marked, so that a later pass can correct it after another
+webhook has changed the pod.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CoreLimit(NamedTuple):
 
     @property
     def least(self) -> int:
-        """No share may be cut below its own size."""
+        """The largest share of the pod: a limit must not be below it."""
         return max((claim.cores_pct or 1 for claim in self.claims if claim.is_share), default=1)
 
     @property
@@ -45,24 +45,24 @@ class CoreLimit(NamedTuple):
 
 
 def whole_number_in(text: str) -> int | None:
-    """People write " 50 " and +50."""
+    """Returns the number; None where the text is no whole number. Users also write " 50 " and +50."""
     match = _WHOLE_NUMBER.fullmatch(text)
     return int(match[1]) if match else None
 
 
 def limits_of(pod: Pod, asked: tuple[RequestingContainer, ...]) -> list[CoreLimit]:
-    """Every core limit in the pod that some claim listens to."""
+    """Returns every core limit of the pod that applies to one of its claims, by the dialect of the claim."""
     present = pod.annotations
-    listening: dict[str, list[Claim]] = {}
+    applying: dict[str, list[Claim]] = {}
     for _, wish in asked:
         key = wish.dialect and wish.dialect.core_limit
         if key and key in present:
-            listening.setdefault(key, []).extend([wish.claim] if wish.claim else ())
-    return [CoreLimit(key, present[key], tuple(mine)) for key, mine in sorted(listening.items())]
+            applying.setdefault(key, []).extend([wish.claim] if wish.claim else ())
+    return [CoreLimit(key, present[key], tuple(mine)) for key, mine in sorted(applying.items())]
 
 
 def default_limit(asked: tuple[RequestingContainer, ...]) -> tuple[str, int] | None:
-    """The annotation and its value where every GPU container, init included, asks for the same share."""
+    """Returns the annotation and its value where all GPU containers request the same share; else None."""
     wanted = {
         (wish.dialect.core_limit, wish.claim.cores_pct if wish.claim.is_share else None)
         for _, wish in asked
@@ -75,7 +75,7 @@ def default_limit(asked: tuple[RequestingContainer, ...]) -> tuple[str, int] | N
 
 
 def mark(key: str, share: int) -> str:
-    """The text that says: this limit was ours."""
+    """Returns the text of the annotation that marks a core limit as Halfcard's default."""
     return f"{key}={share}"
 
 
@@ -88,9 +88,7 @@ def is_ours(pod: Pod, marked: str | None) -> bool:
 
 
 def without_our_default(pod: Pod) -> Pod:
-    """Returns the pod as people wrote it: our own default is computed again, so an outdated one is no mistake of
-    theirs.
-    """
+    """Returns the pod without our default, which is computed again: an outdated one is not the user's mistake."""
     marked = pod.annotations.get(names.CORE_LIMIT_DEFAULTED)
     if pod.metadata is None or marked is None or not is_ours(pod, marked):
         return pod

@@ -1,6 +1,6 @@
-"""The rules against taking more than was given. They hold for every pod: the greatest escape asks for nothing.
+"""The rules against a pod taking more than its claims. They apply to every pod: the worst escape requests no GPU.
 
-The tables of variables and paths stand in `halfcard.names`.
+The tables of variables and paths are in `halfcard.names`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from halfcard.problems import (
 from .core_limit import default_limit, is_ours, mark
 from .subject import Subject
 
-_WATCHED: Final = (
+_WATCHED_VARIABLES: Final = (
     *names.WIDENING_ENV,
     *names.LOOSENING_ENV,
     *names.LOOSENING_ENV_PREFIXES,
     names.LIBRARY_PATH,
 )
-_OTHER_DOORS: Final = re.compile(r"^(/proc/([0-9]+|self|thread-self)(/task/[0-9]+)?/(root|cwd))+(?=/|$)")
+_LINKS_TO_ROOT: Final = re.compile(r"^(/proc/([0-9]+|self|thread-self)(/task/[0-9]+)?/(root|cwd))+(?=/|$)")
 _DEVICE_LIST: Final = posixpath.basename(names.DEVICE_LIST_MOUNT)
 
 
@@ -51,7 +51,7 @@ def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_our_default(subject: Subject, key: str) -> bool:
-    """The one record that is written on behalf of the tenant, who may therefore write just the same."""
+    """Returns whether the key marks the default core limit that Halfcard itself would write: users may write it."""
     if key != names.CORE_LIMIT_DEFAULTED:
         return False
     marked = subject.pod.annotations.get(key)
@@ -73,7 +73,7 @@ def no_device_lists(subject: Subject) -> Iterator[Problem]:
 def environment(subject: Subject) -> Iterator[Problem]:
     for place, claim in subject.containers:
         for number, variable in enumerate(place.container.env or ()):
-            if variable.name.startswith(_WATCHED):
+            if variable.name.startswith(_WATCHED_VARIABLES):
                 yield from _variable(f"{place.where}.env[{number}]", variable, claim)
         for number, source in enumerate(place.container.env_from or ()):
             yield from _source(subject, f"{place.where}.envFrom[{number}]", source, claim)
@@ -97,11 +97,11 @@ def _loosens(name: str) -> bool:
 
 
 def _source(subject: Subject, where: str, source: EnvFrom, claim: Claim | None) -> Iterator[Problem]:
-    """Judges the variables of a source where they are known, else those that its prefix could form."""
+    """Judges the variables of a source where its keys are known, else the variables that its prefix could begin."""
     holds_share = claim is not None and claim.is_share
     keys = _known_keys(subject, source)
     if keys is None:
-        if source.prefix and _could_spell(source.prefix, holds_share=holds_share):
+        if source.prefix and _could_begin(source.prefix, holds_share=holds_share):
             yield ENV_FROM.broken(f"{where}.prefix", source.prefix, "use another prefix")
         return
     for name in sorted(source.prefix + key for key in keys):
@@ -115,7 +115,7 @@ def _known_keys(subject: Subject, source: EnvFrom) -> frozenset[str] | None:
     return subject.context.cluster.configmap_keys.get((subject.context.namespace, source.config_map_ref.name))
 
 
-def _could_spell(prefix: str, *, holds_share: bool) -> bool:
+def _could_begin(prefix: str, *, holds_share: bool) -> bool:
     wanted = [*names.WIDENING_ENV]
     if holds_share:
         if prefix.startswith(names.LOOSENING_ENV_PREFIXES):
@@ -134,7 +134,7 @@ def host_paths(subject: Subject) -> Iterator[Problem]:
 
 
 def leads_to_gpu(path: str) -> bool:
-    """A protected path, something below it, or a folder above it."""
+    """Returns whether the path is protected, or is below or above a protected path."""
     real = _real(path)
     return real.startswith(names.DEVICE_FILES) or any(
         _is_within(real, protected) or _is_within(protected, real) for protected in names.PROTECTED_PATHS
@@ -142,8 +142,8 @@ def leads_to_gpu(path: str) -> bool:
 
 
 def _real(path: str) -> str:
-    """/var/run is /run on every node of today, // is /, and every process has a door to the root of its host."""
-    plain = _OTHER_DOORS.sub("", posixpath.normpath("/" + path.lstrip("/"))) or "/"
+    """Returns the path that is meant: /var/run is /run, // is /, and /proc has links to the root of the host."""
+    plain = _LINKS_TO_ROOT.sub("", posixpath.normpath("/" + path.lstrip("/"))) or "/"
     return plain.removeprefix("/var") if _is_within(plain, "/var/run") else plain
 
 

@@ -1,6 +1,6 @@
-"""The rules about what is asked for: amounts, core limit, card size, node and scheduler.
+"""The rules about requests: amounts, core limit, card size, policy, node and scheduler.
 
-A rule is a function from a subject to its problems. Severity is not decided here.
+A rule is a function from a subject to its problems. `AdmissionPolicy` decides their severity.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def amounts(subject: Subject) -> Iterator[Problem]:
 
 
 def left_unrepaired(subject: Subject) -> Iterator[Problem]:
-    """Only where repairs are over; the mutating webhook may have been down."""
+    """Refuses what a repair would have changed, once repairs are over: the mutating webhook may have been down."""
     if subject.context.stage is ReviewStage.PROPOSED:
         return
     for each in subject.asked:
@@ -62,10 +62,11 @@ def _missing(asked: RequestingContainer) -> Iterator[Problem]:
 
 
 def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
-    """Only of pods, and where repairs are over: until then another webhook may add containers or take them away.
+    """Refuses added resources in other amounts, of pods and once repairs are over: other webhooks may change containers
+    until then.
 
-    A pod without the slots that are due is refused too: the node would start its container without a card, or with
-    every card that its image asks for, and call that a success.
+    A pod without its slots is refused, too: its container would start without a card, or with every card that the image
+    asks for, and nobody would see an error.
     """
     if subject.context.stage is not ReviewStage.FINAL:
         return
@@ -74,7 +75,7 @@ def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
 
 
 _NEW: Final = "leave it to the webhook"
-_STORED: Final = "what a stored pod asks for stays: leave its annotations as they were"
+_STORED: Final = "leave the annotations of a stored pod as they were"
 
 
 def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
@@ -139,4 +140,4 @@ def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
     if subject.old is None or subject.context.user == names.QUOTA_SERVICE_ACCOUNT:
         return
     if subject.old.waits_for_quota and not subject.pod.waits_for_quota:
-        yield QUOTA_GATE.broken("spec.schedulingGates", "it removed", f"keep {names.QUOTA_GATE}")
+        yield QUOTA_GATE.broken("spec.schedulingGates", f"{names.QUOTA_GATE} removed", "add it back")

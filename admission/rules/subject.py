@@ -38,16 +38,13 @@ class ReviewContext(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A pod to be judged.
-
-    Attributes:
-        containers: every container and what it needs, also those that cannot ask for anything.
-    """
+    """A pod to be judged."""
 
     pod: Pod
     asked: tuple[RequestingContainer, ...]
     claims: tuple[Claim, ...]
     containers: tuple[tuple[ContainerPath, Claim | None], ...]
+    """Every container with its claim; ephemeral containers, which cannot have one, too."""
     context: ReviewContext
     old: Pod | None
 
@@ -61,7 +58,7 @@ class Subject(NamedTuple):
         return added(self.pod, self.asked, policy.slotted, policy.derived)
 
     def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
-        """Annotations and labels, each with what they were before."""
+        """Yields annotations and labels: the field, what it has now, and what it had before."""
         old = self.old or _NO_POD
         yield "metadata.annotations", self.pod.annotations, old.annotations
         yield "metadata.labels", self.pod.labels, old.labels

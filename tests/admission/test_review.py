@@ -161,7 +161,7 @@ OPENED = changed(GATED, "spec", "schedulingGates", to=[THEIRS])
 def test_the_gate_of_a_quota_is_opened_by_nobody_else(user: str) -> None:
     refused = validate(OPENED, old=GATED, user=user)
     assert codes(refused) == ["HC028"]
-    assert 'spec.schedulingGates: got "it removed"' in refused.message
+    assert 'spec.schedulingGates: got "halfcard.dev/quota removed"' in refused.message
 
 
 def test_the_quota_service_opens_its_gate_and_everybody_opens_other_ones() -> None:
