@@ -21,14 +21,14 @@ from .kubelet.plugins import Plugins
 from .node_view import NodeView
 
 _TOGETHER_S: Final = 0.03
-"""Changes wait so long for company: kubelet goes through all ids at every change."""
+"""Changes within this time are sent together: kubelet iterates over all ids at every change."""
 
 _KNOWN_WITHIN_S: Final = 5.0
 _AGAIN_S: Final = 1.0
 
 
 class Advertiser:
-    """Advertises; `stale` is set after each change; `is_known` says whether everything has been seen once.
+    """Advertises; `stale` is set after each change; `is_known` is set once pods, node and cards are known.
 
     `held` maps each resource to our ids that live pods hold.
     """
@@ -59,7 +59,7 @@ class Advertiser:
         self.is_known = False
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:  # a bug in the seeing is one in the offering
+        async with asyncio.TaskGroup() as group:  # a failure of either ends both
             seeing = group.create_task(self._wait_until_known(), name="read what pods hold")
             await asyncio.wait((seeing,), timeout=_KNOWN_WITHIN_S)
             await self._offer_forever()
@@ -98,7 +98,7 @@ class Advertiser:
         self._offer_to_kubelet(at_least)
 
     async def _update_held(self) -> None:
-        """Updates which ids are held; while that is unknown, the last answer stays."""
+        """Reads which ids are held; keeps the last answer where that fails."""
         try:
             self._held = await self._list_held()
         except KubeletError:

@@ -1,4 +1,4 @@
-"""The agent's HTTP application: who uses what, for people and for Prometheus, on gpu-manager's paths and on ours."""
+"""The agent's HTTP application: usage for people and for Prometheus, on gpu-manager's paths and on ours."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="metrics, usage and health, without TLS (default %(default)s)",
     )
     parser.add_argument(
-        "--fake-gpus", metavar="SPEC", help="offer cards that are not there, such as 4xT4, to try Halfcard"
+        "--fake-gpus", metavar="SPEC", help="offer cards that do not exist, such as 4xT4, to try Halfcard"
     )
     parser.add_argument(
         "--without-cdi", action="store_true", help="for runtimes older than containerd 2.0: cards by links"
@@ -62,7 +62,11 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
     for argument_name, default, what in (
         ("--device-root", "/dev", "the driver's device files"),
         ("--kubelet-plugins", names.KUBELET_PLUGINS, "kubelet's folder of plugins' sockets"),
-        ("--pod-resources", names.KUBELET_POD_RESOURCES, "kubelet's socket that says who holds which devices"),
+        (
+            "--pod-resources",
+            names.KUBELET_POD_RESOURCES,
+            "kubelet's socket that lists which container holds which devices",
+        ),
         ("--cdi-dir", names.CDI_FOLDER, "where the runtime looks for descriptions of devices"),
         ("--state-dir", names.STATE_FOLDER, "our own folder"),
     ):

@@ -21,14 +21,14 @@ _LOOK_EVERY_S: Final = 5.0
 
 
 class CardWatch:
-    """`changed` is called on the event loop when anything about the cards is other than before.
+    """Watches the cards; `changed` is called on the event loop after each change.
 
     Attributes:
         trouble: why the driver does not answer; empty while it does.
     """
 
     def __init__(self, gpus: Gpus, changed: Callable[[], None], now: Callable[[], float], file: HealthFile) -> None:
-        """`now` counts from the moment at which the machine booted."""
+        """`now` returns the seconds since the machine booted."""
         self.trouble = "the driver has not answered yet"
         self._gpus = gpus
         self._changed = changed
@@ -63,7 +63,7 @@ class CardWatch:
         try:
             return await asyncio.to_thread(self._gpus.wait, _LOOK_EVERY_S)
         except GpusError:
-            await asyncio.sleep(_LOOK_EVERY_S)  # `look` says what is wrong
+            await asyncio.sleep(_LOOK_EVERY_S)  # `read` reports what is wrong
             return ()
 
     def _judge(self, health: CardHealth) -> None:

@@ -14,36 +14,36 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 LINGERS_S: Final = 10.0
-"""Between kubelet's choice of ids and its last look at them lies one call of Allocate."""
+"""Kubelet looks ids up once more after Allocate, so a withdrawn id stays listed for the time of that call."""
 
 _OURS: Final = re.compile(r"hc-(0|[1-9][0-9]*)")
 
 
 def is_ours(device_id: str) -> bool:
-    """Whether it looks as if we had made it."""
+    """Returns whether the id has our format."""
     return _OURS.fullmatch(device_id) is not None
 
 
 def ids_to_publish(held: Iterable[str], total: int) -> tuple[str, ...]:
-    """All that are held, filled up to the total with the smallest numbers that are free."""
+    """Returns all held ids, filled up to the total with the smallest free numbers."""
     kept = set(held)
     free = (f"hc-{number}" for number in count() if f"hc-{number}" not in kept)
     return tuple(sorted(kept.union(islice(free, max(0, total - len(kept)))), key=_place))
 
 
 class ListedIds(NamedTuple):
-    """The ids of one resource as kubelet gets them.
+    """The ids of one resource as they are listed to kubelet.
 
     Attributes:
-        offered: for new containers, and for those that hold them.
-        leaving: for no new container, each until this time.
+        offered: listed as healthy.
+        leaving: withdrawn: listed as unhealthy, each until this time.
     """
 
     offered: tuple[str, ...] = ()
     leaving: Mapping[str, float] = MappingProxyType({})
 
     def next(self, held: Iterable[str], total: int, now: float) -> ListedIds:
-        """Returns the next state when so many ids are to be offered."""
+        """Returns the next state, in which `total` ids are offered."""
         offered = ids_to_publish(held, total)
         gone = dict.fromkeys(set(self.offered).difference(offered), now + LINGERS_S)
         staying = {each: until for each, until in self.leaving.items() if until > now}

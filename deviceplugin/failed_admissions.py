@@ -1,4 +1,4 @@
-"""Pods that kubelet did not take: it says so once, in the pod's status, and never tries again."""
+"""Finds pods that kubelet rejected: it reports that once, in the pod's status, and never tries again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MESSAGE_CHARS: Final = 400
 
 
 class FailedAdmission(NamedTuple):
-    """The reason and the message are kubelet's."""
+    """A rejected pod, with kubelet's reason and message."""
 
     uid: str
     pod: str
@@ -27,7 +27,7 @@ class FailedAdmission(NamedTuple):
 
 
 def failed_admissions(pods: Iterable[tuple[NodePod, PodFacts]]) -> tuple[FailedAdmission, ...]:
-    """Returns the failed pods with claims, such as those that came while no agent offered devices."""
+    """Returns the rejected pods with claims, such as those that kubelet admitted while no agent offered devices."""
     return tuple(
         [
             FailedAdmission(facts.uid, facts.title, pod.status.reason, printable(pod.status.message, _MESSAGE_CHARS))
@@ -41,5 +41,5 @@ def failed_admissions(pods: Iterable[tuple[NodePod, PodFacts]]) -> tuple[FailedA
 
 
 def _is_about_cards(reason: str, facts: PodFacts) -> bool:
-    """Kubelet has one reason for whatever a plugin answers, and else names the resource it has too little of."""
+    """Kubelet has one reason for every refusal of a plugin, and otherwise names the resource that is short."""
     return reason == _UNEXPECTED or reason.removeprefix(_OUT_OF) in {*facts.asks, names.SLOT}

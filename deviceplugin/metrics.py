@@ -16,7 +16,7 @@ _OUT_OF: Final = "OutOf"
 _REASONS: Final = frozenset(
     {"UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "NodeShutdown", "Evicted", "Preempting"}
 )
-"""What kubelet writes into the status of a pod that it does not take; `OutOf` goes on with a resource's name."""
+"""Kubelet's reasons in the status of a pod that it rejects; `OutOf` is followed by the name of a resource."""
 
 
 class AgentMetrics:
@@ -57,7 +57,7 @@ class AgentMetrics:
         self._seconds_of(call).observe(seconds)
 
     def failed_admission(self, reason: str) -> None:
-        """`reason` is that of the pod's status."""
+        """Counts a rejected pod by the reason of its status."""
         self._failed.labels(_bounded(reason)).inc()
 
     def registered(self, resource: str) -> None:

@@ -1,6 +1,6 @@
 """Follows this node's pods and the node object.
 
-Invariant: known state is the last one seen; before anything was seen, this is reported and nothing is offered.
+Invariant: the state is what the watch last reported; before its first list, nothing is offered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PODS_A_PAGE: Final = 250
 
 
 class NodePods:
-    """`changed` is called on the event loop after each change; running the informer keeps this fresh."""
+    """The pods of this node; `changed` is called on the event loop after each change."""
 
     def __init__(self, access: Access, node: str, dialects: Dialects, changed: Callable[[], None]) -> None:
         self._dialects = dialects
@@ -41,11 +41,11 @@ class NodePods:
         return iter(self._pods.values())
 
     def with_claims(self) -> list[tuple[NodePod, PodFacts]]:
-        """Pods that are not over and ask for cards."""
+        """Returns the pods that have not ended and request cards."""
         return [(pod, facts) for pod, facts in self if not facts.is_over and facts.asks_for_cards]
 
     def unfinished(self) -> dict[str, PodFacts] | None:
-        """Returns the pods that are not over, by the uid under which kubelet runs them; None before all were seen."""
+        """Returns the pods that have not ended, by the uid that kubelet runs them under; None before the first list."""
         if not self.informer.ready:
             return None
         return {pod.kubelet_uid: facts for pod, facts in self if not facts.is_over}
@@ -84,7 +84,7 @@ class NodePods:
         self._notify()
 
     def _put(self, pod: NodePod | Undecodable) -> None:
-        """Admission refuses what cannot be read; who came past it is judged when it starts."""
+        """Takes a pod; one that cannot be read, which admission would refuse, is refused when it starts."""
         if not isinstance(pod, Undecodable):
             self._pods[pod.meta.uid] = pod, read_facts(pod, self._dialects)
 
@@ -99,7 +99,7 @@ class WatchedObject:
     def __init__(self, access: Access, collection: str, name: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self.object: Mapping[str, Any] | None = None
-        """None where it does not exist, or was not seen yet."""
+        """None where it does not exist, or is not known yet."""
         self.informer = Informer(
             Collection(access, collection, dict[str, Any], fields=f"metadata.name={name}"),
             listed=self._list,

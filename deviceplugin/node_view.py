@@ -1,4 +1,4 @@
-"""Combines what is known of this node: its cards, their slices, the pods on it, and what is left to offer."""
+"""Combines the state of this node: its cards, their slices, its pods, and what it offers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .usage.usage_report import StartedPod
 
 
 class NodeView:
-    """A view that computes on demand.
+    """The view; it computes on demand.
 
     Attributes:
         slicing: the last usable configuration.
@@ -52,7 +52,7 @@ class NodeView:
         self._checkpoint = checkpoint
 
     def node(self) -> Node:
-        """Returns the node with its cards as they are now; a card that people took out of use keeps its holders."""
+        """Returns the node with its cards now; cordoned cards included, since pods may hold them."""
         return Node(self._name, self._cards.cards(self.slicing.replicas), self.slicing.resource)
 
     def granted_cards(self) -> GrantedCards:
@@ -72,7 +72,7 @@ class NodeView:
         return held_alone(found, asks, adopted.problem) if any(adopted) else found
 
     def adopted(self) -> AdoptedPods:
-        """Returns what another plugin gave to live pods."""
+        """Returns the live pods that another device plugin started."""
         return find_adopted(self._checkpoint.entries() or (), self._pods.unfinished() or {}, self.node())
 
     def _offer_rules(self) -> OfferRules:

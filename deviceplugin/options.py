@@ -14,7 +14,7 @@ class AgentOptions:
 
     Attributes:
         resources: what the node offers.
-        hami_split: to how many containers a card is offered under nvidia.com/gpu.
+        hami_split: how many containers may share a card under nvidia.com/gpu.
         slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
         slicing_default: the configuration of a node that names none.
     """

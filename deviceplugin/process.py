@@ -1,4 +1,4 @@
-"""The running agent: what it follows, what it offers, and whom it answers."""
+"""Runs the agent: connects its parts, and starts and stops its jobs."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ from .usage.meter import Meter
 AGENT: Final = "agent"
 _SWEEP_EVERY_S: Final = 10.0
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
-"""Nobody balances load over agents, and pods that come while none is there are failed by kubelet."""
+"""No load balancer needs a grace period, and kubelet rejects pods while no agent runs: a restart must be short."""
 
 
 class Agent:
-    """All that a running agent is made of; made on the event loop that runs it."""
+    """All parts of a running agent; must be created on the event loop that runs it."""
 
     def __init__(self, access: Access, gpus: Gpus, options: AgentOptions, paths: NodePaths, log: Log) -> None:
         self._options, self._paths, self._log = options, paths, log
@@ -160,7 +160,7 @@ class Agent:
         await self._adopt()
 
     async def _adopt(self) -> None:
-        """Before anything is offered; and whatever another plugin starts while it and we are both there."""
+        """Records adopted pods: before anything is offered, and while another plugin still starts pods."""
         self._view.read_slicing()
         await self._adoption_records.record(self._view.node(), self._view.adopted())
 
@@ -172,7 +172,7 @@ class Agent:
     def _checks(self) -> Mapping[str, Any]:
         return {
             "driver": lambda: self._cards.trouble or None,
-            "state": lambda: None if self._advertiser.is_known else "pods, node and cards have not all been seen",
+            "state": lambda: None if self._advertiser.is_known else "pods, node and cards are not all known yet",
             "kubelet": lambda: "; ".join(self._plugins.problems()) or None,
         }
 
@@ -191,9 +191,9 @@ class Agent:
             await asyncio.Event().wait()
 
     async def _until_runtime_supports_cdi(self) -> None:
-        """A runtime that passes over CDI would start every container without its cards, and call that a success.
+        """Waits: a runtime without CDI would start every container without its cards, and report a success.
 
-        One that has read slots can, and containers that restart cannot wait for the API server to say which it is.
+        Where slots exist, the runtime has read some, and containers that restart need not wait for the API server.
         """
         if self._paths.by_symlinks or any(self._slots):
             return

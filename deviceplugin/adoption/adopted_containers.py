@@ -26,15 +26,15 @@ _SLICE: Final = "::"
 _PODS_CHARS: Final = 200
 
 Containers = Mapping[str, frozenset[str]]
-"""By container, the ids that it holds."""
+"""The ids of each container."""
 
 
 class AdoptedPods(NamedTuple):
     """Pods without a record of their cards.
 
     Attributes:
-        named: where their ids say that they are.
-        unknown: where nothing does.
+        named: the layouts that their device ids name.
+        unknown: pods whose cards nothing names.
     """
 
     named: tuple[tuple[PodFacts, Layout], ...] = ()
@@ -53,7 +53,7 @@ class AdoptedPods(NamedTuple):
 
 
 def find_adopted(entries: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts], node: Node) -> AdoptedPods:
-    """`pods` are those of the node that are not over."""
+    """Returns the pods that another device plugin started; `pods` are those of the node that have not ended."""
     named, unknown = [], []
     for pod, ids in _started_by_others(entries, pods):
         layout = _by_ids(pod, ids, node) if _has_no_record(pod) else None

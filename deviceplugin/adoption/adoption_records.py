@@ -1,4 +1,4 @@
-"""Writes down the cards of pods that another device plugin started, where its ids name them."""
+"""Records the cards of adopted pods whose device ids name them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .adopted_containers import AdoptedPods
 
 
 class AdoptionRecords:
-    """A pod that changes meanwhile is written when it is looked at again."""
+    """Writes records; a pod that has changed since it was read is tried again at the next sweep."""
 
     def __init__(self, calls: ApiCalls, options: AgentOptions, log: Log, now_ns: Callable[[], int]) -> None:
         self._calls = calls

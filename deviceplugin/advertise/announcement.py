@@ -42,7 +42,7 @@ class Announcement(NamedTuple):
 def announcement(
     cards: Sequence[Card], capacity: Mapping[str, int], *, slices: str = "", is_made_up: bool = False, trouble: str = ""
 ) -> Announcement:
-    """`trouble` is why the driver does not answer; cards that it named before are still cards."""
+    """Returns the wanted content; `trouble` is why the driver does not answer, and known cards stay listed."""
     known = bool(cards) or not trouble
     return Announcement(
         inventory=write_inventory(cards, slices) if known else None,
@@ -54,7 +54,7 @@ def announcement(
 
 
 def _labels(cards: Sequence[Card], slices: str) -> dict[str, str]:
-    """A label speaks of all cards: where they differ nothing is said."""
+    """Returns the labels; a label describes all cards, so it is absent where they differ."""
     if not cards:
         return {}
     labels = {names.NVIDIA_LABEL_COUNT: str(len(cards))}
@@ -69,7 +69,7 @@ def _labels(cards: Sequence[Card], slices: str) -> dict[str, str]:
 
 
 def _product(model: str, slices: str) -> str:
-    """Returns a product label: values are short, and slices that look like cards are marked by the model's name."""
+    """Returns the product label, shortened; a suffix marks slices that are sold under the name of whole cards."""
     shared = _SHARED if slices == names.NVIDIA_GPU else ""
     name = "-".join(_NO_LABEL.sub("", model).split())[: _LABEL_CHARS - len(shared)].strip("-_.")
     return name and name + shared

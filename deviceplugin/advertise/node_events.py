@@ -1,6 +1,6 @@
-"""Words the Events of the node: cards that fail and recover, and what is not offered, with the reason.
+"""Writes the Events of the node: cards that fail and recover, and what is not offered, with the reason.
 
-Invariant: an Event is repeated now and then, not at every check.
+Invariant: an Event is repeated after half an hour at the earliest, not at every check.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from halfcard.quantity import InvalidQuantity, Quantity
 from .announcement import Announcement, Condition
 
 _LEFT_BEHIND: Final = (names.ALIYUN_GPU_COUNT,)
-"""gpushare's plugin writes it into the status and leaves it there: what says the same as we do is ours from then on."""
+"""gpushare's plugin leaves it in the status when it is removed: a value equal to ours is ours from then on."""
 
 
 class Patch(NamedTuple):
-    """The difference, as two calls; `left` describes what other programs wrote and stays, a sentence each."""
+    """The difference, as two calls; `foreign` describes what other programs wrote and stays, a sentence each."""
 
     metadata: Mapping[str, Any]
     status: Mapping[str, Any]
@@ -36,7 +36,7 @@ class _Written(msgspec.Struct, omit_defaults=True):
 
 
 def patch(node: Mapping[str, Any], wanted: Announcement, now: str) -> Patch:
-    """`now` as the API server writes times."""
+    """Returns the patches that are needed; `now` has the format of the API server."""
     metadata, status = _mapping(node, "metadata"), _mapping(node, "status")
     labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
     before = _read_written(annotations.get(names.ANNOUNCED))
@@ -139,7 +139,7 @@ def _different(wanted: Mapping[str, str | None], there: Mapping[str, Any]) -> di
 
 
 def _amount(written: object) -> int | None:
-    """0 for what is absent."""
+    """Returns the amount; 0 where it is absent, None where it cannot be read."""
     try:
         return 0 if written is None else Quantity.parse(str(written)).as_int()
     except InvalidQuantity:

@@ -26,13 +26,13 @@ from .node_events import EVENTS_PATH, NodeEvent, RecentEvents, news, node_event,
 from .node_patch import Patch, patch
 
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-"""Leaves the conditions that others write."""
+"""Keeps the conditions that other programs write."""
 
 _PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
 _MOST_EVENTS: Final = 50
 _WRITTEN: Final = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.CONFLICT})
-"""An Event that is there already was written when no answer came."""
+"""A conflict means that the Event was stored by an earlier call whose answer was lost."""
 
 
 class _FailedError(Exception):
@@ -40,11 +40,11 @@ class _FailedError(Exception):
 
 
 class NodeWriter:
-    """About one node; `saw` and `say` may be called as often as one likes.
+    """Writes one node; `observe` and `announce` are cheap and may be called at any time.
 
     Attributes:
-        trouble: what could not be written, in one sentence; empty while all stands there.
-        left: what others wrote and stays, a sentence each.
+        trouble: why the last write failed; empty after a success.
+        foreign: what other programs wrote and stays, a sentence each.
     """
 
     def __init__(self, calls: ApiCalls, node: str, log: Log, now: Callable[[], datetime]) -> None:
@@ -64,13 +64,13 @@ class NodeWriter:
         self.foreign: tuple[str, ...] = ()
 
     def observe(self, node: Mapping[str, Any] | None, *, is_news: bool = True) -> None:
-        """The node object as it stands; None where there is none."""
+        """Takes the watched node object; None where it does not exist."""
         self._take(node)
         if is_news:
             self._changed.set()
 
     def _take(self, node: Mapping[str, Any] | None) -> None:
-        """The answer to a PATCH and what is watched pass each other."""
+        """Takes the newer object: the answer to a PATCH and a watch event may arrive in either order."""
         if node is None or self._node is None or _version(node) >= _version(self._node):
             self._node = node
 
@@ -90,7 +90,7 @@ class NodeWriter:
             await asyncio.sleep(pause)
 
     async def _is_troubled(self) -> bool:
-        """Writes what differs; whether it failed, or had been written before."""
+        """Writes the difference; True where that failed, or where the same was written before and reverted."""
         try:
             again = await self._write()
         except (_FailedError, NoAnswerError) as error:
@@ -127,7 +127,7 @@ class NodeWriter:
         return [*standing, *offered_again(ended)]
 
     async def _apply(self, difference: Patch) -> None:
-        """First what we remember of ourselves."""
+        """Sends the metadata first: it remembers what we write into the status."""
         if difference.metadata:
             await self._patch(self._path, {"metadata": difference.metadata}, MERGE_PATCH)
         if difference.status:
@@ -136,7 +136,7 @@ class NodeWriter:
     async def _patch(self, path: str, body: Mapping[str, Any], content_type: str) -> None:
         answer = await self._calls.patch(path, msgspec.json.encode(body), content_type)
         if answer.status == HTTPStatus.NOT_FOUND:
-            self._node = None  # until it is seen again
+            self._node = None  # until the watch reports it again
         if answer.status != HTTPStatus.OK:
             raise _FailedError(f"the API server answered {answer.status} to PATCH {path}: {answer.message()}")
         self._take(msgspec.json.decode(answer.body))

@@ -18,23 +18,23 @@ from halfcard.placing.node_totals import offers, slots, totals
 from halfcard.placing.room import Room
 
 MOST_IDS: Final = 4000
-"""Kubelet goes through all ids at every change: with 20,000 that took it 15 seconds."""
+"""Kubelet iterates over all ids at every change: with 20,000 that took 15 seconds."""
 
 SLOTS: Final = 512
 """More containers than a node has."""
 
 _SETTING: Final = "node_resources"
 _BESIDE: Final = frozenset({names.SLOT, names.ALIYUN_GPU_COUNT})
-"""By these alone nobody has a part of a card."""
+"""Resources that give no part of a card by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfferRules:
-    """The settings about what is offered.
+    """The settings that decide what is offered.
 
     Attributes:
         resources: the offered resources.
-        hami_split: to how many containers a card is offered under nvidia.com/gpu.
+        hami_split: how many containers may share a card under nvidia.com/gpu.
     """
 
     resources: tuple[str, ...]
@@ -57,7 +57,7 @@ class Supply(NamedTuple):
 
 
 def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -> Supply:
-    """`asks` is what each live pod on the node asks for."""
+    """Computes what is offered; `asks` is what each live pod on the node requests."""
     held: Counter[str] = Counter()
     for each in asks:
         held.update(each)
@@ -109,7 +109,7 @@ def _empty(room: Room) -> Room:
 
 
 def _too_many(most: Mapping[str, int]) -> dict[str, str]:
-    """The resources to leave out, the largest first, each with the reason."""
+    """Returns the resources to leave out, the largest first, each with the reason."""
     kept = dict(most)
     left_out = {}
     while (together := sum(kept.values())) > MOST_IDS:

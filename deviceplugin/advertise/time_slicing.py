@@ -1,6 +1,6 @@
 """Reads how a node's cards are time-sliced, from the configurations in the ConfigMap of NVIDIA's device plugin.
 
-Invariant: everything in it is obeyed or reported. An unreadable configuration changes nothing.
+Invariant: every field is obeyed or reported as ignored. An unreadable configuration changes nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _MistakeError(Exception):
 
 
 def chosen(data: Mapping[str, Any], default: str, label: str) -> ChosenSlicing:
-    """A node's configuration: the one its label names, else the default; without either, cards stay in one piece."""
+    """Returns the configuration that the node's label names, else the default; without either, cards are not sliced."""
     key = label or default
     if not key:
         return ChosenSlicing(IN_ONE_PIECE)
@@ -117,7 +117,7 @@ def _time_slicing(value: object, where: str, problems: list[str]) -> ChosenSlici
     return ChosenSlicing(found, tuple(problems))
 
 
-# --- what is left aside -----------------------------------------------------------------------------------------------
+# --- what is ignored -------------------------------------------------------------------------------------------------
 
 _SWITCHES: Final = ("renameByDefault", "failRequestsGreaterThanOne")
 _NOT_OURS: Final = {
@@ -138,7 +138,7 @@ def _of_resource(resource: Mapping[str, Any], sold_as: str) -> dict[str, str]:
 
 
 def _left_aside(found: Mapping[str, Any], before: str, known: Mapping[str, str]) -> Iterator[str]:
-    """`known` has a reason for each key that is left aside, and none for those that are obeyed."""
+    """Yields the ignored keys; `known` has a reason for each of them, and an empty one for keys that are obeyed."""
     for key in found:
         if why := known.get(key, "nobody knows it here"):
             yield f"{before}{printable(key, _GOT_CHARS)} is left aside: {why}"
@@ -170,7 +170,7 @@ def _switch(found: Mapping[str, Any], key: str, where: str) -> bool:
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
-    """Nothing at all is an empty one."""
+    """Returns a mapping; empty where the value is missing."""
     if value is not None and not isinstance(value, dict):
         raise _mistake(where, value, "keys and values stand here", "compare the indentation with the lines above")
     return value or {}

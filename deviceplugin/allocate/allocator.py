@@ -38,7 +38,7 @@ _LOOKS: Final = 10
 _LOOK_S: Final = 0.05
 _ID_CHARS: Final = 40
 _CREATED_NS: Final = 30 * 10**9
-"""The runtime reads a description when it creates the container, a moment after we have written it."""
+"""The runtime reads a description when it creates the container, a moment after PreStartContainer."""
 
 
 class Injector(Protocol):
@@ -79,7 +79,7 @@ class NodeContext:
 
 @dataclass(slots=True)
 class Allocator:
-    """Allocates; the slots must be loaded before kubelet knows the plugins."""
+    """Allocates; the slots must be loaded before plugins register with kubelet."""
 
     context: NodeContext
     options: AgentOptions

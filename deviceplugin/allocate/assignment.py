@@ -27,7 +27,7 @@ _AGAIN: Final = "kubelet tries again"
 
 
 class RunningPod(NamedTuple):
-    """A pod whose containers may be running, and what it holds at most, by the names of its cards."""
+    """A pod whose containers may be running, and its peak use of each card, by the card's name."""
 
     title: str
     uses: Mapping[str, CardUse]
@@ -67,9 +67,7 @@ def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
 
 
 def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iterable[RunningPod]) -> None:
-    """Checks the cards against all running containers: a pod that is deleted by force leaves its containers for a
-    while.
-    """
+    """Checks the cards against all running containers: those of a pod deleted by force may run for a while."""
     running = list(others)
     for card in node.cards:
         name = name_of(card)

@@ -23,9 +23,9 @@ class StartingContainer(NamedTuple):
     """A container that kubelet is about to create.
 
     Attributes:
-        ids: of this resource, which it holds.
+        ids: the ids of this resource that it holds.
         listed: the container that holds exactly these ids; empty where they can only be a plain init container's.
-        uid: the pod's, where it is known.
+        uid: the uid under which kubelet runs the pod; empty where it is unknown.
     """
 
     namespace: str
@@ -41,10 +41,10 @@ class StartingContainer(NamedTuple):
 
 
 def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) -> tuple[StartingContainer, ...]:
-    """The pods that hold these ids, some of them perhaps no longer; none where none is listed.
+    """Returns the pods that hold some of these ids; pods that have ended may be among them.
 
-    An init container may hold more than the containers after it, and then only those are listed. They are several
-    where kubelet has given an id away twice, as it does up to 1.36 where it is asked who holds what while it gives.
+    An init container may hold more ids than the containers after it, and only those are listed. There are several pods
+    where kubelet has allocated an id twice, as it does up to 1.36 where pod-resources is called during an allocation.
     """
     found: dict[tuple[str, str], StartingContainer] = {}
     for each in held:
@@ -65,7 +65,7 @@ def ambiguous(found: Sequence[StartingContainer], resource: str, ids: frozenset[
 
 
 def named(resource: str, ids: Iterable[str]) -> str:
-    """For sentences."""
+    """Describes ids in a message."""
     found = sorted(ids)
     return f"{len(found)} of {resource} ({printable(', '.join(found), _IDS_CHARS)})"
 

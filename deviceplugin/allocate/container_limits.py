@@ -24,7 +24,7 @@ _WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 
 
 class ContainerLimits(msgspec.Struct, frozen=True):
-    """`containers` are all that this may be; nearly always it is one."""
+    """The limits of one container; `containers` has several names where it cannot be told which of them starts."""
 
     version: int
     namespace: str
@@ -38,7 +38,7 @@ class ContainerLimits(msgspec.Struct, frozen=True):
 def card_limits(
     cards: Iterable[Card], claims: Sequence[Claim], slices: str, burst_pct: int | None
 ) -> tuple[CardLimit, ...]:
-    """`slices` is how the node sells time slices, `claims` are those of the containers that this may be."""
+    """Returns the limits; `slices` is the resource of the node's time slices, `claims` are those of all candidates."""
     return tuple([_card_limit(card, claims, slices, burst_pct) for card in cards])
 
 
@@ -58,7 +58,7 @@ def _cores(claim: Claim, slices: str) -> int | None:
 
 
 def _memory(claim: Claim, card: Card, slices: str) -> int | None:
-    """Whole cards and time slices come with all there is."""
+    """Returns the memory limit; None for whole cards and time slices, which have none."""
     if mode_of(claim, slices) not in (CardMode.SHARED, CardMode.HALVES):
         return None
     if claim.memory_mib is None and claim.memory_pct is not None and card.memory_mib is not None:

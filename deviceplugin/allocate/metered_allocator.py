@@ -1,4 +1,4 @@
-"""The desk, with what kubelet waited for it counted, and what it refused or failed at logged."""
+"""Measures kubelet's calls, and logs refusals and bugs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class UnansweredError(Exception):
 
 
 async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
-    """Reads the pod now: names are reused, and a watch may be behind."""
+    """Reads the pod from the API server: names are reused, and the watch may be behind."""
     try:
         answer = await calls.get(_path(namespace, name))
     except NoAnswerError as error:
@@ -38,7 +38,7 @@ async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
 
 
 async def record(calls: ApiCalls, pod: PodFacts, annotations: Mapping[str, str]) -> StoredPod | None:
-    """The pod with them; None where it has changed since it was read, so that nothing is written over."""
+    """Writes annotations and returns the pod; None where it has changed since it was read, so nothing is lost."""
     metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
     body = msgspec.json.encode({"metadata": metadata})
     try:

@@ -1,11 +1,11 @@
-"""Keeps what containers were granted, by slot: a slot is one set of device ids of one resource.
+"""Stores the grants of containers, by slot: a slot is one set of device ids of one resource.
 
 Invariant: the runtime reads our record itself, so the two cannot differ. A file exists completely or not at all. A
 record is removed when kubelet lists its ids for no pod of that name and no process of its pod lives; until then its
 cards count as used.
 
 A runtime reads all descriptions again whenever one is added or removed. So a record is shown to it while its container
-is created, and only kept after that.
+is created, and hidden after that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .assignment import RunningPod
 _PREFIX: Final = names.CDI_KIND.replace("/", "-") + "_"
 _SUFFIX: Final = ".json"
 _ASIDE: Final = f".{names.OWN_DOMAIN}"
-"""The folder of records. It lies within that of descriptions, which are links to them, and the runtime skips it."""
+"""The folder of records, within the folder of descriptions, which are links to them; the runtime skips it."""
 
 _DRAFT: Final = ".new"
 _RETIRED: Final = ".left"
@@ -74,7 +74,7 @@ _RECORD: Final = msgspec.json.Decoder(Slot)
 
 
 class Slots:
-    """`descriptions` is the folder where the runtime looks, or any other where it need not; `state` is our own."""
+    """The slots of this node; `descriptions` is the folder that the runtime reads, `state` our own."""
 
     def __init__(self, descriptions: Path, state: Path) -> None:
         self._descriptions = descriptions
@@ -89,7 +89,7 @@ class Slots:
         return iter(self._slots.values())
 
     def load(self) -> tuple[str, ...]:
-        """Call once, before anything else. Says what could not be read, and has been removed."""
+        """Reads all records; call it once, first. Returns what was unreadable and removed, a sentence each."""
         for folder in (self._descriptions, self._records, self._state):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         spoiled = [why for path in sorted(self._records.iterdir()) if (why := self._load(path))]
@@ -113,7 +113,9 @@ class Slots:
         else:
             path.unlink()
             if path.suffix != _DRAFT:
-                return f"{path}: held no record of ours and was removed; what its container holds is no longer counted"
+                return (
+                    f"{path}: it is no valid record and was removed; the cards of its container no longer count as used"
+                )
         return ""
 
     # --- one slot -----------------------------------------------------------------------------------------------------
@@ -138,12 +140,12 @@ class Slots:
         self.show(name, slot.written_ns)
 
     def show(self, name: str, now_ns: int) -> None:
-        """Once more, as it was."""
-        draft = self._file(name).with_suffix(_DRAFT)  # runtimes overlook what is renamed out of another folder
+        """Shows a slot to the runtime again."""
+        draft = self._file(name).with_suffix(_DRAFT)  # runtimes overlook a file that is renamed from another folder
         draft.unlink(missing_ok=True)
         os.link(self._record(self._slots[name]), draft)
         draft.rename(self._file(name))
-        draft.unlink(missing_ok=True)  # it stays where it was shown already
+        draft.unlink(missing_ok=True)  # still there where the slot was shown already
         self._shown[name] = now_ns
 
     def show_all(self, now_ns: int) -> None:
@@ -201,13 +203,13 @@ class Slots:
         yield from self._retired.values()
 
     def unlisted_pods(self, held: Iterable[ListedDevices]) -> frozenset[str]:
-        """The pods, by uid, with slots that kubelet no longer speaks of."""
+        """Returns the pods, by uid, with slots that kubelet no longer lists."""
         kept = {slot.name for slot in listed_slots(self._slots.values(), held)}
         silent = [slot for slot in self if slot.name not in kept]
         return frozenset(slot.uid for slot in (*silent, *self._retired.values()))
 
     def free(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
-        """Removes those that have ended, and says which: kubelet was asked at `before_ns`, `living` afterwards."""
+        """Removes the slots that have ended and returns them; `held` was read after `before_ns`, `living` later."""
         kept = {slot.name for slot in listed_slots(self._slots.values(), held)}
         older = [slot for slot in self if slot.written_ns < before_ns]
         ended = [slot for slot in older if slot.uid not in living and slot.name not in kept]
@@ -231,9 +233,7 @@ class Slots:
 
 
 def listed_slots(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:
-    """Returns the slots that kubelet still lists. It lists names, which StatefulSets reuse: then the latest is
-    meant.
-    """
+    """Returns the slots that kubelet still lists. It lists names, which StatefulSets reuse: the latest slot counts."""
     ids: dict[tuple[str, str, str], frozenset[str]] = {}
     for each in held:
         key = each.namespace, each.pod, each.resource
@@ -264,5 +264,5 @@ def _read(path: Path) -> Slot | None:
 def _write_file(draft: Path, content: bytes, path: Path) -> None:
     """Writes by rename: a reader of the path finds the old content or the complete new one."""
     draft.write_bytes(content)
-    draft.chmod(0o644)  # also where our umask forbids it: containers run as anybody
+    draft.chmod(0o644)  # regardless of our umask: containers run as any user
     draft.rename(path)

@@ -1,1 +1,1 @@
-"""The cards of a machine, whatever stands behind them: one port, the driver behind it, and one that is made up."""
+"""The cards of a machine: one interface, NVIDIA's driver behind it, and fake cards."""

@@ -12,7 +12,7 @@ from .interface import Gpu
 
 MIB: Final = 2**20
 STALE: Final = GONE | {pynvml.NVML_ERROR_INVALID_ARGUMENT}
-"""The latter is of a handle that the driver does not know."""
+"""INVALID_ARGUMENT: the driver does not know the handle any more."""
 
 _LOST: Final = frozenset(
     {pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND}
@@ -28,7 +28,7 @@ _WANTED: Final = {
 
 
 class KnownCard(NamedTuple):
-    """A card by its handle, and what of it does not change while the driver is open."""
+    """A card's handle, and the facts that do not change while the driver is open."""
 
     handle: Any
     gpu: Gpu
@@ -60,14 +60,14 @@ def _numa(handle: Any, pci: str, sysfs: Path) -> int | None:
 
 
 def _only_node(handle: Any) -> int | None:
-    """The node that is nearest, where it is one."""
+    """Returns the nearest NUMA node; None where there are several."""
     words = answer_or((), pynvml.nvmlDeviceGetMemoryAffinity, handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
     nodes = [bit for bit in range(64) if words and words[0] >> bit & 1]
     return nodes[0] if len(nodes) == 1 else None
 
 
 def as_now(card: KnownCard) -> Gpu | None:
-    """Reads what may change; None for a card that is lost.
+    """Reads the facts that may change; None for a lost card.
 
     Raises:
         NVMLError: one of STALE.

@@ -1,4 +1,4 @@
-"""Decides which cards get nothing new, and since when, by what the driver reports and shows.
+"""Decides which cards get no new containers, from the incidents and the state that the driver reports.
 
 Invariant: a card with a critical error is healthy again after it was away and came back, which takes a reset or a
 reload; or, where the error does not require one, after a quiet time, which each relapse within a day doubles. So
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from .interface import Gpu, Incident
 
 IGNORED: Final = frozenset({13, 31, 43, 45, 68, 109})
-"""What a program does to itself: NVIDIA's plugin passes over the same."""
+"""Errors that a program causes for itself; NVIDIA's plugin ignores the same."""
 
-_TOLD_OTHERWISE: Final = 154  # the driver wants something else done now, maybe nothing: Gpu.trouble says what
+_TOLD_OTHERWISE: Final = 154  # the wanted recovery action has changed: Gpu.trouble has the new one
 _ASK_FOR_RESET: Final = frozenset({48, 62, 64, 79, 95, 119, 120, 140, 143})
 
 _MEANINGS: Final = {
@@ -56,8 +56,8 @@ class CardHealth:
     """The health of all known cards, by uuid.
 
     Attributes:
-        gpus: as last shown; those that are missing now come last.
-        absent: why the driver does not show them.
+        gpus: as last read; missing cards come last.
+        absent: why the driver does not list them.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -66,7 +66,7 @@ class CardHealth:
 
 
 def reported(health: CardHealth, incident: Incident, now: float) -> CardHealth:
-    """An incident that names no card is every card's."""
+    """Records an incident; one that names no card counts for every card."""
     if incident.xid in IGNORED or incident.xid == _TOLD_OTHERWISE:
         return health
     uuids = [incident.uuid] if incident.uuid else [gpu.uuid for gpu in health.gpus]
@@ -84,7 +84,7 @@ def _fault(earlier: CardFault | None, xid: int, now: float) -> CardFault:
 
 
 def observed(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
-    """Records what the driver shows; a missing card is remembered, since pods may hold it."""
+    """Records the cards that the driver lists; a missing card is remembered, since pods may hold it."""
     shown = {gpu.uuid for gpu in gpus}
     missing = [gpu for gpu in health.gpus if gpu.uuid not in shown]
     faults = {uuid: fault._replace(is_over=True) for uuid, fault in _ended(health, gpus, now)}
@@ -105,12 +105,12 @@ def _quiet_s(fault: CardFault) -> float:
 
 
 def unanswered(health: CardHealth, why: str) -> CardHealth:
-    """The driver itself cannot be asked."""
+    """Records that the driver does not answer."""
     return replace(health, absent={gpu.uuid: why for gpu in health.gpus})
 
 
 def why_not(health: CardHealth) -> dict[str, str]:
-    """Why nothing new may be placed on a card, for those that this is true of."""
+    """Returns the cards that get no new containers, with the reason."""
     reasons = {gpu.uuid: _reasons(health, gpu) for gpu in health.gpus}
     return {uuid: "; ".join(said) for uuid, said in reasons.items() if said}
 

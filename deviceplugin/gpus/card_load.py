@@ -20,7 +20,7 @@ _KINDS: Final[tuple[tuple[Callable[[Any], Any], ...], ...]] = (
     (pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3,),
     (pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,),
 )
-"""The ways to ask for each, the newest first."""
+"""The calls that list the processes of each kind, the newest first."""
 
 
 def load(handle: Any) -> Load:
@@ -30,7 +30,7 @@ def load(handle: Any) -> Load:
         NVMLError: the driver does not answer for it.
     """
     used = answer_or(None, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
-    if used is None:  # an older driver, which counts what it keeps for itself among the used
+    if used is None:  # an older driver, which counts its own reserve as used
         used = pynvml.nvmlDeviceGetMemoryInfo(handle)
     rates = answer_or(None, pynvml.nvmlDeviceGetUtilizationRates, handle)
     return Load(used.used // MIB, rates.gpu if rates else 0, _processes(handle))
@@ -59,7 +59,7 @@ def _first_answer(handle: Any, ways: tuple[Callable[[Any], Any], ...]) -> Any:
 
 
 def _cores(handle: Any) -> dict[int, int]:
-    """Per cent by process, by its latest sample of late; one that idles has none."""
+    """Reads the per cent of cores by process, from the latest sample; an idle process has none."""
     since_us = int((time.time() - _RECENT_S) * 1_000_000)
     samples = answer_or((), pynvml.nvmlDeviceGetProcessUtilization, handle, since_us)
     return {

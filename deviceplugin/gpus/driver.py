@@ -1,4 +1,4 @@
-"""Opens and closes NVIDIA's library through `pynvml`, and words its errors.
+"""Opens and closes NVIDIA's library through `pynvml`, and explains its errors.
 
 Invariant: closing unloads the library itself, so that a driver that was replaced meanwhile brings its own.
 """
@@ -24,7 +24,7 @@ GONE: Final = frozenset(
         pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
     }
 )
-"""Errors of the whole driver: nothing that was asked for before is worth anything."""
+"""Errors of the whole driver: every handle is invalid."""
 
 _SENTENCES: Final = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
@@ -55,7 +55,7 @@ def open_driver() -> None:
 
 def close_driver() -> None:
     """Closes the library; only while no call is under way."""
-    with suppress(pynvml.NVMLError):  # a driver that is gone cannot be told
+    with suppress(pynvml.NVMLError):  # a driver that is gone refuses
         pynvml.nvmlShutdown()
     _let_library_go()
 
@@ -69,7 +69,7 @@ def _let_library_go() -> None:
 
 
 def answer_or(otherwise: Any, ask: Callable[..., Any], *about: Any) -> Any:
-    """The answer, or what holds where a card, its driver or our rights are not up to the question."""
+    """Returns the answer; `otherwise` where the card, its driver or our rights do not support the call."""
     try:
         return ask(*about)
     except pynvml.NVMLError as error:

@@ -17,7 +17,7 @@ _MIG: Final = "it is cut into MIG instances, which are not shared"
 
 
 def cards(gpus: Sequence[Gpu], why_not: Mapping[str, str], replicas: Mapping[str, int] | int = 1) -> tuple[Card, ...]:
-    """`why_not` and `replicas` go by uuid; a card without replicas is sold as one."""
+    """Returns the cards; `why_not` and `replicas` are by uuid; a card without replicas is not sliced."""
     slices = dict.fromkeys((gpu.uuid for gpu in gpus), replicas) if isinstance(replicas, int) else replicas
     return tuple(
         _card(gpu, index, why_not.get(gpu.uuid, ""), slices.get(gpu.uuid, 1))

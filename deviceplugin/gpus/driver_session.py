@@ -1,4 +1,4 @@
-"""One opening of the driver, with the cards that were there then."""
+"""One session with the driver, and the cards that were present when it was opened."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Session:
 
     @property
     def listens(self) -> bool:
-        """Is there a card that reports anything?"""
+        """Returns whether any card reports incidents."""
         return self._events is not None
 
     def wait(self, timeout_s: float) -> tuple[Incident, ...]:
@@ -83,7 +83,7 @@ def _address(handle: Any) -> int | None:
 
 
 def _listening(handles: list[Any]) -> Any:
-    """A set of events, None where no card reports any."""
+    """Returns a set of events; None where no card reports any."""
     events = answer_or(None, pynvml.nvmlEventSetCreate)
     if events is None or any([answer_or(None, _register, handle, events) for handle in handles]):  # noqa: C419 - each one
         return events
@@ -99,5 +99,5 @@ def _register(handle: Any, events: Any) -> int:
 
 
 def _free(events: Any) -> None:
-    with suppress(pynvml.NVMLError):  # of a driver that is gone
+    with suppress(pynvml.NVMLError):  # the driver is gone
         pynvml.nvmlEventSetFree(events)

@@ -36,7 +36,7 @@ _MODELS: Final = {
     "H100-80GB-HBM3": ("NVIDIA H100 80GB HBM3", 81559),
     "H200": ("NVIDIA H200", 143771),
 }
-"""As the driver spells them, with the MiB that it shows."""
+"""The driver's names of the models, with their MiB."""
 
 _KNOWN: Final = _MODELS | {name.replace(" ", "-"): (name, mib) for name, mib in _MODELS.values()}
 
@@ -46,10 +46,10 @@ class SpecError(ValueError):
 
 
 class FakeGpus:
-    """Cards as `spec` says; their uuids are the same on every start on a node, and no other node's.
+    """The fake cards of `spec`; their uuids stay the same on a node and differ between nodes.
 
     Raises:
-        SpecError: the spec is none.
+        SpecError: the spec is invalid.
     """
 
     is_made_up = True

@@ -1,4 +1,4 @@
-"""The file in our state folder that remembers unhealthy cards."""
+"""Stores unhealthy cards in a file of our state folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAME: Final = "health.json"
 
 
 class HealthFile:
-    """Whole or not there: a machine that loses its power boots, and then it means nothing.
+    """The file; it is not synced to disk, since it is void once the machine boots.
 
     Attributes:
-        trouble: why it could not be written; empty while it is as it should be.
+        trouble: why it could not be written; empty after a success.
     """
 
     def __init__(self, state: Path, boot: Path = _BOOT) -> None:
@@ -34,14 +34,16 @@ class HealthFile:
         return health
 
     def save(self, health: CardHealth) -> None:
-        """Writes where something has changed, or could not be written before."""
+        """Writes the file if its content has changed or the last write failed."""
         content = encode_health(health, self._boot)
         if content == self._saved:
             return
         try:
             self._write(content)
         except OSError as error:
-            self.trouble = f"{self._path}: not written ({error}), so a restart of the agent makes ill cards well"
+            self.trouble = (
+                f"{self._path}: not written ({error}), so unhealthy cards count as healthy after a restart of the agent"
+            )
         else:
             self._saved, self.trouble = content, ""
 

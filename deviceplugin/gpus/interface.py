@@ -17,7 +17,7 @@ class Gpu(NamedTuple):
         pci: 00000000:3B:00.0.
         numa: None where it is unknown.
         links: by the minor of another card, how well the two are connected; higher is better.
-        is_mig: it is cut into instances, which are not ours to share.
+        is_mig: it is cut into MIG instances, which are not shared.
         trouble: why the driver itself cannot use it; empty for a healthy card.
     """
 
@@ -33,7 +33,7 @@ class Gpu(NamedTuple):
 
 
 class Process(NamedTuple):
-    """One that computes on a card, by its number on the machine; the share of the card's cores is 0 to 100."""
+    """A process on a card, by its pid on the machine; `cores_pct` is 0 to 100."""
 
     pid: int
     memory_mib: int
@@ -49,7 +49,7 @@ class Load(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """Something the driver reports by itself; a critical error has its Xid, `uuid` is empty where it names no card."""
+    """An incident that the driver reports: the Xid of an error, and the card's uuid; empty where it names no card."""
 
     uuid: str
     xid: int
@@ -65,7 +65,7 @@ class Gpus(Protocol):
     is_made_up: bool
 
     def read(self) -> tuple[Gpu, ...]:
-        """Reads all cards now. After a reload of the driver it is opened again."""
+        """Reads all cards; opens the driver again where it was reloaded."""
 
     def load(self, uuid: str) -> Load:
         """Reads what runs on a card."""
@@ -74,4 +74,4 @@ class Gpus(Protocol):
         """Waits for incidents and returns them."""
 
     def close(self) -> None:
-        """Lets the driver go."""
+        """Closes the driver."""

@@ -47,7 +47,7 @@ def links(cards: Sequence[LinkEnd]) -> dict[int, tuple[tuple[int, int], ...]]:
 
 
 def _between(mine: Counter[str], others: Counter[str], other: LinkEnd) -> int:
-    """Through a switch every card reaches every other, by as many links as the lesser of the two has."""
+    """Returns the links through a switch: each pair of cards has as many as the card with fewer links."""
     return mine[other.pci] or min(mine[_SWITCH], others[_SWITCH])
 
 

@@ -21,11 +21,11 @@ from .interface import Gpu, Incident, Load
 
 T = TypeVar("T")
 
-_SLICE_S: Final = 0.25  # for so long at most a question waits for `wait`, where the driver must be opened anew
+_SLICE_S: Final = 0.25  # a call waits at most this long for `wait` to end, where the driver must be reopened
 
 
 class Nvml:
-    """The driver through NVML; `sysfs` says on which NUMA node a card is.
+    """The driver through NVML; NUMA nodes are read from `sysfs`.
 
     For a card in trouble the driver is reopened, but only every `patience_s`: reopening takes seconds where no other
     program keeps the driver awake, and incidents in between are missed.
@@ -58,7 +58,7 @@ class Nvml:
         return ()
 
     def close(self) -> None:
-        """Ends a `wait` too."""
+        """Closes the driver and ends a pending `wait`."""
         self._ended.set()
         with self._asking:
             self._let_go()
@@ -69,7 +69,7 @@ class Nvml:
             self._let_go()
 
     def _answer(self, question: Callable[[Session], T]) -> T:
-        """Asked again where what was open turns out to be worth nothing."""
+        """Calls once more with a reopened driver where the handles are invalid."""
         was_open = self._session is not None
         try:
             try:
@@ -98,7 +98,7 @@ class Nvml:
                 session.close()
 
     def _wait_a_little(self, timeout_s: float) -> tuple[Incident, ...]:
-        """A driver that cannot be waited in is the next question's trouble; here the time passes without it."""
+        """Waits for incidents; sleeps where the driver is not available, which the next `read` reports."""
         with self._waiting:
             session = self._session
             if session is not None and session.listens:

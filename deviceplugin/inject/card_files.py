@@ -41,7 +41,7 @@ class CardFiles:
 
     Attributes:
         devices: the folder of device files.
-        descriptions: NVIDIA's own, read again at each call.
+        descriptions: returns NVIDIA's own CDI descriptions as they are now.
         are_made_up: the cards are fake and have no files.
     """
 
@@ -64,7 +64,7 @@ class CardFiles:
 
 
 def own_edits(devices: Path, minors: Iterable[int], exists: Callable[[Path], bool] = Path.exists) -> Edits:
-    """The driver's device files, as far as they are there; `devices` is their folder on the host."""
+    """Returns the device files of the driver that exist; `devices` is their folder on the host."""
     wanted = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.SHARED_DEVICE_FILES]
     found = [(inside, devices / Path(inside).name) for inside in wanted]
     return {"deviceNodes": [_node(inside, host) for inside, host in found if exists(host)]}
@@ -108,7 +108,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class NvidiaDescriptions:
-    """Read again when a file has changed: the toolkit writes them at each start of the driver."""
+    """Reads the descriptions; again when a file has changed: the toolkit writes them at each start of the driver."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders

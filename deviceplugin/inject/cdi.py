@@ -1,6 +1,6 @@
 """Passes grants to a runtime that supports CDI: one description file for each slot.
 
-Invariant: the description wins over what a pod's owner wrote: the runtime sets these variables last.
+Invariant: the description overrides the pod's own variables: the runtime sets these last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from halfcard.problems import printable
 from ..kubelet.messages import Granted
 
 Edits = Mapping[str, Any]
-"""What CDI calls containerEdits."""
+"""The containerEdits of CDI."""
 
 
 class CardEdits(NamedTuple):
@@ -28,7 +28,7 @@ class CardEdits(NamedTuple):
 
 
 VERSION: Final = "0.6.0"
-"""The first that has annotations."""
+"""The first version of CDI with annotations."""
 
 _READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
 _RUNTIME: Final = re.compile(r"(?P<name>[a-z][a-z-]*)://v?(?P<major>[0-9]{1,4})\.(?P<minor>[0-9]{1,4})")
@@ -47,7 +47,7 @@ class CdiInjector:
 
 
 def description(slot: str, record: str, edits: Edits, version: str = VERSION) -> bytes:
-    """The file's content; `record` says whose it is, for ourselves."""
+    """Returns the content of a description; `record` is our own data about its holder."""
     found = {
         "cdiVersion": version,
         "kind": names.CDI_KIND,
@@ -83,7 +83,7 @@ _DESCRIPTION: Final = msgspec.json.Decoder(_Description)
 
 
 def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: str) -> Edits:
-    """Our variables come last, where they win."""
+    """Adds our variables and the mount of the limits; our variables replace others of the same name."""
     env = [each for each in edits.get("env", ()) if each.partition("=")[0] not in variables]
     mount = {"hostPath": limits_file, "containerPath": names.LIMITS_FILE, "options": _READ_ONLY}
     ours = {"env": [f"{key}={text}" for key, text in variables.items()], "mounts": [mount]}
@@ -91,7 +91,7 @@ def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: str) ->
 
 
 def merged(parts: Sequence[Edits]) -> Edits:
-    """All of them, each thing once: cards have most of their edits in common."""
+    """Joins edits without duplicates: cards have most of their edits in common."""
     found: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():

@@ -19,7 +19,7 @@ _CARD: Final = Path(names.DEVICE_FILES).name
 
 
 class SymlinkInjector:
-    """`devices` is the folder of device files, `folder` that of a slot, `minors` the numbers of the node's cards."""
+    """Sets links; `devices` is the folder of device files, `folder` that of a slot, `minors` the node's cards."""
 
     def __init__(self, devices: Path, folder: Callable[[str], Path], minors: Callable[[], Iterable[int]]) -> None:
         self._devices = devices

@@ -11,4 +11,4 @@
 import os
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-"""gRPC reads it when it is imported; else it writes lines of its own between those of our log."""
+"""gRPC reads it at import; without it, gRPC writes its own lines into our log."""

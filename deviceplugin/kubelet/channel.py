@@ -1,4 +1,4 @@
-"""How kubelet's sockets are called, and what it says where it does not do what it is asked."""
+"""Opens channels to kubelet's sockets, and formats its errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from halfcard.problems import printable
 
 _MOST_BYTES: Final = 64 * 2**20
 _OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),  # a fresh channel does not inherit how long another was told to wait
-    ("grpc.max_receive_message_length", _MOST_BYTES),  # thousands of ids, each with an entry of its own
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel does not share the back-off of an old one
+    ("grpc.max_receive_message_length", _MOST_BYTES),  # a list may have thousands of ids
     ("grpc.initial_reconnect_backoff_ms", 50),  # kubelet is back soon, and containers wait for it
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -21,7 +21,7 @@ _WORDS_CHARS: Final = 300
 
 
 class KubeletError(Exception):
-    """kubelet cannot be asked, or refuses; the text says what, why and what to do."""
+    """kubelet does not answer, or refuses; the text says what, why and what to do."""
 
 
 def open_channel(socket: Path) -> grpc.aio.Channel:

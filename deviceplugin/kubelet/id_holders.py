@@ -17,11 +17,11 @@ from ..device_ids import is_ours
 from .messages import CheckpointEntry, ListedDevices
 
 Pods = Mapping[str, PodFacts]
-"""Those of this node that are not over, by the uid under which kubelet runs them."""
+"""The pods of this node that have not ended, by the uid under which kubelet runs them."""
 
 
 class IdHolders:
-    """`entries` is what the checkpoint says, and `listed` asks the socket; `pods` is None before all were seen."""
+    """`entries` reads the checkpoint, `listed` calls the socket; `pods` returns None before the first list."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class IdHolders:
         return tuple(_held(entries, pods))
 
     async def held_ids(self) -> dict[str, set[str]]:
-        """All that are ours, by resource. Raises KubeletError."""
+        """Returns our ids that containers hold, by resource. Raises KubeletError."""
         entries, pods = self._entries(), self._pods()
         if entries is None:
             return _our_ids((each.resource, each.ids) for each in await self._listed())
         return _our_ids((each.resource, each.ids) for each in entries if pods is None or each.uid in pods)
 
     def pods_with_ids(self, resource: str, ids: frozenset[str]) -> dict[str, PodFacts | None]:
-        """The pods of which a container holds these and no others, by kubelet's uid; None for one not seen yet.
+        """Returns the pods with a container that holds exactly these ids, by kubelet's uid; None for an unknown pod.
 
-        They are several where kubelet gave the very same twice, and none where nothing is known.
+        There are several where kubelet allocated the same ids twice, and none where nothing is known.
         """
         entries, pods = self._entries(), self._pods()
         if entries is None or pods is None:

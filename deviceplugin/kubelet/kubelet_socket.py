@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Final
 
 Identity = tuple[int, int] | None
-"""Of a file that may be made anew under its name; None where there is none."""
+"""Tells a file from a later one of the same name; None where there is no file."""
 
 LOOK_EVERY_S: Final = 0.05
 _NAME: Final = "kubelet.sock"
 
 
 class KubeletSocket:
-    """Checked by a plugin that has lost kubelet; a connected plugin notices the end of the connection."""
+    """Checked by a plugin that is not connected; a connected one notices the end of the connection."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / _NAME
 
     def identity(self) -> Identity:
-        """The number of an inode may be used again at once, so its time counts as well."""
+        """Returns the identity of the socket; with its time, since an inode number may be reused at once."""
         try:
             found = self.path.stat()
         except OSError:
@@ -32,14 +32,14 @@ class KubeletSocket:
         return found.st_ino, found.st_ctime_ns
 
     def is_new(self, within_s: float) -> bool:
-        """Whether kubelet began so lately."""
+        """Returns whether kubelet started within this time."""
         try:
             return time.time() - self.path.stat().st_mtime < within_s
         except OSError:
             return True
 
     async def is_recreated(self, since: Identity, within_s: float) -> bool:
-        """Returns as soon as it is."""
+        """Waits until kubelet has created the socket again; False where the time runs out."""
         now = asyncio.get_running_loop().time
         until = now() + within_s
         while self.identity() in (since, None):

@@ -30,7 +30,7 @@ SOCKET_PREFIX: Final = "hc-"
 _SERVICE: Final = "v1beta1.DevicePlugin"
 _GOODBYE_S: Final = 1.0
 _SENTENCE_BYTES: Final = 900
-"""An event of a pod has 1024, and a header in which gRPC writes Chinese with nine bytes a sign has 8192."""
+"""An Event takes 1024 bytes; a gRPC header takes 8192, with nine for each Chinese character."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Asked = TypeVar("Asked", bound=Message)
@@ -41,14 +41,14 @@ class Plugin:
 
     Attributes:
         endpoint: the name of the socket.
-        devices: as last published.
-        is_heard: whether kubelet listens, or did.
+        devices: the last published devices.
+        was_listened_to: whether kubelet has called ListAndWatch.
     """
 
     def __init__(
         self, resource: str, handler: AllocationHandler, folder: Path, changed: Callable[[], None] = lambda: None
     ) -> None:
-        """Calls `stirred` when kubelet begins to listen and when it ceases to."""
+        """Calls `changed` when kubelet starts to listen and when it stops."""
         self.resource = resource
         self.endpoint = f"{SOCKET_PREFIX}{secrets.token_hex(4)}.sock"
         self.devices: tuple[Device, ...] = ()
@@ -66,7 +66,7 @@ class Plugin:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether kubelet listened, and does so no longer."""
+        """Returns whether kubelet listened and has stopped."""
         return self.was_listened_to and not self._listeners
 
     async def start(self) -> None:
@@ -197,7 +197,7 @@ def _as_message(devices: Sequence[Device]) -> bytes:
 
 @cache
 def _state(healthy: bool, numa: int | None) -> wire.Device:  # noqa: FBT001  (no more than a Device's fields)
-    """All of a device but its name."""
+    """Returns a device without its id."""
     state = wire.Device(health="Healthy" if healthy else "Unhealthy")
     if numa is not None:
         state.topology.nodes.add(ID=numa)

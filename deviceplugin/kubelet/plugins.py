@@ -1,4 +1,4 @@
-"""All resources of the node at kubelet."""
+"""Registers all resources of the node with kubelet."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .served_resource import ServedResource
 
 
 class Plugins:
-    """Made on the event loop; `folder` is kubelet's folder of device plugins.
+    """Must be created on the event loop; `folder` is kubelet's folder of device plugins.
 
-    `registered` is called with a resource each time that kubelet has taken it.
+    `registered` is called with a resource each time that kubelet has registered it.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Plugins:
         self._idle: asyncio.Queue[ServedResource] = asyncio.Queue()
 
     def offer(self, supply: Mapping[str, Sequence[Device]]) -> None:
-        """These resources with these devices from now on, and no others."""
+        """Sets the offered resources with their devices; resources that are missing are withdrawn."""
         for resource in supply.keys() - self._resources.keys():
             presence = ServedResource(resource, self._handler, self._kubelet, self._pod_resources, self._registered)
             self._resources[resource] = presence
@@ -43,7 +43,7 @@ class Plugins:
             presence.offer(supply.get(resource))
 
     def problems(self) -> tuple[str, ...]:
-        """Why pods cannot have what is offered; each is said once."""
+        """Returns why offered resources are not available, without duplicates."""
         return tuple(dict.fromkeys(each.problem for each in self._resources.values() if each.problem))
 
     async def run(self) -> None:

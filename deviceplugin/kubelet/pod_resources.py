@@ -1,6 +1,6 @@
-"""kubelet's word on which container holds which device ids: exact, but without the pod's uid.
+"""Reads from kubelet's pod-resources socket which container holds which device ids.
 
-Plain init containers are not in it, and an id that lies on two NUMA nodes is in it twice.
+It lists no uids and no plain init containers, and lists an id twice that has two NUMA nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SERVICE: Final = "/v1.PodResourcesLister"
 _CALL_S: Final = 5.0
 _PATIENCE_S: Final = 2.0
 _REST_S: Final = 0.02
-"""kubelet answers 100 calls a second, from all who ask it together."""
+"""kubelet limits all clients together to 100 calls a second."""
 
 _PODS_AT_ONCE: Final = 16
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class PodResources:
-    """Made on the event loop that uses it; calls raise KubeletError."""
+    """Must be created on the event loop that uses it; calls raise KubeletError."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -54,7 +54,7 @@ class PodResources:
         return await self._held()
 
     async def allocatable(self) -> Mapping[str, frozenset[str]]:
-        """The healthy ids of each resource, held or free."""
+        """Returns the healthy ids of each resource, held or free."""
         return await self._allocatable()
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class PodResources:
         for number, pod in enumerate(answer.pod_resources):
             held += _held_by(pod)
             if number % _PODS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # thousands of ids are not to keep an Allocate waiting
+                await asyncio.sleep(0)  # thousands of ids must not delay an Allocate
         return tuple(held)
 
     async def _ask_what_is_allocatable(self) -> Mapping[str, frozenset[str]]:

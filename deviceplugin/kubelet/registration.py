@@ -15,7 +15,7 @@ OPTIONS: Final = wire.DevicePluginOptions(pre_start_required=True)
 
 _METHOD: Final = "/v1beta1.Registration/Register"
 _PATIENCE_S: Final = 15.0
-"""kubelet itself gives up calling back after 10."""
+"""kubelet itself stops calling back after 10."""
 
 
 async def register(kubelet_socket: Path, endpoint: str, resource: str) -> None:

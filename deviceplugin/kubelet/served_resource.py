@@ -36,15 +36,15 @@ _TAKEN: Final = (
     "{} is served by another device plugin of this node (its ids are like {!r}), so we leave it alone: take that "
     "plugin off the node, or the resource out of node_resources in the settings"
 )
-_BEGAN_ANEW: Final = "kubelet began anew while {} was being registered: it is registered again"
+_BEGAN_ANEW: Final = "kubelet restarted while {} was being registered: it is registered again"
 _NOT_HEARD: Final = "kubelet registered {} and then did not ask for its devices: it is registered again"
 
 
 class ServedResource:
-    """Made on the event loop.
+    """Must be created on the event loop.
 
     Attributes:
-        problem: why pods cannot have this resource from us; empty where they can.
+        problem: why pods cannot get this resource from us; empty where they can.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ServedResource:
         pod_resources: PodResources,
         registered: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Calls `registered` with the resource each time that kubelet has taken it and listens."""
+        """Calls `registered` with the resource each time that kubelet has registered it and listens."""
         self.resource = resource
         self.problem = ""
         self._handler = handler
@@ -66,7 +66,7 @@ class ServedResource:
         self._changed = asyncio.Event()
 
     def offer(self, devices: Sequence[Device] | None) -> None:
-        """These from now on; None for nothing, which takes the resource off the node."""
+        """Sets the devices; None removes the resource from the node."""
         self._devices = None if devices is None else tuple(devices)
         self._changed.set()
 
@@ -100,7 +100,7 @@ class ServedResource:
             await plugin.stop()
 
     async def _register_while(self, seen: Identity, plugin: Plugin) -> None:
-        """A kubelet that has begun since then has removed our socket, and would look for it for 10 seconds."""
+        """Registers; fails early where kubelet restarts, which removes our socket and waits for it for 10 seconds."""
         if seen is None:
             raise KubeletError(_NOT_THERE.format(self._kubelet.path))
         registering = asyncio.create_task(self._register(plugin), name=f"register {self.resource}")
@@ -115,7 +115,7 @@ class ServedResource:
         registering.result()
 
     async def _register(self, plugin: Plugin) -> None:
-        """A kubelet that begins fails pods with init containers without their devices: it is not kept waiting long."""
+        """Registers quickly at a kubelet that starts: without devices it fails pods that have init containers."""
         looking = asyncio.create_task(self._foreign_id(plugin), name=f"look for another plugin of {self.resource}")
         is_hasty = self._kubelet.is_new(_KUBELETS_START_S)
         await asyncio.wait((looking,), timeout=_HASTY_LOOK_S if is_hasty else _LOOK_S)
@@ -133,17 +133,15 @@ class ServedResource:
         self._registered(self.resource)
 
     async def _keep_publishing(self, plugin: Plugin) -> None:
-        """Publishes again and again while another plugin has the resource; its own list stands, and the connection
-        stays.
-        """
+        """Publishes each change; while another plugin has the resource, only checks for its end."""
         is_taken = False
         while not plugin.is_dropped:
-            devices = self._devices  # what is offered after the look is told after the next
+            devices = self._devices  # a change during the check is published after the next one
             foreign_id = await self._foreign_id(plugin)
             if foreign_id:
                 is_taken, self.problem = True, _TAKEN.format(self.resource, foreign_id)
             elif is_taken:
-                return  # to be registered again
+                return  # registers again
             elif devices is None:
                 await plugin.withdraw()
             else:
@@ -153,16 +151,16 @@ class ServedResource:
                     await self._until_changed()
 
     async def _until_changed(self) -> None:
-        """Returns when something is offered, or kubelet begins or ceases to listen; also if that was before."""
+        """Waits until something is offered, or kubelet starts or stops listening; at once if that happened before."""
         await self._changed.wait()
         self._changed.clear()
 
     async def _foreign_id(self, plugin: Plugin) -> str:
-        """An id that another plugin offers: of those that we do not offer, none that looks like ours."""
+        """Returns an id that another plugin offers, without our format; empty for none."""
         try:
             allocatable = await self._pod_resources.allocatable()
         except KubeletError:
-            return ""  # a kubelet that has just begun knows no plugin; soon we look again
+            return ""  # a kubelet that has just started knows no plugin; the next check comes soon
         mine = {device.id for device in plugin.devices}
         others = allocatable.get(self.resource, frozenset()) - mine
         return min((each for each in others if not is_ours(each)), default="")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 _UID: Final = r"[0-9a-f]{8}(?:(?P<dash>[-_])[0-9a-f]{4}(?:(?P=dash)[0-9a-f]{4}){2}(?P=dash)[0-9a-f]{12}|[0-9a-f]{24})"
-"""Of a pod from the API server, or from a file of kubelet's, which has a hash; systemd's names have no dashes."""
+"""A pod's uid from the API server, or the hash of a static pod; systemd's names have no dashes."""
 _POD: Final = re.compile(rf"(?:.*-)?pod(?P<uid>{_UID})(?:\.slice)?")
 _CONTAINER: Final = re.compile(r"(?:(?P<prefix>[\w-]+)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
 _KUBEPODS: Final = re.compile(r"(?:.*-)?kubepods(?:\.slice)?")
@@ -20,7 +20,7 @@ _MONITOR: Final = "conmon"
 
 
 class Owner(NamedTuple):
-    """An owner; `container` is empty for what the pod runs outside its containers, `pod` for a path without one."""
+    """The owner of a process; `container` is empty for a process outside containers, `pod` for one outside pods."""
 
     pod: str
     container: str
@@ -29,7 +29,9 @@ class Owner(NamedTuple):
 def owner_of(text: str) -> Owner | None:
     """Parses /proc/PID/cgroup: one line for each hierarchy, with paths relative to the reader's own root."""
     without_pod: Owner | None = None
-    for line in text.split("\n"):  # nothing else ends a line: a container may put it into the name of a cgroup
+    for line in text.split(
+        "\n"
+    ):  # only this ends a line: a container may put other separators into the name of a cgroup
         if owner := _owner(line):
             if owner.pod:
                 return owner
@@ -38,24 +40,24 @@ def owner_of(text: str) -> Owner | None:
 
 
 def pod_in(name: str) -> str:
-    """The uid in one name of a path; empty for none."""
+    """Returns the pod's uid in one name of a path; empty for none."""
     found = _POD.fullmatch(name)
     return found["uid"].replace("_", "-") if found else ""
 
 
 def container_in(name: str) -> str:
-    """The id likewise. What watches over a container is none."""
+    """Returns the container's id likewise; empty for the cgroup of its monitor."""
     found = _CONTAINER.fullmatch(name)
     return "" if found is None or _MONITOR in (found["prefix"] or "") else found["id"]
 
 
 def is_kubepods(name: str) -> bool:
-    """Is this the folder that kubelet has its pods in?"""
+    """Returns whether this is kubelet's folder of pods."""
     return _KUBEPODS.fullmatch(name) is not None
 
 
 def is_class(name: str) -> bool:
-    """Is this one of the two folders in it for pods that may get less than they use?"""
+    """Returns whether this is one of its two folders for pods of lower quality of service."""
     return _CLASS.fullmatch(name) is not None
 
 

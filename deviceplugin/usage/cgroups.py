@@ -19,11 +19,11 @@ _PROCESSES: Final = "cgroup.procs"
 _PAGE: Final = 64 * 1024
 
 Process = tuple[int, int]
-"""The kernel numbers the folders of processes one after the other, and says when it made them."""
+"""The inode and the creation time of /proc/PID, which tell a process from a later one with its pid."""
 
 
 class Cgroups:
-    """`owner` takes microseconds; `living` looks at every process of the node, and belongs in a thread."""
+    """Reads cgroups; `owner` takes microseconds, `living` reads every process of the node: call it in a thread."""
 
     def __init__(self, root: Path = ROOT, proc: Path = PROC) -> None:
         self._folders = PodFolders(root)
@@ -34,7 +34,7 @@ class Cgroups:
         return owner_of(_read(f"{self._proc}/{pid}/cgroup"))
 
     def process(self, pid: int) -> Process | None:
-        """Identifies a process, also from a later one with its number; costs a tenth of `owner`."""
+        """Identifies a process; None where it has ended. Costs a tenth of `owner`."""
         try:
             found = os.stat(f"{self._proc}/{pid}")  # noqa: PTH116 - for hundreds at each scrape
         except OSError:
@@ -61,7 +61,7 @@ class Cgroups:
             return asked
         seen = {owner.pod for pid in self._processes() if (owner := self.owner(pid))} - {""}
         if not seen and not self._folders.found:
-            return asked  # we look at the wrong files: a node without a single pod has at least kubelet's folder
+            return asked  # these are the wrong files: even a node without pods has kubelet's folder
         return frozenset(living | (asked & seen))
 
     def _processes(self) -> Iterator[int]:
@@ -78,7 +78,7 @@ class PodFolders:
 
     @property
     def found(self) -> bool:
-        """Is kubelet's folder there?"""
+        """Returns whether kubelet's folder exists."""
         return bool(self._tops)
 
     def find(self, pod: str) -> Path | None:
@@ -101,7 +101,7 @@ class PodFolders:
 
 
 def _hierarchies(root: Path) -> list[Path]:
-    """One with v2; with v1 one for each controller, of which some have a second name as a link."""
+    """Yields the roots: one with v2; with v1 one for each controller, without links to them."""
     if (root / _UNIFIED).exists():
         return [root]
     found = [Path(each.path) for each in _folders_in(root)]
@@ -115,7 +115,7 @@ def _tops_below(hierarchy: Path) -> Iterator[Path]:
 
 
 def _pids_below(top: Path) -> Iterator[int]:
-    """A process of a namespace that we do not see into is 0."""
+    """Reads pids; a process of a foreign namespace is 0."""
     for folder, _, _ in os.walk(top):
         yield from map(int, _read(f"{folder}/{_PROCESSES}").split())
 
@@ -129,7 +129,7 @@ def _folders_in(folder: Path) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
-        return []  # it went meanwhile, or was never there
+        return []  # removed meanwhile, or never there
 
 
 def _read(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Looks who uses what now: asks the driver for each card's load and the kernel for its processes' owners."""
+"""Measures usage now: reads the load of each card from the driver, and the owners of its processes from the kernel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Remembers the owners of the processes that the driver shows, which are mostly the same at every scrape.
+"""Remembers the owners of the processes on cards, which are mostly the same at every scrape.
 
-Invariant: a process that was seen in a container stays that container's until it ends.
+Invariant: a process once found in a container stays that container's until it ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Known(NamedTuple):
 
 
 class ProcessOwners:
-    """Remembers those that it was asked for last; in one thread at a time."""
+    """Remembers the owners of the last call; use it in one thread at a time."""
 
     def __init__(self, cgroups: Cgroups) -> None:
         self._cgroups = cgroups

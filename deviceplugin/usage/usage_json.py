@@ -15,7 +15,7 @@ def usage_json(usage: NodeUsageReport) -> bytes:
 
 
 def read_usage(body: bytes) -> NodeUsageReport:
-    """Raises msgspec.MsgspecError for anything else."""
+    """Reads our own format. Raises msgspec.MsgspecError."""
     return msgspec.json.decode(body, type=NodeUsageReport)
 
 

@@ -14,13 +14,13 @@ from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, PartUsage
 
 Sample = int | str
 Row = tuple[tuple[str, ...], Sample]
-"""The values of the labels, and the sample as it is to be written."""
+"""The values of the labels, and the sample."""
 _TOTAL: Final = "total"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Family(NamedTuple):
-    """A gauge; its labels in the order of the alphabet, as Prometheus has them."""
+    """A gauge; its labels are in alphabetical order, like Prometheus' own."""
 
     name: str
     help: str
@@ -34,7 +34,7 @@ def write(usage: NodeUsageReport) -> str:
 
 
 class _Escaped(dict[str, str]):
-    """The values of labels, which come again in thousands of lines."""
+    """Escapes the values of labels, which recur in thousands of lines."""
 
     def __missing__(self, value: str) -> str:
         self[value] = value.translate(_ESCAPES)

@@ -22,7 +22,7 @@ from .cgroup_paths import Owner
 
 
 class StartedPod(NamedTuple):
-    """A pod, and the containers of it that were ever started: their ids by name, as its status has them."""
+    """A pod, and its containers that were ever started: their ids by name, as in its status."""
 
     facts: PodFacts
     apps: Mapping[str, str]
@@ -31,10 +31,10 @@ class StartedPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnaccountedProcess:
-    """A process on a card that its pod was not given.
+    """A process on a card that its pod was not granted.
 
     Attributes:
-        pod: namespace/name, or the uid of one that asks for no card; empty for a process of the node itself.
+        pod: namespace/name, or the uid of a pod without claims; empty for a process of the node itself.
     """
 
     pid: int
@@ -49,7 +49,7 @@ class CardUsage:
     Attributes:
         cores: what is granted of it, in per cent, like `memory_mib`: half a card counts as half of both.
         total_mib: None where it is unknown.
-        why_not: why it gets nothing new; empty for a healthy card.
+        why_not: why it gets no new containers; empty for a healthy card.
     """
 
     index: int
@@ -67,7 +67,7 @@ class CardUsage:
 
 @dataclass(frozen=True, slots=True)
 class PartUsage:
-    """What a container has of one card and uses; 0 cores mean neither a share of its own nor a limit."""
+    """What a container is granted of one card, and uses; 0 cores mean no share and no limit."""
 
     card: int
     uuid: str
@@ -84,7 +84,7 @@ class ContainerUsage:
     """One container that has cards now.
 
     Attributes:
-        asked_mib: of all cards together, in the words of its manifest; all that they have, where it names no memory.
+        asked_mib: the request for all cards together; all of their memory where it names none.
     """
 
     namespace: str
@@ -118,7 +118,7 @@ def usage_of(
     *,
     is_made_up: bool = False,
 ) -> NodeUsageReport:
-    """Loads by uuid, without the cards that the driver says nothing of; owners of their processes by pid."""
+    """Returns the report; `loads` are by uuid, without cards that the driver does not read; `owners` are by pid."""
     rows = [row for pod in pods for row in _rows(pod, usage)]
     whose = _RowFinder(pods, rows)
     processes: dict[tuple[int, int], list[Process]] = defaultdict(list)
@@ -176,7 +176,7 @@ def _running_containers(pod: StartedPod) -> list[int]:
 
 
 class _RowFinder:
-    """Finds the row of a process; ids of containers are certain, but a fresh one is not in the pod's status yet."""
+    """Finds the row of a process, by its container's id; a new container is not in the pod's status yet."""
 
     def __init__(self, pods: Iterable[StartedPod], rows: Sequence[_Row]) -> None:
         self._titles: dict[str, str] = {}
@@ -207,7 +207,7 @@ class _RowFinder:
 
 
 def _bare(written: str) -> str:
-    """An id without the name of the runtime, which stands before it as in containerd://5f."""
+    """Removes the name of the runtime from an id such as containerd://5f."""
     return written.rpartition("/")[2]
 
 
@@ -257,6 +257,6 @@ def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[
 
 
 def _asked_mib(claim: Claim) -> int:
-    """The requested memory; next to whole cards it was written for all of them, in units, and is divided."""
+    """Returns the requested memory; for whole cards it was requested for all of them together, in units."""
     asked = (claim.memory_mib or 0) * claim.cards
     return asked - asked % UNIT_MIB if claim.exclusive else asked

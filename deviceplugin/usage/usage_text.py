@@ -1,4 +1,4 @@
-"""Usage for people: two tables in 100 columns, first the cards, then who has them."""
+"""Formats usage for people: two tables in 100 columns, first the cards, then their containers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def known(amount: int | None) -> str:
 
 
 def remarks(card: CardUsage) -> Iterator[str]:
-    """Yields what is wrong with a card."""
+    """Yields the problems of a card."""
     if card.why_not:
         yield from _wrapped(f"card {card.index} gets nothing new: {card.why_not}")
     for process in card.strangers:
