@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
         return EXIT_USAGE
     if gpus.is_made_up:
-        log.warning("the cards of this node are made up: its containers get none", spec=arguments.fake_gpus)
+        log.warning("the cards of this node are simulated: containers get none", spec=arguments.fake_gpus)
 
     async def serve(lifecycle: Lifecycle) -> None:
         await Agent(access, gpus, options_of(settings), paths_of(arguments), log).run(lifecycle)

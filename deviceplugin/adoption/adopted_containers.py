@@ -47,8 +47,8 @@ class AdoptedPods(NamedTuple):
             return ""
         titles = printable(", ".join(sorted(pod.title for pod in self.unknown)), _PODS_CHARS)
         return (
-            f"another device plugin gave cards to pods of this node ({titles}), and no record says which: nothing more"
-            " is offered until they have ended; drain the node, or delete them"
+            f"pods of this node ({titles}) have cards from another device plugin, and no record names them: no more is "
+            "offered until these pods have ended; drain the node, or delete them"
         )
 
 

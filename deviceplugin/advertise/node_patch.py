@@ -129,8 +129,9 @@ def _changed_condition(there: object, wanted: Condition, now: str) -> dict[str, 
 def _foreign(resources: set[str], status: Mapping[str, Any]) -> Iterator[str]:
     for resource in sorted(resources):
         yield (
-            f'status.capacity["{resource}"]: got "{_mapping(status, "capacity").get(resource)}", which is not ours; one'
-            f" agent serves a resource; stop the other one or take {resource} out of node_resources, then set it to 0"
+            f'status.capacity["{resource}"]: got "{_mapping(status, "capacity").get(resource)}", which another'
+            f" program wrote; one agent serves a resource; stop the other one or remove {resource} from node_resources,"
+            " then set it to 0"
         )
 
 

@@ -116,8 +116,8 @@ def _too_many(most: Mapping[str, int]) -> dict[str, str]:
         largest = max(kept, key=lambda resource: kept[resource])
         left_out[largest] = (
             f"{_SETTING}: got {largest}, which has {kept.pop(largest)} device ids on this node, and {together} with the"
-            f" others; a node has at most {MOST_IDS}, for kubelet goes through all of them at every change; it is left"
-            f" out: name fewer resources, or one that counts memory in MiB, which needs no ids"
+            f" others; a node has at most {MOST_IDS}, since kubelet iterates over all of them at every change; it is"
+            f" not offered: name fewer resources, or one that counts memory in MiB, which needs no ids"
         )
     return left_out
 
@@ -126,5 +126,5 @@ def _contradictions(room: Room, serving: OfferRules) -> Iterable[str]:
     if serving.hami_split > 1 and room.slices == names.NVIDIA_GPU and names.NVIDIA_GPU in serving.resources:
         yield (
             f"hami_device_split: got {serving.hami_split}, while this node sells time slices as {names.NVIDIA_GPU}; the"
-            f" name counts one of the two, here the slices; set renameByDefault in the time-slicing configuration"
+            f" name can count only one of them, here the slices; set renameByDefault in the time-slicing configuration"
         )

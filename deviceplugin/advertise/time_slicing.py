@@ -82,12 +82,15 @@ def _configuration(value: object, where: str) -> ChosenSlicing:
     version = config.get("version")
     if version not in (None, "", _VERSION):
         raise _mistake(
-            f"{where}: version", version, "it is of the format's first version", f"write version: {_VERSION}"
+            f"{where}: version",
+            version,
+            "only the first version of the format is supported",
+            f"write version: {_VERSION}",
         )
     sharing = _mapping(config.get("sharing"), f"{where}: sharing")
     problems = [
-        *_left_aside(config, f"{where}: ", {"version": "", "sharing": "", **_NOT_OURS}),
-        *_left_aside(sharing, f"{where}: sharing.", {"timeSlicing": "", **_NOT_SHARED}),
+        *_ignored(config, f"{where}: ", {"version": "", "sharing": "", **_NOT_OURS}),
+        *_ignored(sharing, f"{where}: sharing.", {"timeSlicing": "", **_NOT_SHARED}),
     ]
     if sharing.get("timeSlicing") is None:
         return ChosenSlicing(IN_ONE_PIECE, tuple(problems))
@@ -96,7 +99,7 @@ def _configuration(value: object, where: str) -> ChosenSlicing:
 
 def _time_slicing(value: object, where: str, problems: list[str]) -> ChosenSlicing:
     sharing = _mapping(value, where)
-    problems += _left_aside(sharing, f"{where}.", dict.fromkeys((*_SWITCHES, "resources"), ""))
+    problems += _ignored(sharing, f"{where}.", dict.fromkeys((*_SWITCHES, "resources"), ""))
     renames, fails = (_switch(sharing, key, where) for key in _SWITCHES)
     sold_as = names.NVIDIA_GPU_SHARED if renames else names.NVIDIA_GPU
     found = IN_ONE_PIECE
@@ -105,13 +108,13 @@ def _time_slicing(value: object, where: str, problems: list[str]) -> ChosenSlici
         resource = _mapping(item, place)
         name = _name(resource, place)
         replicas = _replicas(resource, place)
-        problems += _left_aside(resource, f"{place}.", {"name": "", "replicas": "", **_of_resource(resource, sold_as)})
+        problems += _ignored(resource, f"{place}.", {"name": "", "replicas": "", **_of_resource(resource, sold_as)})
         if name != names.NVIDIA_GPU:
             problems.append(
-                f"{place}.name: {printable(name, _GOT_CHARS)} is left aside: only {names.NVIDIA_GPU} is sliced"
+                f"{place}.name: {printable(name, _GOT_CHARS)} is ignored: only {names.NVIDIA_GPU} is sliced"
             )
         elif found is not IN_ONE_PIECE:
-            raise _mistake(f"{place}.name", name, "every resource stands here once", "keep one of them")
+            raise _mistake(f"{place}.name", name, "every resource is listed once", "keep one of them")
         else:
             found = TimeSlices(sold_as, replicas, fails)
     return ChosenSlicing(found, tuple(problems))
@@ -121,11 +124,11 @@ def _time_slicing(value: object, where: str, problems: list[str]) -> ChosenSlici
 
 _SWITCHES: Final = ("renameByDefault", "failRequestsGreaterThanOne")
 _NOT_OURS: Final = {
-    "flags": "Halfcard's agent has arguments and settings of its own, and does not hand out MIG instances",
+    "flags": "Halfcard's agent has its own arguments and settings, and offers no MIG instances",
     "resources": "cards keep their name",
-    "imex": "IMEX channels are not handed out",
+    "imex": "IMEX channels are not offered",
 }
-_NOT_SHARED: Final = {"mps": "MPS is not started: who shares a card takes turns"}
+_NOT_SHARED: Final = {"mps": "MPS is not started: containers on a card take turns"}
 
 
 def _of_resource(resource: Mapping[str, Any], sold_as: str) -> dict[str, str]:
@@ -137,11 +140,11 @@ def _of_resource(resource: Mapping[str, Any], sold_as: str) -> dict[str, str]:
     }
 
 
-def _left_aside(found: Mapping[str, Any], before: str, known: Mapping[str, str]) -> Iterator[str]:
+def _ignored(found: Mapping[str, Any], before: str, known: Mapping[str, str]) -> Iterator[str]:
     """Yields the ignored keys; `known` has a reason for each of them, and an empty one for keys that are obeyed."""
     for key in found:
-        if why := known.get(key, "nobody knows it here"):
-            yield f"{before}{printable(key, _GOT_CHARS)} is left aside: {why}"
+        if why := known.get(key, "it is unknown"):
+            yield f"{before}{printable(key, _GOT_CHARS)} is ignored: {why}"
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
@@ -165,14 +168,16 @@ def _replicas(resource: Mapping[str, Any], where: str) -> int:
 def _switch(found: Mapping[str, Any], key: str, where: str) -> bool:
     value = found.get(key)
     if value is not None and not isinstance(value, bool):
-        raise _mistake(f"{where}.{key}", value, "it is a switch", "write true or false, without quotes")
+        raise _mistake(f"{where}.{key}", value, "it is true or false", "write true or false, without quotes")
     return bool(value)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
     """Returns a mapping; empty where the value is missing."""
     if value is not None and not isinstance(value, dict):
-        raise _mistake(where, value, "keys and values stand here", "compare the indentation with the lines above")
+        raise _mistake(
+            where, value, "it is a mapping of keys to values", "compare the indentation with the lines above"
+        )
     return value or {}
 
 
@@ -187,5 +192,5 @@ def _mistake(where: str, got: object, rule: str, fix: str) -> _MistakeError:
 
 
 def _sentence(where: str, got: object, rule: str, fix: str) -> str:
-    text = "nothing" if got is None else f'"{printable(str(got), _GOT_CHARS)}"'
-    return f"{where}: got {text}; {rule}; {fix}"
+    text = "is missing" if got is None else f'got "{printable(str(got), _GOT_CHARS)}"'
+    return f"{where}: {text}; {rule}; {fix}"

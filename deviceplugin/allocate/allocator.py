@@ -94,11 +94,11 @@ class Allocator:
     def allocate(self, resource: str, ids: Sequence[str]) -> Granted:
         foreign = next((each for each in ids if not is_ours(each)), None)
         if foreign is not None:
-            what = f"unknown device: {printable(foreign, _ID_CHARS)}; restart kubelet, so that it asks for our ids anew"
+            what = f"unknown device: {printable(foreign, _ID_CHARS)}; restart kubelet, so that it reads our ids again"
             raise RefusedError(_invalid(resource, what))
         if len(ids) > 1 and resource in self.context.single_id_resources():
             what = f"maximum request size for shared resources is 1; found {len(ids)}"
-            fix = "more slices are no more compute: ask for 1, or set failRequestsGreaterThanOne: false"
+            fix = "more slices give no more compute: request 1, or set failRequestsGreaterThanOne: false"
             raise RefusedError(_invalid(resource, f"{what}; {fix}"))
         self.slots.retire(resource, ids)
         return self.injector.answer(slot_name(resource, ids))
@@ -113,7 +113,7 @@ class Allocator:
         except KubeletError as why:
             raise RefusedError(str(why)) from None
         except OSError as error:
-            raise RefusedError(f"what the container gets cannot be written: {error}; see the node's disk") from None
+            raise RefusedError(f"the grant cannot be written: {error}; check the node's disk") from None
 
     async def _prestart(self, resource: str, ids: frozenset[str]) -> None:
         container = await self._identify(resource, ids)
@@ -167,19 +167,19 @@ class Allocator:
     def _check(self, pod: StoredPod, container: StartingContainer) -> None:
         node, slot = self.context.node().name, self.slots.get(slot_name(container.resource, container.ids))
         if pod.node != node:
-            raise RefusedError(f'pod {container.title} is bound to node "{pod.node}", and this is {node}')
+            raise RefusedError(f'pod {container.title} is bound to node "{pod.node}"; this is node {node}')
         if pod.is_over:
-            raise RefusedError(f"pod {container.title} is over, and its cards are free again; delete it")
+            raise RefusedError(f"pod {container.title} has ended, and its cards are free; delete it")
         wanted = container.uid or (slot.uid if slot is not None else pod.kubelet_uid)
         if pod.kubelet_uid != wanted:  # ids change hands by Allocate alone, and that would have cleared the slot
-            raise RefusedError(f"kubelet means an earlier pod {container.title} than there is now; it tries again")
+            raise RefusedError(f"these device ids belong to an earlier pod {container.title}; kubelet tries again")
 
     def _reuse(self, container: StartingContainer, why: str) -> None:
         """Reuses the slot's last grant: records are never rewritten, and Allocate would have cleared the slot."""
         slot = self.slots.get(slot_name(container.resource, container.ids))
         same = slot is not None and (slot.namespace, slot.pod) == (container.namespace, container.pod)
         if slot is None or not same or container.uid not in ("", slot.uid):
-            what = f"the API server does not say which cards it has: {why}; kubelet tries again"
+            what = f"its cards cannot be read from the API server: {why}; kubelet tries again"
             raise RefusedError(f"pod {container.title}: {what}")
         check_fits(container.title, self.context.node(), slot.uses, ())
         self.slots.show(slot.name, self.context.now_ns())

@@ -41,7 +41,7 @@ def recorded(pod: PodFacts, node: Node) -> Share | None:
     layout = positions(named, node)
     if not layout:
         cards = printable(", ".join(name for cards in named for name in cards), _NAMED_CHARS)
-        what = f'names cards that it does not have: "{cards}"' if cards else "cannot be understood"
+        what = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
         raise RefusedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
     uses = peaks(empty_room(node), pod.demand, layout)
     if uses is None:
@@ -60,8 +60,8 @@ def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
     laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), packed)
     if laid is None:
         raise RefusedError(
-            f"pod {pod.title} was bound to node {node.name} without a record of its cards, and they do not have enough "
-            f"left for it; {_AGAIN}"
+            f"pod {pod.title} was bound to node {node.name} without a record of its cards, and the node's cards "
+            f"have no room for it; {_AGAIN}"
         )
     return Share(laid.layout, laid.uses, recorded=False)
 
@@ -90,10 +90,10 @@ def _left(card: Card, uses: Iterable[CardUse]) -> CardRoom:
 
 def _taken(left: CardRoom, holders: Sequence[RunningPod]) -> str:
     if not holders:
-        return "has less than it asks for"
+        return "has less than the pod requests"
     by = printable(", ".join(pod.title for pod in holders), _NAMED_CHARS)
     rest = f"{left.cores} % of its cores and {left.mib} MiB" if left.mode is CardMode.SHARED else "too little"
-    return f"is held by containers of {by}, which still run and leave {rest}"
+    return f"is used by containers of {by}, which still run and leave {rest}"
 
 
 def _title(card: Card) -> str:

@@ -59,9 +59,11 @@ def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) 
 def ambiguous(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
     """Returns the error for ids that no pod holds, or several that cannot be told apart."""
     if not found:
-        return RefusedError(f"kubelet does not say which pod holds {named(resource, ids)}; it tries again")
+        return RefusedError(f"kubelet does not report which pod holds {named(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])
-    return RefusedError(f"kubelet gave {named(resource, ids)} to both {both}; delete the one that does not run yet")
+    return RefusedError(
+        f"kubelet allocated {named(resource, ids)} to both {both}; delete the one that does not run yet"
+    )
 
 
 def named(resource: str, ids: Iterable[str]) -> str:

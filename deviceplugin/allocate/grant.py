@@ -60,12 +60,12 @@ def _cards(pod: PodOnCards, containers: Sequence[str]) -> tuple[Card, ...]:
     found = {where[name] for name in containers if name in where}
     if not found:
         raise RefusedError(
-            f"pod {pod.facts.title}: {_listed(containers)} asks for no card in words that this node speaks"
+            f"pod {pod.facts.title}: {_listed(containers)} requests no card under a resource name that this node knows"
         )
     if len({frozenset(cards) for cards in found}) > 1:
         raise RefusedError(
-            f"pod {pod.facts.title}: kubelet does not say which of {_listed(containers)} starts, and their cards are "
-            "different ones; let the init container ask for another amount than the containers after it"
+            f"pod {pod.facts.title}: kubelet does not tell which of {_listed(containers)} starts, and their cards "
+            "differ; let the init container request another amount than the containers after it"
         )
     return tuple([pod.node.cards[at] for at in dict.fromkeys(found.pop())])
 

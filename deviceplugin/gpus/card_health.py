@@ -39,7 +39,7 @@ QUIET_S: Final = 600.0
 LONGEST_QUIET_S: Final = 24 * 3600.0
 _FORGOTTEN_S: Final = 24 * 3600.0
 
-_NOT_SHOWN: Final = "the driver has lost it or does not show it any more"
+_NOT_SHOWN: Final = "the driver has lost it or does not list it any more"
 
 
 class CardFault(NamedTuple):

@@ -28,7 +28,7 @@ GONE: Final = frozenset(
 
 _SENTENCES: Final = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
-        "libnvidia-ml.so.1 is not found: install NVIDIA's driver on this node, or let the agent's container have its "
+        "libnvidia-ml.so.1 is not found: install NVIDIA's driver on this node, or give the agent's container its "
         f"libraries (its runtime class, or {names.LIBRARY_PATH})"
     ),
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
@@ -39,7 +39,7 @@ _SENTENCES: Final = {
         "the kernel module that came with the library"
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: (
-        f"NVIDIA's driver may not be opened: let the agent's container have {names.DEVICE_FILES}ctl and the cards' "
+        f"NVIDIA's driver may not be opened: give the agent's container {names.DEVICE_FILES}ctl and the cards' "
         f"{names.DEVICE_FILES}N"
     ),
 }

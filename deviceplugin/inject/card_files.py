@@ -57,7 +57,7 @@ class CardFiles:
             file = self.devices / Path(f"{names.DEVICE_FILES}{card.index}").name
             if not self.are_made_up and not file.exists():
                 raise RefusedError(
-                    f"the driver's file {file} of card {card.index} is not there; load the driver, or run "
+                    f"the driver's file {file} of card {card.index} does not exist; load the driver, or run "
                     f"nvidia-modprobe -c {card.index}; kubelet tries again"
                 )
         return CardEdits(VERSION, own_edits(self.devices, [card.index for card in cards]))

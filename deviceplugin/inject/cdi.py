@@ -115,6 +115,6 @@ def without_cdi(runtime: str) -> str:
     known = ", ".join(f"{name} {major}.{minor}" for name, (major, minor) in _FIRST_WITH_CDI.items())
     return (
         f"got the container runtime {printable(runtime, _RUNTIME_CHARS)}; containers get their cards by CDI, which the "
-        f"runtime must know or it would start them without ({known} or newer); update it, or start the agent with "
-        "--without-cdi"
+        f"runtime must support, or it would start them without cards ({known} or newer); update it, or start the agent "
+        "with --without-cdi"
     )

@@ -88,8 +88,8 @@ class PodResources:
 
 def _cannot_ask(socket: Path, error: grpc.aio.AioRpcError) -> str:
     return (
-        f"kubelet does not say which container holds which devices ({status_text(error)}): it must run, and its socket "
-        f"{socket} must be that of this node (see --pod-resources)"
+        f"kubelet does not list which container holds which devices ({status_text(error)}): check that it runs, and "
+        f"that {socket} is its socket on this node (see --pod-resources)"
     )
 
 

@@ -36,5 +36,5 @@ async def register(kubelet_socket: Path, endpoint: str, resource: str) -> None:
         except grpc.aio.AioRpcError as error:
             raise KubeletError(
                 f"kubelet did not register {resource} by its socket {kubelet_socket} ({status_text(error)}): pods that "
-                "ask for it do not start on this node; it is tried again until kubelet agrees"
+                "ask for it do not start on this node; the agent tries again"
             ) from error

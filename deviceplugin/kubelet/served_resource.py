@@ -29,12 +29,12 @@ _SHORTEST_REST_S: Final = 0.02
 _LONGEST_REST_S: Final = 5.0
 
 _NOT_THERE: Final = (
-    "kubelet has no socket {}: nothing is offered until it has; where kubelet runs, give the agent its folder of "
-    "device plugins (see --kubelet-plugins)"
+    "kubelet's socket {} does not exist: nothing is offered until it does; if kubelet runs, give the agent its "
+    "folder of device plugins (see --kubelet-plugins)"
 )
 _TAKEN: Final = (
-    "{} is served by another device plugin of this node (its ids are like {!r}), so we leave it alone: take that "
-    "plugin off the node, or the resource out of node_resources in the settings"
+    "{} is served by another device plugin of this node (its ids are like {!r}), so the agent does not serve it: "
+    "remove that plugin from the node, or the resource from node_resources in the settings"
 )
 _BEGAN_ANEW: Final = "kubelet restarted while {} was being registered: it is registered again"
 _NOT_HEARD: Final = "kubelet registered {} and then did not ask for its devices: it is registered again"

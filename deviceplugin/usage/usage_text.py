@@ -53,8 +53,8 @@ def remarks(card: CardUsage) -> Iterator[str]:
 
 
 def _words(process: UnaccountedProcess) -> str:
-    whose = f"of pod {process.pod}, which was not given the card" if process.pod else "of no pod"
-    return f"process {process.pid} uses {process.memory_mib} MiB: it is {whose}"
+    whose = f"to pod {process.pod}, which was not granted the card" if process.pod else "to no pod"
+    return f"process {process.pid} uses {process.memory_mib} MiB: it belongs {whose}"
 
 
 def _wrapped(text: str) -> list[str]:

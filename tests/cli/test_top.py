@@ -156,7 +156,7 @@ def test_strangers_and_sick_cards_are_warnings_of_the_overview(top: Top) -> None
     printed = top({"gpu1": usage_json(seen)})
     assert "1 free, 1 out of order" in printed.out
     assert printed.err == (
-        "Warning: gpu1: card 0: process 7 uses 300 MiB: it is of no pod\n"
+        "Warning: gpu1: card 0: process 7 uses 300 MiB: it belongs to no pod\n"
         "Warning: gpu1: card 1 gets nothing new: Xid 79\n"
     )
 

@@ -107,7 +107,7 @@ async def test_what_cannot_be_written_is_told_and_written_later(machine: Machine
     state = machine.folder / "state"
     state.write_text("in the way")
     await machine.falls_off_the_bus()
-    assert "so a restart of the agent makes ill cards well" in machine.file.trouble
+    assert "so unhealthy cards count as healthy after a restart of the agent" in machine.file.trouble
     state.unlink()
     await machine.look()
     assert machine.file.trouble == ""

@@ -86,7 +86,7 @@ def test_nobody_starts_beside_a_container_that_outlives_its_pod(gpus: GpuCluster
     left = wait_for_phase(gpus.cluster, space, create_pod(gpus.cluster, space, old.manifest), "Running")
     kill_by_force(gpus, space, "old")
     gpus.create(space, pod("new").asks(core=60, memory=10))
-    describes(gpus, space, "new", f"is held by containers of {space}/old, which still run")
+    describes(gpus, space, "new", f"is used by containers of {space}/old, which still run")
     assert not is_running(get_pod(gpus.cluster, space, "new"))
     kill_container(gpus.node, left, "containers-0")
     healed = wait_for_phase(gpus.cluster, space, "new", "Running")

@@ -106,4 +106,4 @@ def test_a_process_of_the_node_itself_is_a_stranger(gpus: GpuCluster) -> None:
     status, text = gpus.agent.get(names.USAGE_PATH)
     gpus.agent.driver.processes(card.uuid)
     assert status == 200
-    assert "process 1 uses 200 MiB: it is of no pod" in " ".join(text.split())
+    assert "process 1 uses 200 MiB: it belongs to no pod" in " ".join(text.split())

@@ -105,6 +105,6 @@ def test_the_problem_names_the_pods_and_what_to_do() -> None:
     pods = {"u": facts(pod("b").asks(gpu_mem=3), "u"), "v": facts(pod("a").asks(gpu_mem=3), "v")}
     given = [CheckpointEntry(uid, "containers-0", names.ALIYUN_GPU_MEM, frozenset({"x"})) for uid in pods]
     assert find_adopted(given, pods, node(2)).problem == (
-        "another device plugin gave cards to pods of this node (team/a, team/b), and no record says which: nothing more"
-        " is offered until they have ended; drain the node, or delete them"
+        "pods of this node (team/a, team/b) have cards from another device plugin, and no record names them: no more "
+        "is offered until these pods have ended; drain the node, or delete them"
     )

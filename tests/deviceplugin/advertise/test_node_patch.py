@@ -157,7 +157,7 @@ def test_a_total_of_somebody_else_stays_and_is_told() -> None:
     wanted = patch(there, said(total=12000), NOW)
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "15109"
     (told,) = wanted.foreign
-    assert told.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which is not ours; ')
+    assert told.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which another program wrote; ')
     there["status"]["capacity"][MIB] = "0"
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
 

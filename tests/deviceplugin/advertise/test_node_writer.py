@@ -239,7 +239,7 @@ async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
         one.announcing.announce(said(GOOD), ["node_resources: got too many"])
         await until(lambda: len(one.events()) == 2, what="both are told")
         assert one.events()[0] == ("NotOffered", "node_resources: got too many")
-        assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which is not ours')
+        assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which another')
         assert len(one.announcing.foreign) == 1
         one.announcing.announce(said(GOOD), ["node_resources: got too many"])
         await one.rests()

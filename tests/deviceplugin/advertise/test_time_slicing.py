@@ -89,30 +89,30 @@ def test_what_is_written_is_obeyed(text: str, slicing: TimeSlices) -> None:
 
 SLICED: Final = TimeSlices(names.NVIDIA_GPU, 4)
 LEFT_ASIDE: Final = {
-    "flags": (f"flags: {{migStrategy: single}}\n{slicing_of(f'resources: [{GPU}]')}", SLICED, "c: flags is left aside"),
-    "names of cards": ("resources: {gpus: []}", IN_ONE_PIECE, "c: resources is left aside: cards keep"),
-    "imex": ("imex: {}", IN_ONE_PIECE, "c: imex is left aside"),
-    "a key of tomorrow": ("colour: red", IN_ONE_PIECE, "c: colour is left aside: nobody knows it here"),
-    "MPS": ("sharing: {mps: {resources: []}}", IN_ONE_PIECE, "c: sharing.mps is left aside: MPS is not started"),
+    "flags": (f"flags: {{migStrategy: single}}\n{slicing_of(f'resources: [{GPU}]')}", SLICED, "c: flags is ignored"),
+    "names of cards": ("resources: {gpus: []}", IN_ONE_PIECE, "c: resources is ignored: cards keep"),
+    "imex": ("imex: {}", IN_ONE_PIECE, "c: imex is ignored"),
+    "a key of tomorrow": ("colour: red", IN_ONE_PIECE, "c: colour is ignored: it is unknown"),
+    "MPS": ("sharing: {mps: {resources: []}}", IN_ONE_PIECE, "c: sharing.mps is ignored: MPS is not started"),
     "a typing error": (
         slicing_of(f"renameByDefalt: true, resources: [{GPU}]"),
         SLICED,
-        "c: sharing.timeSlicing.renameByDefalt is left aside: nobody knows it here",
+        "c: sharing.timeSlicing.renameByDefalt is ignored: it is unknown",
     ),
     "a name of one's own": (
         slicing_of("resources: [{name: nvidia.com/gpu, replicas: 4, rename: nvidia.com/mine}]"),
         SLICED,
-        "c: sharing.timeSlicing.resources[0].rename is left aside: renameByDefault alone",
+        "c: sharing.timeSlicing.resources[0].rename is ignored: renameByDefault alone",
     ),
     "some cards only": (
         slicing_of("resources: [{name: nvidia.com/gpu, replicas: 4, devices: [0]}]"),
         SLICED,
-        "c: sharing.timeSlicing.resources[0].devices is left aside: all cards are sliced alike",
+        "c: sharing.timeSlicing.resources[0].devices is ignored: all cards are sliced alike",
     ),
     "MIG": (
         slicing_of("resources: [{name: nvidia.com/mig-1g.5gb, replicas: 2}]"),
         IN_ONE_PIECE,
-        "c: sharing.timeSlicing.resources[0].name: nvidia.com/mig-1g.5gb is left aside: only nvidia.com/gpu is",
+        "c: sharing.timeSlicing.resources[0].name: nvidia.com/mig-1g.5gb is ignored: only nvidia.com/gpu is",
     ),
 }
 
@@ -127,28 +127,31 @@ def test_what_is_not_obeyed_is_told(text: str, slicing: TimeSlices, begins: str)
 MISTAKES: Final = {
     "no YAML": ("a: b: c", "c:1: "),
     "a key twice": ("version: v1\nversion: v1", "c:2: "),
-    "a list": ("[]", 'c: got "[]"; keys and values stand here'),
-    "another version": ("version: v2", 'c: version: got "v2"; it is of the format\'s first version; write version: v1'),
-    "a text for a mapping": ("sharing: yes", 'c: sharing: got "True"; keys and values stand here'),
+    "a list": ("[]", 'c: got "[]"; it is a mapping of keys to values'),
+    "another version": (
+        "version: v2",
+        'c: version: got "v2"; only the first version of the format is supported; write version: v1',
+    ),
+    "a text for a mapping": ("sharing: yes", 'c: sharing: got "True"; it is a mapping of keys to values'),
     "no resources": (
         slicing_of("renameByDefault: true"),
-        "c: sharing.timeSlicing.resources: got nothing; it lists at least one resource",
+        "c: sharing.timeSlicing.resources: is missing; it lists at least one resource",
     ),
     "resources that are none": (slicing_of("resources: []"), 'resources: got "[]"; it lists at least one'),
-    "a resource that is none": (slicing_of("resources: [4]"), 'resources[0]: got "4"; keys and values'),
-    "no name": (slicing_of("resources: [{replicas: 4}]"), "resources[0].name: got nothing; it names a resource"),
-    "no number": (slicing_of("resources: [{name: gpu}]"), "resources[0].replicas: got nothing; it is a whole"),
+    "a resource that is none": (slicing_of("resources: [4]"), 'resources[0]: got "4"; it is a mapping'),
+    "no name": (slicing_of("resources: [{replicas: 4}]"), "resources[0].name: is missing; it names a resource"),
+    "no number": (slicing_of("resources: [{name: gpu}]"), "resources[0].replicas: is missing; it is a whole"),
     "a number in quotes": (slicing_of('resources: [{name: gpu, replicas: "4"}]'), 'replicas: got "4"; it is a whole'),
     "one slice": (slicing_of("resources: [{name: gpu, replicas: 1}]"), "a whole number from 2 to 1024; write"),
     "too many slices": (slicing_of("resources: [{name: gpu, replicas: 1025}]"), 'got "1025"; it is a whole number'),
     "yes for a number": (slicing_of("resources: [{name: gpu, replicas: true}]"), 'got "True"; it is a whole'),
     "a switch in quotes": (
         slicing_of(f'renameByDefault: "true", resources: [{GPU}]'),
-        'renameByDefault: got "true"; it is a switch; write true or false, without quotes',
+        'renameByDefault: got "true"; it is true or false; write true or false, without quotes',
     ),
     "one resource twice": (
         slicing_of(f"resources: [{GPU}, {GPU}]"),
-        'resources[1].name: got "nvidia.com/gpu"; every resource stands here once',
+        'resources[1].name: got "nvidia.com/gpu"; every resource is listed once',
     ),
 }
 

@@ -46,7 +46,7 @@ async def test_allocate_refuses_more_than_one_slice_in_nvidias_words(world: Worl
     world.single = frozenset({names.NVIDIA_GPU_SHARED})
     assert world.allocator.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
     assert world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
-    with pytest.raises(RefusedError, match=r"maximum request size for shared resources is 1; found 2; .* ask for 1"):
+    with pytest.raises(RefusedError, match=r"maximum request size for shared resources is 1; found 2; .* request 1"):
         world.allocator.allocate(names.NVIDIA_GPU_SHARED, ["hc-1", "hc-2"])
 
 
@@ -140,7 +140,7 @@ async def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_
         world.bind(name, pod().init(gpu=1).asks(), {"initContainers-0": [card]})
         world.admit(name)
     world.has_checkpoint = False
-    with pytest.raises(RefusedError, match=r"kubelet does not say which pod holds 1 of nvidia.com/gpu \(hc-0\)"):
+    with pytest.raises(RefusedError, match=r"kubelet does not report which pod holds 1 of nvidia.com/gpu \(hc-0\)"):
         await world.start("a", "initContainers-0")
     world.has_checkpoint = True
     for name, card in (("b", "GPU-1"), ("a", "GPU-0")):
@@ -209,8 +209,8 @@ async def test_pods_do_not_wait_for_each_others_calls(world: World) -> None:
 
 
 ODD: Final[dict[str, tuple[dict[str, str], dict[str, list[str]] | None, str]]] = {
-    "another node": ({"on": "n2"}, CARD0, 'pod team/p is bound to node "n2", and this is n1'),
-    "over": ({"phase": "Failed"}, CARD0, "pod team/p is over"),
+    "another node": ({"on": "n2"}, CARD0, 'pod team/p is bound to node "n2"; this is node n1'),
+    "over": ({"phase": "Failed"}, CARD0, "pod team/p has ended"),
     "a card of another node": ({}, {"containers-0": ["GPU-9"]}, 'does not have: "GPU-9"'),
     "a record of no card": ({}, {"containers-0": []}, "cannot be understood"),
 }
@@ -249,7 +249,7 @@ async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: Worl
     state = world.folder / "state" / "slots"
     state.rmdir()
     state.touch()
-    with pytest.raises(RefusedError, match=r"what the container gets cannot be written: .*see the node's disk"):
+    with pytest.raises(RefusedError, match=r"the grant cannot be written: .*check the node's disk"):
         await world.start("p")
 
     async def failing() -> Any:
@@ -266,10 +266,10 @@ async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: Worl
 async def test_a_neighbour_that_was_deleted_by_force_keeps_its_share_until_it_has_ended(world: World) -> None:
     await world.run("old", LARGE, CARD0)
     world.delete("old", by_force=True)
-    with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave 20 % of"):
+    with pytest.raises(RefusedError, match="used by containers of team/old, which still run and leave 20 % of"):
         await world.run("new", LARGE, CARD0)
     world.restart()
-    with pytest.raises(RefusedError, match="held by containers of team/old"):
+    with pytest.raises(RefusedError, match="used by containers of team/old"):
         await world.start("new")
     await world.run("small", pod().asks(core=10, memory=1), CARD0)
     world.living.discard("uid-old")
@@ -285,7 +285,7 @@ async def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_
     await world.run("static", STATIC, CARD0)
     assert world.living == {"5f0c" * 8} and await world.allocator.sweep() == ()
     world.delete("static", by_force=True)
-    with pytest.raises(RefusedError, match="held by containers of team/static, which still run"):
+    with pytest.raises(RefusedError, match="used by containers of team/static, which still run"):
         await world.run("new", LARGE, CARD0)
     world.living.clear()
     await world.start("new")
@@ -306,7 +306,7 @@ async def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on(worl
     world.admit("new")
     assert world.given["new"] == world.given["old"]
     world.restart()
-    with pytest.raises(RefusedError, match="held by containers of team/old, which still run and leave too little"):
+    with pytest.raises(RefusedError, match="used by containers of team/old, which still run and leave too little"):
         await world.start("new")
     world.living.discard("uid-old")
     await world.start("new")
@@ -356,7 +356,7 @@ async def test_without_the_api_a_pod_of_the_same_name_does_not_get_its_predecess
     world.bind("web-0", SHARE, CARD1, uid="second")
     world.admit("web-0")
     world.server.faults = ["refused"]
-    with pytest.raises(RefusedError, match="the API server does not say which cards it has: 500 etcd: no leader"):
+    with pytest.raises(RefusedError, match="its cards cannot be read from the API server: 500 etcd: no leader"):
         await world.start("web-0")
 
 
@@ -365,7 +365,7 @@ async def test_a_container_of_the_predecessor_does_not_get_its_successors_card(w
     await world.run("web-0", SHARE, CARD0, uid="first")
     del world.server.pods["web-0"]
     world.bind("web-0", SHARE, CARD1, uid="second")
-    with pytest.raises(RefusedError, match="kubelet means an earlier pod team/web-0 than there is now"):
+    with pytest.raises(RefusedError, match="these device ids belong to an earlier pod team/web-0; kubelet tries again"):
         await world.start("web-0")
     assert world.cards("web-0") == {"GPU-0"}
 
@@ -400,7 +400,9 @@ async def test_without_the_api_a_container_that_never_started_waits(world: World
     world.bind("p", SHARE, CARD1)
     world.admit("p")
     world.server.faults = ["refused"]
-    with pytest.raises(RefusedError, match=r"does not say which cards it has: 500 .*; kubelet tries again"):
+    with pytest.raises(
+        RefusedError, match=r"its cards cannot be read from the API server: 500 .*; kubelet tries again"
+    ):
         await world.start("p")
     await world.start("p")
     assert world.cards("p") == {"GPU-1"}
@@ -437,7 +439,7 @@ async def test_pods_without_a_record_that_start_together_do_not_take_the_same_ca
 async def test_a_pod_without_a_record_for_which_there_is_no_room_is_not_given_one(world: World) -> None:
     for number in range(2):
         await world.run(f"p{number}", LARGE, {"containers-0": [f"GPU-{number}"]})
-    with pytest.raises(RefusedError, match="they do not have enough left for it; kubelet tries again"):
+    with pytest.raises(RefusedError, match="the node's cards have no room for it; kubelet tries again"):
         await world.run("p", LARGE)
     assert world.patches() == 0
 

@@ -78,7 +78,7 @@ def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
 
 
 def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
-    with pytest.raises(RefusedError, match="without a record of its cards, and they do not have enough left"):
+    with pytest.raises(RefusedError, match="without a record of its cards, and the node's cards have no room"):
         chosen(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
 
 
@@ -95,16 +95,16 @@ def test_a_pod_starts_beside_others_that_leave_it_enough() -> None:
 HELD: Final = {
     "cores": (
         [CardUse(CardMode.SHARED, 80, 5120, 0)],
-        "is held by containers of team/0, .* 20 % of its cores and 16896 MiB",
+        "is used by containers of team/0, .* 20 % of its cores and 16896 MiB",
     ),
-    "whole": ([CardUse(CardMode.EXCLUSIVE, 100, CARD_MIB, 0)], "is held by containers of team/0, .* leave too little"),
+    "whole": ([CardUse(CardMode.EXCLUSIVE, 100, CARD_MIB, 0)], "is used by containers of team/0, .* leave too little"),
     "halves": (
         [CardUse(CardMode.HALVES, 0, 0, 1)],
-        "is held by containers of team/0, which still run and leave too little",
+        "is used by containers of team/0, which still run and leave too little",
     ),
     "more than there is": (
         [CardUse(CardMode.SHARED, 60, 1, 0)] * 2,
-        "is held by containers of team/0, team/1, which still run and leave too little",
+        "is used by containers of team/0, team/1, which still run and leave too little",
     ),
 }
 

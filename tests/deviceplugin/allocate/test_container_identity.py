@@ -49,7 +49,7 @@ def test_the_same_ids_of_another_resource_are_somebody_elses() -> None:
 def test_ids_that_nobody_holds_are_nobodys() -> None:
     ids = frozenset({"hc-7"})
     assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
-    assert str(ambiguous((), GPU, ids)).startswith("kubelet does not say which pod holds 1 of nvidia.com/gpu (hc-7)")
+    assert str(ambiguous((), GPU, ids)).startswith("kubelet does not report which pod holds 1 of nvidia.com/gpu (hc-7)")
 
 
 def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
@@ -58,7 +58,7 @@ def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
     both = starting(everybody, GPU, ids)
     assert both == (StartingContainer("team", "a", GPU, ids), StartingContainer("team", "b", GPU, ids, "side"))
     assert str(ambiguous(both, GPU, ids)) == (
-        "kubelet gave 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
+        "kubelet allocated 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
     )
 
 

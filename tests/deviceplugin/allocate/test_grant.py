@@ -133,14 +133,14 @@ def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refus
     layout: Layout = ((0,), (1,), (0, 1), (0,))
     case = placed(asks, layout, node())
     who = StartingContainer("team", "p", names.NVIDIA_GPU, ids_of(1), listed="containers-1")
-    with pytest.raises(RefusedError, match="which of initContainers-1, containers-1 starts, and their cards are diff"):
+    with pytest.raises(RefusedError, match="which of initContainers-1, containers-1 starts, and their cards differ"):
         grant_of(case, who, OPTIONS, FILES)
 
 
 def test_a_container_that_asks_in_words_that_nobody_here_speaks_is_refused() -> None:
     asks = pod().container(limits={"example.com/gpu": 1})
     case = placed(asks, (), node())
-    with pytest.raises(RefusedError, match="containers-0 asks for no card in words that this node speaks"):
+    with pytest.raises(RefusedError, match="containers-0 requests no card under a resource name that this node knows"):
         grant_of(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), OPTIONS, FILES)
 
 

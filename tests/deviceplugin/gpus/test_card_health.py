@@ -100,7 +100,7 @@ def test_an_error_that_asks_for_a_reset_is_not_slept_off_and_no_lesser_one_hides
     assert why_not(observed(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
-LOST: Final = "the driver has lost it or does not show it any more"
+LOST: Final = "the driver has lost it or does not list it any more"
 ABSENCES: Final[dict[str, tuple[Callable[[CardHealth], CardHealth], str]]] = {
     "lost": (lambda health: observed(health, [B], 1), LOST),
     "no driver": (lambda health: unanswered(health, "it is being installed"), "it is being installed"),

@@ -160,7 +160,7 @@ def test_a_driver_that_is_not_loaded_is_a_sentence_until_it_is(driver: StandIn, 
 
 REFUSALS: Final = {
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "another version than libnvidia-ml.so.1: reboot the node",
-    pynvml.NVML_ERROR_NO_PERMISSION: "let the agent's container have /dev/nvidiactl",
+    pynvml.NVML_ERROR_NO_PERMISSION: "give the agent's container /dev/nvidiactl",
     pynvml.NVML_ERROR_UNKNOWN: r'answers "Unknown Error" \(NVML error 999\): the kernel\'s log says more',
 }
 

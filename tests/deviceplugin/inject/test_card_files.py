@@ -87,7 +87,7 @@ def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
 
 def test_a_card_whose_file_is_missing_starts_nobody(tmp_path: Path) -> None:
     with pytest.raises(
-        RefusedError, match="nvidia1 of card 1 is not there; load the driver, or run nvidia-modprobe -c 1"
+        RefusedError, match="nvidia1 of card 1 does not exist; load the driver, or run nvidia-modprobe -c 1"
     ):
         CardFiles(tmp_path, list)([CARDS[1]])
 

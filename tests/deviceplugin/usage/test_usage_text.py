@@ -28,8 +28,8 @@ def test_what_is_not_as_it_should_be_is_said_below_the_cards() -> None:
     sick = replace(NODE, cards=(NODE.cards[0], replace(NODE.cards[1], why_not="Xid 79: it fell off the bus")))
     text = usage_text(usage([], {"GPU-0": load(Process(7, 300, 5), Process(8, 1, 0))}, {8: owner("x")}, sick))
     assert text.endswith(
-        "card 0: process 7 uses 300 MiB: it is of no pod\n"
-        "card 0: process 8 uses 1 MiB: it is of pod uid-x, which was not given the card\n"
+        "card 0: process 7 uses 300 MiB: it belongs to no pod\n"
+        "card 0: process 8 uses 1 MiB: it belongs to pod uid-x, which was not granted the card\n"
         "card 1 gets nothing new: Xid 79: it fell off the bus\n"
     )
 
