@@ -1,4 +1,4 @@
-"""Problems of a request in one vocabulary: where, got, rule, fix, and a stable code.
+"""Defines the problems of a request: where, got, rule, fix, and a stable code.
 
 The table at the end is the only list of rules; docs/problems.md is generated from it.
 """
@@ -16,10 +16,10 @@ MOST_ANNOTATED: Final = 256 * 1024
 """Bytes of all annotations of one object: the API server takes no more."""
 
 MAX_MESSAGE_BYTES: Final = 900
-"""A denial is copied into events and conditions, where longer texts are cut without a word."""
+"""Kubernetes copies a denial into events and conditions, and cuts longer texts there without a sign."""
 
 MAX_WARNING_CHARS: Final = 120
-"""What the API server advises; more than 4096 in all would be cut."""
+"""The API server recommends this length, and cuts warnings that are together longer than 4096."""
 
 _MESSAGE_BUDGET: Final = MAX_MESSAGE_BYTES - len(" (and 9999999 more)")
 _MAX_GOT_CHARS: Final = 64
@@ -35,19 +35,24 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One rule broken in one place."""
+    """One rule broken in one place; `got` is None where a value is missing."""
 
     code: str
     where: str
-    got: str
+    got: str | None
     rule: str
     fix: str
 
     def __str__(self) -> str:
         where = printable(self.where, _MAX_WHERE_CHARS)
-        got = printable(self.got, _MAX_GOT_CHARS).replace('"', r"\"")
         fix = printable(self.fix, _MAX_FIX_CHARS)
-        return f'{where}: got "{got}"; {self.rule}; {fix} [{self.code}]'
+        return f"{where}: {self.fact(_MAX_GOT_CHARS)}; {self.rule}; {fix} [{self.code}]"
+
+    def fact(self, limit: int) -> str:
+        if self.got is None:
+            return "is missing"
+        got = printable(self.got, limit).replace('"', r"\"")
+        return f'got "{got}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,9 @@ class Rule:
     """A row of the table.
 
     Attributes:
-        code: stable for ever, so that people can search for it.
-        severity: what happens by default; a setting changes it.
-        text: the rule in one clause, as it stands in every message.
+        code: never changes, so that people can search for it.
+        severity: the default; a setting changes it.
+        text: the rule in one clause, for every message.
         why: the reason, for the docs.
     """
 
@@ -67,11 +72,11 @@ class Rule:
     why: str
 
     def broken(self, where: str, got: object, fix: str) -> Problem:
-        return Problem(self.code, where, str(got), self.text, fix)
+        return Problem(self.code, where, None if got is None else str(got), self.text, fix)
 
 
 def printable(text: str, limit: int) -> str:
-    """Text from users, safe in a header, a log line and a terminal: one line, nothing that steers, bounded."""
+    """Makes text from users safe in headers, log lines and terminals: one line, no control characters, bounded."""
     head = text[: limit + 1]
     safe = head if head.isprintable() else "".join(_escaped(char) for char in head)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
@@ -82,7 +87,7 @@ def _escaped(char: str) -> str:
 
 
 def message(problems: Iterable[Problem]) -> str:
-    """All problems in one line that fits a Kubernetes status; the table's order is the order of importance."""
+    """Joins problems to one line that fits a Kubernetes status, in the order of importance, which is that of codes."""
     ranked = sorted(problems, key=lambda problem: problem.code)
     texts = [str(problem) for problem in ranked]
     kept = _fitting(texts, _MESSAGE_BUDGET)
@@ -107,14 +112,13 @@ def clipped(text: str, limit: int) -> str:
 
 
 def warning(text: str) -> str:
-    """A line for the `Warning:` header of the API server."""
+    """Makes a line for the `Warning:` header of the API server."""
     return printable(text, MAX_WARNING_CHARS)
 
 
 def as_warning(problem: Problem) -> str:
-    """A problem whose severity is `warn`, short enough to be read: the place goes first when all does not fit."""
-    got = printable(problem.got, 24)
-    full = f'[{problem.code}] {problem.where}: got "{got}"; {problem.rule}; {problem.fix}'
+    """Makes the warning of a problem; where not all of it fits, without place and value."""
+    full = f"[{problem.code}] {problem.where}: {problem.fact(24)}; {problem.rule}; {problem.fix}"
     return warning(full if len(full) <= MAX_WARNING_CHARS else f"[{problem.code}] {problem.rule}; {problem.fix}")
 
 
@@ -130,14 +134,14 @@ CORES = Rule(
     "HC002",
     _DENY,
     "cores must be 1-99 for a share of one card, or a multiple of 100 for whole cards",
-    "A share lies on one card. One and a half cards would need two cards of which one is shared: ask for two"
-    " containers, or for two cards.",
+    "A share is on one card. One and a half cards would need two cards, one of them shared: use two containers, or"
+    " two cards.",
 )
 MEMORY_UNITS = Rule(
     "HC003",
     _DENY,
     "memory must be a whole number of 256 MiB units below 1048576, or bytes with a binary suffix such as 5Gi",
-    "The node agents count 256 MiB units. From 1 MiB on a number can only be meant as bytes, and is converted.",
+    "The node agents count 256 MiB units. A number from 1048576 can only mean bytes, and is converted.",
 )
 NOT_EQUAL = Rule(
     "HC004",
@@ -150,50 +154,50 @@ UNREPAIRED = Rule(
     "HC005",
     _DENY,
     "the amount must be written in the resource's own unit",
-    "The mutating webhook converts such amounts. Where it was not reached they are refused, because 5Gi would be"
-    " read as five thousand million units.",
+    "The mutating webhook converts such amounts. If it was not called, the pod is refused, because 5Gi would mean"
+    " five thousand million units.",
 )
 SHARE_NEEDS_MEMORY = Rule(
     "HC006",
     _DENY,
     "a share of a card must say how much memory it needs",
-    "Without a limit on memory one container can take what its neighbours on the card were given.",
+    "Without a limit on memory, one container can take the memory of other containers on the card.",
 )
 MEMORY_ALONE = Rule(
     "HC007",
     _DENY,
     "memory of a card must come with a share of its cores",
-    "gpu-manager's agent places by cores; a pod with memory alone waits for ever. Systems that share by memory"
-    " (tuya, aliyun, volcano) are not concerned.",
+    "gpu-manager's agent places by cores; a pod with memory alone would never start. The rule does not apply to"
+    " systems that share by memory (tuya, aliyun, volcano).",
 )
 MEMORY_TOO_LARGE = Rule(
     "HC008",
     _DENY,
     "the memory of a share must fit on one card of this cluster",
-    "A share lies on one card, so no node could ever run the pod.",
+    "A share is on one card, so no node could ever run the pod.",
 )
 CORE_LIMIT = Rule(
     "HC009",
     _DENY,
     "the core limit must be a whole number from the largest share of the pod to 100",
-    "It is the ceiling to which a share may burst: below the share it would take away what was asked for.",
+    "A share may burst up to this limit. A limit below the share would take away part of the request.",
 )
 MIXED_CONTAINER = Rule(
     "HC010",
     _DENY,
-    "a container must ask for GPU in the words of one system",
+    "a container must request GPU resources of one system only",
     "Two systems in one container would count one card twice.",
 )
 MIXED_POD = Rule(
     "HC011",
     _DENY,
-    "these two kinds of claim cannot live in one pod",
-    "No node offers both: they give one resource name two meanings, or exclude each other on a node.",
+    "GPU resources of these two systems cannot be combined in one pod",
+    "No node offers both: in the two systems one resource name has two meanings.",
 )
 ONE_KIND = Rule(
     "HC012",
     _DENY,
-    "this excludes another resource of the same container",
+    "this resource cannot be combined with another one of the same container",
     "Whole cards and shares, or MiB and per cent, contradict each other.",
 )
 PER_CENT = Rule(
@@ -205,89 +209,89 @@ PER_CENT = Rule(
 POLICY = Rule(
     "HC014",
     _DENY,
-    "the policy must be one by which Halfcard chooses cards",
-    "A misspelled policy would be left out without a word, and the cards chosen in another way than was asked for.",
+    "the policy must be one that Halfcard has",
+    "A misspelled policy would be ignored, and the cards chosen in another way than requested.",
 )
 SLOTS = Rule(
     "HC015",
     _DENY,
-    f"the number of {names.SLOT} is Halfcard's to say",
-    "Resources that are counted in MiB have too many units for device ids of their own. By these ids the node agent"
-    " knows which container is starting: without them it would start without its card, and with as many as another"
-    " container of its pod has, with the other's.",
+    f"only Halfcard sets the number of {names.SLOT}",
+    "Resources that are counted in MiB have too many units for device ids. The node agent identifies a starting"
+    " container by its ids of this resource. Without them the container would start without its card; with the number"
+    " of another container, with the card of that one.",
 )
 DERIVED = Rule(
     "HC016",
     _DENY,
-    f"amounts of {names.DERIVED_GROUP} are Halfcard's to say",
-    "By them native ResourceQuotas count whole cards and shares of cards (`derived_resources`). A pod without them"
-    " would be charged nothing, and one with others would be charged what it does not take.",
+    f"only Halfcard sets amounts of {names.DERIVED_GROUP}",
+    "Native ResourceQuotas count whole cards and shares of cards by them (`derived_resources`). With other amounts,"
+    " a pod would be charged too little or too much.",
 )
 OWNED = Rule(
     "HC020",
     _DENY,
     "only Halfcard and the node agents may write this",
-    "It records which card was given. A forged record takes a neighbour's card or hides a pod from the count.",
+    "It records the cards of a pod. A forged record could take the card of another pod, or use a card uncounted.",
 )
 ENV_WIDENS = Rule(
     "HC021",
     _DENY,
     "a variable may not choose which GPUs a container sees",
-    "NVIDIA's runtime obeys this variable without asking anybody: a pod that asks for nothing would see every card.",
+    "NVIDIA's runtime obeys this variable without any check: a pod that requests nothing would see every card.",
 )
 ENV_LOOSENS = Rule(
     "HC022",
     _DENY,
     "a container with a share may not set a variable that could loosen its limits",
-    "They replace or switch off the library that keeps a container within its share.",
+    "These variables replace or disable the library that limits a container to its share.",
 )
 ENV_FROM = Rule(
     "HC023",
     _DENY,
     "envFrom may not bring in a variable that chooses GPUs or loosens limits",
-    "A ConfigMap or a prefix can spell the same variables that are refused when written out.",
+    "With a ConfigMap or a prefix, envFrom can set the variables that are refused under env.",
 )
 HOST_PATH = Rule(
     "HC024",
     _DENY,
     "a pod may not mount GPU devices, sockets of driver, kubelet, runtime or Halfcard, or a folder above them",
-    "Whoever holds the device file or the socket needs no share.",
+    "With the device file or the socket, a container can use GPUs without a request.",
 )
 PRIVILEGED_SHARE = Rule(
     "HC025",
     _DENY,
     "a pod with a share of a card may not be privileged or use hostPID",
-    "A privileged container sees every device of its node; hostPID lets it reach into its neighbours.",
+    "A privileged container sees every device of its node; with hostPID it can access processes of other pods.",
 )
 NODE_NAME = Rule(
     "HC026",
     _DENY,
-    "a pod that asks for GPU must leave the choice of its node to the scheduler",
-    "A pod that names its node is never shown to the scheduler, so nobody chooses a card or counts it.",
+    "a pod that requests GPUs must leave the choice of its node to the scheduler",
+    "The scheduler never sees a pod that names its node, so no card is chosen for it, and it is not counted.",
 )
 DEVICE_LIST = Rule(
     "HC027",
     _DENY,
     "a mount or a CDI annotation may not choose GPUs",
-    f"NVIDIA's runtime reads these as a list of devices, as it does {names.VISIBLE_DEVICES}.",
+    f"NVIDIA's runtime reads these as a list of devices, like {names.VISIBLE_DEVICES}.",
 )
 QUOTA_GATE = Rule(
     "HC028",
     _DENY,
     f"only Halfcard opens the scheduling gate {names.QUOTA_GATE}",
-    "Behind it a pod waits until its quotas have room for it: whoever opened it himself would pass the others by.",
+    "With this gate a pod waits until its quotas have room for it. A user who removes it would overtake other pods.",
 )
 QUOTA_CORES = Rule(
     "HC030",
     _DENY,
     "a quota of cores must be whole per cent, or cards with at most two decimals",
-    "1.5 means one and a half cards and becomes 150; finer than a hundredth of a card cannot be given.",
+    "1.5 means one and a half cards and becomes 150; the smallest unit is a hundredth of a card.",
 )
 MALFORMED = Rule(
     "HC031",
     _DENY,
     "a field must have the type that Kubernetes gives it",
-    "The API server cannot decode such an object. Only `halfcard review` tells it this way.",
+    "The API server cannot decode such an object. Only `halfcard review` reports it with this code.",
 )
 WHOLE_MEMORY = Rule(
     "HC040",
@@ -304,8 +308,8 @@ CORE_LIMIT_IDLE = Rule(
 PRIVILEGED_WHOLE = Rule(
     "HC042",
     _WARN,
-    "this reaches beyond the pod's own cards",
-    "With whole cards nobody shares, but the neighbours' cards are in sight.",
+    "this gives access to cards of other pods",
+    "No other pod shares its whole cards, but the pod sees all cards of the node.",
 )
 SCHEDULER = Rule(
     "HC043",
@@ -322,8 +326,8 @@ SMALL_CORES = Rule(
 LIBRARY_PATH = Rule(
     "HC045",
     _WARN,
-    f"{names.LIBRARY_PATH} can hide the library that holds a share",
-    "CUDA images set it for good reasons, so it is only mentioned.",
+    f"{names.LIBRARY_PATH} can hide the library that limits a share",
+    "CUDA images set it for good reasons, so this is only a warning.",
 )
 
 RULES: Final = {

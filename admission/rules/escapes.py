@@ -46,7 +46,7 @@ def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
     for where, now, before in subject.metadata():
         for key in filter(is_owned, {**now, **before}):
             if now.get(key) != before.get(key) and not _is_our_default(subject, key):
-                got, fix = now.get(key, "nothing"), "put it back" if key in before else "remove it"
+                got, fix = now.get(key), "put it back" if key in before else "remove it"
                 yield OWNED.broken(f'{where}["{key}"]', got, fix)
 
 

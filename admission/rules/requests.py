@@ -58,7 +58,7 @@ def _foreign_units(asked: RequestingContainer, ask: ResourceRequest) -> Iterator
 
 def _missing(asked: RequestingContainer) -> Iterator[Problem]:
     for ask in asked.wish.implied:
-        yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), "nothing", f"add {ask.resource}: {ask.amount}")
+        yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), None, f"add {ask.resource}: {ask.amount}")
 
 
 def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
@@ -87,7 +87,7 @@ def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
         fix = f"use {due}" if due else "remove it"
         yield rule.broken(asked.field(wrong, resource), found[wrong], f"{fix}, or {otherwise}")
     elif due and not found:
-        yield rule.broken(asked.field(LIMITS, resource), "nothing", f"add {resource}: {due}")
+        yield rule.broken(asked.field(LIMITS, resource), None, f"add {resource}: {due}")
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:

@@ -54,7 +54,7 @@ def _meaningless(snapshot: Snapshot) -> Iterator[FoundFault]:
     words = snapshot.settings.enabled_dialects()
     for where, quota in _read(snapshot):
         for problem in unreadable(quota, words):
-            yield FoundFault(f"{where}, {problem.where}", problem.got, problem.fix)
+            yield FoundFault(f"{where}, {problem.where}", problem.got or "", problem.fix)
 
 
 _BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING

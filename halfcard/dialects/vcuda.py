@@ -76,11 +76,11 @@ class Vcuda(Dialect):
         if 0 < cores < WHOLE_CARD and not memory:
             yield SHARE_NEEDS_MEMORY.broken(
                 at(where, self.memory),
-                "nothing",
+                None,
                 f"add {self.memory}, such as 5Gi or 20 units of {UNIT_MIB} MiB",
             )
         if memory and not cores and not self.memory_alone:
-            yield MEMORY_ALONE.broken(at(where, self.core), "nothing", f"add {self.core}: 1-99 for a share of one card")
+            yield MEMORY_ALONE.broken(at(where, self.core), None, f"add {self.core}: 1-99 for a share of one card")
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         cores, memory = amounts.get(self.core, 0), amounts.get(self.memory, 0)

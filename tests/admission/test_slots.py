@@ -121,7 +121,7 @@ def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_othe
 @pytest.mark.parametrize(
     ("obj", "where", "got", "fix"),
     [
-        (pod_of(share()), "containers[0]", "nothing", f"add {SLOT}: 1"),
+        (pod_of(share()), "containers[0]", None, f"add {SLOT}: 1"),
         (pod_of(share(slots="1"), share(slots="1")), "containers[1]", "1", "use 2, or leave it to the webhook"),
         (pod_of(share(slots="5")), "containers[0]", "5", "use 1, or leave it to the webhook"),
         (pod_of(container({SLOT: "1"})), "containers[0]", "1", "remove it, or leave it to the webhook"),
@@ -133,7 +133,9 @@ def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_othe
         ),
     ],
 )
-def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(obj: Json, where: str, got: str, fix: str) -> None:
+def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(
+    obj: Json, where: str, got: str | None, fix: str
+) -> None:
     """Without its slots a container would start without its card; with another's, on the other's card."""
     (problem,) = validate(obj, policy=SLOTTED).problems
     assert (problem.code, problem.where) == ("HC015", f'spec.{where}.resources.limits["{SLOT}"]')

@@ -81,5 +81,5 @@ def test_a_pod_that_was_not_numbered_is_refused(webhook: Installation, space: st
     with webhook.without("mutating"):
         refused = webhook.create(space, sharing("p"), user=tenant)
     assert refused.status == 403
-    assert f'got "nothing"; the number of {names.SLOT} is Halfcard\'s to say' in refused.body["message"]
+    assert f"is missing; only Halfcard sets the number of {names.SLOT}" in refused.body["message"]
     assert f"add {names.SLOT}: 2 [HC015]" in refused.body["message"]
