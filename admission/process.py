@@ -17,7 +17,7 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import Informer, follow_jobs
 from kube.cluster_source import ClusterSource
-from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
+from kube.ledger.ledger_store import LedgerStore, LedgerWatch
 from kube.quota.budget_source import BudgetSource
 from kube.quota.native_quota_source import NativeQuotas
 from serving.address import Address
@@ -59,7 +59,7 @@ class QuotaParts:
 
     source: BudgetSource
     ledgers: BudgetLedgers
-    followed: FollowedLedgers
+    followed: LedgerWatch
     refusals: RefusalEvents
     native_source: NativeQuotas
     native: NativePrecheck
@@ -71,7 +71,7 @@ class QuotaParts:
         calls, source = ApiCalls(access), BudgetSource(access)
         refusals = RefusalEvents(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
         ledgers = BudgetLedgers(source, LedgerStore(calls, namespace), policy, cluster)
-        followed = FollowedLedgers(access, namespace, ledgers.update)
+        followed = LedgerWatch(access, namespace, ledgers.update)
         native = NativeQuotas(access, policy.counted)
         gate = NativePrecheck(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
         return cls(source, ledgers, followed, refusals, native, gate)
@@ -93,7 +93,7 @@ class QuotaParts:
         return (*self.source.problems(), *filter(None, troubles))
 
     def _following(self) -> Sequence[Informer[Any]]:
-        return self.followed.following, self.native_source.following
+        return self.followed.informer, self.native_source.informer
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from devcluster.services.installation import Installation, Replica
 from devcluster.services.quota_installation import QuotaInstallation, path_of, quota
 from halfcard import names
 from halfcard.quota.ledger import MAX_RESERVATIONS, Entry, Ledger, StoredPods, commit, reserve
-from kube.ledger.ledger_store import ConfigMapMetadata, written
+from kube.ledger.ledger_store import ConfigMapMetadata, to_config_map
 
 from .creating import Creating
 from .figures import Figure, Part, table, write_json
@@ -132,7 +132,7 @@ def _decision_us(held: int, coming: int) -> float:
     )
     entry = Entry(OURS, "one-more", cost)
     return (
-        min(timeit.repeat(lambda: written(_NAMED, reserve(ledger, "uid", entry, MAX_RESERVATIONS)), number=20))
+        min(timeit.repeat(lambda: to_config_map(_NAMED, reserve(ledger, "uid", entry, MAX_RESERVATIONS)), number=20))
         / 20
         * 1e6
     )

@@ -17,7 +17,7 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import follow_jobs
 from kube.lease.leadership import Leadership
-from kube.ledger.ledger_store import FollowedLedgers, LedgerStore
+from kube.ledger.ledger_store import LedgerStore, LedgerWatch
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
 from serving.background_jobs import Job, report_problems, run_in_background
@@ -80,7 +80,7 @@ class Extender:
         self._refresh = self._policy_refresh()
         self._source = BudgetSource(access, self._quotas_changed)
         self._budgets = QuotaReservations(self._source.of, LedgerStore(self._calls, namespace), time.monotonic)
-        self._ledgers = FollowedLedgers(access, namespace, self._budgets.on_ledger_change)
+        self._ledgers = LedgerWatch(access, namespace, self._budgets.on_ledger_change)
         self._term = ""
         self._advice = self._preemption_advice()
         self._binder = Binder(self.state, self._calls, self._bind_rules(), self._budgets)
@@ -120,12 +120,12 @@ class Extender:
         )
 
     def _problems(self) -> tuple[str, ...]:
-        own = (self._leadership.trouble, self._ledgers.following.trouble)
+        own = (self._leadership.trouble, self._ledgers.informer.trouble)
         return (*filter(None, own), *self._watches.problems(), *self._source.problems())
 
     def _ready(self) -> bool:
         """Returns whether nodes, pods, quotas and ledgers have been read once."""
-        return self._watches.ready() and self._source.ready and self._ledgers.following.ready
+        return self._watches.ready() and self._source.ready and self._ledgers.informer.ready
 
     # --- leading ------------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Extender:
         """Competes for the Lease once the state is complete."""
         await self._watches.wait_until_ready()
         await self._source.wait_until_ready()
-        await self._ledgers.following.wait_until_ready()
+        await self._ledgers.informer.wait_until_ready()
         self.state.node_classes()  # otherwise the first call would wait for it
         gc.freeze()  # nodes and pods live long: garbage collection need not read them again
         await self._leadership.run(self._take_over)
@@ -158,7 +158,7 @@ class Extender:
     ) -> None:
         watching = self._watches
         own: Sequence[Job] = (
-            *follow_jobs((watching.nodes, watching.pods, self._ledgers.following)),
+            *follow_jobs((watching.nodes, watching.pods, self._ledgers.informer)),
             *self._source.jobs(),
             report_problems(self._problems, self._log),
             ("lead", self._lead),

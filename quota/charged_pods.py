@@ -71,7 +71,7 @@ class ChargedPods:
         self._by_namespace: dict[str, dict[str, ChargedPod]] = {}
         self._waiting: dict[str, ChargedPod] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self.following = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
+        self.informer = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
 
     def counted_pod(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
         """Returns what the budget counts of this pod; None where the pod is gone, gated, or in a namespace that is not

@@ -104,7 +104,7 @@ class ConsistencyCheck:
             await asyncio.sleep(self._rest_s)
             self.found = await self._compare() if self._may_decide() else {}
             if self.found:
-                await self._pods.following.refresh()
+                await self._pods.informer.refresh()
                 self._repaired(self.found)
 
     async def _compare(self) -> Differences:

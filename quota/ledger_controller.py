@@ -161,7 +161,7 @@ class LedgerController:
         try:
             await self._read()
             opened = self.stored.ledger.reservations if self.stored else {}
-            sought = [uid for uid in self._reservations.nearly_old() if uid in opened]
+            sought = [uid for uid in self._reservations.due_for_look() if uid in opened]
             found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
         except (LedgerError, NoAnswerError):
             self._reservations = self._reservations.failed()
@@ -170,7 +170,7 @@ class LedgerController:
         if self.stored is not None:
             kept |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.bound))
         self._reservations = self._reservations.read(began, opened, kept)
-        if void := self._reservations.void():
+        if void := self._reservations.expired():
             await self.change(lambda ledger: without(ledger, void))
 
     async def delete_if_unused(self) -> None:

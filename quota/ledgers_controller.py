@@ -172,7 +172,7 @@ class LedgersController:
         new = [LedgerController(self._ledgers, budget) for budget in budgets]
         taken = await self._each(new, lambda keeper: keeper.take_over())
         if taken:
-            await self._pods.following.refresh()
+            await self._pods.informer.refresh()
         self.controllers |= {keeper.budget.ledger: keeper for keeper in taken}
         await self._each(taken, self._commit)
 

@@ -37,7 +37,7 @@ class NodeLocations:
         self._gone: OrderedDict[str, Node] = OrderedDict()
         self._heard: dict[str, int] = {}
         collection = Collection(access, NODES, dict[str, Any])
-        self.following = Informer(collection, listed=self._list, changed=self._change, name="nodes")
+        self.informer = Informer(collection, listed=self._list, changed=self._change, name="nodes")
 
     def get(self, name: str) -> Node | None:
         return self._known.get(name) or self._gone.get(name)

@@ -22,7 +22,7 @@ from kube.api.access import Access
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.api.informer import Informer, follow_jobs
 from kube.lease.leadership import Leadership
-from kube.ledger.ledger_store import FollowedLedgers, LedgerStore, WatchedLedger
+from kube.ledger.ledger_store import LedgerStore, LedgerWatch, WatchedLedger
 from kube.ledger.ledger_writers import LedgerWriters
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
@@ -81,7 +81,7 @@ class QuotaService:
         ledgers = LedgerStore(self._calls, namespace)
         self._keeping = self._kept(ledgers)
         self._comparing = ConsistencyCheck(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
-        self._ledgers = FollowedLedgers(access, namespace, self._ledger_changed)
+        self._ledgers = LedgerWatch(access, namespace, self._ledger_changed)
         self._desks = LedgerWriters(ledgers, time.monotonic)
         self._opening = self._opened()
         self._telling = self._told()
@@ -154,9 +154,9 @@ class QuotaService:
 
     async def _lead(self) -> None:
         await self._source.wait_until_ready()
-        await self._nodes.following.wait_until_ready()
-        await self._pods.following.wait_until_ready()
-        await self._ledgers.following.wait_until_ready()
+        await self._nodes.informer.wait_until_ready()
+        await self._pods.informer.wait_until_ready()
+        await self._ledgers.informer.wait_until_ready()
         gc.freeze()
         await self._leadership.run(self._keeping.take_over)
 
@@ -172,7 +172,7 @@ class QuotaService:
         return self._source.ready and all(each.ready for each in self._following())
 
     def _following(self) -> Sequence[Informer[Any]]:
-        return self._nodes.following, self._pods.following, self._ledgers.following
+        return self._nodes.informer, self._pods.informer, self._ledgers.informer
 
     async def run(self, lifecycle: Lifecycle) -> None:
         follow: Sequence[Job] = (*self._source.jobs(), *follow_jobs(self._following()), *self._native.jobs())

@@ -26,7 +26,7 @@ class TopPods(NamedTuple):
     """How many pods, and who holds most."""
 
     pods: int = 0
-    first: Sequence[Entry] = ()
+    entries: Sequence[Entry] = ()
 
 
 class UsageIndex:

@@ -1,7 +1,8 @@
-"""Decides when a reservation may be dropped: its pod was not stored, and can no longer be stored.
+"""Decides when a reservation expires: its pod was not stored, and can no longer be stored.
 
-Invariant: a create that was admitted ends within 34 seconds of time in which the API server could work, however long
-these take on a clock. Age therefore advances only while our reads succeed, and two reads without the pod must follow.
+Invariant: a create that was admitted ends within 34 seconds in which the API server could work, however long these take
+on a clock. The age of a reservation therefore advances only while our reads succeed, and then two reads must show that
+the pod is missing.
 """
 
 from __future__ import annotations
@@ -12,39 +13,41 @@ from typing import Final, NamedTuple
 OLD_S: Final = 45.0
 APART_S: Final = 10.0
 STEP_S: Final = 5.0
-"""Between two reads that succeeded so much at most counts: nobody knows what was in between."""
+"""Two successful reads advance the age by at most this: between them the API server may have been unavailable."""
 
 
 class OpenReservations(NamedTuple):
-    """All of them that are open, in time that counts.
+    """The ages of all reservations of one ledger. Times are seconds in which reads succeeded.
 
     Attributes:
-        now: so much time has counted.
-        read_at: when the last read began, by our own clock that never steps; None after one that failed.
-        since: when each was first seen.
-        missed: when the old ones were first not found.
+        now: the present time.
+        read_at: when the last read began, by a monotonic clock; None after a failed read.
+        seen_since: when each reservation was first seen.
+        missing_since: when the pods of old reservations were first missing.
     """
 
     now: float = 0.0
     read_at: float | None = None
-    since: Mapping[str, float] = {}
-    missed: Mapping[str, float] = {}
+    seen_since: Mapping[str, float] = {}
+    missing_since: Mapping[str, float] = {}
 
-    def nearly_old(self) -> frozenset[str]:
-        """Reservations that may be old at the next read, which must therefore look for their pods."""
-        return frozenset(uid for uid, first in self.since.items() if self.now + STEP_S - first >= OLD_S)
+    def due_for_look(self) -> frozenset[str]:
+        """Returns reservations that may be old at the next read, which must therefore look for their pods."""
+        return frozenset(uid for uid, first in self.seen_since.items() if self.now + STEP_S - first >= OLD_S)
 
     def failed(self) -> OpenReservations:
-        """After a read without an answer."""
+        """Returns the ages after a read without an answer."""
         return self._replace(read_at=None)
 
     def read(self, began: float, uids: Collection[str], stored: Collection[str]) -> OpenReservations:
-        """After a read of all pods by a quorum; `uids` are the open ones of the ledger, as it was before the read."""
+        """Returns the ages after a quorum read; `uids` are the reservations of the ledger as it was before the read,
+        `stored` those whose pods were found.
+        """
         now = self.now + (0.0 if self.read_at is None else min(began - self.read_at, STEP_S))
-        since = {uid: self.since.get(uid, now) for uid in uids}
-        old = [uid for uid, first in since.items() if now - first >= OLD_S and uid not in stored]
-        return OpenReservations(now, began, since, {uid: self.missed.get(uid, now) for uid in old})
+        seen_since = {uid: self.seen_since.get(uid, now) for uid in uids}
+        old = [uid for uid, first in seen_since.items() if now - first >= OLD_S and uid not in stored]
+        return OpenReservations(now, began, seen_since, {uid: self.missing_since.get(uid, now) for uid in old})
 
-    def void(self) -> frozenset[str]:
-        """Reservations that may be dropped."""
-        return frozenset(uid for uid, first in self.missed.items() if self.now - first >= APART_S)
+    def expired(self) -> frozenset[str]:
+        """Returns the reservations to release."""
+        return frozenset(uid for uid, first in self.missing_since.items() if self.now - first >= APART_S)

@@ -25,16 +25,16 @@ from ..api.list_watch import Collection, Undecodable, WatchEvent
 _KEY: Final = "ledger"
 _WRITER: Final = "writer"
 _FORMAT: Final = "format"
-_FORMAT_OF_OURS: Final = "1"
-"""Of what stands under the key `ledger`. Replicas of two versions may run side by side for a while."""
+_OUR_FORMAT: Final = "1"
+"""The format of the value of `ledger`. Replicas of two versions may run side by side for a while."""
 
 _PROBLEM_CHARS: Final = 300
-_OUTRUN: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+_CHANGED_MEANWHILE: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
-_LONGEST_TEXT: Final = 64 * 1024
+_MAX_PLAIN_CHARS: Final = 64 * 1024
 """Longer texts are compressed: 1,000 reservations take 42 kB instead of 114 kB."""
 
-_PACKED_FAST: Final = 1
+_FASTEST_LEVEL: Final = 1
 
 
 class ConfigMapMetadata(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -54,7 +54,7 @@ _CONFIG_MAP: Final = msgspec.json.Decoder(ConfigMap)
 
 
 class LedgerError(Exception):
-    """The API server refused, or what it keeps is no ledger; the text is a sentence."""
+    """The API server refused, or the stored object is not a valid ledger; the text is a sentence."""
 
 
 class StoredLedger(NamedTuple):
@@ -65,40 +65,40 @@ class StoredLedger(NamedTuple):
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Versions of one object count up."""
+    """Compares two versions of one object; each write raises the version."""
     return int(version) > int(than)
 
 
 class LedgerStore:
-    """Calls raise LedgerError and NoAnswerError; after the latter, a write may have landed."""
+    """Reads and writes ledgers. Calls raise LedgerError and NoAnswerError; after the latter, a write may be stored."""
 
     def __init__(self, calls: ApiCalls, namespace: str) -> None:
         self._calls = calls
         self._collection = _collection(namespace)
 
     async def read(self, name: str, timeout_s: float = TIMEOUT_S) -> StoredLedger | None:
-        """Reads the present ledger by a quorum; None where there is none."""
+        """Reads the ledger by a quorum read; None where it does not exist."""
         answer = await self._calls.get(f"{self._collection}/{name}", timeout_s=timeout_s)
-        return None if answer.status == HTTPStatus.NOT_FOUND else _kept(name, answer)
+        return None if answer.status == HTTPStatus.NOT_FOUND else _stored(name, answer)
 
     async def create(self, name: str, ledger: Ledger) -> StoredLedger | None:
         """Creates a ledger; None where one exists already."""
         answer = await self._calls.post(self._collection, _body(name, ledger))
-        return None if answer.status == HTTPStatus.CONFLICT else _kept(name, answer)
+        return None if answer.status == HTTPStatus.CONFLICT else _stored(name, answer)
 
     async def write(
-        self, name: str, ledger: Ledger, over: StoredLedger, timeout_s: float = TIMEOUT_S, *, by: str = ""
+        self, name: str, ledger: Ledger, replaced: StoredLedger, timeout_s: float = TIMEOUT_S, *, writer: str = ""
     ) -> StoredLedger | None:
-        """Replaces a ledger; None where another writer changed or deleted it. `by` names the writer for others."""
-        body = _body(name, ledger, over.version, by)
+        """Replaces a ledger; None where another writer changed or deleted it. Watches show the name of the `writer`."""
+        body = _body(name, ledger, replaced.version, writer)
         answer = await self._calls.put(f"{self._collection}/{name}", body, timeout_s=timeout_s)
-        return None if answer.status in _OUTRUN else _kept(name, answer, ledger)
+        return None if answer.status in _CHANGED_MEANWHILE else _stored(name, answer, ledger)
 
-    async def delete(self, name: str, over: StoredLedger) -> None:
+    async def delete(self, name: str, deleted: StoredLedger) -> None:
         """Deletes a ledger, unless another writer has changed it meanwhile."""
-        body = msgspec.json.encode({"preconditions": {"resourceVersion": over.version}})
+        body = msgspec.json.encode({"preconditions": {"resourceVersion": deleted.version}})
         answer = await self._calls.delete(f"{self._collection}/{name}", body)
-        if answer.status not in (HTTPStatus.OK, *_OUTRUN):
+        if answer.status not in (HTTPStatus.OK, *_CHANGED_MEANWHILE):
             raise _refused(name, answer)
 
 
@@ -114,30 +114,30 @@ class WatchedLedger(NamedTuple):
 
     @property
     def writer(self) -> str:
-        """Empty where it did not say."""
+        """The name that the writer gave; empty where it gave none."""
         return self.content.data.get(_WRITER, "")
 
     def read(self) -> StoredLedger | None:
-        """Decodes the ledger; None for invalid content: a caller that reads it from the server gets the reason."""
+        """Decodes the ledger; None for invalid content, of which `LedgerStore.read` gives the reason."""
         with suppress(LedgerError):
             return _read(self.name, self.content)
         return None
 
 
-class FollowedLedgers:
-    """Calls `saw` with each ledger by name as it changes, and with None when it is gone."""
+class LedgerWatch:
+    """Calls `changed` with the name of each ledger that changed, and with the ledger; None where it was deleted."""
 
-    def __init__(self, access: Access, namespace: str, saw: Callable[[str, WatchedLedger | None], None]) -> None:
-        self._saw = saw
-        self._there: set[str] = set()
+    def __init__(self, access: Access, namespace: str, changed: Callable[[str, WatchedLedger | None], None]) -> None:
+        self._changed = changed
+        self._known: set[str] = set()
         collection = Collection(access, _collection(namespace), ConfigMap)
-        self.following = Informer(collection, listed=self._list, changed=self._change, name="ledgers")
+        self.informer = Informer(collection, listed=self._list, changed=self._change, name="ledgers")
 
     def _list(self, found: Sequence[ConfigMap | Undecodable]) -> None:
-        there = [each for each in found if isinstance(each, ConfigMap)]
-        for name in self._there.difference(each.metadata.name for each in there):
+        readable = [each for each in found if isinstance(each, ConfigMap)]
+        for name in self._known.difference(each.metadata.name for each in readable):
             self._drop(name)
-        for each in there:
+        for each in readable:
             self._put(each)
 
     def _change(self, changes: Sequence[WatchEvent[ConfigMap]]) -> None:
@@ -152,59 +152,59 @@ class FollowedLedgers:
     def _put(self, found: ConfigMap) -> None:
         name = found.metadata.name
         if name.startswith(LEDGER_PREFIXES):
-            self._there.add(name)
-            self._saw(name, WatchedLedger(name, found))
+            self._known.add(name)
+            self._changed(name, WatchedLedger(name, found))
 
     def _drop(self, name: str) -> None:
-        if name in self._there:
-            self._there.remove(name)
-            self._saw(name, None)
+        if name in self._known:
+            self._known.remove(name)
+            self._changed(name, None)
 
 
 def _collection(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
-def _body(name: str, ledger: Ledger, version: str = "", by: str = "") -> bytes:
-    return msgspec.json.encode(written(ConfigMapMetadata(name, version), ledger, by))
+def _body(name: str, ledger: Ledger, version: str = "", writer: str = "") -> bytes:
+    return msgspec.json.encode(to_config_map(ConfigMapMetadata(name, version), ledger, writer))
 
 
-def written(metadata: ConfigMapMetadata, ledger: Ledger, by: str = "") -> ConfigMap:
+def to_config_map(metadata: ConfigMapMetadata, ledger: Ledger, writer: str = "") -> ConfigMap:
     text = msgspec.json.encode(ledger)
-    signed = {_FORMAT: _FORMAT_OF_OURS, **({_WRITER: by} if by else {})}
-    if len(text) <= _LONGEST_TEXT:
+    signed = {_FORMAT: _OUR_FORMAT, **({_WRITER: writer} if writer else {})}
+    if len(text) <= _MAX_PLAIN_CHARS:
         return ConfigMap(metadata, data={_KEY: text.decode(), **signed})
-    return ConfigMap(metadata, data=signed, binary_data={_KEY: zlib.compress(text, _PACKED_FAST)})
+    return ConfigMap(metadata, data=signed, binary_data={_KEY: zlib.compress(text, _FASTEST_LEVEL)})
 
 
 def _text(found: ConfigMap) -> bytes | str:
-    packed = found.binary_data.get(_KEY)
-    return found.data.get(_KEY, "") if packed is None else zlib.decompress(packed)
+    compressed = found.binary_data.get(_KEY)
+    return found.data.get(_KEY, "") if compressed is None else zlib.decompress(compressed)
 
 
-def _kept(name: str, answer: Answer, written: Ledger | None = None) -> StoredLedger:
+def _stored(name: str, answer: Answer, written: Ledger | None = None) -> StoredLedger:
     if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
         raise _refused(name, answer)
     try:
         found = _CONFIG_MAP.decode(answer.body)
     except msgspec.MsgspecError as error:
         raise LedgerError(
-            printable(f"ledger {name}: what answers is no API server: {error}", _PROBLEM_CHARS)
+            printable(f"ledger {name}: the answer does not come from an API server: {error}", _PROBLEM_CHARS)
         ) from error
     return _read(name, found) if written is None else StoredLedger(written, found.metadata.resource_version)
 
 
 def _read(name: str, found: ConfigMap) -> StoredLedger:
-    if (form := found.data.get(_FORMAT, _FORMAT_OF_OURS)) != _FORMAT_OF_OURS:
-        what = f"ConfigMap {name} is a ledger of format {form}, and this version reads {_FORMAT_OF_OURS} alone"
-        raise LedgerError(printable(f"{what}: run one version of Halfcard everywhere", _PROBLEM_CHARS))
+    if (form := found.data.get(_FORMAT, _OUR_FORMAT)) != _OUR_FORMAT:
+        what = f'ConfigMap {name}: got format "{form}"; this version reads only "{_OUR_FORMAT}"'
+        raise LedgerError(printable(f"{what}; run the same version of all parts of Halfcard", _PROBLEM_CHARS))
     try:
         return StoredLedger(_LEDGER.decode(_text(found)), found.metadata.resource_version)
     except (msgspec.MsgspecError, zlib.error) as error:
-        what = f"ConfigMap {name} holds no ledger of Halfcard's: {error}; delete it, and it is made anew"
+        what = f"ConfigMap {name} is not a valid ledger: {error}; delete it, and Halfcard creates it again"
         raise LedgerError(printable(what, _PROBLEM_CHARS)) from error
 
 
 def _refused(name: str, answer: Answer) -> LedgerError:
-    words = answer.message() or "without a word"
+    words = answer.message() or "no message"
     return LedgerError(printable(f"ledger {name}: the API server answered {answer.status}: {words}", _PROBLEM_CHARS))

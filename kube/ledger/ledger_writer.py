@@ -33,98 +33,103 @@ from .ledger_store import LedgerError, LedgerStore, StoredLedger, WatchedLedger,
 from .write_rotation import WriteRotation
 
 PATIENCE_S: Final = 3.0
-"""The API server gives a webhook 5 s, and the answer has a way to go."""
+"""The API server waits 5 s for a webhook, and the answer must still travel."""
 
 _CALL_S: Final = 2.0
-_AGAIN_S: Final = 0.02
-"""Before another try where the API server did not answer, or somebody else was faster."""
+_RETRY_S: Final = 0.02
+"""Pause after a call without an answer, or after another writer was faster."""
 
 Clock = Callable[[], float]
 
 
 @dataclass(slots=True, eq=False)
 class ReservationAttempt:
-    """The attempt of one pod.
+    """One call that waits for its reservation.
 
     Attributes:
-        of: the uid of the quota that the ledger must belong to.
-        came: when the call began, by our own clock.
+        quota_uid: the uid of the quota that the ledger must belong to.
+        started: when the call began, by our own clock.
         outcome: whether this call made the reservation, so that it may release it.
+        is_unsure: whether a write without an answer may have stored the reservation.
     """
 
     uid: str
     entry: Entry
-    of: str
-    came: float
+    quota_uid: str
+    started: float
     outcome: asyncio.Future[bool]
     is_unsure: bool = False
 
 
 @dataclass(slots=True)
-class _Settled:
+class _Results:
     """The results of the attempts, valid once `ledger` is written."""
 
     ledger: Ledger
     reserved: list[ReservationAttempt] = field(default_factory=list)
-    had: list[ReservationAttempt] = field(default_factory=list)
+    reserved_before: list[ReservationAttempt] = field(default_factory=list)
     refused: list[tuple[ReservationAttempt, Exceeded | Busy]] = field(default_factory=list)
 
 
 class LedgerWriter:
-    """Made on the event loop."""
+    """Created on the event loop."""
 
     def __init__(
-        self, ledgers: LedgerStore, name: str, clock: Clock, most_of_one: int = MAX_RESERVATIONS_OF_NAMESPACE
+        self,
+        ledgers: LedgerStore,
+        name: str,
+        clock: Clock,
+        max_of_namespace: int = MAX_RESERVATIONS_OF_NAMESPACE,
     ) -> None:
-        self._most_of_one = most_of_one
+        self._max_of_namespace = max_of_namespace
         self._ledgers = ledgers
         self._name = name
         self._clock = clock
         self._waiting: list[ReservationAttempt] = []
         self._to_release: set[str] = set()
-        self._kept: StoredLedger | None = None
-        self._outdated: StoredLedger | None = None  # somebody else has written since, or may have
-        self._seen: WatchedLedger | None = None
-        self._as_of = 0.0
-        self._turns = WriteRotation(secrets.token_hex(4))
-        self._stirred = asyncio.Event()
-        self._working: asyncio.Task[None] | None = None
+        self._stored: StoredLedger | None = None
+        self._outdated: StoredLedger | None = None  # another writer has replaced this version, or may have
+        self._watched: WatchedLedger | None = None
+        self._read_at = 0.0
+        self._rotation = WriteRotation(secrets.token_hex(4))
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
-    async def reserve(self, uid: str, entry: Entry, of: str) -> bool:
+    async def reserve(self, uid: str, entry: Entry, quota_uid: str) -> bool:
         """Reserves the charge of a pod; returns whether this call made the reservation, which may have existed before.
 
         Raises:
-            Full: there is too little left.
+            Exceeded: the charge does not fit.
             Busy: no certain answer was possible in time.
         """
-        ask = ReservationAttempt(uid, entry, of, self._clock(), asyncio.get_running_loop().create_future())
-        self._waiting.append(ask)
+        outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(ReservationAttempt(uid, entry, quota_uid, self._clock(), outcome))
         self._work()
-        return await ask.outcome
+        return await outcome
 
-    def ledger_changed(self, seen: WatchedLedger | None) -> None:
+    def ledger_changed(self, watched: WatchedLedger | None) -> None:
         """Records a change of the ledger, by any writer."""
-        self._seen = seen
-        if seen is not None and seen.writer != self._turns.me:
-            if seen.writer:
-                self._turns.wrote(seen.writer, self._clock())
-            self._stirred.set()
+        self._watched = watched
+        if watched is not None and watched.writer != self._rotation.me:
+            if watched.writer:
+                self._rotation.record_write(watched.writer, self._clock())
+            self._changed.set()
 
     def release(self, uid: str) -> None:
         """Releases a reservation with the next write; if that fails, the reservation expires."""
         self._to_release.add(uid)
         self._work()
 
-    async def check(self, entry: Entry, of: str) -> None:
+    async def check(self, entry: Entry, quota_uid: str) -> None:
         """Raises like `reserve`, and writes nothing."""
         ledger = await self.read()
-        _check_whose(ledger, of)
-        reserve(ledger, "", entry, self._most_of_one)
+        _check_owner(ledger, quota_uid)
+        reserve(ledger, "", entry, self._max_of_namespace)
 
     def known(self) -> Ledger | None:
         """Returns the last known ledger from any source, also while a write is retried."""
-        kept = self._newest()
-        return kept.ledger if kept is not None else None
+        stored = self._newest()
+        return stored.ledger if stored is not None else None
 
     async def read(self) -> Ledger:
         """Reads the ledger by a call that begins now. Raises Busy where there is no answer."""
@@ -133,158 +138,161 @@ class LedgerWriter:
         except (NoAnswerError, LedgerError) as error:
             raise Busy(str(error)) from error
 
-    async def known_shortages(self, cost: Amounts) -> list[Shortage]:
+    async def known_shortages(self, charge: Amounts) -> list[Shortage]:
         """Returns the shortages by the known ledger. Raises Busy where none is known."""
-        return shortages(self.known() or await self.read(), cost)
+        return shortages(self.known() or await self.read(), charge)
 
     def last_shortages(self, entry: Entry) -> list[Shortage]:
         """Returns the shortages by the last read, for callers that another ledger refuses anyway."""
-        return [] if self._kept is None else shortages(self._kept.ledger, entry.charge)
+        return [] if self._stored is None else shortages(self._stored.ledger, entry.charge)
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._rounds(), name="write a ledger")
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._rounds(), name="write a ledger")
 
     async def _rounds(self) -> None:
         while self._waiting or self._to_release:
-            await self._turn()
-            asks, self._waiting = self._waiting, []
-            left = [ask for ask in asks if not ask.outcome.done() and not self._is_late(ask)]
+            await self._wait_for_turn()
+            attempts, self._waiting = self._waiting, []
+            attempts = [each for each in attempts if not each.outcome.done() and not self._is_late(each)]
             try:
-                again = await self._round(left)
+                left = await self._round(attempts)
             except (NoAnswerError, LedgerError) as error:
-                self._outdated = self._kept
-                again = self._after_silence(left, error)
-                await asyncio.sleep(_AGAIN_S)
-            except Exception as bug:  # noqa: BLE001  (carried over to all who wait, or they would wait for ever)
-                self._outdated, again = self._kept, []
-                self._to_release.clear()  # they expire: tried again they might fail for ever
-                for ask in left:
-                    _fail(ask, bug)
-            self._waiting = again + self._waiting
+                self._outdated = self._stored
+                left = self._after_failure(attempts, error)
+                await asyncio.sleep(_RETRY_S)
+            except Exception as bug:  # noqa: BLE001  (all callers get it, or they would wait for ever)
+                self._outdated, left = self._stored, []
+                self._to_release.clear()  # these reservations expire; a retry might fail for ever
+                for attempt in attempts:
+                    _fail(attempt, bug)
+            self._waiting = left + self._waiting
 
-    async def _turn(self) -> None:
-        """Comes sooner where who is before us has written; all who ask meanwhile share what we write then."""
-        while (left := self._turns.wait_s(self._clock())) > 0:
-            await self._news(left)
+    async def _wait_for_turn(self) -> None:
+        """Waits for our turn, which comes early once the replica before us has written. All calls that arrive
+        meanwhile share our write.
+        """
+        while (left := self._rotation.wait_s(self._clock())) > 0:
+            await self._wait_for_change(left)
 
-    async def _news(self, within_s: float) -> None:
-        """Waits for a change by another writer, at most so long."""
-        self._stirred.clear()
+    async def _wait_for_change(self, within_s: float) -> None:
+        """Waits for a change by another writer, at most this long."""
+        self._changed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._stirred.wait()
+                await self._changed.wait()
 
-    def _is_late(self, ask: ReservationAttempt) -> bool:
-        late = self._clock() - ask.came > PATIENCE_S
+    def _is_late(self, attempt: ReservationAttempt) -> bool:
+        late = self._clock() - attempt.started > PATIENCE_S
         if late:
-            _fail(ask, Busy("quota is under heavy load"))
+            _fail(attempt, Busy("quota is under heavy load"))
         return late
 
-    def _after_silence(self, asks: list[ReservationAttempt], error: Exception) -> list[ReservationAttempt]:
-        """Handles a write without an answer: it may be stored, so a reservation that is found then is not known to be
-        this call's.
+    def _after_failure(self, attempts: list[ReservationAttempt], error: Exception) -> list[ReservationAttempt]:
+        """Handles a failed write, returns the attempts to retry. The write may be stored, so a reservation that is
+        found later is not known to be made by the call.
         """
         self._to_release.clear()
-        for ask in asks:
-            ask.is_unsure = True
+        for attempt in attempts:
+            attempt.is_unsure = True
             if isinstance(error, LedgerError):
-                _fail(ask, Busy(str(error)))
-        return [ask for ask in asks if not ask.outcome.done()]
+                _fail(attempt, Busy(str(error)))
+        return [each for each in attempts if not each.outcome.done()]
 
-    async def _round(self, asks: list[ReservationAttempt]) -> list[ReservationAttempt]:
+    async def _round(self, attempts: list[ReservationAttempt]) -> list[ReservationAttempt]:
         """Makes one write for these attempts; returns those that must be tried again."""
-        kept = self._to_write_over() or await self._read()
-        self._to_release &= kept.ledger.reservations.keys()
-        settled = self._settle(kept.ledger, asks)
-        if any(ask.came > self._as_of for ask, _ in settled.refused):
-            kept = await self._read()
-            settled = self._settle(kept.ledger, asks)
-        if settled.ledger is not kept.ledger and not await self._write(settled.ledger, kept):
-            if self._to_write_over() is None:
-                await self._news(_AGAIN_S)  # of who was faster: a watch brings it for less than a read
-            return [ask for ask in asks if not ask.outcome.done()]
-        _tell(settled)
+        stored = self._replaceable() or await self._read()
+        self._to_release &= stored.ledger.reservations.keys()
+        results = self._apply(stored.ledger, attempts)
+        if any(attempt.started > self._read_at for attempt, _ in results.refused):
+            stored = await self._read()
+            results = self._apply(stored.ledger, attempts)
+        if results.ledger is not stored.ledger and not await self._write(results.ledger, stored):
+            if self._replaceable() is None:
+                await self._wait_for_change(_RETRY_S)  # a watch brings the faster writer's version cheaper than a read
+            return [each for each in attempts if not each.outcome.done()]
+        _answer(results)
         return []
 
-    def _settle(self, ledger: Ledger, asks: list[ReservationAttempt]) -> _Settled:
+    def _apply(self, ledger: Ledger, attempts: list[ReservationAttempt]) -> _Results:
         for uid in self._to_release:
             ledger = release(ledger, uid)
-        found, crowd = _Settled(ledger), ReservationBatch(ledger, self._most_of_one)
-        for ask in asks:
+        results, batch = _Results(ledger), ReservationBatch(ledger, self._max_of_namespace)
+        for attempt in attempts:
             try:
-                _check_whose(ledger, ask.of)
-                is_new = crowd.reserve(ask.uid, ask.entry)
+                _check_owner(ledger, attempt.quota_uid)
+                is_new = batch.reserve(attempt.uid, attempt.entry)
             except (Exceeded, Busy) as why:
-                found.refused.append((ask, why))
+                results.refused.append((attempt, why))
             else:
-                (found.reserved if is_new and not ask.is_unsure else found.had).append(ask)
-        found.ledger = crowd.ledger
-        return found
+                (results.reserved if is_new and not attempt.is_unsure else results.reserved_before).append(attempt)
+        results.ledger = batch.ledger
+        return results
 
-    def _to_write_over(self) -> StoredLedger | None:
+    def _replaceable(self) -> StoredLedger | None:
         """Returns the version to replace. A watched version is enough for that, but a refusal needs its own read."""
         newest = self._newest()
         return None if newest is self._outdated else newest
 
     def _newest(self) -> StoredLedger | None:
-        seen, kept = self._seen, self._kept
-        if seen is not None and (kept is None or is_newer(seen.version, kept.version)):
-            self._kept = seen.read()
-        self._seen = None
-        return self._kept
+        watched, stored = self._watched, self._stored
+        if watched is not None and (stored is None or is_newer(watched.version, stored.version)):
+            self._stored = watched.read()
+        self._watched = None
+        return self._stored
 
-    def _keep(self, kept: StoredLedger) -> None:
-        """A watch may be faster than an answer."""
+    def _remember(self, stored: StoredLedger) -> None:
+        """Remembers the ledger of an answer, unless a watch has brought a newer one already."""
         known = self._newest()
-        if known is None or not is_newer(known.version, kept.version):
-            self._kept = kept
+        if known is None or not is_newer(known.version, stored.version):
+            self._stored = stored
 
     async def _read(self) -> StoredLedger:
         began = self._clock()
-        kept = await self._ledgers.read(self._name, _CALL_S)
-        if kept is None:
+        stored = await self._ledgers.read(self._name, _CALL_S)
+        if stored is None:
             raise LedgerError(USAGE_UNKNOWN)
-        self._keep(kept)
-        self._as_of = began
-        return kept
+        self._remember(stored)
+        self._read_at = began
+        return stored
 
-    async def _write(self, ledger: Ledger, over: StoredLedger) -> bool:
+    async def _write(self, ledger: Ledger, replaced: StoredLedger) -> bool:
         began = self._clock()
-        cancelled = set(self._to_release)
-        written = await self._ledgers.write(self._name, ledger, over, _CALL_S, by=self._turns.me)
-        self._turns.took(self._clock() - began)
+        released = set(self._to_release)
+        written = await self._ledgers.write(self._name, ledger, replaced, _CALL_S, writer=self._rotation.me)
+        self._rotation.record_duration(self._clock() - began)
         if written is None:
-            self._outdated = over
+            self._outdated = replaced
             return False
-        self._keep(written)
-        self._turns.wrote(self._turns.me, self._clock())
-        self._as_of = began
-        self._to_release -= cancelled
+        self._remember(written)
+        self._rotation.record_write(self._rotation.me, self._clock())
+        self._read_at = began
+        self._to_release -= released
         return True
 
 
-def _check_whose(ledger: Ledger, of: str) -> None:
-    if ledger.quota_uid != of:
+def _check_owner(ledger: Ledger, quota_uid: str) -> None:
+    """Raises Busy for the ledger of another quota of the same name, which its leader has not taken over yet."""
+    if ledger.quota_uid != quota_uid:
         raise Busy(USAGE_UNKNOWN)
 
 
-def _tell(settled: _Settled) -> None:
-    for ask in settled.reserved:
-        _succeed(ask, own=True)
-    for ask in settled.had:
-        _succeed(ask, own=False)
-    for ask, why in settled.refused:
-        _fail(ask, why)
+def _answer(results: _Results) -> None:
+    for attempt in results.reserved:
+        _succeed(attempt, is_own=True)
+    for attempt in results.reserved_before:
+        _succeed(attempt, is_own=False)
+    for attempt, why in results.refused:
+        _fail(attempt, why)
 
 
-def _succeed(ask: ReservationAttempt, *, own: bool) -> None:
-    if not ask.outcome.done():  # its caller may have gone
-        ask.outcome.set_result(own)
+def _succeed(attempt: ReservationAttempt, *, is_own: bool) -> None:
+    if not attempt.outcome.done():  # its caller may have gone
+        attempt.outcome.set_result(is_own)
 
 
-def _fail(ask: ReservationAttempt, why: Exception) -> None:
-    if not ask.outcome.done():
-        ask.outcome.set_exception(why)
+def _fail(attempt: ReservationAttempt, why: Exception) -> None:
+    if not attempt.outcome.done():
+        attempt.outcome.set_exception(why)

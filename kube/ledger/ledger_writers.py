@@ -10,28 +10,28 @@ from .ledger_writer import Clock, LedgerWriter
 
 
 class LedgerWriters:
-    """Made on the event loop."""
+    """Created on the event loop."""
 
     def __init__(self, ledgers: LedgerStore, clock: Clock) -> None:
         self._ledgers = ledgers
         self._clock = clock
-        self._desks: dict[str, LedgerWriter] = {}
-        self._seen: dict[str, WatchedLedger] = {}
+        self._writers: dict[str, LedgerWriter] = {}
+        self._watched: dict[str, WatchedLedger] = {}
 
     def of(self, budget: Budget) -> LedgerWriter:
         name = budget.ledger
-        desk = self._desks.get(name)
-        if desk is None:
-            most_of_one = MAX_RESERVATIONS if budget.namespace else MAX_RESERVATIONS_OF_NAMESPACE
-            desk = self._desks[name] = LedgerWriter(self._ledgers, name, self._clock, most_of_one)
-            desk.ledger_changed(self._seen.get(name))
-        return desk
+        writer = self._writers.get(name)
+        if writer is None:
+            max_of_namespace = MAX_RESERVATIONS if budget.namespace else MAX_RESERVATIONS_OF_NAMESPACE
+            writer = self._writers[name] = LedgerWriter(self._ledgers, name, self._clock, max_of_namespace)
+            writer.ledger_changed(self._watched.get(name))
+        return writer
 
-    def ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
-        """A ledger that has changed, or is gone."""
-        if seen is None:
-            self._seen.pop(name, None)
+    def ledger_changed(self, name: str, watched: WatchedLedger | None) -> None:
+        """Passes a changed ledger to its writer; None where it was deleted."""
+        if watched is None:
+            self._watched.pop(name, None)
         else:
-            self._seen[name] = seen
-        if name in self._desks:
-            self._desks[name].ledger_changed(seen)
+            self._watched[name] = watched
+        if name in self._writers:
+            self._writers[name].ledger_changed(watched)

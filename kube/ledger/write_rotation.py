@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 _SHORTEST_S, _LONGEST_S = 0.03, 0.3
-"""Of a turn that nobody takes: who is skipped too early writes at the same time as the next."""
+"""Limits of a turn that a replica does not use. Where it is too short, that replica and the next write together."""
 
 _WRITES: Final = 3
-"""So many of ours fit into such a turn: one that waits for the processor takes twice as long, and has to be seen."""
+"""Such a turn is as long as this number of our writes: a write of a busy replica takes twice as long."""
 
 _WEIGHT: Final = 0.2
 _GONE_S: Final = 1.0
-"""Who has not written for so long is not waited for."""
+"""A replica that has not written for this long has no turn."""
 
 
 class WriteRotation:
@@ -27,12 +27,12 @@ class WriteRotation:
         self._at: dict[str, float] = {}
         self._turn_s = _SHORTEST_S
 
-    def wrote(self, who: str, now: float) -> None:
+    def record_write(self, who: str, now: float) -> None:
         """Records a write by any replica."""
         self._last = who
         self._at[who] = now
 
-    def took(self, seconds: float) -> None:
+    def record_duration(self, seconds: float) -> None:
         """Records the duration of one of our writes."""
         smoothed = (1 - _WEIGHT) * self._turn_s + _WEIGHT * _WRITES * seconds
         self._turn_s = min(max(smoothed, _SHORTEST_S), _LONGEST_S)
@@ -45,6 +45,6 @@ class WriteRotation:
         return max(0.0, self._at[self._last] + min(self._before_me() * self._turn_s, _GONE_S) - now)
 
     def _before_me(self) -> int:
-        """How many come between the last one and us."""
-        all_round = sorted({*self._at, self.me})
-        return (all_round.index(self.me) - all_round.index(self._last) - 1) % len(all_round)
+        """Returns how many replicas have their turn between the last writer and us."""
+        replicas = sorted({*self._at, self.me})
+        return (replicas.index(self.me) - replicas.index(self._last) - 1) % len(replicas)

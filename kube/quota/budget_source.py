@@ -108,7 +108,7 @@ class BudgetSource:
         self._changed()
 
     def _following(self) -> list[Informer[Any]]:
-        return [*self._quotas, self._namespaces, self.map.following]
+        return [*self._quotas, self._namespaces, self.map.informer]
 
     # --- what is known ------------------------------------------------------------------------------------------------
 

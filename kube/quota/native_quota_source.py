@@ -36,7 +36,7 @@ class NativeQuotas:
         self.counted = resources | added
         self._by_namespace: dict[str, dict[str, ResourceQuota]] = {}
         self._uncounted: dict[str, ResourceQuota] = {}
-        self.following = Informer(
+        self.informer = Informer(
             Followed(access, "/api/v1/resourcequotas", ResourceQuota, _PAGE),
             listed=self._list,
             changed=self._change,

@@ -43,7 +43,7 @@ class TkeMapSource:
         self._changed = changed
         path = f"/api/v1/namespaces/{names.KUBE_SYSTEM}/configmaps"
         collection = Collection(access, path, _ConfigMap, fields=f"metadata.name={names.GPU_QUOTA_MAP}")
-        self.following = Informer(collection, listed=self._list, changed=self._change, name="the map of quotas")
+        self.informer = Informer(collection, listed=self._list, changed=self._change, name="the map of quotas")
 
     def _list(self, objects: Sequence[_ConfigMap | Undecodable]) -> None:
         self._take(next((each for each in objects if isinstance(each, _ConfigMap)), None))

@@ -43,13 +43,13 @@ class NativeQuotaChecks:
 
     def jobs(self) -> Sequence[Job]:
         return (
-            *follow_jobs([self._known.following]),
+            *follow_jobs([self._known.informer]),
             ("report untracked resources", self._reports.run),
             ("check native quotas for drift", self._drift.run),
         )
 
     def problems(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self._known.following.trouble, self._reports.trouble, self._drift.trouble)))
+        return tuple(filter(None, (self._known.informer.trouble, self._reports.trouble, self._drift.trouble)))
 
     def watch(self, registry: CollectorRegistry) -> None:
         watch_native(registry, uncounted=self._uncounted, drifted=lambda: len(self._drift.found))

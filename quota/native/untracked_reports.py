@@ -44,7 +44,7 @@ class UntrackedReports:
         self._told: dict[str, float] = {}
 
     async def run(self) -> None:
-        await self._known.following.wait_until_ready()
+        await self._known.informer.wait_until_ready()
         while True:
             await asyncio.sleep(_EVERY_S)
             if self._may_decide():

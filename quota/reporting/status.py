@@ -47,7 +47,7 @@ def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
 
 
 def _all(parts: Sequence[TopPods]) -> TopPods:
-    first = sorted((entry for part in parts for entry in part.first), key=rank)
+    first = sorted((entry for part in parts for entry in part.entries), key=rank)
     return TopPods(sum(part.pods for part in parts), first[:TOP])
 
 
@@ -69,7 +69,7 @@ def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0) -> S
         "promised": len(ledger.reservations),
         "waiting": waiting,
         "late": len(ledger.late),
-        "holders": [_holder(entry) for entry in holders.first],
+        "holders": [_holder(entry) for entry in holders.entries],
         "perLabel": _per_label(found, ledger),
         "places": _places(found, ledger),
         "borrowed": _loans(ledger.borrowed),

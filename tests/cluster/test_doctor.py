@@ -452,8 +452,8 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "another plugin has our resource": (told_not_offered, "not-offered", "another plugin serves it"),
     "gpu-manager's plugin is on our node": (peers_plugin, "peer-plugin", f"1 node ({NODE})"),
     "a quota never counts": (never_counted, "quota-uncounted", f"limits.{names.VCUDA_CORE}"),
-    "a ledger is garbage": (garbage_ledger, "ledger-broken", "holds no ledger"),
-    "the ledger of a default is garbage": (default_ledger, "ledger-broken", "holds no ledger"),
+    "a ledger is garbage": (garbage_ledger, "ledger-broken", "is not a valid ledger"),
+    "the ledger of a default is garbage": (default_ledger, "ledger-broken", "is not a valid ledger"),
     "a definition is gone": (no_definition, "crd-missing", names.CLUSTER_GPU_QUOTAS),
 }
 

@@ -36,7 +36,7 @@ class Rules:
     read: Callable[[OpenReservations, float, Collection[str], Collection[str]], OpenReservations] = (
         OpenReservations.read
     )
-    void: Callable[[OpenReservations], frozenset[str]] = OpenReservations.void
+    void: Callable[[OpenReservations], frozenset[str]] = OpenReservations.expired
     compares: bool = True
     lists_after_epoch: bool = True
 

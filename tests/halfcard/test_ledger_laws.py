@@ -155,7 +155,7 @@ def by_the_clock(
 
 
 def young(reservations: OpenReservations) -> frozenset[str]:
-    return frozenset(uid for uid, first in reservations.since.items() if reservations.now - first >= 20)
+    return frozenset(uid for uid, first in reservations.seen_since.items() if reservations.now - first >= 20)
 
 
 BROKEN: Final = {
@@ -166,7 +166,7 @@ BROKEN: Final = {
     "a commit that keeps the reservations of stored pods": Rules(commit=keeping),
     "a commit that counts bound pods twice": Rules(commit=keeping_the_reservation_of_a_bind),
     "a reservation is void when it may still be kept": Rules(void=young),
-    "a reservation is void at once": Rules(void=lambda reservations: frozenset(reservations.since)),
+    "a reservation is void at once": Rules(void=lambda reservations: frozenset(reservations.seen_since)),
     "a reservation is never void": Rules(void=lambda _: frozenset()),
 }
 

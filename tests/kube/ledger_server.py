@@ -12,7 +12,7 @@ import msgspec
 from halfcard.quota.ledger import Ledger
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, written
+from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, to_config_map
 
 from .listening import JsonHandler, listening
 from .object_server import refusal
@@ -45,7 +45,7 @@ class LedgerServer:
     def put(self, name: str, ledger: Ledger) -> None:
         """As somebody else writes it."""
         with self._lock:
-            self._store(name, msgspec.to_builtins(written(ConfigMapMetadata(name), ledger)))
+            self._store(name, msgspec.to_builtins(to_config_map(ConfigMapMetadata(name), ledger)))
 
     def put_map(self, name: str, content: ConfigMap) -> None:
         with self._lock:

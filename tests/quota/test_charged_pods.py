@@ -28,7 +28,7 @@ async def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when
         pods = ChargedPods(Access("127.0.0.1", server.port), Dialects(), lambda _: None, lambda _: None)
         server.put(pod("waits", names.QUOTA_GATE))
         server.put(pod("runs"))
-        following = asyncio.create_task(pods.following.run())
+        following = asyncio.create_task(pods.informer.run())
         await until(lambda: len(pods.all()) == 2)
         entry = Entry("team", "runs", {"cores": 30, "memory": 5120, "shares": 1})
         assert pods.counted_pod("uid-runs", BUDGET, lambda _: True) == CountedPod(entry)

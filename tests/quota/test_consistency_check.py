@@ -43,7 +43,7 @@ async def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_chang
         comparing = ConsistencyCheck(access, pods, Dialects(), lambda: True, repaired.append, rest_s=0.01, apart_s=0.01)
         for name in ("kept", "gone", "over"):
             server.put(pod(name))
-        jobs = [asyncio.create_task(pods.following.run())]
+        jobs = [asyncio.create_task(pods.informer.run())]
         await until(lambda: pods.all().keys() == {"uid-kept", "uid-gone", "uid-over"})
         jobs.append(asyncio.create_task(comparing.run()))
         with server.changed:  # and no event of it

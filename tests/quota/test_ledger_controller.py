@@ -176,7 +176,7 @@ async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(pla
 
 async def test_what_is_no_ledger_is_named_with_what_to_do(place: Place) -> None:
     place.server.put_text(NAME, "scribble")
-    with pytest.raises(LedgerError, match=f"{NAME} holds no ledger .* delete it, and it is made anew"):
+    with pytest.raises(LedgerError, match=f"{NAME} is not a valid ledger: .* delete it, and Halfcard creates it again"):
         await place.keeper().take_over()
 
 

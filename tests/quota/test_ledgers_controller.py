@@ -68,9 +68,9 @@ class Scene:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        jobs = [asyncio.create_task(run()) for _, run in (*self.source.jobs(), *follow_jobs([self.pods.following]))]
+        jobs = [asyncio.create_task(run()) for _, run in (*self.source.jobs(), *follow_jobs([self.pods.informer]))]
         try:
-            await asyncio.gather(self.source.wait_until_ready(), self.pods.following.wait_until_ready())
+            await asyncio.gather(self.source.wait_until_ready(), self.pods.informer.wait_until_ready())
             yield
         finally:
             self.ledgers.release.set()

@@ -36,7 +36,7 @@ def test_however_they_come_and_go_it_is_what_a_count_of_those_that_are_left_woul
     assert holding.bound == {uid for uid, held in left.items() if held.is_bound}
     assert holding.total == +sum_of(entry.charge for entry in entries.values()) and all(holding.total.values())
     assert holding.top().pods == len(left)
-    assert [*map(rank, holding.top().first)] == sorted(map(rank, entries.values()))[:TOP]
+    assert [*map(rank, holding.top().entries)] == sorted(map(rank, entries.values()))[:TOP]
 
 
 @given(CHANGES, CHANGES)

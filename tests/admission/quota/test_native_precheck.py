@@ -71,8 +71,8 @@ async def site_of(*quotas: Json) -> AsyncIterator[Site]:
         for item in quotas:
             server.put(item)
         site = Site(server)
-        following = asyncio.create_task(site.known.following.run())
-        await site.known.following.wait_until_ready()
+        following = asyncio.create_task(site.known.informer.run())
+        await site.known.informer.wait_until_ready()
         yield site
         following.cancel()
         await asyncio.wait((following,))

@@ -24,14 +24,14 @@ OLD = every(5.0, OLD_S)
 
 def test_an_old_reservation_is_void_after_two_reads_that_find_no_pod() -> None:
     old = reads(OpenReservations(), *OLD)
-    assert old.void() == frozenset()
-    assert reads(old, OLD_S + APART_S / 2).void() == frozenset()
-    assert reads(old, OLD_S + APART_S / 2, OLD_S + APART_S).void() == {"u"}
+    assert old.expired() == frozenset()
+    assert reads(old, OLD_S + APART_S / 2).expired() == frozenset()
+    assert reads(old, OLD_S + APART_S / 2, OLD_S + APART_S).expired() == {"u"}
 
 
 def test_one_whose_pod_is_found_between_is_kept() -> None:
     found = reads(reads(OpenReservations(), *OLD), OLD_S + 5.0, stored=["u"])
-    assert reads(found, OLD_S + 10.0, OLD_S + 15.0).void() == frozenset()
+    assert reads(found, OLD_S + 10.0, OLD_S + 15.0).expired() == frozenset()
 
 
 @pytest.mark.parametrize("gap", [60.0, 3600.0, 10**9])
@@ -43,4 +43,4 @@ def test_time_in_which_nobody_answered_does_not_count(gap: float) -> None:
 
 
 def test_what_is_open_no_longer_is_forgotten() -> None:
-    assert reads(OpenReservations(), *OLD).read(OLD_S + 5.0, (), ()).since == {}
+    assert reads(OpenReservations(), *OLD).read(OLD_S + 5.0, (), ()).seen_since == {}

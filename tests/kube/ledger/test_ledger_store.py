@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from halfcard.quota.ledger import MAX_LABEL_VALUES, MAX_RESERVATIONS, Entry, Ledger
-from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, written
+from kube.ledger.ledger_store import ConfigMap, ConfigMapMetadata, WatchedLedger, to_config_map
 
 MOST_BYTES: Final = 2**20
 """Of a ConfigMap."""
@@ -26,7 +26,7 @@ def reservations(many: int) -> dict[str, Entry]:
 
 
 def stored(ledger: Ledger) -> bytes:
-    return msgspec.json.encode(written(ConfigMapMetadata("gpuquota.a.b", "7"), ledger))
+    return msgspec.json.encode(to_config_map(ConfigMapMetadata("gpuquota.a.b", "7"), ledger))
 
 
 @pytest.mark.parametrize("many", [0, 3, MAX_RESERVATIONS])

@@ -16,7 +16,7 @@ def knowing(me: str, wrote: Sequence[str]) -> WriteRotation:
     """Who has seen all of these write, the last of them at 100 s."""
     found = WriteRotation(me)
     for who in wrote:
-        found.wrote(who, 100.0)
+        found.record_write(who, 100.0)
     return found
 
 
@@ -64,21 +64,21 @@ def test_one_who_does_not_take_its_turn_is_skipped_after_a_while() -> None:
 
 def test_one_who_has_gone_is_not_waited_for() -> None:
     turns = knowing("c", ["b"])
-    turns.wrote("a", 102.0)
+    turns.record_write("a", 102.0)
     assert turns.wait_s(102.0) == 0
 
 
 def test_where_writes_take_longer_others_are_given_longer() -> None:
     quick, slow = (knowing("c", ["a", "b", "c", "a"]) for _ in range(2))
     for _ in range(10):
-        quick.took(0.001)
-        slow.took(0.05)
+        quick.record_duration(0.001)
+        slow.record_duration(0.05)
     assert slow.wait_s(100.0) > 2 * quick.wait_s(100.0)
-    slow.took(60.0)
+    slow.record_duration(60.0)
     assert slow.wait_s(100.0) < 1
 
 
 def test_however_many_write_and_however_slowly_nobody_waits_longer_than_for_one_who_has_gone() -> None:
     turns = knowing("z", [f"a{number:02}" for number in range(50)] + ["z"])
-    turns.took(60.0)
+    turns.record_duration(60.0)
     assert turns.wait_s(100.0) == 1.0 and turns.wait_s(101.0) == 0

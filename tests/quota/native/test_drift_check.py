@@ -28,7 +28,7 @@ async def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
         calls, leads = ApiCalls(access), True
         known = NativeQuotas(access, Dialects().resources)
         drift = DriftCheck(calls, known, lambda: leads, lambda: datetime.now(UTC), rest_s=REST_S)
-        jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
+        jobs = [asyncio.create_task(job) for job in (known.informer.run(), drift.run())]
         server.put(quota({CORES: "100"}, {CORES: "30"}))
         await until(lambda: drift.found == {"team-a/gpu": (Drift(CORES, "30", "0"),)})
         server.put(quota({CORES: "100"}, {CORES: "0"}))
@@ -55,7 +55,7 @@ async def test_what_is_added_for_quotas_to_count_is_compared_too() -> None:
         calls = ApiCalls(access)
         known = NativeQuotas(access, Dialects().resources, DerivedSettings().resources)
         drift = DriftCheck(calls, known, lambda: True, lambda: datetime.now(UTC), rest_s=REST_S)
-        jobs = [asyncio.create_task(job) for job in (known.following.run(), drift.run())]
+        jobs = [asyncio.create_task(job) for job in (known.informer.run(), drift.run())]
         server.put(quota({cards: "4"}, {cards: "3"}))
         await until(lambda: drift.found == {"team-a/gpu": (Drift(cards, "3", "0"),)})
         for job in jobs:

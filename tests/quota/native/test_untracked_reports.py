@@ -78,7 +78,7 @@ async def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and
         access = Access("127.0.0.1", server.port)
         known = NativeQuotas(access, Dialects().resources)
         reports = UntrackedReports(known, QuotaEvents(ApiCalls(access), lambda: NOW), leads, repair)
-        jobs = [asyncio.create_task(each()) for each in (known.following.run, reports.run)]
+        jobs = [asyncio.create_task(each()) for each in (known.informer.run, reports.run)]
         await until(lambda: looks.count(3) == 3)
         for job in jobs:
             job.cancel()
