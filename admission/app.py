@@ -1,4 +1,4 @@
-"""The webhook's HTTP application: a FastAPI app, and before it the hot paths as raw ASGI applications."""
+"""The webhook's HTTP application: a FastAPI app, with the hot paths in front as raw ASGI applications."""
 
 from __future__ import annotations
 

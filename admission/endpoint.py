@@ -1,7 +1,7 @@
-"""One webhook as a raw ASGI application: read the body, decide, answer. Nothing else stands on the hot path.
+"""One webhook as a raw ASGI application: reads the body, decides, answers. Nothing else is on the hot path.
 
-Whose fault a failure is decides its status: the caller's protocol 4xx, the user's object 200 with `allowed: false`,
-our own bug 500 with a reference that the log explains.
+The status depends on whose fault a failure is: 4xx for a broken protocol, 200 with `allowed: false` for a wrong object,
+and 500 for a bug of ours, with a reference that finds it in the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .verdict import Verdict
 from .writes import decode_write
 
 _LONGEST_SENTENCE: Final = 400
-"""It may quote the caller, in a log line and in an answer."""
+"""Of an error that may quote the caller, in the log and in the answer."""
 
 _LONGEST_NAME: Final = 253
 
@@ -98,7 +98,7 @@ class Endpoint:
         return status, b"text/plain; charset=utf-8", sentence.encode("utf-8", "replace") + b"\n"
 
     def _bug(self) -> tuple[int, bytes, bytes]:
-        """The trace goes to the log, the caller gets what is needed to find it there."""
+        """Logs the trace; the answer has a reference that finds it in the log."""
         reference = secrets.token_hex(4)
         self.metrics.failed(500)
         self.log.error("bug", webhook=self.path, reference=reference, trace=traceback.format_exc())
@@ -107,5 +107,5 @@ class Endpoint:
 
 
 def _short(name: str | None) -> str | None:
-    """Cuts a name for the log: Kubernetes has no longer names, but a direct caller may send one."""
+    """Cuts a name for the log: Kubernetes does not allow longer names, but other callers may send them."""
     return name and name[:_LONGEST_NAME]

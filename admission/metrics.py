@@ -12,7 +12,7 @@ import halfcard
 from .verdict import Verdict
 
 _BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
-"""A decision takes a tenth of a millisecond; the API server gives up after seconds."""
+"""Seconds: a decision takes a tenth of a millisecond, and the API server waits for seconds."""
 
 
 _MOST_QUOTAS: Final = 500
@@ -20,7 +20,7 @@ _OTHERS: Final = "others"
 
 
 class _ByQuota:
-    """Counts with labels of which tenants can create many: only a limited number are told apart."""
+    """Counts refusals by quota; users can create many quotas, so those beyond a limit share one label."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._refusals = Counter(

@@ -49,7 +49,7 @@ class AdmissionPolicy:
 
     @property
     def counted(self) -> frozenset[str]:
-        """The resources of which native quota is looked at."""
+        """The resources whose native quotas are checked."""
         return self.dialects.resources | (self.derived.resources if self.derived else frozenset())
 
     def severity(self, problem: Problem) -> Severity:

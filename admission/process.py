@@ -1,4 +1,4 @@
-"""The running webhook: its two listeners, what follows the cluster, and what is said when something is wrong there."""
+"""The running webhook: its two listeners, the informers of the cluster, and the report when a source is degraded."""
 
 from __future__ import annotations
 
@@ -139,10 +139,10 @@ class Webhook:
 
     def _unready(self) -> str | None:
         unseen = self.budgets is not None and not self.budgets.source.ready
-        return "the quotas have not all been seen" if unseen else None
+        return "not all quotas have been listed yet" if unseen else None
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
-        """Readiness does not wait for the nodes: cards that are not known are not checked, and judging goes on."""
+        """Readiness does not wait for the nodes: while no card is known, only the size of cards is not checked."""
         registry = CollectorRegistry()
         metrics = WebhookMetrics(registry)
         watch_served(registry, lambda: self.tls.leaf.not_after)
@@ -152,7 +152,7 @@ class Webhook:
             policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log, gates=self._gates()
         )
         health = health_app(checks={"quotas": self._unready}, lifecycle=lifecycle, registry=registry)
-        gc.freeze()  # what start-up made lives as long as the process: no collection needs to look at it again
+        gc.freeze()  # objects made at start-up live as long as the process: no collection has to visit them
         where = self.addresses
         return (
             Listener(ADMISSION, where.admission.host, where.admission.port, app, self.tls),

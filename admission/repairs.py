@@ -1,4 +1,4 @@
-"""Makes the changes of a pod: amounts in their own unit on both sides, the core limit, and variables that hide GPUs.
+"""Repairs a pod: writes amounts in their own unit on both sides, the core limit, and variables that hide GPUs.
 
 Invariant: repairing twice changes nothing the second time, and an amount that needs no change is not rewritten.
 """
@@ -35,7 +35,7 @@ NO_REPAIRS: Final = RepairedPod()
 
 
 def repair_pod(subject: Subject) -> RepairedPod:
-    ours = _add_ours(subject)
+    ours = _set_all_added(subject)
     asks = any(wish.asks for _, wish in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return ours
@@ -46,7 +46,7 @@ def repair_pod(subject: Subject) -> RepairedPod:
 
 
 def repair_template(asked: tuple[RequestingContainer, ...]) -> RepairedPod:
-    """Only what people wrote is respelled: a field added to a template would fight their next apply."""
+    """Respells only fields that are there: the user's next apply would remove an added one again."""
     changes = tuple(
         PatchOperation("replace", _pointer(each, side, ask.resource), str(ask.amount))
         for each in asked
@@ -85,7 +85,7 @@ def _fill_side(asked: RequestingContainer, side: str) -> Iterator[PatchOperation
 
 
 def _write(asked: RequestingContainer, side: str, texts: Mapping[str, str]) -> Iterator[PatchOperation]:
-    """A field that is not there yet is added whole; its members could not be added one by one."""
+    """Yields the changes of one side; a missing side is added as a whole: JSON Patch creates no parents."""
     present = asked.amounts(side)
     if texts and not present:
         yield PatchOperation("add", _pointer(asked, side), texts)
@@ -117,10 +117,10 @@ def _rounded(asked: tuple[RequestingContainer, ...]) -> Iterator[str]:
                 yield f"{each.place.where} {ask.resource}: {ask.note}"
 
 
-# --- what only Halfcard asks for -------------------------------------------------------------------------------------
+# --- added resources -------------------------------------------------------------------------------------------------
 
 
-def _add_ours(subject: Subject) -> RepairedPod:
+def _set_all_added(subject: Subject) -> RepairedPod:
     wrong = [
         (each, side)
         for each in subject.added()
@@ -128,17 +128,15 @@ def _add_ours(subject: Subject) -> RepairedPod:
         if not says(written(each.asked, side, each.resource), each.due)
     ]
     notes = [
-        f"{each.asked.place.where} {each.resource}: {text} became {each.due}: only Halfcard asks for it"
+        f"{each.asked.place.where} {each.resource}: {text} became {each.due}: only Halfcard sets it"
         for each, side in wrong
         if (text := written(each.asked, side, each.resource)) is not None
     ]
-    return RepairedPod(tuple(_put_right(*each) for each in wrong), tuple(dict.fromkeys(notes)))
+    return RepairedPod(tuple(_set_added(*each) for each in wrong), tuple(dict.fromkeys(notes)))
 
 
-def _put_right(each: AddedResources, side: str) -> PatchOperation:
-    """Sets an added resource. A container that needs some requests a GPU, so both sides exist once amounts are
-    filled in.
-    """
+def _set_added(each: AddedResources, side: str) -> PatchOperation:
+    """Sets an added resource. Both sides exist: the container requests a GPU, whose amounts were filled in before."""
     pointer = _pointer(each.asked, side, each.resource)
     if not each.due:
         return PatchOperation("remove", pointer)
@@ -150,7 +148,7 @@ def _put_right(each: AddedResources, side: str) -> PatchOperation:
 
 
 def _core_limits(subject: Subject) -> dict[str, str | None]:
-    """The annotations as they should be; None takes one away."""
+    """Returns the annotations to write; None removes one."""
     pod, asked = subject.pod, subject.asked
     wanted: dict[str, str | None] = {}
     for limit in limits_of(pod, asked):
@@ -175,7 +173,7 @@ def _defaulted(pod: Pod, asked: tuple[RequestingContainer, ...], policy: Admissi
 
 
 class Annotated(Protocol):
-    """A pod or another object of Kubernetes."""
+    """A Kubernetes object."""
 
     @property
     def metadata(self) -> object | None: ...
@@ -185,7 +183,7 @@ class Annotated(Protocol):
 
 
 def set_annotations(obj: Annotated, wanted: Mapping[str, str | None]) -> Iterator[PatchOperation]:
-    """Make them so; None takes one away."""
+    """Yields the changes that write these annotations; None removes one."""
     present = obj.annotations
     fresh = {key: text for key, text in wanted.items() if text is not None}
     if not present:
@@ -205,11 +203,11 @@ def _first_annotations(obj: Annotated, fresh: dict[str, str]) -> PatchOperation:
     return PatchOperation("add", ("metadata", "annotations"), fresh)
 
 
-# --- containers that see nothing -------------------------------------------------------------------------------------
+# --- containers that see no card -------------------------------------------------------------------------------------
 
 
 def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
-    """An image may carry NVIDIA_VISIBLE_DEVICES=all; a container without a claim then sees its neighbour's cards."""
+    """Hides GPUs from containers without a claim: an image with NVIDIA_VISIBLE_DEVICES=all would see all cards."""
     for place, claim in subject.containers:
         env = place.container.env
         if claim is None and names.VISIBLE_DEVICES not in [variable.name for variable in env or ()]:
@@ -222,9 +220,7 @@ def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
 
 
 def hide_from_added(subject: Subject, old: Pod) -> RepairedPod:
-    """Hides GPUs from an ephemeral container that is added to a running GPU pod; a merge may put it before the
-    others.
-    """
+    """Hides GPUs from the ephemeral containers that are added to a GPU pod; a merge may put them before the others."""
     before = {place.container.name for place in ephemeral_places(old)}
     added = {place.pointer for place in ephemeral_places(subject.pod) if place.container.name not in before}
     changes = _hide_devices(subject) if subject.claims else ()
@@ -255,11 +251,11 @@ def _toleration(toleration: Toleration) -> dict[str, str]:
     return {field: text for field, text in fields.items() if text is not None}
 
 
-# --- an object that comes back ---------------------------------------------------------------------------------------
+# --- a manifest that is applied again --------------------------------------------------------------------------------
 
 
 def restore(subject: Subject, old: tuple[RequestingContainer, ...]) -> RepairedPod:
-    """The same file a second time: a pod's resources cannot change, so the same amount is spelled as stored."""
+    """Spells amounts as stored, when a manifest is applied again: the resources of a pod are immutable."""
     stored = {each.place.pointer: each for each in old}
     pairs = [(each, stored[each.place.pointer]) for each in subject.asked if each.place.pointer in stored]
     return RepairedPod(tuple(change for each, before in pairs for change in _restored(each, before)))
@@ -285,7 +281,7 @@ def _differs(asked: RequestingContainer, stored: RequestingContainer, side: str,
 
 
 def _as_stored(ask: ResourceRequest, before: ResourceRequest, side: str) -> str | None:
-    """The stored spelling where the one at hand is another amount to Kubernetes; None where it may stay."""
+    """Returns the stored spelling where Kubernetes would see another amount; None where the spelling may stay."""
     text, stored = ask.written(side), before.written(side)
     if stored is None or (text is not None and Quantity.parse(text) == Quantity.parse(stored)):
         return None

@@ -1,4 +1,4 @@
-"""ResourceQuota objects as they are written: what is unclear is refused, what would not count is made to."""
+"""The decision on ResourceQuotas: unclear amounts are refused, and keys that Kubernetes would not count get a twin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verdict import Verdict
 
 
 def mutate_quota(quota: ResourceQuota, policy: AdmissionPolicy, *, old: ResourceQuota | None = None) -> Verdict:
-    """Respell amounts, add and follow twins; refuse amounts that mean nothing and did not stand there before."""
+    """Respells amounts, and adds, updates or removes twins; refuses unreadable amounts, of an update only new ones."""
     if problems := unreadable(quota, policy.dialects):
         known = unreadable(old, policy.dialects) if old else []
         return verdict([problem for problem in problems if problem not in known], policy)

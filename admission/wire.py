@@ -1,7 +1,7 @@
-"""AdmissionReview as bytes, and back: the only module that knows how the API server speaks.
+"""Decodes AdmissionReviews, and encodes verdicts as their answers.
 
-Parsing is strict where JSON is vague (duplicate keys, lone surrogates, NaN, deep nesting): two readers of one
-document must never see two documents. What comes back byte for byte when it is written again cannot be vague.
+Parsing is strict where JSON is ambiguous (duplicate keys, lone surrogates, NaN, deep nesting): every reader of a
+document must see the same. A document that is encoded again to the same bytes is not ambiguous.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class MalformedReview(Exception):
-    """The caller broke the protocol; the text is a sentence for the caller's log."""
+    """The caller broke the protocol; the text is for the caller's log."""
 
 
 class ObjectKind(msgspec.Struct, frozen=True):
@@ -74,10 +74,10 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 
 def read(body: bytes) -> Review:
-    """The review in the body.
+    """Returns the review in the body.
 
     Raises:
-        Malformed: it is none.
+        MalformedReview: the body is not an AdmissionReview.
     """
     try:
         review = msgspec.convert(_parsed(body), Review)
@@ -85,18 +85,20 @@ def read(body: bytes) -> Review:
         raise MalformedReview(f"the body does not have the shape of an AdmissionReview: {error}") from error
     if review.kind != "AdmissionReview" or review.api_version not in VERSIONS:
         got = f"{review.api_version[:80]} {review.kind[:80]}"
-        raise MalformedReview(f"the body is no AdmissionReview: got {got!r}, expected {' or '.join(VERSIONS)}")
+        raise MalformedReview(f"the body is not an AdmissionReview: got {got!r}, expected {' or '.join(VERSIONS)}")
     return review
 
 
 def _parsed(body: bytes) -> Any:
-    """The fast reader overlooks a key that is written twice; writing what it saw shows whether that is all."""
+    """Parses with the fast reader, which overlooks duplicate keys. If its result, encoded again, differs from the body,
+    the strict reader parses it.
+    """
     try:
         parsed = _decode(body)
         if _as_go_writes(parsed) == body.rstrip():
             return parsed
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # The strict reader says what is wrong.
+        pass  # the strict reader names the mistake
     try:
         return jiter.from_json(body, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
@@ -121,7 +123,7 @@ def answer(review: Review, verdict: Verdict) -> bytes:
 
 
 def _busy(verdict: Verdict) -> dict[str, Any] | None:
-    """Clients that read it try again by themselves."""
+    """Returns the status that makes clients retry by themselves; None where a retry cannot succeed."""
     if verdict.no_room is None or not verdict.no_room.retry_s:
         return None
     return {

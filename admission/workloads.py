@@ -1,6 +1,6 @@
-"""Workloads: their pod template is judged when it is applied, not an hour later when a controller makes the pod.
+"""The decision on workloads: their pod template is judged when it is applied, not when a controller creates the pod.
 
-Repairs touch only what people wrote; a template never gets a field that it did not have.
+Repairs change only fields that the template has; they never add one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .writes import TEMPLATES, WorkloadWrite
 
 def mutate_workload(write: WorkloadWrite, context: ReviewContext) -> Verdict:
     judged = subject(write.template, context, write.old)
-    written = _written_now(judged)
+    written = _changed_requests(judged)
     return _review(write.kind, judged, repair_template(written), hints(written))
 
 
@@ -29,10 +29,8 @@ def validate_workload(write: WorkloadWrite, context: ReviewContext) -> Verdict:
     return _review(write.kind, subject(write.template, context, write.old))
 
 
-def _written_now(judged: Subject) -> tuple[RequestingContainer, ...]:
-    """Returns the amounts that this write changes: rewriting unchanged ones would roll out a workload that nobody
-    changed.
-    """
+def _changed_requests(judged: Subject) -> tuple[RequestingContainer, ...]:
+    """Returns the requests that this write changes: a respelling of the others would roll out the workload again."""
     if judged.old is None:
         return judged.asked
     before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.context.policy.dialects)}

@@ -1,7 +1,7 @@
-"""A static guard: rules about amounts that the API server enforces by itself, for webhooks that fail open.
+"""The static guard: rules about amounts that the API server enforces itself, for webhooks that fail open.
 
-It is one ValidatingAdmissionPolicy, made from the table of rules and with the same messages. Invariant: the webhook
-would refuse what the guard refuses, and by these rules the guard refuses what the webhook refuses.
+It is one ValidatingAdmissionPolicy, generated from the table of rules, with the same messages. Invariant: by these
+rules, guard and webhook refuse the same pods.
 """
 
 from __future__ import annotations
@@ -41,14 +41,11 @@ _MOST_BYTES: Final = (_MIB - 1) * UNIT_MIB * _MIB
 
 
 class GuardedRule(NamedTuple):
-    """A rule in CEL.
-
-    Attributes:
-        broken: of `a`, the amounts that container `i` asks for; `variables.texts[i]` are their spellings.
-    """
+    """A rule in CEL."""
 
     rule: Rule
     broken: str
+    """An expression over `a`, the amounts that container `i` requests; `variables.texts[i]` has their spellings."""
     fix: str
 
     @property
@@ -130,11 +127,11 @@ GUARDED: Final = (
         f"write memory in units of {UNIT_MIB} MiB, and {names.NVIDIA_GPU} beside other words of HAMi's",
     ),
 )
-"""In the order in which they are told: what cannot be read, what is mixed, then each system's own rules."""
+"""In the order of messages: unreadable amounts, mixed systems, then the rules of each system."""
 
 
 def guard(policy: AdmissionPolicy) -> list[dict[str, Any]]:
-    """The policy and its binding; rules that the installation only warns of are not in it."""
+    """Returns the policy and its binding; rules that only warn are left out."""
     denied = [each for each in GUARDED if policy.severities.get(each.rule.code, each.rule.severity) is Severity.DENY]
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     spec = {
@@ -180,7 +177,7 @@ def _variables(dialects: Dialects) -> list[dict[str, str]]:
 
 
 def words_of(dialects: Dialects) -> dict[str, str]:
-    """All that depends on which systems are spoken: every word, the words of each, and memory that may stand alone."""
+    """Returns the variables that depend on the dialects: all resources, those of each, and memory without cores."""
     systems = sorted(cel_list(sorted(each.resources)) for each in dialects.table)
     return {
         "words": cel_list(sorted(dialects.resources)),
@@ -194,7 +191,7 @@ def alone(dialects: Dialects) -> Collection[str]:
 
 
 def _of_both_lists(listed: str) -> str:
-    """The same of app and of init containers; `LIST` stands for either."""
+    """Returns the expression for app containers and for init containers; `LIST` is replaced by each."""
     init = f"has(object.spec.initContainers) ? {listed.replace('LIST', 'initContainers')} : []"
     return f"{listed.replace('LIST', 'containers')} + ({init})"
 
@@ -203,7 +200,7 @@ _TEXTS: Final = (
     "has(c.resources) && has(c.resources.limits) ? c.resources.limits.transformMap(w, q, w in variables.words, q) : {}"
 )
 _NUMBER: Final = f"quantity(q).isInteger() ? quantity(q).asInteger() : {2**62}"
-"""Kubernetes has seen to it that amounts are whole: those that CEL cannot read as such are only too large for it."""
+"""Kubernetes admits only whole amounts here: one that CEL cannot read as an integer is too large."""
 _GOT: Final = "variables.words.filter(w, w in t).map(w, w + '=' + t[w]).join(', ')"
 _READ: Final = {
     "texts": _of_both_lists(f"object.spec.LIST.map(c, {_TEXTS})"),
@@ -214,5 +211,5 @@ _READ: Final = {
 
 
 def _faults(guarded: GuardedRule) -> str:
-    """The CEL expression of the places where the rule is broken, with the amounts there."""
+    """Returns the CEL expression of the fields that break the rule, with their amounts."""
     return f"variables.asked.transformList(i, a, {guarded.broken}, variables.told[i])"

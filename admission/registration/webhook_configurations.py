@@ -25,9 +25,9 @@ _MARKS: Final = ("annotations", "labels")
 
 
 def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
-    """Both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
+    """Returns both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
     client = _Client(exempt, ca_bundle)
-    concerned = f"{concerns_us(dialects, pods='[object]')} || {_takes_record_away()}"
+    concerned = f"{concerns_us(dialects, pods='[object]')} || {_removes_record()}"
     templates = concerns_us(dialects, pods=_TEMPLATE)
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
     resized = _rule("", ["pods/resize"], ["UPDATE"])
@@ -51,7 +51,7 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
 
 
 class _Client:
-    """The parts that all webhooks have in common."""
+    """The fields that all webhooks share."""
 
     def __init__(self, exempt: Iterable[str], ca_bundle: str) -> None:
         self._exempt = sorted(exempt)
@@ -85,7 +85,7 @@ class _Client:
 
 
 def not_in(namespaces: Iterable[str]) -> dict[str, Any]:
-    """A selector of all other namespaces."""
+    """Returns a selector of all other namespaces."""
     exempt = {"key": names.NAMESPACE_LABEL, "operator": "NotIn", "values": sorted(namespaces)}
     return {"matchExpressions": [exempt]}
 
@@ -117,7 +117,7 @@ _TEMPLATE: Final = (
 
 
 def concerns_us(dialects: Dialects, *, pods: str) -> str:
-    """A CEL expression: false only where no pod of the list `pods` asks for a GPU or could reach for one."""
+    """Returns a CEL expression: false only where no pod of the list `pods` requests a GPU or could reach one."""
     reasons = (
         _any_container(_asks(dialects)),
         _any_container(_chooses_devices(), also_ephemeral=True),
@@ -133,11 +133,11 @@ def _mounts_host_path() -> str:
 
 
 def host_path_pattern() -> str:
-    """Matches at least every path that leads to a protected one, however many slashes and dots are in it."""
+    """Returns a pattern that matches at least every path to a protected one, with any number of slashes and dots."""
     tops = {path.split("/")[1] for path in names.PROTECTED_PATHS}
     below = {path.split("/")[2] for path in names.PROTECTED_PATHS if path.startswith("/var/")} | {"run"}
     under_var = f"var([/.]+({'|'.join(sorted(below))})([/.].*)?)?"
-    under_proc = "proc[/.]+.+"  # every process has a door to the root of its host
+    under_proc = "proc[/.]+.+"  # /proc/PID/root leads to the root of the host
     return f"^[/.]*(({'|'.join(sorted(tops - {'var'}))})([/.].*)?|{under_var}|{under_proc})?[/.]*$"
 
 
@@ -183,17 +183,19 @@ def _carries_record(holder: str) -> str:
 
 
 def _changes_record() -> str:
-    """A Binding has no old object; kubelets write a status again and again, and leave the metadata as they were."""
+    """Returns the CEL expression of a changed record: most statuses that kubelets write leave the metadata as is,
+    a Binding has no old object.
+    """
     changed = " || ".join(f"{_entries('object', field)} != {_entries('oldObject', field)}" for field in _MARKS)
-    return f"({_carries_record('object')} || {_takes_record_away()}) && (oldObject == null || {changed})"
+    return f"({_carries_record('object')} || {_removes_record()}) && (oldObject == null || {changed})"
 
 
 def _entries(holder: str, field: str) -> str:
     return f"(has({holder}.metadata.{field}) ? {holder}.metadata.{field} : {{}})"
 
 
-def _takes_record_away() -> str:
-    """The CEL expression of an update that removes a record."""
+def _removes_record() -> str:
+    """Returns the CEL expression of an update that removes a record."""
     return f"(oldObject != null && {_carries_record('oldObject')})"
 
 

@@ -65,7 +65,7 @@ def test_nothing_is_added_unless_the_settings_say_so() -> None:
 def test_what_a_tenant_writes_is_put_right_and_told(field: str) -> None:
     verdict = mutate(pod_of(whole(**{CARDS: "1"})), policy=COUNTING)
     assert amounts(patched(pod_of(whole(**{CARDS: "1"})), verdict))[field][CARDS] == "2"
-    assert verdict.warnings == (f"spec.containers[0] {CARDS}: 1 became 2: only Halfcard asks for it",)
+    assert verdict.warnings == (f"spec.containers[0] {CARDS}: 1 became 2: only Halfcard sets it",)
 
 
 def test_a_container_that_asks_for_no_gpu_loses_them() -> None:

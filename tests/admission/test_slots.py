@@ -91,7 +91,7 @@ def test_slots_go_when_another_webhook_takes_the_resource_away() -> None:
 def test_what_a_tenant_writes_is_put_right_and_told(written: str) -> None:
     verdict = mutate(pod_of(share(slots=written)), policy=SLOTTED)
     assert slots(patched(pod_of(share(slots=written)), verdict)) == ["1", "1"]
-    assert verdict.warnings == (f"spec.containers[0] {SLOT}: {written} became 1: only Halfcard asks for it",)
+    assert verdict.warnings == (f"spec.containers[0] {SLOT}: {written} became 1: only Halfcard sets it",)
 
 
 def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
