@@ -20,7 +20,7 @@ from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .arguments import add_common
 from .policy_settings import policy_of
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
-    settings = settings_from(arguments.settings)
+    settings = load_settings(arguments.settings)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     policy, source = policy_of(settings), NodeSource(access, settings.capacity_rules())
     return Webhook(

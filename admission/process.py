@@ -22,7 +22,7 @@ from kube.quota.budget_source import BudgetSource
 from kube.quota.native_quota_source import NativeQuotas
 from serving.address import Address
 from serving.background_jobs import Job, report_problems, run_in_background
-from serving.certificate_expiry import watch_served
+from serving.certificate_expiry import add_expiry_metric
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -145,7 +145,7 @@ class Webhook:
         """Readiness does not wait for the nodes: while no card is known, only the size of cards is not checked."""
         registry = CollectorRegistry()
         metrics = WebhookMetrics(registry)
-        watch_served(registry, lambda: self.tls.leaf.not_after)
+        add_expiry_metric(registry, lambda: self.tls.leaf.not_after)
         if self.budgets is not None:
             self.budgets.refusals.counted = metrics.refused
         app = admission_app(

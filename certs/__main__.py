@@ -22,7 +22,7 @@ from serving.lifecycle import Lifecycle, run
 from serving.log import Log
 from serving.process_arguments import add_process_arguments
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _keep(asked: argparse.Namespace) -> int:
     log = Log(form=asked.log)
     try:
-        settings_from(asked.settings)  # one file for all processes: each reports a mistake in it
+        load_settings(asked.settings)  # one file for all processes: each reports a mistake in it
         access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it

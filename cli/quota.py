@@ -23,7 +23,7 @@ from halfcard.quota.native_messages import units
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls, NoAnswerError
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     try:
-        policy = policy_of(settings_from(arguments.settings))
+        policy = policy_of(load_settings(arguments.settings))
         found = asyncio.run(_asked(find_access(arguments), arguments.namespace, policy.counted))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)

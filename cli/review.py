@@ -19,7 +19,7 @@ from kube.manifests.documents import Document, parse, read_path
 from kube.manifests.folder_source import FolderSource
 from kube.manifests.manifest_error import ManifestError
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .judge import Item, Judge, differences
 from .terminal import Colour, Screen
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        settings = settings_from(arguments.settings)
+        settings = load_settings(arguments.settings)
         cluster = _cluster(arguments.state, settings.capacity_rules())
         judge = Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
         documents = list(_documents(arguments.files))

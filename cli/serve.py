@@ -28,7 +28,7 @@ from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what an address is compared with, not where we listen
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     log = Log(form=arguments.log)
     try:
-        settings = settings_from(arguments.settings)
+        settings = load_settings(arguments.settings)
         source = FolderSource(arguments.state, settings.capacity_rules())
         files, wanted = _certificates(arguments)
         webhook = Webhook(

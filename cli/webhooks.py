@@ -13,7 +13,7 @@ from admission.policy_settings import policy_of
 from admission.registration.webhook_configurations import configurations
 from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 
 class _Plain(yaml.SafeDumper):
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        policy = policy_of(settings_from(arguments.settings))
+        policy = policy_of(load_settings(arguments.settings))
         bundle = base64.b64encode(arguments.ca.read_bytes()).decode() if arguments.ca else ""
     except (SettingsError, OSError) as error:
         print(f"halfcard webhooks: {error}", file=sys.stderr)

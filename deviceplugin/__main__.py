@@ -14,7 +14,7 @@ from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log
 from settings.installation import Settings, SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .arguments import add_arguments, paths_of
 from .gpus.fake_gpus import FakeGpus, SpecError
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     log = Log(form=arguments.log)
     try:
-        settings = settings_from(arguments.settings)
+        settings = load_settings(arguments.settings)
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
         gpus = _gpus(arguments)
     except (SettingsError, AccessError, SpecError) as error:

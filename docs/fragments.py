@@ -44,7 +44,7 @@ from kube.manifests import folder_source
 from quota import metrics as quota_metrics
 from quota.native.native_metrics import watch_native
 from serving import tls
-from serving.certificate_expiry import watch_served
+from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
 from serving.listener import StopTimings
 from settings import installation
@@ -236,7 +236,7 @@ def _of_admission() -> CollectorRegistry:
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
     counted.failed(400)
     counted.refused("", "")
-    watch_served(registry, lambda: datetime.now(UTC))
+    add_expiry_metric(registry, lambda: datetime.now(UTC))
     return registry
 
 

@@ -21,7 +21,7 @@ from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
 from settings.installation import Settings, SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .arguments import add_arguments
 from .malloc import keep_freed_memory
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
     log = Log(form=arguments.log)
     try:
-        settings = settings_from(arguments.settings)
+        settings = load_settings(arguments.settings)
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
         place = replica_options(arguments)
     except (SettingsError, AccessError) as error:

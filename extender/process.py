@@ -21,7 +21,7 @@ from kube.ledger.ledger_store import LedgerStore, LedgerWatch
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
 from serving.background_jobs import Job, report_problems, run_in_background
-from serving.certificate_expiry import watch_served
+from serving.certificate_expiry import add_expiry_metric
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -215,5 +215,5 @@ class Extender:
             inconsistencies=lambda: len(self.state.inconsistencies()),
         )
         if (tls := self._replica.tls) is not None:
-            watch_served(registry, lambda: tls.leaf.not_after)
+            add_expiry_metric(registry, lambda: tls.leaf.not_after)
         return metrics

@@ -19,7 +19,7 @@ from serving.lifecycle import Lifecycle, run
 from serving.log import Log
 from serving.process_arguments import add_process_arguments
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from .process import QuotaOptions, QuotaService
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     log = Log(form=arguments.log)
     try:
-        settings = settings_from(arguments.settings)
+        settings = load_settings(arguments.settings)
         access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     except (SettingsError, AccessError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it

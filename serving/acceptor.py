@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from serving.tls import ReloadingContext  # who serves without TLS does without its megabytes
 
 _ACCEPTS_PER_WAKE_UP = 64
-_GOODBYE_S = 2.0
+_TLS_CLOSE_S = 2.0
 _REPORT_EVERY_S = 10.0
 
 
@@ -41,8 +41,8 @@ class Acceptor:
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._tls_arguments = _tls_arguments(tls, traffic.limits.handshake_s)
-        self._arrivals: set[asyncio.Task[None]] = set()
-        self._starved = False
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._is_paused = False
         self._reported_at = float("-inf")
         self._sweeper = self._loop.create_task(self._sweep_forever(), name=f"enforce deadlines of {self.name}")
 
@@ -58,47 +58,47 @@ class Acceptor:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._pause_starved(error)
+                self._pause_accepting(error)
                 return
             self._admit(accepted)
 
-    def _pause_starved(self, error: OSError) -> None:
+    def _pause_accepting(self, error: OSError) -> None:
         """Out of descriptors or memory. The socket stays readable, so asking again at once would spin."""
         self._loop.remove_reader(self._socket)
-        self._starved = True
-        self._note(f"cannot accept: {error.strerror}")
+        self._is_paused = True
+        self._count_early_end(f"cannot accept: {error.strerror}")
 
     def _admit(self, accepted: socket.socket) -> None:
         if len(self._traffic.admitted) >= self._traffic.limits.max_connections:
             accepted.close()
-            self._note("closed at accept: as many connections are open as allowed")
+            self._count_early_end("closed at accept: as many connections are open as allowed")
             return
         accepted.settimeout(0)
         connection = Connection(self._traffic)
         self._traffic.admitted.add(connection)
         arrival = self._loop.create_task(self._connect(accepted, connection), name="accept a connection")
-        self._arrivals.add(arrival)
-        arrival.add_done_callback(partial(self._arrived, accepted, connection))
+        self._handshakes.add(arrival)
+        arrival.add_done_callback(partial(self._on_handshake_end, accepted, connection))
 
     async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
         await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls_arguments)
 
-    def _arrived(self, accepted: socket.socket, connection: Connection, arrival: asyncio.Task[None]) -> None:
-        self._arrivals.discard(arrival)
+    def _on_handshake_end(self, accepted: socket.socket, connection: Connection, arrival: asyncio.Task[None]) -> None:
+        self._handshakes.discard(arrival)
         failure = asyncio.CancelledError() if arrival.cancelled() else arrival.exception()
         if failure is not None:
             accepted.close()
             # A connection that is cancelled in the moment when it is made is never told that it is lost.
             self._traffic.forget(connection)
-            self._note_failed_arrival(failure)
+            self._count_failed_handshake(failure)
 
-    def _note_failed_arrival(self, failure: BaseException) -> None:
+    def _count_failed_handshake(self, failure: BaseException) -> None:
         if isinstance(failure, ssl.SSLError):
-            self._note(f"handshake failed: {failure.reason or failure}")
+            self._count_early_end(f"handshake failed: {failure.reason or failure}")
         elif isinstance(failure, ConnectionAbortedError):
-            self._note("handshake not complete in time")
+            self._count_early_end("handshake not complete in time")
         elif not isinstance(failure, asyncio.CancelledError | ConnectionResetError):  # Probes open and reset.
-            self._note(f"connection not made: {failure!r}")
+            self._count_early_end(f"connection not made: {failure!r}")
 
     # Watching over
 
@@ -110,8 +110,8 @@ class Acceptor:
     def _sweep(self, now: float) -> None:
         for connection in self._connections():
             connection.sweep(now)
-        if self._starved:
-            self._starved = False
+        if self._is_paused:
+            self._is_paused = False
             self.start()
         if now - self._reported_at > _REPORT_EVERY_S:
             self._report(now)
@@ -119,7 +119,7 @@ class Acceptor:
     def _connections(self) -> list[Connection]:
         return [connection for connection in self._traffic.connections if isinstance(connection, Connection)]
 
-    def _note(self, reason: str) -> None:
+    def _count_early_end(self, reason: str) -> None:
         self._traffic.early_ends[reason] += 1
 
     def _report(self, now: float) -> None:
@@ -161,15 +161,15 @@ class Acceptor:
         return sum(connection.is_answering for connection in connections)
 
     def _stop_accepting(self) -> None:
-        self._starved = False
+        self._is_paused = False
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket)
             self._socket.close()
-        for arrival in self._arrivals:
+        for arrival in self._handshakes:
             arrival.cancel()
 
 
 def _tls_arguments(tls: ReloadingContext | None, handshake_s: float) -> dict[str, Any]:
     if tls is None:
         return {}
-    return {"ssl": tls.context, "ssl_handshake_timeout": handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}
+    return {"ssl": tls.context, "ssl_handshake_timeout": handshake_s, "ssl_shutdown_timeout": _TLS_CLOSE_S}

@@ -17,7 +17,7 @@ def days_left(expires: datetime, now: datetime) -> float:
     return max((expires - now).total_seconds() / _DAY_S, 0.0)
 
 
-def watch_served(
+def add_expiry_metric(
     registry: CollectorRegistry, expires: Callable[[], datetime], clock: Callable[[], datetime] = utc_now
 ) -> None:
     """Adds the metric of the certificate that this process serves, whichever CA issued it."""

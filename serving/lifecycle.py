@@ -60,7 +60,7 @@ async def _under_signals(main: Main, *, log: Log) -> int:
 
 def _log_failure(problem: BaseException, log: Log) -> int:
     """A reason not to serve is one line for people; anything else is a bug and keeps its trace."""
-    reasons = _leaves(problem)
+    reasons = _causes(problem)
     if not all(isinstance(reason, CannotServeError) for reason in reasons):
         raise problem
     for reason in reasons:
@@ -68,9 +68,9 @@ def _log_failure(problem: BaseException, log: Log) -> int:
     return EXIT_CANNOT_START
 
 
-def _leaves(problem: BaseException) -> list[BaseException]:
+def _causes(problem: BaseException) -> list[BaseException]:
     if isinstance(problem, BaseExceptionGroup):
-        return [leaf for inner in problem.exceptions for leaf in _leaves(inner)]
+        return [leaf for inner in problem.exceptions for leaf in _causes(inner)]
     return [problem]
 
 

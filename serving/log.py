@@ -87,12 +87,12 @@ class Log:
 
     def flush(self) -> None:
         try:
-            self._stream.write("".join(self._taken()))
+            self._stream.write("".join(self._drain()))
             self._stream.flush()
         except (OSError, ValueError):
             pass  # The reader of our log is gone, and there is nowhere left to say so.
 
-    def _taken(self) -> Iterator[str]:
+    def _drain(self) -> Iterator[str]:
         """Threads log too: each line is taken by one of them."""
         with suppress(IndexError):
             while True:

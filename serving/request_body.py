@@ -46,7 +46,7 @@ async def body_in_time(scope: Scope, receive: Receive, most_bytes: int) -> bytes
         waiting_for = reading.send(None)
     except StopIteration as whole:
         return bytes(whole.value)
-    patience = _patience(scope.get("query_string", b""))
+    patience = _timeout_of(scope.get("query_string", b""))
     try:
         async with asyncio.timeout(patience):
             return await _rest(reading, waiting_for)
@@ -61,7 +61,7 @@ def _rest(reading: Coroutine[Any, Any, bytes], waiting_for: Any) -> Generator[An
     return (yield from reading.__await__())
 
 
-def _patience(query: bytes) -> float:
+def _timeout_of(query: bytes) -> float:
     wanted = _TIMEOUT.search(query)
     return min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
 

@@ -43,7 +43,7 @@ class Reload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Material:
+class _FileContents:
     """The bytes of the files: kubelet swaps a Secret's files by symlink, so times and inodes say nothing."""
 
     cert: bytes
@@ -76,7 +76,7 @@ class ReloadingContext:
         self._poll_s = poll_s
         self._clock = clock
         try:
-            material = _Material.read(files)
+            material = _FileContents.read(files)
             self.leaf: ServedLeaf = read_pair(material.cert, material.key, at=clock())
             self._current = _fresh_context(material, minimum_version)
             self.context = _fresh_context(material, minimum_version)
@@ -96,7 +96,7 @@ class ReloadingContext:
     def reload(self) -> Reload:
         """One look at the files; the answer says whether new handshakes changed, and why or why not."""
         try:
-            material = _Material.read(self._files)
+            material = _FileContents.read(self._files)
             digest = material.digest()
             if digest == self._digest:
                 return Reload(changed=False, reason=UNCHANGED)
@@ -122,7 +122,7 @@ class ReloadingContext:
             said = outcome.reason
 
 
-def _fresh_context(material: _Material, minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
+def _fresh_context(material: _FileContents, minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = minimum_version
     context.set_alpn_protocols(["http/1.1"])

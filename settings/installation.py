@@ -242,7 +242,7 @@ def _known(what: str, wanted: list[str], known: list[str]) -> list[str]:
     return wanted
 
 
-def _words(message: str) -> str:
+def _own_text(message: str) -> str:
     """Removes what pydantic writes before our own sentences."""
     return message.removeprefix("Value error, ")
 
@@ -256,5 +256,5 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, each['loc']))}: {_words(each['msg'])}" for each in error.errors()]
+        lines = [f"{'.'.join(map(str, each['loc']))}: {_own_text(each['msg'])}" for each in error.errors()]
         raise SettingsError("\n".join(lines)) from error

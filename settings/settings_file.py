@@ -9,7 +9,7 @@ import yaml
 from .installation import Settings, SettingsError, read_settings
 
 
-def settings_from(path: Path | None) -> Settings:
+def load_settings(path: Path | None) -> Settings:
     """The settings file, or the defaults.
 
     Raises:

@@ -22,7 +22,7 @@ from kube.api.calls import NoAnswerError
 from kube.ledger.ledger_store import LedgerError, LedgerStore
 from kube.node_source import NODES
 from settings.installation import Settings, SettingsError, read_settings
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import NoClusterError
 from ..inputs.reader import Reader
@@ -118,7 +118,7 @@ async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
         in_cluster, problem = read_settings(yaml.safe_load(text) or {}), ""
     except (SettingsError, yaml.YAMLError) as error:
         in_cluster, problem = Settings(), " ".join(str(error).split())
-    chosen = settings_from(file) if file else in_cluster
+    chosen = load_settings(file) if file else in_cluster
     return {"settings": chosen, "settings_problem": problem, "settings_changed": changed}
 
 

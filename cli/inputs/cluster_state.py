@@ -24,7 +24,7 @@ from kube.api.list_watch import ApiError, Collection, Undecodable
 from kube.manifests.documents import Document, ManifestError, read_path, to_json
 from kube.node_source import NODES
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
 _A_PAGE: Final = 500
@@ -96,7 +96,7 @@ def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, 
 
 
 def _empty(settings_file: Path | None) -> ClusterState:
-    settings = settings_from(settings_file)
+    settings = load_settings(settings_file)
     dealings, learning = settings.capacity_rules(), WorkloadStats()
     state = State(settings.enabled_dialects(), dealings, learning.observe)
     expectations = PolicyCache(settings.packing, learning.mix, state)

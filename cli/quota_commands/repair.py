@@ -21,7 +21,7 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from kube.quota.native_quota_repair import Repair, repair
 from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, quotas_in
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from ..terminal import Colour, Screen
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        dialects = settings_from(arguments.settings).enabled_dialects()
+        dialects = load_settings(arguments.settings).enabled_dialects()
         found = asyncio.run(_repaired(find_access(arguments), arguments, dialects))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)

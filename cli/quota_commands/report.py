@@ -24,7 +24,7 @@ from halfcard.quota.charge import COUNTED, charge
 from kube.api.access import AccessError
 from kube.api.list_watch import ApiError
 from settings.installation import SettingsError
-from settings.settings_file import settings_from
+from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     left_out: list[str] = []
     try:
-        dialects = settings_from(arguments.settings).enabled_dialects()
+        dialects = load_settings(arguments.settings).enabled_dialects()
         pods = everything(find_access(arguments), "/api/v1/pods", StoredPod, left_out)
         found = usages(pods, dialects, _team_by(arguments.by))
     except (AccessError, ApiError, NoClusterError, SettingsError) as error:

@@ -51,7 +51,7 @@ def test_a_leaf_may_be_for_both_sides() -> None:
     assert {*made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value} == SERVER | CLIENT
 
 
-def test_a_ca_that_is_replaced_only_when_asked_lives_three_times_as_long_and_its_leaves_end_with_it() -> None:
+def test_a_long_lived_ca_is_valid_three_times_as_long_and_its_leaves_end_with_it() -> None:
     made = make_authority(ChainRules((RULES,), is_long_lived=True), now=NOW)
     end = x509.load_pem_x509_certificate(made.certificate).not_valid_after_utc
 
@@ -60,7 +60,7 @@ def test_a_ca_that_is_replaced_only_when_asked_lives_three_times_as_long_and_its
     assert x509.load_pem_x509_certificate(leaf.certificate).not_valid_after_utc == end
 
 
-def test_the_leaf_answers_for_names_and_addresses_in_their_own_kinds() -> None:
+def test_the_leaf_has_dns_names_and_ip_addresses() -> None:
     found = LEAF_CERTIFICATE.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
 
     assert {*found.get_values_for_type(x509.DNSName), *found.get_values_for_type(x509.IPAddress)} == NAMES

@@ -42,7 +42,7 @@ def test_a_first_start_makes_a_folder_that_clients_can_trust(tmp_path: Path) -> 
         shake_hands(outcome.files, trust=outcome.files.ca.read_bytes(), host=host)
 
 
-def test_a_client_that_calls_by_another_name_is_not_fooled(tmp_path: Path) -> None:
+def test_a_client_refuses_the_certificate_for_another_name(tmp_path: Path) -> None:
     files = keep(tmp_path).files
 
     for host in ("other.svc", "127.0.0.2"):
@@ -63,7 +63,7 @@ def test_keys_are_for_their_owner_only(tmp_path: Path) -> None:
     assert modes == {"ca.crt": 0o644, "ca.key": 0o600, "tls.crt": 0o644, "tls.key": 0o600, ".lock": 0o600}
 
 
-def test_a_second_look_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_check_changes_nothing(tmp_path: Path) -> None:
     keep(tmp_path)
     before = contents(tmp_path)
 
@@ -71,7 +71,7 @@ def test_a_second_look_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_a_look_that_finds_nothing_to_do_writes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_check_that_finds_nothing_to_do_needs_no_lock(tmp_path: Path) -> None:
     keep(tmp_path)
     with (tmp_path / ".lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -111,7 +111,7 @@ def test_a_renewed_ca_fails_no_client_at_any_moment(tmp_path: Path) -> None:
     assert files.ca.read_bytes() == new_trust.removesuffix(old_trust)
 
 
-def test_a_folder_forgotten_for_ten_years_starts_anew(tmp_path: Path) -> None:
+def test_a_folder_unused_for_ten_years_gets_a_new_ca(tmp_path: Path) -> None:
     keep(tmp_path, START - AUTHORITY_LIFE)
 
     outcome = keep(tmp_path)
@@ -120,7 +120,7 @@ def test_a_folder_forgotten_for_ten_years_starts_anew(tmp_path: Path) -> None:
     shake_hands(outcome.files, trust=outcome.files.ca.read_bytes(), host=HOST)
 
 
-def test_somebody_elses_certificate_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_certificate_of_another_issuer_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(foreign_certificate())
     before = contents(tmp_path)
 
@@ -137,14 +137,14 @@ def test_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
         keep(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_named_with_the_cause(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_with_the_cause(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(CertificateFolderError, match=r"file/tls: Not a directory; .*may write"):
         keep(tmp_path / "file" / "tls")
 
 
-def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_released_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_folder, "LOCK_PATIENCE_S", 0.05)
     with (tmp_path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -193,7 +193,7 @@ def test_a_first_start_killed_between_any_two_writes_is_repaired(sync: int, tmp_
 
 
 @pytest.mark.parametrize("sync", range(1, 5))
-def test_a_ca_renewal_killed_between_any_two_writes_costs_no_client_its_trust(sync: int, tmp_path: Path) -> None:
+def test_a_ca_renewal_killed_between_any_two_writes_keeps_every_client_connected(sync: int, tmp_path: Path) -> None:
     keep(tmp_path, LONG_AGO)
     old_trust = (tmp_path / "ca.crt").read_bytes()
     ensure(tmp_path, names=NAMES, now=LEAF_OF_OLD_CA)

@@ -181,7 +181,7 @@ def play(world: World, actions: list[tuple[Any, ...]]) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.one_of(STEPS, STEPS, KILLS), max_size=30))
-def test_keepers_on_an_empty_cluster_make_one_ca_whoever_is_killed_when(actions: list[tuple[Any, ...]]) -> None:
+def test_controllers_on_an_empty_cluster_create_one_ca_whichever_is_killed(actions: list[tuple[Any, ...]]) -> None:
     world = World()
     play(world, actions)
     assert isinstance(world.settle().last, Keep)
@@ -190,7 +190,7 @@ def test_keepers_on_an_empty_cluster_make_one_ca_whoever_is_killed_when(actions:
 
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
 @given(st.lists(st.one_of(STEPS, STEPS, STEPS, KILLS, WAITS, WAITS, ASKED, SPOILT), max_size=60))
-def test_no_handshake_fails_and_all_ends_with_one_ca_whatever_happens(actions: list[tuple[Any, ...]]) -> None:
+def test_no_handshake_fails_and_one_ca_remains_in_any_interleaving(actions: list[tuple[Any, ...]]) -> None:
     world = World()
     finished(reconcile(world.store, CHAIN, lambda: world.now))
     play(world, actions)
@@ -201,7 +201,7 @@ def test_no_handshake_fails_and_all_ends_with_one_ca_whatever_happens(actions: l
         assert [certificates(bundle) for bundle in bundles(world.store.items[place])] == [[authority]] * 2
 
 
-def test_a_rotation_takes_its_three_steps_in_their_time() -> None:
+def test_a_rotation_takes_three_steps_with_their_delays() -> None:
     world = World()
     first = world.settle().state.contents().ca_crt
     world.ask(names.NEW_CA_ASKED)
@@ -222,7 +222,7 @@ def test_a_rotation_takes_its_three_steps_in_their_time() -> None:
     assert entry(world.store.items[CHAIN.authority], CA_CRT) == both.removesuffix(first)
 
 
-def test_leaves_are_renewed_for_years_without_anybody_asking() -> None:
+def test_leaves_are_renewed_for_years() -> None:
     world = World()
     for _ in range(40):
         finished(reconcile(world.store, CHAIN, lambda: world.now))
@@ -248,7 +248,7 @@ def rotating() -> World:
     return world
 
 
-def test_a_copy_that_loses_the_new_ca_makes_everybody_wait_anew() -> None:
+def test_a_copy_that_loses_the_new_ca_restarts_the_delay() -> None:
     world = rotating()
     world.wait(250)
     world.store.register(b"", b"")
@@ -257,7 +257,7 @@ def test_a_copy_that_loses_the_new_ca_makes_everybody_wait_anew() -> None:
     assert leaf_follows(world, 250)
 
 
-def test_what_was_known_of_one_ca_is_not_known_of_the_next() -> None:
+def test_the_delay_of_one_ca_does_not_apply_to_the_next() -> None:
     world = rotating()
     world.wait(250)
     world.ask(names.NEW_CA_ASKED)
@@ -268,7 +268,7 @@ def test_what_was_known_of_one_ca_is_not_known_of_the_next() -> None:
 
 @pytest.mark.parametrize("is_blank", [False, True])
 @pytest.mark.parametrize("calls", range(6))
-def test_a_keeper_that_was_held_up_takes_no_ca_away(calls: int, *, is_blank: bool) -> None:
+def test_a_delayed_controller_removes_no_ca(calls: int, *, is_blank: bool) -> None:
     """Wherever it stands when another one adds a CA: what it has read by then may be old."""
     world = World()
     world.settle()

@@ -8,7 +8,7 @@ import pytest
 from certs.__main__ import main
 
 
-def test_one_line_says_what_was_done_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_reports_the_change_and_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["ensure", str(tmp_path), "--name", "halfcard.svc", "--name", "127.0.0.1"]
 
     assert [main(arguments), main(arguments)] == [0, 0]
@@ -34,7 +34,7 @@ def test_what_is_not_a_command_is_a_bad_argument(arguments: list[str], capsys: p
     assert "usage: python -m certs" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_used_has_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o777)
 
     assert main(["ensure", str(tmp_path), "--name", "halfcard.svc"]) == 3
@@ -42,14 +42,16 @@ def test_a_folder_that_cannot_be_kept_has_its_own_exit_code(tmp_path: Path, caps
     assert "chmod 700" in capsys.readouterr().err
 
 
-def test_a_keeper_without_a_cluster_says_what_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_controller_without_a_cluster_reports_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["keep", "--kubeconfig", str(tmp_path / "none")]) == 2
 
     line = json.loads(capsys.readouterr().err)
     assert line["event"] == "cannot start" and str(tmp_path / "none") in line["why"]
 
 
-def test_a_mistake_in_the_settings_is_told_by_the_keeper_too(
+def test_the_certificate_controller_reports_a_mistake_in_the_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "settings.yaml").write_text("no_such_setting: 1")

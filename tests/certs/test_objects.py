@@ -54,7 +54,7 @@ def trusted(item: dict[str, Any]) -> list[bytes]:
     ],
     ids=["empty ones", "others beside ours", "others alone", "garbage", "injected", "no webhooks", "not there"],
 )
-def test_a_bundle_is_what_a_webhook_trusts_of_ours(item: dict[str, Any] | None, want: tuple[bytes, ...]) -> None:
+def test_a_bundle_is_halfcards_part_of_ca_bundle(item: dict[str, Any] | None, want: tuple[bytes, ...]) -> None:
     assert objects.bundles(item) == want
 
 
@@ -64,7 +64,7 @@ def test_unmanaged_webhooks_are_named() -> None:
     assert objects.why_unmanaged(configuration(OURS + THEIRS, None)) == objects.why_unmanaged(None) == ""
 
 
-def test_a_patch_writes_every_bundle_but_those_of_others_over_the_version_that_was_read() -> None:
+def test_a_patch_replaces_halfcards_bundles_in_the_version_that_was_read() -> None:
     before = configuration(OURS, None, THEIRS, OURS + THEIRS)
     patch = json.loads(objects.bundle_patch(before, NEW))
 
@@ -72,7 +72,7 @@ def test_a_patch_writes_every_bundle_but_those_of_others_over_the_version_that_w
     assert trusted(jsonpatch.apply_patch(before, patch)) == [NEW, NEW, THEIRS, NEW + THEIRS]
 
 
-def test_what_others_put_on_a_secret_stays() -> None:
+def test_fields_of_other_programs_on_a_secret_stay() -> None:
     secret = {"metadata": {"name": "s", "annotations": {"theirs": "1"}}, "data": {"more": "bW9yZQ=="}, "type": "T"}
 
     changed = objects.with_annotation(objects.with_entries(secret, {"ca.crt": b"x"}), names.KNOWN_SINCE, "now")
@@ -82,7 +82,7 @@ def test_what_others_put_on_a_secret_stays() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-03-01", "2026-13-01T12:00:00Z"])
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_an_invalid_time_is_none(text: str) -> None:
     assert objects.time_of({"metadata": {"annotations": {names.KNOWN_SINCE: text}}}, names.KNOWN_SINCE) is None
 
 
@@ -102,7 +102,7 @@ def test_configurations_are_those_that_are_registered() -> None:
     assert {(place.collection.rpartition("/")[2], place.name) for place in CONFIGURATIONS} == kinds
 
 
-def test_every_name_that_a_service_is_called_by_is_in_its_certificate() -> None:
+def test_a_certificate_has_every_name_of_its_service() -> None:
     admission, extender = chains("ns")
     assert admission.rules.leaves[0].names == {
         "halfcard-admission",

@@ -248,7 +248,7 @@ def test_each_state_has_its_step_and_its_reason(row: Row) -> None:
 
 
 @pytest.mark.parametrize("name", ["a lasting CA is not replaced for its age", "a leaf stays when its CA was replaced"])
-def test_what_only_people_can_do_is_called_due(name: str) -> None:
+def test_a_step_for_an_administrator_needs_action(name: str) -> None:
     row = LASTINGS[name]
 
     assert plan(row.held, LASTING, row.now) == Keep(plan(row.held, LASTING, row.now).reason, needs_action=True)
@@ -258,7 +258,7 @@ def test_what_only_people_can_do_is_called_due(name: str) -> None:
 @pytest.mark.parametrize(
     "wanted", [["halfcard.svc"], ["halfcard.svc", "127.0.0.2"], ["halfcard.svc", "127.0.0.1", "more.svc"]]
 )
-def test_other_names_than_wanted_renew_the_leaf_and_both_are_named(wanted: list[str]) -> None:
+def test_a_leaf_with_other_names_is_renewed_and_the_reason_has_both(wanted: list[str]) -> None:
     got = plan(GOOD, folder_rules(server_names(wanted)), NOW)
 
     assert isinstance(got, RenewLeaf)
@@ -271,7 +271,7 @@ def still_trusted(state: ChainContents, now: datetime = NOW) -> list[bytes]:
     return [each.public_bytes(Encoding.PEM) for each in step.still_trusted]
 
 
-def test_a_new_ca_keeps_trust_in_all_before_it_that_have_not_expired() -> None:
+def test_a_new_ca_keeps_trust_in_all_earlier_ones_that_have_not_expired() -> None:
     """A replica may still show a leaf that was replaced or lost a moment ago."""
     state = replace(held(OTHER_CA, LEAF, older=CA.certificate), ca_key=None)
 
@@ -279,18 +279,18 @@ def test_a_new_ca_keeps_trust_in_all_before_it_that_have_not_expired() -> None:
     assert still_trusted(state, NOW + AUTHORITY_LIFE) == []
 
 
-def test_a_new_ca_keeps_no_trust_in_what_is_damaged_or_signs_nothing() -> None:
+def test_a_new_ca_drops_damaged_certificates_and_those_that_cannot_sign() -> None:
     assert still_trusted(replace(GOOD, ca_crt=with_a_damaged_signature(CA.certificate))) == []
     assert still_trusted(replace(GOOD, ca_crt=LEAF.certificate)) == []
 
 
-def test_where_the_bundle_is_lost_what_api_servers_trust_of_ours_stays_trusted() -> None:
+def test_a_lost_bundle_is_restored_from_the_cas_that_api_servers_trust() -> None:
     elsewhere = CA.certificate * 2 + foreign_certificate() + LEAF.certificate
 
     assert still_trusted(replace(GOOD, ca_crt=None, elsewhere=elsewhere)) == [CA.certificate]
 
 
-def test_with_the_ca_of_the_leaf_comes_back_all_that_is_trusted_beside_it() -> None:
+def test_a_restored_ca_comes_with_all_other_trusted_ones() -> None:
     """A Secret was written over just after a change: replicas still show the leaf before the one that is held."""
     elsewhere = CA.certificate + OLD_CA.certificate + foreign_certificate()
     step = plan(replace(held(OTHER_CA, LEAF), copies=(TRUSTED,), elsewhere=elsewhere), SECRETS, NOW)
@@ -300,7 +300,7 @@ def test_with_the_ca_of_the_leaf_comes_back_all_that_is_trusted_beside_it() -> N
     assert [each.public_bytes(Encoding.PEM) for each in step.authorities] == wanted
 
 
-def test_retiring_leaves_the_present_ca_alone() -> None:
+def test_retirement_keeps_the_current_ca() -> None:
     step = plan(held(CA, LEAF, older=OTHER_CA.certificate), FOLDER, NOW + RETIREMENT)
 
     assert isinstance(step, Trust)

@@ -37,7 +37,7 @@ def store() -> MemoryStore:
     return store
 
 
-def test_the_first_look_makes_everything_and_the_second_nothing(store: MemoryStore) -> None:
+def test_the_first_pass_creates_everything_and_the_second_nothing(store: MemoryStore) -> None:
     looked = kept(store)
     assert looked.last == Keep(f"valid until {START + timedelta(days=90):%FT%TZ}")
     bundle = entry(store.items[ADMISSION.authority], CA_CRT)
@@ -48,14 +48,14 @@ def test_the_first_look_makes_everything_and_the_second_nothing(store: MemorySto
     assert store.writes == writes
 
 
-def test_a_configuration_that_is_not_there_is_never_made(store: MemoryStore) -> None:
+def test_a_missing_configuration_is_never_created(store: MemoryStore) -> None:
     for place in CONFIGURATIONS:
         store.delete(place)
     assert isinstance(kept(store).last, Keep)
     assert not set(CONFIGURATIONS) & set(store.items)
 
 
-def test_what_others_put_on_our_secrets_stays(store: MemoryStore) -> None:
+def test_fields_of_other_programs_on_secrets_stay(store: MemoryStore) -> None:
     kept(store)
     store.annotate(LEAF, "theirs", "1")
     store.set_entry(LEAF, TLS_CRT, b"garbage")
@@ -64,7 +64,7 @@ def test_what_others_put_on_our_secrets_stays(store: MemoryStore) -> None:
     assert certificates(entry(store.items[LEAF], TLS_CRT))
 
 
-def test_somebody_elses_certificate_and_what_trusts_it_are_left_alone(store: MemoryStore) -> None:
+def test_certificates_of_another_issuer_and_their_bundles_are_not_changed(store: MemoryStore) -> None:
     kept(store)
     store.set_entry(LEAF, TLS_CRT, foreign_certificate())
     store.register(b"")
@@ -73,7 +73,7 @@ def test_somebody_elses_certificate_and_what_trusts_it_are_left_alone(store: Mem
     assert store.writes == writes
 
 
-def test_what_is_left_alone_is_remarked(store: MemoryStore) -> None:
+def test_unmanaged_objects_are_reported(store: MemoryStore) -> None:
     store.register(foreign_certificate(), b"")
     looked = kept(store)
     assert len(looked.state.unmanaged()) == 2
@@ -162,5 +162,5 @@ class Contested(MemoryStore):
         return await super().read(place)
 
 
-def test_a_chain_that_others_write_all_the_time_ends_a_look_without_an_answer() -> None:
+def test_a_chain_that_others_write_all_the_time_ends_a_pass_without_a_result() -> None:
     assert kept(Contested()).last is None

@@ -18,7 +18,7 @@ from certs.server_names import InvalidServerName, server_names
         ("0:0::1", ip_address("::1")),
     ],
 )
-def test_a_name_has_one_spelling(text: str, want: object) -> None:
+def test_a_server_name_has_one_spelling(text: str, want: object) -> None:
     assert server_names([text]) == {want}
 
 
@@ -31,6 +31,6 @@ def test_what_is_neither_a_dns_name_nor_an_address_is_refused(text: str) -> None
         server_names([text])
 
 
-def test_a_certificate_for_nobody_is_refused() -> None:
+def test_a_certificate_without_a_name_is_refused() -> None:
     with pytest.raises(InvalidServerName, match="no server name"):
         server_names([])

@@ -14,7 +14,7 @@ from tests.kube.object_server import serving_objects
 PLACE = ObjectPath("/api/v1/namespaces/ns/secrets", "s")
 
 
-def test_a_second_create_and_a_late_write_answer_that_somebody_was_first() -> None:
+def test_a_second_create_and_a_late_write_return_false() -> None:
     secret = new_secret(PLACE, "Opaque")
     with serving_objects() as server:
 
@@ -36,7 +36,7 @@ def test_a_second_create_and_a_late_write_answer_that_somebody_was_first() -> No
         assert (read() or {})["data"] == {"a": "YQ=="}
 
 
-def test_a_refusal_is_told_in_the_servers_words_and_a_lost_answer_as_one() -> None:
+def test_a_refusal_has_the_servers_message_and_a_lost_answer_its_own_error() -> None:
     with serving_objects() as server:
         server.faults = ["refused"]
         with pytest.raises(StoreError, match=r"reading s: the API server answered 500: no leader"):

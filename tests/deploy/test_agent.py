@@ -39,7 +39,7 @@ POD: Final = shipped("DaemonSet")["spec"]["template"]["spec"]
 # --- the process
 
 
-def test_the_arguments_are_the_processs() -> None:
+def test_the_process_accepts_the_arguments() -> None:
     read = arguments(each.replace("$(NODE_NAME)", "n") for each in CONTAINER["args"])
     assert (read.node, CONTAINER["command"]) == ("n", ["python", "-m", deviceplugin.__name__])
     assert mounted(str(read.settings.parent)) == {"configMap": {"name": "halfcard-settings"}}
@@ -52,7 +52,7 @@ def test_everything_that_it_reads_or_writes_on_its_node_is_mounted_at_the_same_p
         assert mounted(folder)["hostPath"]["path"] == folder
 
 
-def test_only_where_it_writes_it_may_write() -> None:
+def test_only_mounts_that_it_writes_are_writable() -> None:
     read = arguments()
     writable = {mount["mountPath"] for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly")}
     assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir)}
@@ -63,7 +63,7 @@ def test_its_port_is_that_of_the_node() -> None:
     assert port["containerPort"] == port["hostPort"] == names.AGENT_PORT
 
 
-def test_it_sees_all_cards_and_only_to_count_them() -> None:
+def test_it_sees_all_cards_with_the_utility_driver_only() -> None:
     env = {each["name"]: each.get("value") for each in CONTAINER["env"]}
     assert env[names.VISIBLE_DEVICES] == "all"
     assert env["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
@@ -72,20 +72,20 @@ def test_it_sees_all_cards_and_only_to_count_them() -> None:
 # --- what it may do
 
 
-def test_it_is_as_weak_as_it_can_be() -> None:
+def test_it_has_no_privileges_that_it_does_not_need() -> None:
     may = CONTAINER["securityContext"]
     assert (may["privileged"], may["allowPrivilegeEscalation"], may["readOnlyRootFilesystem"]) == (False, False, True)
     assert may["capabilities"] == {"drop": ["ALL"]}
     assert not POD.get("hostNetwork") and not POD.get("hostIPC")
 
 
-def test_it_runs_as_the_account_that_admission_trusts_and_on_the_nodes_that_are_given_to_it() -> None:
+def test_it_runs_as_the_account_that_admission_trusts_on_labelled_nodes() -> None:
     assert shipped("ServiceAccount")["metadata"]["namespace"] == names.NAMESPACE
     assert POD["serviceAccountName"] == _ACCOUNT
     assert POD["nodeSelector"] == {names.AGENT_LABEL: "true"}
 
 
-def test_every_right_and_every_mount_says_why() -> None:
+def test_every_right_and_mount_has_its_reason() -> None:
     rights = [line for line in _RIGHTS.read_text().splitlines() if line.strip().startswith(_VERBS)]
     mounts = _TEMPLATE.read_text().partition("volumeMounts:")[2].partition("volumes:")[0].splitlines()
     mounted = [line for line in mounts if "- name:" in line and "settings" not in line]
@@ -93,7 +93,7 @@ def test_every_right_and_every_mount_says_why() -> None:
     assert [line for line in (*rights, *mounted) if "#" not in line] == []
 
 
-def test_a_policy_holds_it_to_its_own_node_and_to_records() -> None:
+def test_a_policy_limits_it_to_its_own_node_and_to_records() -> None:
     policy, binding = shipped("ValidatingAdmissionPolicy"), shipped("ValidatingAdmissionPolicyBinding")
     assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
     (condition,) = policy["spec"]["matchConditions"]
@@ -122,7 +122,7 @@ def test_the_policy_allows_every_record_that_the_code_writes(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [*WRITTEN, names.MADE_UP_LABEL, names.INVENTORY, names.ANNOUNCED])
-def test_the_policy_allows_what_the_code_says_of_a_node(key: str) -> None:
+def test_the_policy_allows_what_the_code_writes_to_a_node(key: str) -> None:
     variables = shipped("ValidatingAdmissionPolicy")["spec"]["variables"]
     (text,) = (each["expression"] for each in variables if each["name"] == "foreignOnNode")
     assert key.startswith(tuple(re.findall(r"startsWith\('([^']+)'\)", text)))

@@ -34,13 +34,13 @@ OWN, SHARED = properties(names.GPU_QUOTA), properties(names.CLUSTER_GPU_QUOTA)
 @pytest.mark.parametrize(
     ("kind", "plural"), [(names.GPU_QUOTA, names.GPU_QUOTAS), (names.CLUSTER_GPU_QUOTA, names.CLUSTER_GPU_QUOTAS)]
 )
-def test_a_kind_is_called_as_we_ask_for_it(kind: str, plural: str) -> None:
+def test_a_kind_has_the_name_that_the_code_uses(kind: str, plural: str) -> None:
     spec = crd(kind)["spec"]
     assert (spec["names"]["kind"], spec["names"]["plural"]) == (kind, plural)
     assert f"/apis/{spec['group']}/{spec['versions'][0]['name']}" == names.QUOTA_API
 
 
-def test_both_kinds_allow_the_same_and_the_shared_one_says_to_whom() -> None:
+def test_both_kinds_have_the_same_limits_and_the_shared_one_has_namespaces() -> None:
     own, shared = OWN["spec"]["properties"], dict(SHARED["spec"]["properties"])
     assert shared.keys() - own.keys() == {"namespaces", "asDefault"}
     del shared["namespaces"], shared["asDefault"]
@@ -48,14 +48,14 @@ def test_both_kinds_allow_the_same_and_the_shared_one_says_to_whom() -> None:
     assert OWN["status"] == SHARED["status"]
 
 
-def test_each_may_have_what_all_may_have_together() -> None:
+def test_limits_per_label_have_the_amounts_of_hard() -> None:
     hard, each = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"]["perLabel"]["properties"]["hard"]
     assert hard["properties"] == each["properties"]
     assert set(hard["properties"]) == set(COUNTED)
 
 
 @pytest.mark.parametrize("by", ["byModel", "byPool"])
-def test_each_model_and_each_pool_may_have_what_all_may_have_together(by: str) -> None:
+def test_limits_by_model_and_pool_have_the_amounts_of_hard(by: str) -> None:
     hard, each = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"][by]["additionalProperties"]
     assert hard["properties"] == each["properties"]
 
@@ -65,6 +65,6 @@ def test_a_status_has_the_fields_that_the_api_server_keeps() -> None:
 
 
 @pytest.mark.parametrize("limit", ["borrowingLimit", "lendingLimit"])
-def test_what_is_lent_is_said_in_the_words_of_what_is_allowed(limit: str) -> None:
+def test_loans_have_the_amounts_of_hard(limit: str) -> None:
     hard, borrowing = OWN["spec"]["properties"]["hard"], OWN["spec"]["properties"]["borrowing"]["properties"]
     assert hard["properties"] == borrowing[limit]["properties"]

@@ -146,7 +146,7 @@ def test_the_readme_shows_every_manifest(example: Example) -> None:
 
 
 @each_example
-def test_nobody_reads_a_sentence_that_was_cut(example: Example) -> None:
+def test_no_message_is_cut(example: Example) -> None:
     for item in example.items():
         assert "…" not in "".join(item["warnings"]), title(item)
         assert " more)" not in _denial(item), title(item)

@@ -41,13 +41,13 @@ def some_files(folder: Path, *, time: int, mode: int) -> Path:
     return folder
 
 
-def test_equal_files_are_equal_bytes_whenever_and_by_whomever_they_were_written(tmp_path: Path) -> None:
+def test_equal_files_are_equal_bytes_whatever_their_owner_and_time(tmp_path: Path) -> None:
     one = layer(some_files(tmp_path / "one", time=1, mode=0o700))
     assert one == layer(some_files(tmp_path / "two", time=2, mode=0o755))
     assert one != layer(some_files(tmp_path / "three", time=1, mode=0o644))
 
 
-def test_a_layer_is_of_root_and_everybody_may_write_to_its_tmp_alone(tmp_path: Path) -> None:
+def test_a_layer_belongs_to_root_and_only_its_tmp_is_writable_for_all(tmp_path: Path) -> None:
     made = layer(some_files(tmp_path, time=1, mode=0o755))
     with tarfile.open(fileobj=io.BytesIO(made.packed), mode="r:gz") as opened:
         found = {each.name: (each.uid, each.gid, each.mtime, oct(each.mode)) for each in opened}
@@ -55,7 +55,7 @@ def test_a_layer_is_of_root_and_everybody_may_write_to_its_tmp_alone(tmp_path: P
     assert found["tmp"] == (0, 0, 0, "0o1777")
 
 
-def test_an_archive_says_the_same_to_both_kinds_of_engines() -> None:
+def test_an_archive_describes_the_same_image_to_both_kinds_of_engines() -> None:
     layers = [Layer(b"base", "sha256:1"), Layer(b"own", "sha256:2")]
     packed = archive(layers, name="halfcard.dev/halfcard:1", architecture="amd64", labels={})
     with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
@@ -71,7 +71,7 @@ def test_an_archive_says_the_same_to_both_kinds_of_engines() -> None:
             assert name == f"blobs/sha256/{hashlib.sha256(content).hexdigest()}"
 
 
-def test_a_dependency_that_nobody_decided_about_is_named() -> None:
+def test_an_undecided_dependency_is_reported_by_name() -> None:
     assert unaccounted(DEPENDS, {"libc6": "", "mime-support": "", "zlib1g": ""}) == []
     assert unaccounted(DEPENDS, {"media-types": ""}) == ["libc6 | libc7", "zlib1g"]
 

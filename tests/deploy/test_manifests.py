@@ -64,7 +64,7 @@ def test_what_the_arguments_name_is_mounted(name: str) -> None:
 
 
 @each_pod
-def test_it_is_asked_for_its_health_where_it_tells_it(name: str) -> None:
+def test_probes_use_the_paths_and_port_that_are_served(name: str) -> None:
     spec = container(name)
     ports = {each["name"]: each["containerPort"] for each in spec["ports"]}
     asked = {kind: spec[kind]["httpGet"] for kind in spec if kind.endswith("Probe")}
@@ -91,7 +91,7 @@ def test_it_has_an_account_with_rights(name: str) -> None:
 
 
 @each_weak
-def test_all_but_the_agent_are_as_weak_as_can_be(name: str) -> None:
+def test_all_but_the_agent_have_no_privileges(name: str) -> None:
     assert WEAK[name]["securityContext"] == {
         "runAsNonRoot": True,
         "runAsUser": 65532,
@@ -126,7 +126,7 @@ def test_replicas_are_spread_and_drained_one_at_a_time() -> None:
         assert every("PodDisruptionBudget")[name]["spec"]["selector"] == spread["labelSelector"]
 
 
-def test_nobody_is_evicted_for_a_pod_that_matters_less() -> None:
+def test_priorities_protect_the_pods_that_matter() -> None:
     """Without admission nobody creates GPU pods, without an agent a node gives none of its cards away."""
     classes = {name: each["spec"]["priorityClassName"] for name, each in PODS.items()}
     assert classes.pop(names.AGENT) == "system-node-critical"
@@ -146,7 +146,7 @@ def test_in_other_namespaces_there_are_rights_and_nothing_else() -> None:
         assert rule.get("resourceNames") or rule == {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
 
 
-def test_the_kinds_outlive_the_chart() -> None:
+def test_uninstalling_the_chart_keeps_the_kinds() -> None:
     for kind in every("CustomResourceDefinition").values():
         assert kind["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
@@ -157,7 +157,7 @@ def test_rights_and_kinds_are_those_of_the_chart(file: Path) -> None:
     assert missing == [], "run `python -m deploy.chart --helm FILE`"
 
 
-def test_every_right_says_why() -> None:
+def test_every_right_has_its_reason() -> None:
     verbs = ("- get", "- list", "- watch", "- patch", "- create", "- update", "- delete")
     lines = [line for file in CHART.glob("rbac/*.yaml") for line in file.read_text().splitlines()]
     rights = [line for line in lines if line.strip().startswith(verbs)]

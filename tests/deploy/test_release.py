@@ -27,7 +27,7 @@ def built() -> bytes:
     return wheel()
 
 
-def test_the_wheel_is_the_same_whoever_builds_it_and_when(built: bytes) -> None:
+def test_the_wheel_is_the_same_for_every_user_and_time(built: bytes) -> None:
     mask = os.umask(_OTHER_MASK)
     try:
         assert wheel() == built
@@ -44,7 +44,7 @@ def test_the_wheel_has_every_module_and_the_version_of_the_code(built: bytes) ->
     assert f"\nVersion: {__version__}\n" in told
 
 
-def test_the_chart_is_packed_as_helm_wants_it_and_alone() -> None:
+def test_the_chart_archive_has_the_layout_of_helm() -> None:
     with tarfile.open(fileobj=io.BytesIO(chart()), mode="r:gz") as opened:
         found = {each.name for each in opened if each.isfile()}
         title = yaml.safe_load(opened.extractfile("halfcard/Chart.yaml"))  # type: ignore[arg-type]  # it is a file
@@ -60,13 +60,13 @@ def test_the_hashes_are_those_of_the_files() -> None:
     ]
 
 
-def test_a_file_that_is_missing_or_other_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_different_file_is_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / "same").write_bytes(b"same")
     (tmp_path / "other").write_bytes(b"before")
     assert differing({"same": b"same", "other": b"now", SUMS: b""}, tmp_path) == ["other", SUMS]
 
 
-def test_the_version_is_said_once() -> None:
+def test_the_version_is_defined_once() -> None:
     """Everything else that has it is made from there, and a test of its own says so."""
     made = {"deploy/chart/halfcard/Chart.yaml", "deploy/halfcard.yaml", "CHANGELOG.md", "halfcard/__init__.py"}
     below = (path for top in ("cli", "deploy", "docs", "halfcard") for path in (ROOT / top).rglob("*"))

@@ -52,7 +52,7 @@ def bill(built: bytes) -> Any:
     return json.loads(sbom(read(built)))
 
 
-def test_it_names_ourselves_debians_packages_and_the_wheels(built: bytes) -> None:
+def test_it_lists_halfcard_debian_packages_and_wheels(built: bytes) -> None:
     assert [each["purl"] for each in bill(built)["components"]] == [
         "pkg:generic/halfcard@9.9",
         "pkg:deb/debian/zlib1g@1:1.2.13%2Bdfsg-1?arch=amd64&distro=debian-12",
@@ -61,7 +61,7 @@ def test_it_names_ourselves_debians_packages_and_the_wheels(built: bytes) -> Non
     ]
 
 
-def test_it_is_of_the_very_image(built: bytes) -> None:
+def test_it_describes_this_image(built: bytes) -> None:
     whole = bill(built)["metadata"]["component"]
     assert whole["purl"] == f"pkg:oci/halfcard@{digest(built)}?arch=arm64&tag=9.9"
     assert (whole["type"], whole["name"], whole["version"]) == ("container", "r.example/halfcard", "9.9")
@@ -77,13 +77,13 @@ def test_licences_are_those_that_the_packages_declare(built: bytes) -> None:
     }
 
 
-def test_equal_images_have_equal_bills_and_others_another_number(built: bytes) -> None:
+def test_equal_images_have_equal_bills_and_different_ones_another_number(built: bytes) -> None:
     other = archive([], name="r.example/halfcard:9.9", architecture="arm64", labels=_LABELS)
     assert sbom(read(built)) == sbom(read(built))
     assert bill(built)["serialNumber"] != bill(other)["serialNumber"]
 
 
-def test_it_keeps_the_rules_of_its_format(built: bytes) -> None:
+def test_it_is_valid_cyclonedx(built: bytes) -> None:
     """Those that the schema of CycloneDX 1.6 has for what we write."""
     found = bill(built)
     assert (found["bomFormat"], found["specVersion"], found["version"]) == ("CycloneDX", "1.6", 1)

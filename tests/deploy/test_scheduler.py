@@ -28,7 +28,7 @@ def managed(file: Path) -> dict[str, bool]:
     return {each["name"]: each.get("ignoredByScheduler", False) for each in extender(file)["managedResources"]}
 
 
-def test_the_recommended_one_sends_every_pod_that_asks_for_gpus_in_anybodys_words() -> None:
+def test_the_recommended_one_sends_every_pod_that_requests_gpus_in_any_dialect() -> None:
     found = managed(_FOLDER / "halfcard.yaml")
     assert found.keys() == Dialects(ALL).resources
     assert {name for name, ignored in found.items() if ignored} == HAMI_WORDS
@@ -39,22 +39,22 @@ def test_the_resources_of_the_recommended_one_are_those_of_the_table_of_dialects
 
 
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.name))
-def test_only_words_that_mean_gpu_are_sent_and_a_failed_bind_is_never_skipped(file: Path) -> None:
+def test_only_gpu_resources_are_sent_and_a_failed_bind_is_never_skipped(file: Path) -> None:
     assert managed(file).keys() <= Dialects(ALL).resources
     assert extender(file)["ignorable"] is False
 
 
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.name))
-def test_all_nodes_of_a_large_cluster_are_shown_to_the_extender(file: Path) -> None:
+def test_the_extender_gets_all_nodes_of_a_large_cluster(file: Path) -> None:
     (profile,) = yaml.safe_load(file.read_text())["profiles"]
     assert profile["percentageOfNodesToScore"] == 100
 
 
-def test_what_the_recommended_one_says_outweighs_the_schedulers_own_scores() -> None:
+def test_the_extenders_scores_outweigh_the_schedulers_own() -> None:
     assert extender(_FOLDER / "halfcard.yaml")["weight"] == 100
 
 
-def test_the_recommended_one_asks_at_the_paths_that_are_served() -> None:
+def test_the_recommended_one_calls_the_paths_that_are_served() -> None:
     found = extender(_FOLDER / "halfcard.yaml")
     verbs = {names.FILTER_PATH, names.PRIORITIZE_PATH, names.BIND_PATH, names.PREEMPT_PATH}
     root = found["urlPrefix"].removeprefix("https://10.96.34.56:443")

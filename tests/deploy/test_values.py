@@ -58,7 +58,7 @@ def test_the_settings_are_those_of_the_code() -> None:
     assert WHOLE["properties"]["settings"]["properties"].keys() == Settings.model_fields.keys()
 
 
-def test_the_templates_of_webhooks_and_guard_are_made_from_the_code_of_today() -> None:
+def test_the_templates_of_webhooks_and_guard_are_current() -> None:
     assert registration_template.template() == REGISTRATION.read_text(), AGAIN
     assert guard_template.template() == GUARD.read_text(), AGAIN
 
@@ -69,7 +69,7 @@ def test_the_chart_has_the_version_of_the_code() -> None:
     assert chart["version"] == chart["appVersion"] == __version__
 
 
-def test_the_page_names_values_that_there_are() -> None:
+def test_the_page_names_existing_values() -> None:
     rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
     named = {path for row in rows for path in re.findall(r"`([^`]+)`", row)}
     settings = {f"settings.{name}" for name in WHOLE["properties"]["settings"]["properties"]}

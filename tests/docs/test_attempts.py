@@ -53,7 +53,7 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/serving/test_deadlines.py::test_half_a_request_is_answered_408_and_closed",
         ),
         "A name or a message that forges log lines": (
-            "tests/serving/test_log.py::test_whatever_it_is_given_a_log_line_is_one_printable_line",
+            "tests/serving/test_log.py::test_a_log_line_is_one_printable_line_for_any_input",
             "tests/halfcard/test_problems.py::test_what_steers_a_terminal_is_escaped",
         ),
     },

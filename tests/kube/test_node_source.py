@@ -78,7 +78,7 @@ async def test_a_heartbeat_makes_no_new_view() -> None:
         assert source.view() is view
 
 
-async def test_a_watch_that_is_cut_goes_on_from_where_it_was() -> None:
+async def test_an_interrupted_watch_resumes_at_its_version() -> None:
     async with source_of("a") as (server, source):
         await until(source.ready)
         for name in "bcd":
@@ -88,7 +88,7 @@ async def test_a_watch_that_is_cut_goes_on_from_where_it_was() -> None:
         assert server.lists() == 1
 
 
-async def test_what_the_server_has_forgotten_is_listed_again() -> None:
+async def test_a_discarded_version_is_listed_again() -> None:
     async with source_of("a", "b") as (server, source):
         await until(source.ready)
         server.refusal = (503, "starting")
@@ -101,7 +101,7 @@ async def test_what_the_server_has_forgotten_is_listed_again() -> None:
         assert server.lists() == 2
 
 
-async def test_a_server_that_refuses_is_quoted_and_what_was_known_stays() -> None:
+async def test_a_refusal_is_reported_and_the_known_state_stays() -> None:
     async with source_of("a") as (server, source):
         await until(source.ready)
         server.refusal = (403, 'nodes is forbidden: User "x" cannot watch\x1b[31m')
@@ -116,7 +116,7 @@ async def test_a_server_that_refuses_is_quoted_and_what_was_known_stays() -> Non
         await until(lambda: not source.problems())
 
 
-async def test_until_the_first_list_it_is_not_ready_and_says_why() -> None:
+async def test_it_is_not_ready_before_the_first_list_and_reports_why() -> None:
     async def story(server: NodeServer, source: NodeSource) -> None:
         server.refusal = (500, "no leader")
         await until(lambda: any("no leader" in problem for problem in source.problems()))
@@ -130,7 +130,7 @@ async def test_until_the_first_list_it_is_not_ready_and_says_why() -> None:
             await story(server, source)
 
 
-async def test_a_line_that_is_no_event_is_a_problem_and_no_end() -> None:
+async def test_an_invalid_line_is_a_problem_and_the_watch_continues() -> None:
     async with source_of("a") as (server, source):
         await until(source.ready)
         server.garble()
@@ -140,7 +140,7 @@ async def test_a_line_that_is_no_event_is_a_problem_and_no_end() -> None:
         await until(lambda: names(source) == ["a", "b"])
 
 
-async def test_an_odd_node_is_left_out_and_reported() -> None:
+async def test_an_implausible_node_is_left_out_and_reported() -> None:
     async with source_of("a") as (server, source):
         await until(source.ready)
         server.put({"metadata": {"name": "odd"}, "status": {"capacity": {"tencent.com/vcuda-core": "50"}}})
@@ -149,7 +149,7 @@ async def test_an_odd_node_is_left_out_and_reported() -> None:
         assert names(source) == ["a"]
 
 
-async def test_every_call_brings_the_token() -> None:
+async def test_every_call_sends_the_token() -> None:
     async with source_of() as (server, source):
         await until(source.ready)
         await until(lambda: len(server.headers) == 2)
@@ -167,7 +167,7 @@ async def test_cancelling_ends_the_thread_at_once() -> None:
         await until(lambda: not alive())
 
 
-async def test_a_server_that_is_not_there_is_a_problem_until_it_is() -> None:
+async def test_an_unreachable_server_is_a_problem_until_it_answers() -> None:
     with serving() as gone:
         port = gone.port
     source = NodeSource(Access("127.0.0.1", port))

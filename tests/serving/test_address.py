@@ -20,7 +20,7 @@ from serving.errors import CannotServeError
         (" :65535 ", Address("", 65535)),
     ],
 )
-def test_the_usual_forms_of_an_address_are_understood(text: str, address: Address) -> None:
+def test_the_usual_forms_of_an_address_are_parsed(text: str, address: Address) -> None:
     assert parse_address(text) == address
 
 
@@ -32,12 +32,12 @@ def test_anything_else_is_refused_with_the_forms_that_work(text: str) -> None:
 
 
 @given(st.ip_addresses(), st.integers(0, 65535))
-def test_an_address_survives_being_written_and_read(host: object, port: int) -> None:
+def test_a_printed_address_is_parsed_to_the_same_address(host: object, port: int) -> None:
     address = Address(str(host), port)
     assert parse_address(str(address)) == address
 
 
-def test_port_zero_becomes_the_port_that_was_found() -> None:
+def test_port_zero_becomes_the_chosen_port() -> None:
     with bind(Address("127.0.0.1", 0), listener="test") as bound:
         assert bound_address(bound).port > 0
 
@@ -47,7 +47,7 @@ def test_without_a_host_every_interface_answers() -> None:
         socket.create_connection(("127.0.0.1", bound_address(bound).port)).close()
 
 
-def test_a_taken_port_is_named_with_its_listener() -> None:
+def test_the_error_about_a_used_port_names_the_listener() -> None:
     with bind(Address("127.0.0.1", 0), listener="first") as bound:
         taken = bound_address(bound)
         with pytest.raises(CannotServeError, match=rf"listener second: cannot listen on {taken}: .*in use"):

@@ -18,7 +18,7 @@ async def is_refused(client: Client) -> bool:
         return True
 
 
-async def test_a_connection_over_the_cap_is_closed_at_accept_and_the_others_go_on() -> None:
+async def test_a_connection_over_the_limit_is_closed_at_accept_and_the_others_continue() -> None:
     async with server(Echo(), limits=TWO) as running:
         inside = [await running.connect(), await running.connect()]
         assert await is_refused(await running.connect())
@@ -26,7 +26,7 @@ async def test_a_connection_over_the_cap_is_closed_at_accept_and_the_others_go_o
     assert "closed at accept: as many connections are open as allowed" in running.log.getvalue()
 
 
-async def test_a_freed_place_is_given_away_again() -> None:
+async def test_a_new_connection_is_accepted_after_another_one_ended() -> None:
     async with server(Echo(), limits=TWO) as running:
         first, second = await running.connect(), await running.connect()
         await second.ask()
@@ -39,7 +39,7 @@ async def admitted(running: Server) -> None:
         pass
 
 
-async def test_silent_connections_count_before_their_handshake(tmp_path: Path) -> None:
+async def test_connections_count_before_their_handshake(tmp_path: Path) -> None:
     authority = Authority()
     tls = ReloadingContext(write_pair(tmp_path, authority.issue()))
     async with server(Echo(), tls=tls, limits=TWO) as running:

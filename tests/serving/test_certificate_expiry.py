@@ -5,15 +5,15 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from serving.certificate_expiry import watch_served
+from serving.certificate_expiry import add_expiry_metric
 from serving.tls import ReloadingContext
 from tests.serving.authority import NOW, Authority, write_pair
 
 
-def test_days_left_count_down_by_themselves_and_follow_a_reload(tmp_path: Path) -> None:
+def test_days_left_count_down_and_follow_a_reload(tmp_path: Path) -> None:
     now, registry, authority = NOW, CollectorRegistry(), Authority()
     tls = ReloadingContext(write_pair(tmp_path, authority.issue()), clock=lambda: now)
-    watch_served(registry, lambda: tls.leaf.not_after, lambda: now)
+    add_expiry_metric(registry, lambda: tls.leaf.not_after, lambda: now)
 
     def shown() -> float | None:
         return registry.get_sample_value("halfcard_served_certificate_days_left")

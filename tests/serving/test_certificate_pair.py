@@ -13,7 +13,7 @@ GOOD = AUTHORITY.issue()
 OTHER = AUTHORITY.issue()
 
 
-def test_a_good_pair_tells_its_names_and_dates() -> None:
+def test_a_valid_pair_is_read_with_names_and_dates() -> None:
     leaf = read_pair(GOOD.cert, GOOD.key, at=NOW)
     assert leaf.names == ("localhost", "127.0.0.1")
     assert leaf.not_before < NOW < leaf.not_after
@@ -37,6 +37,6 @@ def test_the_leaf_is_the_first_certificate_of_a_chain() -> None:
         (AUTHORITY.issue(not_before=NOW + timedelta(minutes=1)), "which is not now"),
     ],
 )
-def test_a_pair_that_would_fail_its_clients_is_named_for_what_it_is(pair: Pair, problem: str) -> None:
+def test_an_unusable_pair_is_refused_with_the_reason(pair: Pair, problem: str) -> None:
     with pytest.raises(UnusablePairError, match=problem):
         read_pair(pair.cert, pair.key, at=NOW)

@@ -18,7 +18,7 @@ LIMITS = ClientLimits(header_s=10, body_s=20, keep_alive_s=120)
         (RequestPart.NOTHING, 120.1, False, None),
     ],
 )
-def test_what_takes_too_long_ends(
+def test_a_connection_that_exceeds_a_deadline_ends(
     reading: RequestPart, waited_s: float, *, answering: bool, status: int | None
 ) -> None:
     verdict = overdue(reading, waited_s, answering=answering, limits=LIMITS)
@@ -36,12 +36,12 @@ def test_what_takes_too_long_ends(
         (RequestPart.HEADER, 1000, True),  # The next request waits for this answer anyway.
     ],
 )
-def test_what_is_in_time_goes_on(reading: RequestPart, waited_s: float, *, answering: bool) -> None:
+def test_a_connection_within_its_deadline_continues(reading: RequestPart, waited_s: float, *, answering: bool) -> None:
     assert overdue(reading, waited_s, answering=answering, limits=LIMITS) is None
 
 
 @given(st.sampled_from(RequestPart), st.booleans(), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_waiting_longer_never_makes_it_acceptable_again(
+def test_an_overdue_connection_stays_overdue(
     reading: RequestPart,
     answering: bool,  # noqa: FBT001 - drawn by Hypothesis
     waited_s: float,

@@ -12,13 +12,13 @@ async def test_a_connection_is_kept_alive_and_its_nth_answer_closes_it() -> None
         assert await client.until_closed() == b""
 
 
-async def test_answers_do_not_tell_which_software_gives_them() -> None:
+async def test_answers_do_not_name_the_server_software() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
         assert set((await client.ask()).headers) == {"content-length"}
 
 
-async def test_nonsense_is_answered_400_without_a_log_line_each() -> None:
+async def test_malformed_requests_are_answered_400_without_a_log_line_each() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
         client.send(b"\x00\x01 nonsense\r\n\r\n")

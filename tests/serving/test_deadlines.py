@@ -49,7 +49,7 @@ async def test_half_a_request_is_answered_408_and_closed(part: bytes) -> None:
 
 
 @pytest.mark.parametrize(("begin", "byte"), [(HALF_HEADER + b"x-name: ", b"a"), (post(b"", length=10**6), b"b")])
-async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: bytes, byte: bytes) -> None:
+async def test_single_bytes_do_not_extend_the_deadline(begin: bytes, byte: bytes) -> None:
     async with server(Echo(), limits=QUICK) as running:
         client = await running.connect()
         client.send(begin)
@@ -57,7 +57,7 @@ async def test_one_byte_again_and_again_does_not_extend_the_deadline(begin: byte
             await client.dribble(byte, every_s=0.02)
 
 
-async def test_an_application_learns_that_the_body_will_not_come() -> None:
+async def test_an_application_is_notified_that_the_body_is_incomplete() -> None:
     echo = Echo()
     async with server(echo, limits=QUICK) as running:
         client = await running.connect()
@@ -66,7 +66,7 @@ async def test_an_application_learns_that_the_body_will_not_come() -> None:
         await until(lambda: echo.bodies == [None], what="the application sees the disconnect")
 
 
-async def test_a_client_is_not_blamed_for_an_application_that_does_not_read() -> None:
+async def test_a_slow_application_does_not_count_against_the_client() -> None:
     may_read = asyncio.Event()
 
     async def late_reader(scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +83,7 @@ async def test_a_client_is_not_blamed_for_an_application_that_does_not_read() ->
         assert (await client.answer()).body == b"1000000"
 
 
-async def test_a_connection_dialled_ahead_lives_beyond_the_request_deadlines(
+async def test_a_connection_opened_in_advance_outlives_the_request_deadlines(
     authority: Authority, tls: ReloadingContext
 ) -> None:
     async with server(Echo(), tls=tls, limits=QUICK) as running:
@@ -103,7 +103,7 @@ async def test_a_connection_between_two_requests_is_idle_not_slow() -> None:
         assert (await client.ask(post(b"two"))).body == b"two"
 
 
-async def test_an_idle_connection_is_closed_after_the_keep_alive_time_without_a_word() -> None:
+async def test_an_idle_connection_is_closed_silently_after_the_keep_alive_time() -> None:
     async with server(Echo(), limits=ClientLimits(keep_alive_s=0.2)) as running:
         client = await running.connect()
         await client.ask()
@@ -122,7 +122,7 @@ async def test_an_application_may_take_longer_than_any_client() -> None:
         assert (await client.ask()).body == b"late"
 
 
-async def test_a_client_that_does_not_take_its_answer_is_cut_off() -> None:
+async def test_a_client_that_does_not_read_its_answer_is_disconnected() -> None:
     ended = asyncio.Event()
 
     async def huge(scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,7 +148,7 @@ async def test_an_endless_header_is_answered_431() -> None:
         assert b" 431 " in await client.until_closed()
 
 
-async def test_a_request_that_can_get_no_answer_has_no_effect() -> None:
+async def test_a_request_that_cannot_be_answered_has_no_effect() -> None:
     echo = Echo()
     async with server(echo, limits=QUICK) as running:
         client = await running.connect()
@@ -166,7 +166,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         assert [(await client.answer()).body for _ in range(3)] == [b"one", b"two", b"three"]
 
 
-async def test_a_connection_goes_on_after_pipelined_requests() -> None:
+async def test_a_connection_continues_after_pipelined_requests() -> None:
     async def quick(scope: Scope, _: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         await answer(send, b"ok")

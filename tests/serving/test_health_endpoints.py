@@ -34,7 +34,7 @@ async def test_a_failing_check_is_named_with_its_reason() -> None:
     assert json.loads(answer.body)["checks"] == {"running": "ok", "quota": "not synced yet", "tls": "ok"}
 
 
-async def test_a_broken_check_means_not_ready_without_telling_the_inside() -> None:
+async def test_a_broken_check_means_not_ready_without_details() -> None:
     def broken() -> str | None:
         raise KeyError("secret")
 
@@ -57,6 +57,6 @@ async def test_metrics_of_the_given_registry_are_served() -> None:
     assert b"halfcard_reviews_total 3.0" in answer.body
 
 
-async def test_nothing_else_is_there() -> None:
+async def test_other_paths_are_not_found() -> None:
     for path in ("/docs", "/redoc", "/openapi.json", "/"):
         assert (await get(path)).status == 404

@@ -40,13 +40,13 @@ def test_console_is_a_line_for_people() -> None:
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])
-def test_levels_are_told(level: str) -> None:
+def test_each_line_has_its_level(level: str) -> None:
     stream = io.StringIO()
     getattr(Log(stream=stream), level)("something")
     assert json.loads(stream.getvalue())["level"] == {"warning": "warn"}.get(level, level)
 
 
-async def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> None:
+async def test_frequent_events_are_written_later_in_one_batch() -> None:
     stream = Written()
     log = Log(stream=stream)
     for number in range(3):
@@ -57,7 +57,7 @@ async def test_what_comes_often_is_written_a_moment_later_and_all_at_once() -> N
     assert [json.loads(line)["number"] for line in stream.getvalue().splitlines()] == [0, 1, 2]
 
 
-async def test_nobody_waits_while_hundreds_of_lines_are_worded() -> None:
+async def test_a_batch_is_limited_so_that_no_request_waits_for_its_formatting() -> None:
     stream = Written()
     log = Log(stream=stream)
     for number in range(120):
@@ -79,7 +79,7 @@ def test_a_line_is_written_at_once_where_no_loop_runs() -> None:
     assert events(stream) == ["judged"]
 
 
-def test_a_process_that_ends_has_told_all() -> None:
+def test_all_events_are_written_before_the_process_ends() -> None:
     stream = io.StringIO()
     log = Log(stream=stream)
 
@@ -114,7 +114,7 @@ def events(stream: io.StringIO) -> list[str]:
 
 @pytest.mark.parametrize("form", LogForm)
 @given(text=st.text(), value=st.text())
-def test_whatever_it_is_given_a_log_line_is_one_printable_line(form: LogForm, text: str, value: str) -> None:
+def test_a_log_line_is_one_printable_line_for_any_input(form: LogForm, text: str, value: str) -> None:
     line = written(form, text, name=value)
     assert line.endswith("\n")
     assert line[:-1].isprintable()
@@ -131,14 +131,14 @@ def test_a_field_of_any_type_is_written(form: LogForm) -> None:
     assert "1e" in written(form, "odd", names={"a"}, number=10**30, cause=ValueError("1e"), half="\ud800")
 
 
-def test_a_log_without_a_reader_disturbs_nobody() -> None:
+def test_a_log_without_a_reader_raises_nothing() -> None:
     stream = io.StringIO()
     stream.close()
     Log(stream=stream).event("nobody listens")
 
 
 @pytest.mark.usefixtures("root_handlers")
-def test_what_libraries_report_becomes_an_event_line_with_its_trace() -> None:
+def test_reports_of_libraries_become_event_lines_with_their_trace() -> None:
     stream = io.StringIO()
     take_over_library_logging(Log(stream=stream))
     try:

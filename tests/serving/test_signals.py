@@ -75,7 +75,7 @@ async def refuse_in_a_group(lifecycle: Lifecycle) -> None:
 
 @pytest.mark.parametrize("main", [refuse, refuse_in_a_group])
 @pytest.mark.usefixtures("root_handlers")
-def test_what_forbids_to_serve_is_told_in_one_line_and_fails(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reason_not_to_serve_is_one_log_line_and_exit_code_1(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(main, log=Log()) == EXIT_CANNOT_START
     assert json.loads(capsys.readouterr().err)["event"] == "listener work: port taken"
 

@@ -77,7 +77,7 @@ async def test_a_request_that_was_answered_before_it_was_sent_does_not_delay_the
             await running.serving
 
 
-async def test_an_idle_connection_is_closed_without_a_word() -> None:
+async def test_an_idle_connection_is_closed_silently() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
         await client.ask()
@@ -85,7 +85,7 @@ async def test_an_idle_connection_is_closed_without_a_word() -> None:
         assert await client.until_closed() == b""
 
 
-async def test_in_the_grace_time_everything_is_served_as_before() -> None:
+async def test_requests_are_served_normally_in_the_grace_time() -> None:
     async with server(Echo(), stopping=StopTimings(grace_s=60)) as running:
         old = await running.connect()
         await old.ask()
@@ -111,7 +111,7 @@ async def test_an_unfinished_handshake_does_not_outlive_the_end(tmp_path: Path) 
             assert await silent.until_closed() == b""
 
 
-async def test_while_draining_every_answer_closes_and_newcomers_are_still_served() -> None:
+async def test_while_draining_every_answer_closes_its_connection_and_new_ones_are_served() -> None:
     async with server(Echo(), stopping=StopTimings(grace_s=0, drain_s=0.3)) as running:
         old = await running.connect()
         await old.ask()

@@ -63,7 +63,7 @@ async def test_a_client_without_sni_gets_the_new_certificate_too(files: TlsFiles
     ],
     ids=["two generations", "empty", "expired"],
 )
-async def test_a_bad_pair_never_hurts_the_live_context(files: TlsFiles, bad: Pair) -> None:
+async def test_an_invalid_pair_does_not_change_the_live_context(files: TlsFiles, bad: Pair) -> None:
     tls = ReloadingContext(files)
     async with server(Echo(), tls=tls) as running:
         write_pair(files.cert.parent, bad)
@@ -74,7 +74,7 @@ async def test_a_bad_pair_never_hurts_the_live_context(files: TlsFiles, bad: Pai
         assert await served(running) == FIRST.serial
 
 
-def test_files_that_say_the_same_change_nothing(files: TlsFiles) -> None:
+def test_unchanged_files_change_nothing(files: TlsFiles) -> None:
     tls = ReloadingContext(files)
     write_pair(files.cert.parent, FIRST)
     assert tls.reload() == (False, "the files hold what is being served")
@@ -88,7 +88,7 @@ def test_a_missing_file_keeps_the_previous_certificate(files: TlsFiles) -> None:
     assert "tls.key" in reason
 
 
-def test_a_certificate_that_is_not_valid_yet_is_taken_when_its_time_comes(files: TlsFiles) -> None:
+def test_a_certificate_that_is_not_valid_yet_is_loaded_once_it_is(files: TlsFiles) -> None:
     now = NOW
 
     def clock() -> datetime:
@@ -101,7 +101,7 @@ def test_a_certificate_that_is_not_valid_yet_is_taken_when_its_time_comes(files:
     assert tls.reload().changed
 
 
-def test_a_process_cannot_start_on_a_bad_pair(files: TlsFiles) -> None:
+def test_a_process_cannot_start_with_an_invalid_pair(files: TlsFiles) -> None:
     write_pair(files.cert.parent, Pair(FIRST.cert, SECOND.key, 0))
     with pytest.raises(CannotServeError, match=r"tls\.crt.*does not belong.*kubernetes\.io/tls"):
         ReloadingContext(files)
@@ -160,7 +160,7 @@ def refuse(port: int) -> None:
         trust.wrap_socket(plain, server_hostname="localhost")
 
 
-async def test_a_client_that_does_not_trust_us_is_named_in_the_log(files: TlsFiles) -> None:
+async def test_a_client_that_does_not_trust_the_server_is_logged(files: TlsFiles) -> None:
     async with server(Echo(), tls=ReloadingContext(files), limits=ClientLimits(header_s=0.1)) as running:
         await asyncio.to_thread(refuse, running.address.port)
         await until(lambda: "ended early" in running.log.getvalue(), what="the log line")
@@ -208,7 +208,7 @@ async def test_rotation_under_load_fails_no_handshake(tmp_path: Path) -> None:
     assert seen == {pair.serial for pair in generations}
 
 
-async def test_the_watcher_says_a_problem_once_and_then_the_swap(files: TlsFiles) -> None:
+async def test_a_problem_is_logged_once_and_then_the_swap(files: TlsFiles) -> None:
     written = io.StringIO()
     looks = 0
 

@@ -55,7 +55,7 @@ def test_a_dialect_can_be_switched_off() -> None:
     assert mutate(obj, policy=policy(dialects=["tencent"])).allowed
 
 
-def test_a_company_uses_its_own_domain() -> None:
+def test_an_own_domain_becomes_a_dialect() -> None:
     made = policy(vcuda_prefixes=[{"prefix": "gpu.example.com", "memory_alone": True}])
     core, memory = "gpu.example.com/vcuda-core", "gpu.example.com/vcuda-memory"
     after = mutated(pod_of(container({core: "0.3", memory: "5Gi"})), policy=made)
@@ -102,7 +102,7 @@ def test_a_known_prefix_can_be_given_other_rules() -> None:
         ({"hami_device_split": 2000}, "hami_device_split"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(raw: dict[str, Any], place: str) -> None:
+def test_a_mistake_is_reported_with_its_place(raw: dict[str, Any], place: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings(raw)
     assert str(refused.value).startswith(f"{place}: ")
@@ -111,7 +111,7 @@ def test_a_mistake_is_told_with_its_place(raw: dict[str, Any], place: str) -> No
 @pytest.mark.parametrize(
     "others", [{"schedulers": ["default-scheduler", "gpu"]}, {"set_scheduler_name": "gpu"}, {"schedulers": ["gpu"]}]
 )
-def test_what_only_quotas_count_is_not_added_while_a_scheduler_would_ask_for_it(others: dict[str, Any]) -> None:
+def test_derived_resources_need_every_scheduler_to_ignore_them(others: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="gpu would find no node for such pods; have its profile ignore"):
         read_settings({**others, "derived_resources": {"schedulers": ["default-scheduler"]}})
     all_of_them = {"schedulers": ["default-scheduler", "gpu"], "models": ["A100"]}
@@ -128,26 +128,28 @@ def test_what_only_quotas_count_is_not_added_while_a_scheduler_would_ask_for_it(
         ("gpu.example.com/vcuda-core", {}),
     ],
 )
-def test_what_no_node_can_offer_here_is_refused_and_what_it_can_is_told(resource: str, beside: dict[str, Any]) -> None:
+def test_a_resource_that_no_node_can_advertise_is_refused_with_those_that_it_can(
+    resource: str, beside: dict[str, Any]
+) -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings({**beside, "node_resources": [resource]})
     assert str(refused.value).startswith(f"node_resources: unknown resource {resource}; use ")
     assert names.VCUDA_CORE in str(refused.value)
 
 
-def test_every_resource_that_is_told_can_be_offered() -> None:
+def test_every_resource_in_the_message_can_be_advertised() -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings({"node_resources": ["x"]})
     for resource in str(refused.value).partition("; use ")[2].split(", "):
         assert read_settings({"node_resources": [resource]}).advertised_resources() == (resource,)
 
 
-def test_a_company_offers_cards_under_its_own_domain() -> None:
+def test_cards_are_advertised_under_an_own_domain() -> None:
     raw = {"vcuda_prefixes": [{"prefix": "gpu.example.com"}], "node_resources": ["gpu.example.com/vcuda-core"]}
     assert read_settings(raw).advertised_resources() == ("gpu.example.com/vcuda-core",)
 
 
-def test_by_default_a_node_offers_what_is_spoken() -> None:
+def test_by_default_a_node_advertises_the_resources_of_enabled_dialects() -> None:
     assert read_settings({}).advertised_resources() == (
         names.VCUDA_CORE,
         names.VCUDA_MEMORY,
@@ -157,7 +159,7 @@ def test_by_default_a_node_offers_what_is_spoken() -> None:
     assert read_settings({"dialects": ["nvidia"]}).advertised_resources() == (names.NVIDIA_GPU,)
 
 
-def test_what_is_counted_in_mib_goes_by_slots() -> None:
+def test_resources_in_mib_need_slots() -> None:
     wanted = [names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER, names.ALIYUN_GPU_MEM]
     assert read_settings({"node_resources": wanted}).slotted_resources() == {names.VOLCANO_GPU_MEMORY}
     in_mib = read_settings({"node_resources": wanted, "aliyun_memory_unit": "MiB"})
@@ -165,7 +167,7 @@ def test_what_is_counted_in_mib_goes_by_slots() -> None:
     assert read_settings({}).slotted_resources() == set()
 
 
-def test_a_mistake_elsewhere_is_not_told_again_about_the_resources_of_nodes() -> None:
+def test_a_mistake_in_dialects_is_not_reported_again_for_node_resources() -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings({"dialects": ["klingon"], "node_resources": [names.TUYA_SGPU]})
     assert len(str(refused.value).splitlines()) == 1
@@ -177,13 +179,13 @@ def test_time_slices_are_described_by_a_config_map() -> None:
     assert (slicing.place, slicing.default) == (("gpu-operator", "time-slicing-config"), "any")
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings({"a": 1, "templates": "x", "dialects": ["y"]})
     assert len(str(refused.value).splitlines()) == 3
 
 
 @pytest.mark.parametrize("raw", [[], "text", 5])
-def test_something_else_than_a_mapping_is_refused(raw: Any) -> None:
+def test_settings_that_are_no_mapping_are_refused(raw: Any) -> None:
     with pytest.raises(SettingsError):
         read_settings(raw)

@@ -36,7 +36,7 @@ def encoded(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def test_a_certificate_in_the_kubeconfig_or_beside_it_is_taken(tmp_path: Path, authority: ClusterAuthority) -> None:
+def test_a_certificate_in_the_kubeconfig_or_in_a_file_is_used(tmp_path: Path, authority: ClusterAuthority) -> None:
     pair = authority.client("me", name="me", groups=[])
     inline = kubeconfig(
         tmp_path,
@@ -58,7 +58,7 @@ def test_a_certificate_in_the_kubeconfig_or_beside_it_is_taken(tmp_path: Path, a
     assert access.tls().verify_mode is ssl.CERT_REQUIRED
 
 
-def test_a_token_is_read_anew_for_every_call(tmp_path: Path) -> None:
+def test_a_token_file_is_read_for_every_call(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {"tokenFile": "token"}))
     assert access.tls is None
@@ -67,12 +67,12 @@ def test_a_token_is_read_anew_for_every_call(tmp_path: Path) -> None:
     assert access.headers()["Authorization"] == "Bearer two"
 
 
-def test_nobody_in_particular_sends_no_token(tmp_path: Path) -> None:
+def test_a_user_without_credentials_sends_no_token(tmp_path: Path) -> None:
     access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {}))
     assert "Authorization" not in access.headers()
 
 
-def test_a_server_may_go_unverified_only_when_the_kubeconfig_says_so(tmp_path: Path) -> None:
+def test_a_server_is_unverified_only_if_the_kubeconfig_says_so(tmp_path: Path) -> None:
     cluster = {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True}
     access = from_kubeconfig(kubeconfig(tmp_path, cluster, {"token": "t"}))
     assert access.tls is not None
@@ -102,7 +102,7 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
         access.tls()
 
 
-def test_a_certificate_and_a_key_that_are_no_pair_are_named(tmp_path: Path, authority: ClusterAuthority) -> None:
+def test_a_certificate_and_a_key_that_are_no_pair_are_refused(tmp_path: Path, authority: ClusterAuthority) -> None:
     one, other = (authority.client(name, name=name, groups=[]) for name in ("one", "other"))
     user = {"client-certificate": str(one.certificate), "client-key": str(other.key)}
     access = from_kubeconfig(kubeconfig(tmp_path, SERVER, user))
@@ -111,7 +111,7 @@ def test_a_certificate_and_a_key_that_are_no_pair_are_named(tmp_path: Path, auth
         access.tls()
 
 
-def test_a_context_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+def test_a_context_without_its_cluster_is_refused_by_name(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, SERVER, {})
     with pytest.raises(AccessError, match='clusters has no "nowhere"'):
         from_kubeconfig(path, "there")
@@ -122,7 +122,7 @@ def test_a_context_that_leads_nowhere_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"), [("a: [", "config:[12]: "), ("- a", "no kubeconfig"), ("", "no kubeconfig")]
 )
-def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_file_that_is_no_kubeconfig_is_refused_by_name(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(AccessError, match=sentence):
         from_kubeconfig(tmp_path / "config")
@@ -141,7 +141,7 @@ def test_a_pod_uses_its_service_account(tmp_path: Path, authority: ClusterAuthor
     assert len(access.tls().get_ca_certs()) == 1
 
 
-def test_outside_a_pod_the_way_out_is_named(tmp_path: Path) -> None:
+def test_outside_a_pod_the_error_names_the_option(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match="name a kubeconfig instead"):
         from_service_account(tmp_path, {})
     with pytest.raises(AccessError, match="automountServiceAccountToken"):

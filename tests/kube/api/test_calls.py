@@ -45,7 +45,7 @@ def connections(server: ObjectServer) -> int:
     return len({call.connection for call in server.calls})
 
 
-async def test_all_calls_of_one_after_the_other_share_a_connection(server: ObjectServer, calls: ApiCalls) -> None:
+async def test_sequential_calls_share_a_connection(server: ObjectServer, calls: ApiCalls) -> None:
     assert (await calls.post(PODS, POD)).status == 201
     assert json.loads((await calls.get(f"{PODS}/p")).body)["metadata"]["resourceVersion"] == "1"
     assert (await calls.patch(f"{PODS}/p", b'{"metadata":{"uid":"u"}}')).status == 200
@@ -61,12 +61,12 @@ async def test_all_calls_of_one_after_the_other_share_a_connection(server: Objec
     assert server.calls[2].headers["Content-Type"] == "application/merge-patch+json"
 
 
-async def test_a_refusal_is_an_answer_in_the_servers_words(calls: ApiCalls) -> None:
+async def test_a_refusal_is_an_answer_with_the_servers_message(calls: ApiCalls) -> None:
     answer = await calls.get(f"{PODS}/p")
     assert (answer.status, answer.message()) == (404, "not found")
 
 
-async def test_calls_beside_each_other_take_no_more_connections_than_allowed() -> None:
+async def test_concurrent_calls_use_at_most_the_allowed_connections() -> None:
     with serving_objects() as server:
         calls = ApiCalls(Access("127.0.0.1", server.port), connections=3)
         answers = await asyncio.gather(*(calls.get(f"{PODS}/{number}") for number in range(30)))
@@ -86,9 +86,7 @@ async def test_a_write_without_an_answer_is_never_repeated(fault: Fault, server:
     assert (f"/cluster{PODS}/p" in server.objects) == (fault != "unheard")
 
 
-async def test_a_read_on_a_kept_connection_that_has_died_is_asked_once_more(
-    server: ObjectServer, calls: ApiCalls
-) -> None:
+async def test_a_read_on_a_dead_connection_is_repeated_once(server: ObjectServer, calls: ApiCalls) -> None:
     await calls.post(PODS, POD)
     server.faults = ["unheard"]
     assert (await calls.get(f"{PODS}/p")).status == 200
@@ -98,7 +96,7 @@ async def test_a_read_on_a_kept_connection_that_has_died_is_asked_once_more(
         await calls.get(f"{PODS}/p")
 
 
-async def test_a_connection_that_the_server_gives_up_is_not_used_again(server: ObjectServer, calls: ApiCalls) -> None:
+async def test_a_connection_that_the_server_closes_is_not_used_again(server: ObjectServer, calls: ApiCalls) -> None:
     server.closes = True
     for _ in range(3):
         assert (await calls.post(PODS, POD)).status in (201, 409)
@@ -106,7 +104,7 @@ async def test_a_connection_that_the_server_gives_up_is_not_used_again(server: O
 
 
 @pytest.mark.parametrize("limit", ["_IDLE_S", "_LONGEST_S"])
-async def test_what_was_kept_for_too_long_is_not_used_again(
+async def test_an_old_connection_is_not_used_again(
     limit: str, monkeypatch: pytest.MonkeyPatch, server: ObjectServer, calls: ApiCalls
 ) -> None:
     monkeypatch.setattr(kube.api.calls, limit, 0.0)
@@ -121,7 +119,7 @@ async def test_a_call_that_takes_too_long_has_no_answer(server: ObjectServer, ca
         await calls.post("/x", b"", timeout_s=0.05)
 
 
-async def test_a_call_that_is_given_up_leaves_no_answer_for_the_next_one(calls: ApiCalls) -> None:
+async def test_a_cancelled_call_leaves_no_answer_for_the_next_one(calls: ApiCalls) -> None:
     await calls.post(PODS, POD)
     given_up = asyncio.create_task(calls.get(PODS))
     await asyncio.sleep(0)
@@ -129,7 +127,7 @@ async def test_a_call_that_is_given_up_leaves_no_answer_for_the_next_one(calls: 
     assert (await calls.get(f"{PODS}/p")).status == 200
 
 
-async def test_what_never_left_is_told_apart() -> None:
+async def test_a_request_that_was_not_sent_has_its_own_error() -> None:
     def no_token() -> str:
         raise AccessError("token: cannot be read")
 
@@ -144,7 +142,7 @@ async def test_what_never_left_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX: y", "/\u00e4", "/a\x00"])
-async def test_a_path_can_smuggle_nothing(path: str, server: ObjectServer, calls: ApiCalls) -> None:
+async def test_a_path_cannot_add_headers(path: str, server: ObjectServer, calls: ApiCalls) -> None:
     with pytest.raises(ValueError, match="quote it"):
         await calls.get(path)
     assert not server.calls

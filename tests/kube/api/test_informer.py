@@ -112,7 +112,7 @@ async def test_one_complete_list_comes_first_then_the_changes_in_order_all_on_th
         assert seen.threads == {threading.current_thread()}
 
 
-async def test_changes_that_come_close_together_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_within_milliseconds_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube.api.informer, "_BATCH_DELAY_S", 0.05)
     monkeypatch.setattr(kube.api.informer, "_BATCH", 200)
     async with informer_of("a") as (server, seen, _):
@@ -124,7 +124,7 @@ async def test_changes_that_come_close_together_are_handed_over_together(monkeyp
         assert max(seen.batches) <= 200
 
 
-async def test_an_odd_object_spoils_only_itself_listed_or_changed() -> None:
+async def test_an_undecodable_object_affects_only_itself() -> None:
     async with informer_of("a") as (server, seen, _):
         server.put({"metadata": {"name": "odd", "namespace": "n", "uid": "u"}, "status": {}})
         server.put({"metadata": {"name": 7}})
@@ -136,7 +136,7 @@ async def test_an_odd_object_spoils_only_itself_listed_or_changed() -> None:
         assert seen.odd[0].uid == "u"
 
 
-async def test_a_lost_connection_is_told_and_what_was_missed_is_listed_in_its_place() -> None:
+async def test_a_lost_connection_is_reported_and_missed_changes_are_listed() -> None:
     async with informer_of("a", "b") as (server, seen, one):
         server.refusal = (503, "starting")
         server.cut()
@@ -151,7 +151,7 @@ async def test_a_lost_connection_is_told_and_what_was_missed_is_listed_in_its_pl
 
 
 @pytest.mark.parametrize("where", ["listed", "changed"])
-async def test_a_bug_in_what_is_called_back_is_raised_to_whoever_runs_it(where: str) -> None:
+async def test_run_raises_a_bug_of_a_callback(where: str) -> None:
     with serving() as server:
         seen = Seen()
         seen.fails_when = where
@@ -166,7 +166,7 @@ async def test_a_bug_in_what_is_called_back_is_raised_to_whoever_runs_it(where: 
 
 
 @pytest.mark.parametrize("where", ["listed", "changed"])
-async def test_who_follows_again_after_a_bug_misses_nothing(where: str) -> None:
+async def test_a_restart_after_a_bug_misses_nothing(where: str) -> None:
     with serving() as server:
         server.put(node("a", 4))
         seen = Seen()
@@ -204,7 +204,7 @@ async def test_cancelling_ends_the_thread_at_once() -> None:
         await until(lambda: not alive())
 
 
-def test_whoever_is_cancelled_between_two_calls_makes_no_other() -> None:
+def test_a_cancelled_informer_sends_no_further_call() -> None:
     with serving() as server:
         nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
         nodes.abandon()
@@ -213,7 +213,7 @@ def test_whoever_is_cancelled_between_two_calls_makes_no_other() -> None:
         assert not server.calls
 
 
-async def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
+async def test_a_refresh_is_a_list_that_began_after_the_request() -> None:
     async with informer_of("a") as (server, seen, one):
         assert seen.story == ["listed a0"]
         for beat in range(1, 4):
@@ -224,7 +224,7 @@ async def test_a_refresh_is_a_list_that_began_after_it_was_wished_for() -> None:
         assert one.trouble is None
 
 
-async def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
+async def test_a_refresh_waits_until_the_server_answers() -> None:
     async with informer_of("a") as (server, seen, one):
         server.refusal = (503, "starting")
         refreshing = asyncio.create_task(one.refresh())
@@ -236,7 +236,7 @@ async def test_a_refresh_waits_for_a_server_that_does_not_answer_yet() -> None:
         assert seen.story == ["listed a0", "listed a0"]
 
 
-async def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_that_one() -> None:
+async def test_waiting_during_the_first_list_ends_with_that_list() -> None:
     with serving() as server:
         waiting: list[asyncio.Task[None]] = []
         nodes = Collection(Access("127.0.0.1", server.port), NODES, Beating)
@@ -254,7 +254,7 @@ async def test_who_begins_to_wait_while_the_first_list_is_on_its_way_is_told_of_
         await asyncio.wait((running,))
 
 
-async def test_a_collection_that_may_be_absent_is_empty_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collection_that_may_be_absent_is_empty_until_it_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube.api.reflector, "_ABSENT_S", 0.01)
     with serving() as server:
         server.refusal = (404, "the server could not find the requested resource")

@@ -125,7 +125,7 @@ HOLDERS = st.sampled_from((None, "", NEW_LEASE_HOLDER, "one who died"))
 
 @given(HOLDERS, LIVES)
 @example("", [(0.0, [Round(0), Round(2.5, back=14.9)]), (5.0, [Round(2.6), Round(15.1)])])  # a late answer
-def test_never_may_two_decide(holder: str | None, lives: list[tuple[float, list[Round]]]) -> None:
+def test_two_candidates_never_decide_at_once(holder: str | None, lives: list[tuple[float, list[Round]]]) -> None:
     world = World(None if holder is None else Lease(holder, "before"))
     candidates = [FakeCandidate(world, f"c{number}", *life) for number, life in enumerate(lives)]
     assert all(deciding <= 1 for deciding in leaders(world, candidates))
@@ -138,34 +138,34 @@ def led(holder: str | None, *lives: list[Round]) -> list[float]:
     return [world.now for deciding in leaders(world, candidates) if deciding]
 
 
-def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
+def test_a_released_lease_is_taken_at_once() -> None:
     assert led("", [Round(0)], [Round(1)])[0] == 0
 
 
-def test_a_lease_that_is_not_renewed_is_taken_when_it_has_ended() -> None:
+def test_an_expired_lease_is_taken() -> None:
     assert led("one who died", [Round(2.5)] * 10)[0] == 2.5 + 15
 
 
-def test_who_made_the_lease_waits_as_if_it_were_another_ones() -> None:
+def test_the_creator_of_a_lease_waits_like_every_candidate() -> None:
     assert led(None, [Round(2.5)] * 10)[0] == 2.5 + 15
 
 
-def test_a_leader_stays_one_and_nobody_else_becomes_one() -> None:
+def test_a_leader_that_renews_stays_the_only_one() -> None:
     times = led("", [Round(2.5)] * 40, [Round(2.5)] * 40)
     assert times[-1] == 100
 
 
-def test_a_leader_whose_renewals_get_lost_ends_by_itself() -> None:
+def test_a_leader_whose_renewals_get_lost_stops_deciding() -> None:
     times = led("", [Round(0), *[Round(2.5, fate="lost")] * 6])
     assert times[-1] == 7.5
 
 
-def test_an_answer_that_got_lost_costs_no_leadership() -> None:
+def test_a_lost_answer_does_not_end_leadership() -> None:
     times = led("", [Round(0), Round(2.5, fate="unanswered"), *[Round(2.5)] * 6])
     assert times[-1] == 17.5
 
 
-def test_who_was_outrun_decides_nothing() -> None:
+def test_a_candidate_after_a_conflict_decides_nothing() -> None:
     held = Candidate("me", RULES).with_lease(Lease("me", "1"), 0).with_written(Lease("me", "2"), 0, 0)
     assert held.may_decide(1)
     assert not held.with_conflict().may_decide(1)

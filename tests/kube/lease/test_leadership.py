@@ -89,7 +89,7 @@ def carried(server: ObjectServer) -> Object:
     return found
 
 
-async def test_whoever_is_elected_decides_after_the_takeover_and_says_where_it_is(server: ObjectServer) -> None:
+async def test_the_elected_replica_decides_after_the_takeover_and_publishes_its_address(server: ObjectServer) -> None:
     async with replica(server, slow=True) as one:
         await until(lambda: one.takeovers == 1)
         renewals = len(server.calls)
@@ -104,7 +104,7 @@ async def test_whoever_is_elected_decides_after_the_takeover_and_says_where_it_i
     assert one.takeovers == 1
 
 
-async def test_who_fails_by_a_bug_gives_the_lease_back_and_stands_again(server: ObjectServer) -> None:
+async def test_a_replica_that_fails_by_a_bug_releases_the_lease_and_competes_again(server: ObjectServer) -> None:
     bugs = [ZeroDivisionError()]
 
     def notes() -> Mapping[str, str]:
@@ -126,7 +126,7 @@ async def test_who_fails_by_a_bug_gives_the_lease_back_and_stands_again(server: 
     one.calls.close()
 
 
-async def test_another_one_waits_knows_the_address_and_takes_over_when_the_first_one_stops(
+async def test_the_other_replica_knows_the_address_and_takes_over_after_a_stop(
     server: ObjectServer,
 ) -> None:
     async with contextlib.AsyncExitStack() as first:
@@ -141,7 +141,7 @@ async def test_another_one_waits_knows_the_address_and_takes_over_when_the_first
             assert two.leadership.leader_address == "r2:3456"
 
 
-async def test_a_stop_gives_the_lease_back_with_its_notes(server: ObjectServer) -> None:
+async def test_a_stop_releases_the_lease_and_keeps_its_notes(server: ObjectServer) -> None:
     async with replica(server, notes=lambda: {MIX: "learnt"}):
         await until(lambda: MIX in carried(server))
     assert not spec(server).get("holderIdentity")
@@ -151,7 +151,7 @@ async def test_a_stop_gives_the_lease_back_with_its_notes(server: ObjectServer) 
         assert two.leadership.notes[MIX] == "learnt"
 
 
-async def test_notes_of_the_one_before_stay_until_the_takeover_is_done(server: ObjectServer) -> None:
+async def test_notes_of_the_previous_leader_stay_until_the_takeover_is_done(server: ObjectServer) -> None:
     write(server, "", {MIX: "old"})
     async with replica(server, notes=lambda: {MIX: "new"}, slow=True) as one:
         await until(lambda: one.takeovers == 1)
@@ -161,7 +161,7 @@ async def test_notes_of_the_one_before_stay_until_the_takeover_is_done(server: O
         await until(lambda: carried(server)[MIX] == "new")
 
 
-async def test_a_missing_lease_is_created_and_led_only_when_it_has_lasted(server: ObjectServer) -> None:
+async def test_a_missing_lease_is_created_and_taken_only_after_its_duration(server: ObjectServer) -> None:
     del server.objects[PATH]
     async with replica(server) as one, replica(server, "r2") as two:
         await until(lambda: PATH in server.objects)
@@ -170,7 +170,7 @@ async def test_a_missing_lease_is_created_and_led_only_when_it_has_lasted(server
         await until(lambda: one.leadership.may_decide() or two.leadership.may_decide())
 
 
-async def test_whoever_is_pushed_aside_decides_nothing_and_takes_over_anew_later(server: ObjectServer) -> None:
+async def test_a_replaced_leader_decides_nothing_and_takes_over_again_later(server: ObjectServer) -> None:
     async with replica(server) as one:
         await until(one.leadership.may_decide)
         write(server, "somebody")
@@ -180,7 +180,7 @@ async def test_whoever_is_pushed_aside_decides_nothing_and_takes_over_anew_later
         assert one.takeovers == 2
 
 
-async def test_somebody_who_only_annotates_the_lease_costs_no_takeover(server: ObjectServer) -> None:
+async def test_a_foreign_annotation_does_not_cause_a_takeover(server: ObjectServer) -> None:
     async with replica(server) as one:
         await until(one.leadership.may_decide)
         write(server, spec(server)["holderIdentity"], {"seen": "yes"})
@@ -190,7 +190,7 @@ async def test_somebody_who_only_annotates_the_lease_costs_no_takeover(server: O
         assert carried(server)["seen"] == "yes"
 
 
-async def test_answers_that_get_lost_cost_no_takeover(server: ObjectServer) -> None:
+async def test_lost_answers_do_not_cause_a_takeover(server: ObjectServer) -> None:
     async with replica(server) as one:
         await until(one.leadership.may_decide)
         server.faults = ["unanswered", "refused", "unheard", "unheard"]
@@ -200,7 +200,7 @@ async def test_answers_that_get_lost_cost_no_takeover(server: ObjectServer) -> N
         assert one.takeovers == 1
 
 
-async def test_a_takeover_that_fails_gives_the_lease_back_and_is_tried_again(server: ObjectServer) -> None:
+async def test_a_failed_takeover_releases_the_lease_and_is_tried_again(server: ObjectServer) -> None:
     async with replica(server, slow=True) as one:
         one.failures = 1
         one.finish.set()
@@ -210,7 +210,7 @@ async def test_a_takeover_that_fails_gives_the_lease_back_and_is_tried_again(ser
         assert spec(server)["leaseTransitions"] == 2
 
 
-async def test_a_server_that_refuses_is_quoted(server: ObjectServer) -> None:
+async def test_a_refusal_is_reported_with_the_servers_message(server: ObjectServer) -> None:
     server.faults = ["refused"] * 1000
     async with replica(server) as one:
         await until(lambda: bool(one.leadership.trouble))

@@ -42,19 +42,19 @@ def refused(text: str | bytes, name: str = "pod.yaml") -> ManifestError:
     return caught.value
 
 
-def test_every_document_knows_its_file_and_line() -> None:
+def test_every_document_has_its_file_and_line() -> None:
     assert list(parse("# first\nkind: A\n---\n\nkind: B\n", "x.yaml")) == [
         Document({"kind": "A"}, "x.yaml", 2),
         Document({"kind": "B"}, "x.yaml", 5),
     ]
 
 
-def test_empty_documents_are_passed_over() -> None:
+def test_empty_documents_are_skipped() -> None:
     assert places("---\n---\n# nothing\n---\nkind: A\n---\n") == [("A", 5)]
     assert places("") == []
 
 
-def test_a_list_is_taken_apart_and_every_item_keeps_its_line() -> None:
+def test_a_list_is_split_and_every_item_has_its_line() -> None:
     text = "kind: List\nitems:\n- kind: A\n  a: 1\n- kind: B\n"
     assert places(text) == [("A", 3), ("B", 5)]
 
@@ -64,7 +64,7 @@ def test_items_of_a_typed_list_need_not_repeat_their_type() -> None:
     assert objects(text) == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
 
 
-def test_lists_in_lists_are_taken_apart_too() -> None:
+def test_nested_lists_are_split() -> None:
     assert places("kind: List\nitems:\n- kind: List\n  items: [{kind: A}]\n- kind: B\n") == [
         ("A", 3),
         ("B", 5),
@@ -79,14 +79,14 @@ def test_braces_of_yaml_are_no_json() -> None:
     assert places('{kind: A}\n---\n{"kind": "B"}\n') == [("A", 1), ("B", 3)]
 
 
-def test_tags_and_quotes_say_what_is_text() -> None:
+def test_tags_and_quotes_make_text() -> None:
     text = 'kind: A\na: !!str 30\nb: "0.3"\nc: !!int "30"\nd: !!binary aGFsZg==\ne: "yes"\n2: x\non: x\n'
     assert objects(text) == [
         {"kind": "A", "a": "30", "b": "0.3", "c": 30, "d": "half", "e": "yes", "2": "x", "true": "x"}
     ]
 
 
-def test_merged_mappings_yield_to_what_is_written() -> None:
+def test_own_keys_win_over_merged_ones() -> None:
     text = "kind: A\nx: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz:\n  <<: [*x, *y]\n  a: 3\n"
     assert objects(text)[0]["z"] == {"a": 3, "b": 1, "c": 2}
 
@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[str | bytes, int, str]] = {
 
 
 @pytest.mark.parametrize(("text", "line", "what"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_is_named_by_file_line_and_what_to_do(text: str | bytes, line: int, what: str) -> None:
+def test_a_mistake_is_reported_with_file_line_and_fix(text: str | bytes, line: int, what: str) -> None:
     error = refused(text)
     assert str(error).startswith(f"pod.yaml:{line}: ")
     assert what in str(error)
@@ -162,7 +162,7 @@ def test_ten_thousand_pods_are_read_in_well_under_three_seconds() -> None:
     assert documents[-1].line == 1 + 9_999 * (POD.count("\n") + 1)
 
 
-def test_a_folder_is_read_recursively_in_one_order_without_what_is_hidden(tmp_path: Path) -> None:
+def test_a_folder_is_read_recursively_in_a_fixed_order_without_hidden_files(tmp_path: Path) -> None:
     for name in ("b.yaml", "a/z.yml", "a/..data/y.yaml", ".swap.yaml", "notes.txt", "c.json"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def test_a_folder_is_read_recursively_in_one_order_without_what_is_hidden(tmp_pa
     assert [document.kind for document in read_path(tmp_path)] == ["b.yaml", "c.json", "a/z.yml"]
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"gone\.yaml:1: cannot be read: No such file"):
         list(read_path(tmp_path / "gone.yaml"))
 
@@ -182,7 +182,7 @@ JSON = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.te
 
 
 @given(JSON)
-def test_what_json_says_is_read_as_it_was_said(value: object) -> None:
+def test_json_values_are_read_unchanged(value: object) -> None:
     written = {"kind": "A", "value": value}
     assert objects(json.dumps(written)) == [written]
     assert objects(to_json(written)) == [written]

@@ -67,7 +67,7 @@ def quick(path: Path) -> FolderSource:
     return FolderSource(path, poll_seconds=0.005)
 
 
-def test_a_folder_gives_everything_the_view_has_a_place_for(tmp_path: Path) -> None:
+def test_a_folder_fills_every_field_of_the_view(tmp_path: Path) -> None:
     source: ClusterSource = FolderSource(folder(tmp_path, node=NODE, others=OTHERS))
     view = source.view()
     assert source.ready()
@@ -82,7 +82,7 @@ def test_a_folder_gives_everything_the_view_has_a_place_for(tmp_path: Path) -> N
     }
 
 
-def test_an_empty_folder_is_a_cluster_of_which_nothing_is_known(tmp_path: Path) -> None:
+def test_an_empty_folder_is_an_empty_view(tmp_path: Path) -> None:
     view = FolderSource(tmp_path).view()
     assert view.nodes == ()
     assert view.largest_card_mib is None
@@ -95,7 +95,7 @@ def test_how_systems_publish_is_a_setting(tmp_path: Path) -> None:
     assert source.view().largest_card_mib == 450
 
 
-def test_an_odd_node_spoils_only_itself_and_is_reported(tmp_path: Path) -> None:
+def test_an_implausible_node_affects_only_itself_and_is_reported(tmp_path: Path) -> None:
     odd = "kind: Node\nmetadata: {name: odd}\nstatus: {capacity: {tencent.com/vcuda-core: 50}}\n"
     source = FolderSource(folder(tmp_path, node=NODE, odd=odd))
     assert [node.name for node in source.view().nodes] == ["n1"]
@@ -113,17 +113,17 @@ def test_an_odd_node_spoils_only_itself_and_is_reported(tmp_path: Path) -> None:
         ("---\n" + NODE, r"node\.yaml:1: Node n1 stands in .*bad\.yaml:2 already"),
     ],
 )
-def test_a_bad_manifest_at_the_start_ends_the_start(tmp_path: Path, text: str, complaint: str) -> None:
+def test_an_invalid_manifest_prevents_the_start(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ManifestError, match=complaint):
         FolderSource(folder(tmp_path, node=NODE, bad=text))
 
 
-def test_a_folder_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
+def test_a_missing_folder_prevents_the_start(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="state:1: cannot be read: No such file or directory"):
         FolderSource(tmp_path / "state")
 
 
-async def test_changes_are_seen_whatever_they_are(tmp_path: Path) -> None:
+async def test_every_kind_of_change_is_read(tmp_path: Path) -> None:
     source = quick(folder(tmp_path, node=NODE))
     async with watching(source):
         (tmp_path / "sub").mkdir()
@@ -136,7 +136,7 @@ async def test_changes_are_seen_whatever_they_are(tmp_path: Path) -> None:
         await until(lambda: [node.name for node in source.view().nodes] == ["n3"])
 
 
-async def test_a_mistake_while_running_keeps_the_last_good_view_until_it_is_mended(tmp_path: Path) -> None:
+async def test_a_later_mistake_keeps_the_last_valid_view_until_it_is_fixed(tmp_path: Path) -> None:
     source = quick(folder(tmp_path, node=NODE))
     good = source.view()
     async with watching(source):
@@ -150,7 +150,7 @@ async def test_a_mistake_while_running_keeps_the_last_good_view_until_it_is_mend
         assert source.view().largest_card_mib == 2 * 15104
 
 
-async def test_a_folder_that_goes_and_comes_back_is_reported_and_read_again(tmp_path: Path) -> None:
+async def test_a_folder_that_disappears_is_reported_and_read_when_it_is_back(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
     source = quick(folder(state, node=NODE))

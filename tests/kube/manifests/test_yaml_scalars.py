@@ -73,7 +73,7 @@ def test_a_number_that_is_no_64_bit_integer_keeps_its_digits(text: str, json: st
 
 
 @pytest.mark.parametrize("text", [".inf", "-.Inf", "+.INF", ".nan", ".NaN", ".NAN", "9" * 5000, "0." + "3" * 5000])
-def test_what_json_cannot_say_is_refused(text: str) -> None:
+def test_values_that_json_does_not_have_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"infinity|characters"):
         plain(text)
 
