@@ -1,7 +1,7 @@
-"""One listening socket: accepts up to the cap, bounds the handshake, sweeps what is overdue, ends politely.
+"""One listening socket: accepts up to a limit, bounds the handshake, ends overdue connections, and closes gracefully.
 
-Law: a TCP connection counts against the cap from its accept, before its handshake, so that silent ones cannot
-exhaust the process. Over the cap it is closed at accept rather than answered 503: that costs us no handshake,
+Law: a TCP connection counts against the limit from its accept, before its handshake, so that silent ones cannot
+exhaust the process. Over the limit it is closed at accept rather than answered 503: that costs no handshake,
 and the caller fails at once and may try another replica.
 """
 
@@ -18,7 +18,7 @@ from serving.connection import Connection, Traffic
 from serving.log import Log
 
 if TYPE_CHECKING:
-    from serving.tls import ReloadingContext  # who serves without TLS does without its megabytes
+    from serving.tls import ReloadingContext  # a process without TLS saves the memory of the import
 
 _ACCEPTS_PER_WAKE_UP = 64
 _TLS_CLOSE_S = 2.0
@@ -63,7 +63,7 @@ class Acceptor:
             self._admit(accepted)
 
     def _pause_accepting(self, error: OSError) -> None:
-        """Out of descriptors or memory. The socket stays readable, so asking again at once would spin."""
+        """Pauses where descriptors or memory ran out: the socket stays readable, so an immediate retry would spin."""
         self._loop.remove_reader(self._socket)
         self._is_paused = True
         self._count_early_end(f"cannot accept: {error.strerror}")
@@ -71,7 +71,7 @@ class Acceptor:
     def _admit(self, accepted: socket.socket) -> None:
         if len(self._traffic.admitted) >= self._traffic.limits.max_connections:
             accepted.close()
-            self._count_early_end("closed at accept: as many connections are open as allowed")
+            self._count_early_end("closed at accept: the connection limit is reached")
             return
         accepted.settimeout(0)
         connection = Connection(self._traffic)
@@ -88,7 +88,7 @@ class Acceptor:
         failure = asyncio.CancelledError() if arrival.cancelled() else arrival.exception()
         if failure is not None:
             accepted.close()
-            # A connection that is cancelled in the moment when it is made is never told that it is lost.
+            # A connection that is cancelled while it is made gets no connection_lost call.
             self._traffic.forget(connection)
             self._count_failed_handshake(failure)
 
@@ -100,7 +100,7 @@ class Acceptor:
         elif not isinstance(failure, asyncio.CancelledError | ConnectionResetError):  # Probes open and reset.
             self._count_early_end(f"connection not made: {failure!r}")
 
-    # Watching over
+    # Deadlines
 
     async def _sweep_forever(self) -> None:
         while True:
@@ -123,7 +123,7 @@ class Acceptor:
         self._traffic.early_ends[reason] += 1
 
     def _report(self, now: float) -> None:
-        """Reports refused clients, at most one line in ten seconds."""
+        """Logs connections that ended early, at most one line in ten seconds."""
         if self._traffic.early_ends:
             reasons = dict(self._traffic.early_ends)
             self._log.warning("connections ended early", listener=self.name, reasons=reasons)
@@ -133,13 +133,13 @@ class Acceptor:
     # Ending
 
     def drain(self) -> None:
-        """Every connection, also a new one, ends with its next answer, which says so."""
+        """Makes the next answer of every connection, also of new ones, the last one."""
         self._traffic.draining = True
         for connection in self._connections():
             connection.announce_end()
 
     async def close(self) -> None:
-        """Returns when every request that has begun is answered."""
+        """Closes the socket, and returns when every request that has begun is answered."""
         self._stop_accepting()
         for connection in self._connections():
             connection.shutdown()
@@ -150,7 +150,7 @@ class Acceptor:
             await asyncio.wait(self._traffic.tasks)
 
     def abort(self) -> int:
-        """Ends everything now; returns how many requests get no answer."""
+        """Closes everything now; returns the number of requests without an answer."""
         self._stop_accepting()
         connections = self._connections()
         for connection in connections:

@@ -1,4 +1,4 @@
-"""Listen addresses as people write them: 127.0.0.1:8443, [::1]:8443, or :8443 for every interface."""
+"""Listen addresses: 127.0.0.1:8443, [::1]:8443, or :8443 for every interface."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Raises ValueError, with the forms that work, for anything else."""
+    """Parses an address; raises ValueError, with the valid forms, for any other text."""
     host, colon, port = text.strip().rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     example = names.ADMISSION_PORT
@@ -50,13 +50,13 @@ def _is_port(text: str) -> bool:
 
 
 def bind(address: Address, *, listener: str) -> socket.socket:
-    """A listening, non-blocking socket; port 0 picks a free port."""
+    """Returns a listening, non-blocking socket; port 0 chooses a free port."""
     try:
         bound = _bind_every_interface(address.port) if not address.host else _bind_host(address)
     except OSError as error:
         raise CannotServeError(
             f"listener {listener}: cannot listen on {address}: {error.strerror or error}; "
-            f"use an address of this machine and a port that no other process holds"
+            f"use an address of this machine and a port that no other process uses"
         ) from error
     bound.settimeout(0)
     return bound
@@ -75,7 +75,7 @@ def _bind_every_interface(port: int) -> socket.socket:
         except OSError as error:
             if error.errno not in _NO_IPV6:
                 raise
-    return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - asked for by ":PORT"
+    return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - ":PORT" requests it
 
 
 def bound_address(bound: socket.socket) -> Address:

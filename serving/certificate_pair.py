@@ -1,4 +1,4 @@
-"""Whether a certificate chain and a key are a pair that a TLS server may use at a given moment."""
+"""Checks whether a certificate chain and a key are a pair that a TLS server can use at a given time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 
 class UnusablePairError(Exception):
-    """Says what is wrong with the pair."""
+    """The pair cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def read_pair(cert_pem: bytes, key_pem: bytes, *, at: datetime) -> ServedLeaf:
     leaf = ServedLeaf(_names(certificate), certificate.not_valid_before_utc, certificate.not_valid_after_utc)
     if not leaf.not_before <= at <= leaf.not_after:
         validity = f"{leaf.not_before:%FT%TZ} to {leaf.not_after:%FT%TZ}"
-        raise UnusablePairError(f"the certificate is valid from {validity}, which is not now")
+        raise UnusablePairError(f"the certificate is valid from {validity}, which does not include the present")
     return leaf
 
 
@@ -37,14 +37,14 @@ def _first_certificate(cert_pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(cert_pem)[0]
     except ValueError as error:
-        raise UnusablePairError(f"the certificate file holds no PEM certificate ({error})") from error
+        raise UnusablePairError(f"the certificate file contains no PEM certificate ({error})") from error
 
 
 def _require_same_key(certificate: x509.Certificate, key_pem: bytes) -> None:
     try:
         of_key = load_pem_private_key(key_pem, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UnusablePairError(f"the key file holds no unencrypted PEM private key ({error})") from error
+        raise UnusablePairError(f"the key file contains no unencrypted PEM private key ({error})") from error
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if of_key.public_bytes(*form) != certificate.public_key().public_bytes(*form):
         raise UnusablePairError("the key does not belong to the certificate (two generations of the Secret?)")

@@ -1,8 +1,8 @@
-"""How long and how much a client may take, and the pure verdict on one that takes longer.
+"""Limits on the time and size of a client's requests, and the pure verdict on an overdue connection.
 
 Law: a deadline counts from the first byte of the header or body, never from the last byte received, so a
-client that sends one byte a second ends as surely as a silent one. A finished handshake without a request is
-an idle connection, not a slow one: API servers dial ahead.
+client that sends one byte a second is closed like a silent one. A finished handshake without a request is
+an idle connection, not a slow one: API servers open connections in advance.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HEADER_TOO_LARGE = Overdue("request header too large", 431)
 
 
 def overdue(reading: RequestPart, waited_s: float, *, answering: bool, limits: ClientLimits) -> Overdue | None:
-    """`answering` is true while the application works on a request of this connection."""
+    """Returns why a connection is overdue, or None; `answering`: the application works on a request of it."""
     if reading is RequestPart.BODY:
         return _BODY if waited_s > limits.body_s else None
     if answering:

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection: uvicorn's protocol with deadlines, a header limit and a polite end.
+"""One HTTP/1.1 connection: uvicorn's protocol with deadlines, a header limit and a graceful end.
 
-Law: the hot path only stores a few attributes. One sweep per listener, every second, reads them and ends what
-is overdue; no timer is armed per request.
+Law: the hot path only stores a few attributes. One sweep per listener, every second, reads them and closes overdue
+connections; no request starts a timer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from serving.client_limits import HEADER_TOO_LARGE, ClientLimits, Overdue, Reque
 
 
 class Traffic(ServerState):
-    """State that the connections of one listener share."""
+    """The shared state of a listener's connections."""
 
     def __init__(self, listener: str, limits: ClientLimits, *, config: Config, app_state: dict[str, Any]) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Traffic(ServerState):
         self.config = config
         self.app_state = app_state
         self.draining = False
-        self.admitted: set[Connection] = set()  # Since accept, so also those in their handshake.
+        self.admitted: set[Connection] = set()  # Since accept, so including those in their handshake.
         self.early_ends: Counter[str] = Counter()
         self.a_connection_ended = asyncio.Event()
 
@@ -49,7 +49,7 @@ class Connection(HttpToolsProtocol):
         self.header_bytes = 0
         self.stalled_since: float | None = None
 
-    # What the client sends
+    # Requests
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -80,10 +80,10 @@ class Connection(HttpToolsProtocol):
         if self.header_bytes > self.limits.max_header_bytes:
             self._end(HEADER_TOO_LARGE)
 
-    # What we answer
+    # Answers
 
     def on_response_complete(self) -> None:
-        """Replaces uvicorn's method, which arms a keep-alive timer after every answer."""
+        """Replaces uvicorn's method, which starts a keep-alive timer after every answer."""
         self.traffic.total_requests += 1
         if self.transport.is_closing():
             return
@@ -98,7 +98,7 @@ class Connection(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    # How it ends
+    # End
 
     def sweep(self, now: float) -> None:
         if self.transport.is_closing() or self.flow.write_paused:
@@ -112,11 +112,11 @@ class Connection(HttpToolsProtocol):
             self._end(verdict)
 
     def _abort_if_stalled(self, now: float) -> None:
-        """The client takes neither our answer nor our goodbye."""
+        """Aborts a connection whose client reads neither the answer nor the close."""
         if self.stalled_since is None:
             self.stalled_since = now
         elif now - self.stalled_since > self.limits.write_s:
-            self.traffic.early_ends["answer not taken in time"] += 1
+            self.traffic.early_ends["answer not read in time"] += 1
             self.transport.abort()
 
     def _end(self, verdict: Overdue) -> None:
@@ -127,12 +127,12 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def announce_end(self) -> None:
-        """The answer now being prepared is the last one of this connection."""
+        """Makes the answer that is being prepared the last one of this connection."""
         if self.is_answering and not self.cycle.response_started:
             self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
-        """Close now when idle, else after the request that is being read or answered."""
+        """Closes an idle connection now, any other after the current request."""
         if self.is_answering:
             self.cycle.keep_alive = False
         elif self.reading is not RequestPart.HEADER:

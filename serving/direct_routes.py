@@ -1,4 +1,4 @@
-"""Hot paths before any routing."""
+"""Routes hot paths before any other routing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class DirectRoutes:
-    """Hands a request to the endpoint of its path; what has none goes on to the application."""
+    """Passes a request to the endpoint of its path, or else to the application."""
 
     def __init__(self, app: ASGIApp, endpoints: Mapping[str, ASGIApp]) -> None:
         self._app = app

@@ -1,7 +1,7 @@
-"""The one error that keeps a process from serving; its text says what, where, got, rule, fix."""
+"""The error that prevents a process from serving; its text says what, where, got, rule, fix."""
 
 from __future__ import annotations
 
 
 class CannotServeError(Exception):
-    """Something outside the program (a file, a port, an application's start) forbids to listen."""
+    """Something outside the program (a file, a port, the start of an application) prevents listening."""

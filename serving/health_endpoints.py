@@ -14,8 +14,8 @@ from starlette.routing import Route
 from halfcard import names
 from serving.lifecycle import Lifecycle
 
-# None when all is well, else why not. Checks only look at what the process already knows: they do no I/O.
 Check = Callable[[], str | None]
+"""Returns None if ready, else the reason; it reads only known state, without I/O."""
 
 
 def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: CollectorRegistry) -> Starlette:
@@ -27,7 +27,7 @@ def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: C
 
 
 def health_routes(checks: Mapping[str, Check], lifecycle: Lifecycle) -> list[Route]:
-    """For an application of its own."""
+    """Returns the routes /healthz and /readyz, for an application that has others too."""
     all_checks = {"running": _running(lifecycle), **checks}
 
     async def alive(_: Request) -> Response:

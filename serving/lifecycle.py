@@ -1,6 +1,6 @@
-"""Whether this process runs or stops, and the one way to run its coroutine to an exit code.
+"""The state of the process, running or stopping, and the function that runs its coroutine to an exit code.
 
-Law: the first SIGTERM or SIGINT asks for an orderly stop, seen by readiness at once; the second ends at once.
+Law: the first SIGTERM or SIGINT starts a graceful stop and turns readiness off; the second one exits at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Main = Callable[[Lifecycle], Coroutine[Any, Any, None]]
 
 
 def run(main: Main, *, log: Log) -> int:
-    """Runs `main` on uvloop under signal handling; the result is the exit code of the process."""
+    """Runs `main` on uvloop with signal handlers; returns the exit code of the process."""
     take_over_library_logging(log)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -59,7 +59,7 @@ async def _under_signals(main: Main, *, log: Log) -> int:
 
 
 def _log_failure(problem: BaseException, log: Log) -> int:
-    """A reason not to serve is one line for people; anything else is a bug and keeps its trace."""
+    """Logs a CannotServeError as one line; raises any other error, which is a bug, with its trace."""
     reasons = _causes(problem)
     if not all(isinstance(reason, CannotServeError) for reason in reasons):
         raise problem

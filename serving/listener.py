@@ -1,8 +1,8 @@
-"""All listeners of a process, from the first bind to an end that fails no call.
+"""All listeners of a process, from bind to a stop that fails no call.
 
-Law of the stop: readiness turns first and everything is served as before while the news spreads (`grace_s`);
-then every answer closes its connection, so that clients leave between two requests and not within one
-(`drain_s`); then the sockets close and requests that have begun are finished (`finish_s`).
+Law of the stop: first readiness turns false, and requests are served normally until clients have noticed (`grace_s`);
+then every answer closes its connection, so that clients leave between two requests (`drain_s`); then the sockets
+close and requests that have begun are finished (`finish_s`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from serving.lifecycle import Lifecycle
 from serving.log import Log
 
 if TYPE_CHECKING:
-    from serving.tls import ReloadingContext  # who serves without TLS does without its megabytes
+    from serving.tls import ReloadingContext  # a process without TLS saves the memory of the import
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class StopTimings:
-    """The sum stays below the 30 s that a pod is given to end."""
+    """The phases of a stop; their sum stays below the 30 s of a pod's grace period."""
 
     grace_s: float = 8.0
     drain_s: float = 2.0
@@ -56,7 +56,7 @@ async def serve(
     stopping: StopTimings = StopTimings(),
     on_ready: Callable[[Mapping[str, Address]], None] | None = None,
 ) -> None:
-    """Serves until `lifecycle` stops; cancelling it ends at once. `on_ready` receives the real ports."""
+    """Serves until `lifecycle` stops; cancelling ends it at once. `on_ready` receives the bound addresses."""
     async with AsyncExitStack() as stack:
         acceptors = [await _open(listener, stack, log=log) for listener in listeners]
         for tls in {listener.tls for listener in listeners if listener.tls is not None}:
@@ -71,7 +71,7 @@ async def serve(
 
 
 async def _open(listener: Listener, stack: AsyncExitStack, *, log: Log) -> Acceptor:
-    """Starts the application and binds its socket; `stack` undoes both."""
+    """Starts the application and binds its socket; closing `stack` undoes both."""
     config = _uvicorn_config(listener.app)
     app_state = await _start_application(listener.name, config, stack)
     listening = bind(Address(listener.host, listener.port), listener=listener.name)

@@ -1,8 +1,7 @@
 """Event lines: one JSON object, or one line of text for a terminal.
 
-Invariant: a line never contains a raw control character, whatever a field holds, and writing a line never raises: no
-request may fail because of its log line. Fields carry names, counts and codes, never object bodies. Lines appear in the
-order of the calls.
+Invariant: a line never contains a raw control character, and writing a line never raises: no request may fail because
+of its log line. Fields contain names, counts and codes, never object bodies. Lines appear in the order of the calls.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ import msgspec
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _BATCH_DELAY_S: Final = 0.05
 _BATCH_SIZE: Final = 50
-"""Requests wait while they are worded."""
+"""The most events of a batch, since requests wait while it is formatted."""
 
 _BARE = re.compile(r"[\w./:@+-]+")
 
 _Entry = tuple[datetime, str, str, dict[str, object]]
-"""When, how bad, what, and its fields."""
+"""The time, level, event and fields of a line."""
 
 
 class LogForm(enum.StrEnum):
@@ -55,8 +54,7 @@ class Log:
         self._pending: deque[_Entry] = deque()
 
     def batched(self, text: str, /, **fields: object) -> None:
-        """Logs an event of which there are hundreds a second: such events are formatted and written together, a moment
-        later.
+        """Logs an event that occurs hundreds of times a second: such events are formatted and written in batches.
 
         One by one they cost a tenth of the webhook's CPU, and wake the program that reads the log.
         """
@@ -82,7 +80,7 @@ class Log:
     def _flush_soon(self) -> None:
         try:
             asyncio.get_running_loop().call_later(_BATCH_DELAY_S, self.flush)
-        except RuntimeError:  # nothing runs that could come back to it
+        except RuntimeError:  # no event loop runs
             self.flush()
 
     def flush(self) -> None:
@@ -90,10 +88,10 @@ class Log:
             self._stream.write("".join(self._drain()))
             self._stream.flush()
         except (OSError, ValueError):
-            pass  # The reader of our log is gone, and there is nowhere left to say so.
+            pass  # The reader of the log is gone, so there is no place to report it.
 
     def _drain(self) -> Iterator[str]:
-        """Threads log too: each line is taken by one of them."""
+        """Yields the pending lines; several threads may call it, and each line is yielded once."""
         with suppress(IndexError):
             while True:
                 yield f"{self._render(*self._pending.popleft())}\n"
@@ -117,7 +115,7 @@ def _console_value(value: object) -> str:
 def _encode(value: object) -> str:
     try:
         return _encoder.encode(value).decode()
-    except Exception:  # noqa: BLE001 - such as half a surrogate pair in a name: for the encoder that takes all
+    except Exception:  # noqa: BLE001 - for example a lone surrogate in a name, which json encodes
         return json.dumps(value, default=str, skipkeys=True)
 
 
@@ -141,5 +139,5 @@ class _ToLog(logging.Handler):
 
 
 def take_over_library_logging(log: Log) -> None:
-    """Warnings and errors that libraries report through `logging` become event lines too."""
+    """Turns warnings and errors that libraries report through `logging` into event lines."""
     logging.getLogger().handlers[:] = [_ToLog(log)]

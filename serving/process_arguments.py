@@ -1,4 +1,4 @@
-"""Arguments that processes with listeners have."""
+"""Arguments of processes with listeners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .log import LogForm
 
 
 def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> None:
-    """`status` is the default address of the status listener."""
+    """Adds --status, with the default address `status`, --settings and --log."""
     parser.add_argument(
         "--status",
         type=argument,
@@ -26,11 +26,11 @@ def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> No
 
 
 def add_grace(parser: argparse.ArgumentParser) -> None:
-    """For a process that others call."""
+    """Adds --grace, for a process with callers."""
     parser.add_argument(
         "--grace",
         type=float,
         default=StopTimings().grace_s,
         metavar="SECONDS",
-        help="how long to serve on as before after SIGTERM (default %(default)s)",
+        help="how long to serve normally after SIGTERM (default %(default)s)",
     )

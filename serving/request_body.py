@@ -1,4 +1,4 @@
-"""The body of a request, whole and in time, and the answer to it: for raw ASGI applications on a hot path."""
+"""Reads the whole body of a request within a deadline, and answers it; for raw ASGI applications on a hot path."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from starlette.types import Receive, Scope, Send
 JSON: Final = b"application/json"
 _TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
 _LONGEST_READ_S: Final = 30.0
-"""The API server never waits longer for a webhook, nor the scheduler for an extender."""
+"""The longest time that the API server waits for a webhook, and the scheduler for an extender."""
 
 
 class RefusedRequest(Exception):
-    """The request cannot be read; status and a sentence for the caller."""
+    """The request cannot be read; has a status and a sentence for the caller."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -40,23 +40,23 @@ def check_head(scope: Scope, most_bytes: int) -> None:
 
 
 async def body_in_time(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
-    """A body that is there at once, as nearly all are, arms no timer: that would cost more than any rule."""
+    """Reads the body; one that has arrived, as nearly all have, starts no timer, which costs more than a rule."""
     reading = _body(receive, most_bytes)
     try:
         waiting_for = reading.send(None)
     except StopIteration as whole:
         return bytes(whole.value)
-    patience = _timeout_of(scope.get("query_string", b""))
+    timeout_s = _timeout_of(scope.get("query_string", b""))
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout_s):
             return await _rest(reading, waiting_for)
     except TimeoutError:
-        raise RefusedRequest(408, f"the body was not complete within {patience:g} s") from None
+        raise RefusedRequest(408, f"the body was not complete within {timeout_s:g} s") from None
 
 
 @types.coroutine
 def _rest(reading: Coroutine[Any, Any, bytes], waiting_for: Any) -> Generator[Any, Any, bytes]:
-    """Goes on with what has begun and now waits."""
+    """Continues a coroutine that waits for `waiting_for`."""
     yield waiting_for
     return (yield from reading.__await__())
 
@@ -72,7 +72,7 @@ async def _body(receive: Receive, most_bytes: int) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise RefusedRequest(400, "the caller went away before the body was complete")
+            raise RefusedRequest(400, "the caller disconnected before the body was complete")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > most_bytes:

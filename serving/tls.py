@@ -1,7 +1,7 @@
-"""A server's TLS context whose certificate, key and client CA follow their files while connections go on.
+"""A server's TLS context whose certificate, key and client CA are reloaded from files without closing connections.
 
-Law: a live context is never changed. A reload builds a fresh one from bytes that were read once and checked
-as a pair, and only then do new handshakes get it; on any error they keep getting the old one.
+Law: a live context is never changed. A reload builds a new one from bytes that were read once and checked
+as a pair, and only then do new handshakes use it; after any error they use the old one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from serving.errors import CannotServeError
 from serving.log import Log, utc_now
 
 POLL_S = 3.0
-UNCHANGED = "the files hold what is being served"
+UNCHANGED = "the files are unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Reload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _FileContents:
-    """The bytes of the files: kubelet swaps a Secret's files by symlink, so times and inodes say nothing."""
+    """The bytes of the files: kubelet replaces a Secret's files by symlink, so times and inodes do not show changes."""
 
     cert: bytes
     key: bytes
@@ -61,7 +61,7 @@ class _FileContents:
 
 
 class ReloadingContext:
-    """`context` is what a listener is given; each handshake, with or without SNI, gets the current files."""
+    """A listener uses `context`; each handshake, with or without SNI, uses the current files."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class ReloadingContext:
             self.context = _fresh_context(material, minimum_version)
         except Exception as error:
             raise CannotServeError(
-                f"TLS files {files}: {error}; mount a PEM certificate chain and its key, as a Secret "
-                f"of type kubernetes.io/tls holds them"
+                f"TLS files {files}: {error}; mount a PEM certificate chain and its key, as in a Secret "
+                f"of type kubernetes.io/tls"
             ) from error
         self._digest = material.digest()
         self.context.sni_callback = self._swap_in_current
@@ -94,7 +94,7 @@ class ReloadingContext:
         handshake.context = self._current
 
     def reload(self) -> Reload:
-        """One look at the files; the answer says whether new handshakes changed, and why or why not."""
+        """Reads the files; returns whether new handshakes use another certificate, and the reason."""
         try:
             material = _FileContents.read(self._files)
             digest = material.digest()
@@ -102,7 +102,7 @@ class ReloadingContext:
                 return Reload(changed=False, reason=UNCHANGED)
             leaf = read_pair(material.cert, material.key, at=self._clock())
             self._current = _fresh_context(material, self._minimum_version)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, the live context stays
+        except Exception as error:  # noqa: BLE001 - after any error with the files the live context stays
             reason = f"TLS files {self._files}: {error}; the previous certificate stays in use"
             return Reload(changed=False, reason=reason)
         self.leaf, self._digest = leaf, digest
@@ -110,7 +110,7 @@ class ReloadingContext:
         return Reload(changed=True, reason=f"certificate for {names}, valid until {leaf.not_after:%FT%TZ}")
 
     async def watch(self, log: Log) -> None:
-        """Follows the files until cancelled; says a thing once, however often the files are found so."""
+        """Reloads the files until cancelled; logs a problem once, however long it lasts."""
         said = ""
         while True:
             await asyncio.sleep(self._poll_s)
@@ -146,7 +146,7 @@ def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 
 @contextmanager
 def _private_file() -> Iterator[tuple[IO[bytes], str]]:
-    """Memory where the system can, so that a read-only root file system suffices."""
+    """Yields a file in memory where the system has that, so that the root file system can be read-only."""
     if sys.platform == "linux":
         with open(os.memfd_create("tls-pair", os.MFD_CLOEXEC), "wb") as pair:  # noqa: PTH123 - a descriptor has no path
             yield pair, f"/proc/self/fd/{pair.fileno()}"

@@ -1,4 +1,4 @@
-"""The settings file, read for every command that judges."""
+"""Reads the settings file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .installation import Settings, SettingsError, read_settings
 
 
 def load_settings(path: Path | None) -> Settings:
-    """The settings file, or the defaults.
+    """Reads the settings file; None returns the defaults.
 
     Raises:
-        SettingsError: the file is no settings.
+        SettingsError: the file cannot be read, or has a mistake.
     """
     if path is None:
         return Settings()

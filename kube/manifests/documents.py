@@ -29,7 +29,7 @@ _LIST: Final = "List"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One Kubernetes object and where it stands."""
+    """One Kubernetes object and its place in a file."""
 
     obj: dict[str, Any]
     source_file: str
@@ -44,10 +44,10 @@ class Document:
 
 
 def parse(text: str | bytes, source_file: str) -> Iterator[Document]:
-    """The objects of a text, in order; empty documents are skipped and Lists are taken apart.
+    """Yields the objects of a text, in order; skips empty documents and splits Lists.
 
     Raises:
-        ManifestError: at the first thing that cannot be read.
+        ManifestError: at the first unreadable place.
     """
     for parsed in _parsed(_decoded(text, source_file), source_file):
         if parsed.value is not None:
@@ -60,13 +60,13 @@ def read_file(path: Path) -> Iterator[Document]:
 
 
 def read_path(path: Path) -> Iterator[Document]:
-    """A file, or all manifests below a folder."""
+    """Yields the objects of a file, or of all manifests below a folder."""
     for file in files_below(path) if path.is_dir() else (path,):
         yield from read_file(file)
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Manifests in a folder and its folders, in one order; a leading dot is for editors and mounts."""
+    """Returns the manifests below a folder, sorted; names with a leading dot belong to editors and mounts."""
     found = []
     for place, folders, files in os.walk(folder, onerror=_refuse_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -76,7 +76,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def to_json(obj: Any) -> bytes:
-    """Bytes as kubectl would send them, numbers digit by digit."""
+    """Returns the bytes that kubectl would send, with the digits of numbers unchanged."""
     return msgspec.json.encode(obj, enc_hook=_number_as_json)
 
 
@@ -87,9 +87,9 @@ def _number_as_json(value: Any) -> msgspec.Raw:
 def _is_regular(path: Path) -> bool:
     try:
         return stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:  # a link to nothing, or gone since the folder was listed
+    except FileNotFoundError:  # a broken link, or deleted since the folder was listed
         return False
-    except OSError:  # reading it will say why
+    except OSError:  # reading it reports why
         return True
 
 
@@ -126,7 +126,7 @@ def _from_utf8(text: bytes, source: str) -> str:
 
 
 def _parsed(text: str, source: str) -> Iterator[Parsed]:
-    """Text that begins with a brace is JSON, unless it is YAML's own braces: so kubectl decides too."""
+    """Parses text that begins with a brace as JSON, or as YAML where it is no JSON, like kubectl."""
     if not text.lstrip().startswith("{"):
         yield from parse_yaml(text, source)
         return

@@ -1,4 +1,4 @@
-"""A folder of manifests in place of an API server: the same state, from files that people edit.
+"""Reads the cluster's state from a folder of manifests instead of an API server.
 
 Invariant: a mistake at the start ends the process; a later mistake keeps the last valid view and is reported.
 """
@@ -19,21 +19,19 @@ from .gather import gather
 POLL_SECONDS: Final = 1.0
 
 _Signature = tuple[tuple[str, int, int, int], ...]
-"""Every file with its time, size and inode: whatever an editor does changes one of them."""
+"""Every file with its time, size and inode: every edit changes one of them."""
 
 
 class FolderSource:
-    """A ClusterSource.
+    """A ClusterSource that reads a folder.
 
     Raises:
-        ManifestError: the folder is not there, or holds a manifest that cannot be read.
+        ManifestError: the folder does not exist, or contains an unreadable manifest.
     """
 
-    def __init__(
-        self, folder: Path, dealings: CapacityRules | None = None, *, poll_seconds: float = POLL_SECONDS
-    ) -> None:
+    def __init__(self, folder: Path, rules: CapacityRules | None = None, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._folder = folder
-        self._dealings = dealings or CapacityRules()
+        self._rules = rules or CapacityRules()
         self._poll_seconds = poll_seconds
         self._mistake: str | None = None
         self._seen = self._signature()
@@ -55,18 +53,18 @@ class FolderSource:
             await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> None:
-        """The signature is taken before the files are read: what changes meanwhile is seen the next time."""
+        """Reads changed files; the signature comes first, so that a change during the read is found next time."""
         signature = self._signature()
         if signature == self._seen:
             return
-        self._seen = signature  # also when reading fails: the same mistake is not read every second
+        self._seen = signature  # also after a failure: the same mistake is not read every second
         try:
             self._view, self._mistake = self._load(), None
         except ManifestError as error:
             self._mistake = str(error)
 
     def _signature(self) -> _Signature | None:
-        """Returns a signature of the files; None where the folder cannot be listed, and loading then says why."""
+        """Returns a signature of the files; None where the folder cannot be listed; loading then reports why."""
         try:
             return tuple(_sign(path) for path in files_below(self._folder))
         except ManifestError:
@@ -74,12 +72,12 @@ class FolderSource:
 
     def _load(self) -> ClusterView:
         documents = chain.from_iterable(read_file(path) for path in files_below(self._folder))
-        return gather(documents, self._dealings)
+        return gather(documents, self._rules)
 
 
 def _sign(path: Path) -> tuple[str, int, int, int]:
     try:
         status = path.stat()
-    except OSError:  # gone, or out of reach, since the folder was listed; reading it will say so
+    except OSError:  # deleted or unreadable since the folder was listed; reading it reports that
         return (str(path), 0, 0, 0)
     return (str(path), status.st_mtime_ns, status.st_size, status.st_ino)

@@ -1,4 +1,4 @@
-"""Objects from manifests into one view of the cluster."""
+"""Combines objects of manifests into one view of the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
 
-def gather(documents: Iterable[Document], dealings: CapacityRules) -> ClusterView:
+def gather(documents: Iterable[Document], rules: CapacityRules) -> ClusterView:
     """Combines documents into one view; kinds that the view has no place for are skipped.
 
     Raises:
@@ -29,7 +29,7 @@ def gather(documents: Iterable[Document], dealings: CapacityRules) -> ClusterVie
     for document in documents:
         if document.kind in _KNOWN:
             _add(document, found[document.kind])
-    nodes, odd = split(read_node(document.obj, dealings) for document in found["Node"].values())
+    nodes, odd = split(read_node(document.obj, rules) for document in found["Node"].values())
     return ClusterView(
         nodes=nodes,
         odd_nodes=odd,
@@ -43,7 +43,7 @@ def _add(document: Document, known: dict[_Key, Document]) -> None:
     key = _key(document)
     if key in known:
         first = known[key]
-        what = f"{document.kind} {key[1]} stands in {first.source_file}:{first.line} already"
+        what = f"{document.kind} {key[1]} is already in {first.source_file}:{first.line}"
         raise document.refused(what, "keep one of them")
     known[key] = document
 

@@ -1,4 +1,4 @@
-"""JSON text to plain data: one document after the other, as kubectl reads a stream, each strictly."""
+"""Parses JSON text into plain data: a stream of documents like kubectl's, each one strictly."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MAX_DIGITS: Final = 4000
 
 
 class _ConstantError(ValueError):
-    """NaN or Infinity, which Python's reader knows by name and by no position."""
+    """NaN or Infinity, which Python's parser reports without a position."""
 
 
 class NotJsonError(ManifestError):
-    """The grammar is broken, so that the text may be something else than JSON."""
+    """The text is not valid JSON; it may be another format."""
 
 
 def parse_json(text: str, source: str) -> Iterator[Parsed]:
@@ -31,7 +31,7 @@ def parse_json(text: str, source: str) -> Iterator[Parsed]:
 
     Raises:
         NotJsonError: the text is not JSON.
-        ManifestError: it is JSON with a content that programs read differently.
+        ManifestError: it is JSON that programs read differently.
     """
     start = _skip_blank(text, 0)
     line = 1 + text.count("\n", 0, start)
@@ -57,7 +57,7 @@ def _document(text: str, start: int, source: str) -> tuple[Any, int]:
         raise NotJsonError(source, error.lineno, what=what, fix="correct the JSON there") from None
     except _ConstantError:
         _check(text[start:], 1 + text.count("\n", 0, start), source)
-        raise  # cannot be: the stricter reader knows no constants at all
+        raise  # unreachable: the stricter parser has no constants
     except RecursionError:
         line = 1 + text.count("\n", 0, start)
         what, fix = "too many levels of nesting", "flatten it: no Kubernetes object is so deep"

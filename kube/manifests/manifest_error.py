@@ -1,4 +1,4 @@
-"""The one error of reading manifests; its text begins as editors and terminals can follow it: FILE:LINE."""
+"""The error of reading manifests; its text begins with FILE:LINE, which editors and terminals can open."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ class ManifestError(ValueError):
     """A manifest that cannot be read.
 
     Attributes:
-        file: as it was named by the caller.
+        file: the name that the caller used.
         line: counted from 1.
-        what: what stands there and which rule it breaks.
-        fix: what to do.
+        what: the text there, and the rule that it breaks.
+        fix: what to change.
     """
 
     def __init__(self, file: str, line: int, *, what: str, fix: str) -> None:

@@ -29,13 +29,13 @@ from .manifest_error import ManifestError
 from .yaml_scalars import plain
 
 MAX_DEPTH: Final = 100
-"""Deeper than any object Kubernetes has, shallow enough for everyone who walks it later."""
+"""Deeper than any Kubernetes object, and shallow enough for recursive functions."""
 
 MAX_ALIASED: Final = 10_000_000
-"""Characters that all aliases of one document may stand for."""
+"""The most characters that the aliases of a document may expand to."""
 
 Event = Any
-"""One of yaml.events; its type stubs leave the fields out."""
+"""One of yaml.events, whose type stubs lack the fields."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 _RESOLVED_TAGS: Final = frozenset(_TAG + kind for kind in ("bool", "int", "float", "null", "timestamp"))
@@ -51,8 +51,8 @@ class Parsed:
 
     Attributes:
         value: plain data.
-        line: where it begins.
-        lines: where the elements of its topmost lists begin, by the list's identity.
+        line: the line where it begins.
+        lines: the lines where the elements of its topmost lists begin, by the list's identity.
     """
 
     value: Any
@@ -61,10 +61,10 @@ class Parsed:
 
 
 def parse_yaml(text: str, source: str) -> Iterator[Parsed]:
-    """The documents of a text, one after the other; empty ones too.
+    """Yields the documents of a text, including empty ones.
 
     Raises:
-        ManifestError: at the first thing that cannot be read.
+        ManifestError: at the first unreadable place.
     """
     try:
         yield from _Reader(text, source).documents()
@@ -75,7 +75,7 @@ def parse_yaml(text: str, source: str) -> Iterator[Parsed]:
 
 
 class _Reader:
-    """Builds values from the parser's events, so that limits are checked before anything is multiplied."""
+    """Builds values from the parser's events, so that limits are checked before an alias multiplies anything."""
 
     def __init__(self, text: str, source: str) -> None:
         self._next: Callable[[], Event] = yaml.CSafeLoader(text).get_event
@@ -134,13 +134,13 @@ class _Reader:
             if key == "<<" and _is_plain(event):
                 inherited += self._inherited(self._next(), depth)
             elif key in found:
-                self._refuse(event, f'the key "{printable(key, 80)}" stands twice in one mapping', "keep one of them")
+                self._refuse(event, f'the key "{printable(key, 80)}" appears twice in one mapping', "keep one of them")
             else:
                 found[key] = self._value(self._next(), depth)
         return {**_first_wins(inherited), **found} if inherited else found
 
     def _key(self, event: Event, depth: int) -> str:
-        """JSON knows only text as keys, so kubectl spells the others out."""
+        """Returns a key as text, like kubectl, since JSON has only text keys."""
         key = self._value(event, depth)
         if isinstance(key, bool):
             return "true" if key else "false"
@@ -168,7 +168,7 @@ class _Reader:
         self._size += size
         self._aliased += size
         if self._aliased > MAX_ALIASED:
-            self._refuse(event, f"aliases stand for more than {MAX_ALIASED} characters", "write the values out")
+            self._refuse(event, f"aliases expand to more than {MAX_ALIASED} characters", "write the values out")
         return value
 
     def _scalar(self, event: Event) -> Any:

@@ -1,4 +1,4 @@
-"""Resolves unquoted YAML words like kubectl: YAML 1.1's booleans, Go's integers, dates that stay text.
+"""Resolves unquoted YAML scalars like kubectl: YAML 1.1's booleans, Go's integers, dates as text.
 
 Invariant: no number passes through binary floating point. A number that is no 64-bit integer keeps its digits.
 """
@@ -13,12 +13,12 @@ Scalar = str | int | bool | None
 
 
 class Number(str):
-    """A number kept as it was written, such as 0.3 or 3e1."""
+    """A number with its original digits, such as 0.3 or 3e1."""
 
     __slots__ = ()
 
     def as_json(self) -> bytes:
-        """The same digits in JSON's stricter grammar, which knows no +1, .5, 5. and 08."""
+        """Returns the same digits in JSON's stricter grammar, which has no +1, .5, 5. and 08."""
         digits = _BARE_POINT.sub("", self.lstrip("+-")).lstrip("0")
         leading = "" if digits[:1].isdecimal() else "0"
         return f"{'-' * self.startswith('-')}{leading}{digits}".encode()
@@ -43,14 +43,14 @@ _BASES: Final = {"b": 2, "x": 16, "o": 8, "d": 10}
 _FRACTION: Final = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _BARE_POINT: Final = re.compile(r"\.(?![0-9])")
 _MAX_DIGITS: Final = 4000
-"""Beyond what Python turns into a number, and far beyond any that means something."""
+"""Below the limit of Python's int(), and far above any useful number."""
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
 
 @lru_cache(maxsize=4096)
 def plain(text: str) -> Scalar:
-    """The meaning of an unquoted word.
+    """Returns the value of an unquoted scalar.
 
     Raises:
         ValueError: infinity, not-a-number, or a number of thousands of digits: JSON has none of these.
@@ -75,7 +75,7 @@ def _number(text: str) -> Scalar:
 
 
 _INFINITE: Final = (float("inf"), float("-inf"))
-"""Where kubectl's own parser overflows it takes the word for text."""
+"""kubectl's parser reads a number that overflows as text."""
 
 
 def _integer(match: re.Match[str]) -> int | Number:
@@ -84,5 +84,5 @@ def _integer(match: re.Match[str]) -> int | Number:
 
 
 def exact(number: int) -> int | Number:
-    """An integer where 64 bits hold it, else its digits."""
+    """Returns the integer if it fits in 64 bits, else its digits."""
     return number if _SMALLEST <= number <= _LARGEST else Number(number)

@@ -115,7 +115,7 @@ def test_the_error_names_a_port_that_is_in_use(
         assert main(wanted) == EXIT_CANNOT_START
     event = said(capsys)["event"]
     assert event.startswith(f"listener {listener}: cannot listen on {address}: ")
-    assert event.endswith("use an address of this machine and a port that no other process holds")
+    assert event.endswith("use an address of this machine and a port that no other process uses")
 
 
 @pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:65536"])

@@ -23,7 +23,7 @@ async def test_a_connection_over_the_limit_is_closed_at_accept_and_the_others_co
         inside = [await running.connect(), await running.connect()]
         assert await is_refused(await running.connect())
         assert [(await client.ask()).status for client in inside] == [200, 200]
-    assert "closed at accept: as many connections are open as allowed" in running.log.getvalue()
+    assert "closed at accept: the connection limit is reached" in running.log.getvalue()
 
 
 async def test_a_new_connection_is_accepted_after_another_one_ended() -> None:

@@ -27,14 +27,14 @@ def test_the_leaf_is_the_first_certificate_of_a_chain() -> None:
     ("pair", "problem"),
     [
         (Pair(GOOD.cert, OTHER.key, 0), "does not belong to the certificate"),
-        (Pair(b"", GOOD.key, 0), "holds no PEM certificate"),
-        (Pair(GOOD.cert[:100], GOOD.key, 0), "holds no PEM certificate"),
-        (Pair(GOOD.cert, b"", 0), "holds no unencrypted PEM private key"),
-        (Pair(GOOD.cert, GOOD.cert, 0), "holds no unencrypted PEM private key"),
+        (Pair(b"", GOOD.key, 0), "contains no PEM certificate"),
+        (Pair(GOOD.cert[:100], GOOD.key, 0), "contains no PEM certificate"),
+        (Pair(GOOD.cert, b"", 0), "contains no unencrypted PEM private key"),
+        (Pair(GOOD.cert, GOOD.cert, 0), "contains no unencrypted PEM private key"),
         (AUTHORITY.issue(names=None), "no subject alternative name"),
         (AUTHORITY.issue(usage=ExtendedKeyUsageOID.CLIENT_AUTH), "lacks serverAuth"),
-        (AUTHORITY.issue(not_after=NOW - timedelta(minutes=1)), "which is not now"),
-        (AUTHORITY.issue(not_before=NOW + timedelta(minutes=1)), "which is not now"),
+        (AUTHORITY.issue(not_after=NOW - timedelta(minutes=1)), "which does not include the present"),
+        (AUTHORITY.issue(not_before=NOW + timedelta(minutes=1)), "which does not include the present"),
     ],
 )
 def test_an_unusable_pair_is_refused_with_the_reason(pair: Pair, problem: str) -> None:

@@ -77,7 +77,7 @@ async def test_an_invalid_pair_does_not_change_the_live_context(files: TlsFiles,
 def test_unchanged_files_change_nothing(files: TlsFiles) -> None:
     tls = ReloadingContext(files)
     write_pair(files.cert.parent, FIRST)
-    assert tls.reload() == (False, "the files hold what is being served")
+    assert tls.reload() == (False, "the files are unchanged")
 
 
 def test_a_missing_file_keeps_the_previous_certificate(files: TlsFiles) -> None:

@@ -102,8 +102,8 @@ BOMB = "kind: A\na0: &a0 [ha, ha]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 12)
 )
 MISTAKES: dict[str, tuple[str | bytes, int, str]] = {
-    "a key twice": ("kind: A\nspec:\n  a: 1\n  b: 2\n  a: 3\n", 5, 'the key "a" stands twice'),
-    "a key twice in two spellings": ("kind: A\ntrue: 1\nyes: 2\n", 3, 'the key "true" stands twice'),
+    "a key twice": ("kind: A\nspec:\n  a: 1\n  b: 2\n  a: 3\n", 5, 'the key "a" appears twice'),
+    "a key twice in two spellings": ("kind: A\ntrue: 1\nyes: 2\n", 3, 'the key "true" appears twice'),
     "a key twice in JSON": ('{"kind": "A",\n "a": 1,\n "a": 2}', 3, 'duplicate key "a"'),
     "a key twice in a later JSON document": (
         '{"kind": "A"}\n{"kind": "A",\n"a": 1, "a": 2}',
@@ -125,7 +125,7 @@ MISTAKES: dict[str, tuple[str | bytes, int, str]] = {
     "an open bracket": ("kind: A\nitems: [1,\nb: 2\n", 4, "close the bracket"),
     "an unknown alias": ("kind: A\na: *nobody\n", 2, "the alias *nobody has no finished anchor"),
     "an alias within itself": ("kind: A\na: &a [*a]\n", 2, "the alias *a has no finished anchor"),
-    "aliases that multiply": (BOMB, 9, "aliases stand for more than"),
+    "aliases that multiply": (BOMB, 9, "aliases expand to more than"),
     "a merge of a text": ("kind: A\n<<: b\n", 2, "<< merges something that is no mapping"),
     "a key that is a list": ("kind: A\n? [a]\n: 1\n", 2, "a key that is no text"),
     "a key that is null": ("kind: A\n~: 1\n", 2, "a key that is no text"),

@@ -110,7 +110,7 @@ def test_an_implausible_node_affects_only_itself_and_is_reported(tmp_path: Path)
         ("\nkind: Node\nmetadata: {}\n", r"bad\.yaml:2: the Node has no name"),
         ("kind: Node\nmetadata: {name: 7}\n", r"bad\.yaml:1: the Node has no name"),
         ("kind: Node\nmetadata: x\n", r"bad\.yaml:1: the Node has no name"),
-        ("---\n" + NODE, r"node\.yaml:1: Node n1 stands in .*bad\.yaml:2 already"),
+        ("---\n" + NODE, r"node\.yaml:1: Node n1 is already in .*bad\.yaml:2"),
     ],
 )
 def test_an_invalid_manifest_prevents_the_start(tmp_path: Path, text: str, complaint: str) -> None:
