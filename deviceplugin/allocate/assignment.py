@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.cards import Card, Node
+from halfcard.placing import node_usage
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched
-from halfcard.placing.layouts import best, peaks
+from halfcard.placing.layouts import best
 from halfcard.placing.node_usage import Share, hold, packed
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.placing.records import name_of, positions, read
+from halfcard.placing.records import name_of
 from halfcard.placing.room import empty_room
 from halfcard.problems import printable
 
@@ -35,21 +36,10 @@ class RunningPod(NamedTuple):
 
 def recorded(pod: PodFacts, node: Node) -> Share | None:
     """Reads the recorded layout; None where no record exists."""
-    named = read(pod.owned, pod.node, pod.containers, pod.demand.needs)
-    if named is None:
-        return None
-    layout = positions(named, node)
-    if not layout:
-        cards = printable(", ".join(name for cards in named for name in cards), _NAMED_CHARS)
-        what = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
-        raise RefusedError(f"pod {pod.title} on node {node.name}: its record {what}; delete the pod to have it placed")
-    uses = peaks(empty_room(node), pod.demand, layout)
-    if uses is None:
-        raise RefusedError(
-            f"pod {pod.title} on node {node.name}: its record names a card twice, or for containers that exclude each "
-            "other; delete the pod to have it placed"
-        )
-    return Share(layout, uses, recorded=True)
+    try:
+        return node_usage.recorded(pod.bound(), node, empty_room(node))
+    except node_usage.RecordError as why:
+        raise RefusedError(f"pod {pod.title} on node {node.name}: {why}; delete the pod to have it placed") from None
 
 
 def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:

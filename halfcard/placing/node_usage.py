@@ -43,6 +43,10 @@ class Share(NamedTuple):
     recorded: bool
 
 
+class RecordError(ValueError):
+    """A record gives its pod no layout on the node; the text follows the name of the pod."""
+
+
 class NodeUsage(NamedTuple):
     """Attributes:
     shares: layouts of pods with claims, by uid.
@@ -54,6 +58,24 @@ class NodeUsage(NamedTuple):
     shares: Mapping[str, Share]
     doubts: tuple[str, ...]
     is_certain: bool
+
+
+def recorded(pod: Bound, node: Node, room: Room) -> Share | None:
+    """Returns the layout that the pod's record names; None where it has none. Raises RecordError.
+
+    `room` is that of the node without pods.
+    """
+    if pod.named is None:
+        return None
+    layout = positions(pod.named, node)
+    if not layout:
+        cards = printable(", ".join(name for cards in pod.named for name in cards), _NAMED_CHARS)
+        rule = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
+        raise RecordError(f"its record {rule}")
+    uses = peaks(room, pod.demand, layout)
+    if uses is None:
+        raise RecordError("its record names a card twice, or for containers that exclude each other")
+    return Share(layout, uses, recorded=True)
 
 
 def hold(node: Node, pods: Iterable[Bound]) -> NodeUsage:
@@ -124,19 +146,15 @@ class _Taking:
         self.doubts: list[str] = []
 
     def obey(self, pod: Bound) -> bool:
-        """Lay a pod as its record says; False where there is none that can be believed."""
-        if pod.named is None:
+        """Places a pod as its record says; returns False where it has no record that gives a layout."""
+        try:
+            share = recorded(pod, self._node, self._empty)
+        except RecordError as why:
+            self._doubt(pod, str(why))
             return False
-        layout = positions(pod.named, self._node)
-        if not layout:
-            cards = printable(", ".join(name for cards in pod.named for name in cards), _NAMED_CHARS)
-            rule = f'names cards that the node does not have: "{cards}"' if cards else "cannot be understood"
-            return self._doubt(pod, f"its record {rule}")
-        uses = peaks(self._empty, pod.demand, layout)
-        if uses is None:
-            return self._doubt(pod, "its record names a card twice, or for containers that exclude each other")
-        self._lay(pod, Share(layout, uses, recorded=True))
-        return True
+        if share is not None:
+            self._lay(pod, share)
+        return share is not None
 
     def guess(self, pod: Bound) -> None:
         demand = pod.demand._replace(cpu_milli=0, memory_mib=0)
@@ -183,9 +201,8 @@ class _Taking:
             self.left[at] = left or _exhausted(before, use)
         self.shares[pod.uid] = share
 
-    def _doubt(self, pod: Bound, why: str) -> bool:
+    def _doubt(self, pod: Bound, why: str) -> None:
         self.doubts.append(f"pod {pod.title} on node {self._node.name}: {why}")
-        return False
 
 
 def _exhausted(left: CardRoom, use: CardUse) -> CardRoom:
