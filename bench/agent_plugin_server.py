@@ -52,8 +52,8 @@ class Constant:
         pass
 
 
-class SlotDesk:
-    """Does what the agent's does in Allocate, whose slot PreStartContainer has filled."""
+class SlotHandler:
+    """Answers Allocate like the agent; PreStartContainer fills the slot."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
@@ -112,9 +112,9 @@ async def _serve_pod_resources(socket: Path) -> grpc.aio.Server:
 async def main(folder: Path) -> None:
     slots = Slots(folder / "cdi", folder / "state")
     slots.load()
-    desk = SlotDesk(slots)
-    desk.plugins = {resource: Plugin(resource, desk, folder) for resource in COUNTS}
-    plugins = [*desk.plugins.values(), Plugin(FLOOR, Constant(), folder)]
+    handler = SlotHandler(slots)
+    handler.plugins = {resource: Plugin(resource, handler, folder) for resource in COUNTS}
+    plugins = [*handler.plugins.values(), Plugin(FLOOR, Constant(), folder)]
     for plugin in plugins:
         await plugin.start()
     _pod_resources = await _serve_pod_resources(folder / "pods.sock")

@@ -12,7 +12,7 @@ from deviceplugin.advertiser import Advertiser
 from deviceplugin.kubelet.plugins import Plugins
 from deviceplugin.kubelet.pod_resources import PodResources
 
-from .kubelet.desk import Desk
+from .kubelet.stub_handler import StubHandler
 
 
 async def nobody_holds() -> dict[str, set[str]]:
@@ -23,9 +23,9 @@ async def failing() -> None:
     raise ZeroDivisionError
 
 
-async def test_a_bug_in_what_is_first_seen_ends_the_offering(tmp_path: Path) -> None:
+async def test_a_bug_in_the_first_read_ends_the_advertiser(tmp_path: Path) -> None:
     not_reached: Any = None
-    plugins = Plugins(Desk(), tmp_path, PodResources(tmp_path / "pod-resources.sock"))
+    plugins = Plugins(StubHandler(), tmp_path, PodResources(tmp_path / "pod-resources.sock"))
     offering = Advertiser(
         not_reached,
         not_reached,

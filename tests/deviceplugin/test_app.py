@@ -38,7 +38,7 @@ async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*", trou
         return await client.ask(f"GET {path} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\n\r\n".encode())
 
 
-async def test_both_paths_of_metrics_tell_the_usage_and_the_agents_own_counts() -> None:
+async def test_both_metrics_paths_return_usage_and_the_agents_own_metrics() -> None:
     first, second = await get("/metric"), await get("/metrics")
     assert first.body == second.body
     assert first.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -85,7 +85,7 @@ async def test_an_agent_is_ready_when_its_checks_pass_and_alive_all_the_time() -
     assert (await get("/healthz", trouble="kubelet has not answered yet")).status == 200
 
 
-async def test_the_version_is_told_as_gpu_manager_tells_it() -> None:
+async def test_the_version_has_gpu_managers_format() -> None:
     assert json.loads((await get("/version")).body) == {"version": halfcard.__version__}
 
 
@@ -93,7 +93,7 @@ async def test_nothing_else_is_there_and_nothing_can_be_sent() -> None:
     assert [(await get(path)).status for path in ("/", "/graph", "/debug/pprof/", "/docs")] == [404] * 4
 
 
-async def test_cards_that_are_made_up_are_told_in_every_form() -> None:
+async def test_simulated_cards_are_marked_in_every_format() -> None:
     made_up = replace(SEEN, is_made_up=True)
     assert b"made up" in (await get("/usage", made_up)).body
     assert json.loads((await get("/usage?output=json", made_up)).body)["is_made_up"] is True

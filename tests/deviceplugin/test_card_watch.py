@@ -91,7 +91,7 @@ async def test_before_the_driver_has_answered_no_card_is_known(machine: Machine)
     assert await machine.look() == {} and machine.watch.trouble == "no driver"
 
 
-async def test_a_card_that_is_away_during_a_restart_stays_in_the_table_and_comes_back_well(machine: Machine) -> None:
+async def test_a_card_that_is_missing_during_a_restart_stays_listed_and_recovers(machine: Machine) -> None:
     await machine.falls_off_the_bus()
     machine.driver.gpus = (B,)
     await machine.look()
@@ -103,7 +103,7 @@ async def test_a_card_that_is_away_during_a_restart_stays_in_the_table_and_comes
     assert await machine.look() == WELL
 
 
-async def test_what_cannot_be_written_is_told_and_written_later(machine: Machine) -> None:
+async def test_a_failed_write_is_reported_and_repeated(machine: Machine) -> None:
     state = machine.folder / "state"
     state.write_text("in the way")
     await machine.falls_off_the_bus()

@@ -48,7 +48,7 @@ def test_held_ids_are_filled_up_with_the_smallest_that_are_free(
         ("GPU-fef8089b::1", False),
     ],
 )
-def test_ours_are_told_from_those_of_other_plugins(device_id: str, ours: bool) -> None:  # noqa: FBT001
+def test_our_ids_are_distinguished_from_those_of_other_plugins(device_id: str, ours: bool) -> None:  # noqa: FBT001
     assert is_ours(device_id) is ours
 
 

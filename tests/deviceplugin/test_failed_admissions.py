@@ -32,7 +32,7 @@ TURNED_AWAY: Final = {
 
 
 @pytest.mark.parametrize("reason", TURNED_AWAY.values(), ids=TURNED_AWAY)
-def test_a_pod_that_was_turned_away_for_want_of_cards_is_shown_in_kubelets_words(reason: str) -> None:
+def test_a_rejected_pod_is_reported_with_kubelets_message(reason: str) -> None:
     (found,) = failed_admissions([known(SHARE, "Failed", reason)])
     assert found == FailedAdmission("u", "team/p", reason, "Pod was rejected:\\n no devices")
 
@@ -48,5 +48,5 @@ OTHERS: Final = {
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_whoever_failed_otherwise_is_not_counted(other: tuple[NodePod, PodFacts]) -> None:
+def test_pods_that_failed_for_other_reasons_are_not_counted(other: tuple[NodePod, PodFacts]) -> None:
     assert failed_admissions([other]) == ()

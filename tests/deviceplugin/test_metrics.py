@@ -49,11 +49,11 @@ def test_registrations_count_by_resource() -> None:
 
 
 @pytest.mark.parametrize("is_made_up", [True, False])
-def test_cards_that_are_made_up_are_told(*, is_made_up: bool) -> None:
+def test_simulated_cards_are_reported(*, is_made_up: bool) -> None:
     _, registry = exposed(is_made_up=is_made_up)
     assert registry.get_sample_value("halfcard_agent_made_up") == is_made_up
 
 
-def test_the_running_version_is_told() -> None:
+def test_the_running_version_is_reported() -> None:
     _, registry = exposed()
     assert registry.get_sample_value("halfcard_build_info", {"version": halfcard.__version__}) == 1

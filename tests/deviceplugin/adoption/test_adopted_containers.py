@@ -71,13 +71,13 @@ UNKNOWN: Final[dict[str, tuple[PodBuilder, Ids, dict[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("asking", "ids", "annotations"), UNKNOWN.values(), ids=UNKNOWN)
-def test_what_neither_ids_nor_record_say_nobody_knows(
+def test_pods_without_ids_or_record_have_unknown_cards(
     asking: PodBuilder, ids: Ids, annotations: dict[str, str]
 ) -> None:
     assert gave(asking, ids, node(4), annotations) == (None, ["team/p"])
 
 
-def test_a_record_of_theirs_is_enough() -> None:
+def test_a_record_of_another_system_is_enough() -> None:
     assert gave(pod().asks(gpu_mem=3), {"containers-0": ["GPU-1-_-0"]}, node(4), {names.ALIYUN_INDEX: "2"}) == (
         None,
         [],
@@ -93,7 +93,7 @@ def test_there_is_nothing_to_know_where_there_is_one_card() -> None:
     assert gave(pod().asks(gpu_mem=3), {"containers-0": ["GPU-0-_-0"]}, node(1)) == (None, [])
 
 
-def test_what_we_gave_and_what_is_no_gpu_is_none_of_this() -> None:
+def test_our_own_ids_and_other_resources_are_not_adopted() -> None:
     pods = {"u": facts(pod().asks(gpu=1), "u")}
     ours = CheckpointEntry("u", "containers-0", GPU, frozenset({"hc-0"}))
     nic = CheckpointEntry("u", "containers-0", "example.com/nic", frozenset({"eth1"}))

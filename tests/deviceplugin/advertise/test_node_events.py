@@ -48,7 +48,7 @@ def test_cards_that_fail_or_come_back_are_news(
     assert news(before, after) == expected
 
 
-def test_the_same_is_told_once_in_half_an_hour() -> None:
+def test_the_same_event_is_sent_once_in_half_an_hour() -> None:
     told = RecentEvents()
     assert told.fresh([FAILED, FAILED], 0) == [FAILED]
     assert told.fresh([FAILED], 1799) == []
@@ -56,7 +56,7 @@ def test_the_same_is_told_once_in_half_an_hour() -> None:
     assert told.fresh([FAILED], 1801) == []
 
 
-def test_what_was_told_is_not_remembered_without_end() -> None:
+def test_the_memory_of_sent_events_is_bounded() -> None:
     told = RecentEvents()
     for number in range(1000):
         told.fresh([NodeEvent("NotOffered", str(number))], number)

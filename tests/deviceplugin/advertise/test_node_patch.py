@@ -38,7 +38,7 @@ def condition(there: dict[str, Any]) -> dict[str, str]:
     return dict(found)
 
 
-def test_a_fresh_node_says_all_of_it_and_keeps_what_was_there() -> None:
+def test_a_new_node_gets_everything_and_keeps_what_it_has() -> None:
     found = after(node(), said(GOOD))
     assert found["metadata"]["annotations"][names.INVENTORY] == write_inventory([GOOD])
     assert found["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"] == "0"
@@ -106,7 +106,7 @@ def test_labels_are_written_as_nvidias_feature_discovery_does(
     assert names.NVIDIA_LABEL_PRODUCT not in found or names.NVIDIA_LABEL_PRODUCT in expected
 
 
-def test_labels_of_somebody_else_stay_as_they_are() -> None:
+def test_labels_of_other_programs_stay() -> None:
     foreign = {names.NVIDIA_LABEL_PRODUCT: "Tesla-T4-SHARED", names.NVIDIA_LABEL_COUNT: "1"}
     there = after(node(labels=foreign), said(GOOD))
     assert foreign.items() <= labels(there).items()
@@ -115,7 +115,7 @@ def test_labels_of_somebody_else_stay_as_they_are() -> None:
     assert foreign.items() <= labels(there).items()
 
 
-def test_a_label_that_somebody_takes_over_is_theirs_from_then_on() -> None:
+def test_a_label_that_another_program_changes_belongs_to_it() -> None:
     there = after(node(), said(GOOD))
     there["metadata"]["labels"][names.NVIDIA_LABEL_COUNT] = "7"
     there = after(there, said(GOOD, SICK))
@@ -152,7 +152,7 @@ def test_a_total_that_kubelet_wiped_comes_back(wiped: str | None) -> None:
     assert after(there, said())["status"]["capacity"][MIB] == "15109"
 
 
-def test_a_total_of_somebody_else_stays_and_is_told() -> None:
+def test_a_total_of_another_program_stays_and_is_reported() -> None:
     there = node(capacity={MIB: "15109"})
     wanted = patch(there, said(total=12000), NOW)
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "15109"
@@ -261,7 +261,7 @@ FOREIGN: Final = st.fixed_dictionaries(
 
 
 @given(st.lists(SAID, min_size=1, max_size=4), FOREIGN, st.sampled_from([{}, {MIB: "0"}, {MIB: "7"}]))
-def test_after_each_writing_there_is_nothing_left_to_write_and_others_words_stand(
+def test_after_a_patch_no_difference_is_left_and_foreign_values_stay(
     story: list[Announcement], foreign: dict[str, str], capacity: dict[str, str]
 ) -> None:
     there = node(labels=foreign, capacity=capacity)

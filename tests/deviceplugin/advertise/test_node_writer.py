@@ -120,7 +120,7 @@ async def test_only_what_differs_is_sent() -> None:
         assert one.made() == [*PATCHES, PATCHES[1]]
 
 
-async def test_nothing_is_sent_before_the_node_was_seen() -> None:
+async def test_nothing_is_sent_before_the_node_is_known() -> None:
     async with agent() as one:
         one.announcing.announce(said(GOOD))
         one.announcing.observe(None)
@@ -140,7 +140,7 @@ async def test_a_total_that_kubelet_wipes_comes_back() -> None:
         await until(lambda: one.capacity() == "15109", what="the total stands there again")
 
 
-async def test_a_node_that_is_created_anew_says_it_again() -> None:
+async def test_a_recreated_node_is_written_again() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
@@ -172,7 +172,7 @@ FAULTS: Final[dict[str, list[Fault]]] = {
 
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
-async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: list[Fault]) -> None:
+async def test_a_write_is_retried_and_its_failure_logged_once(faults: list[Fault]) -> None:
     async with agent() as one:
         one.server.faults = list(faults)
         one.announcing.observe(one.there)
@@ -182,7 +182,7 @@ async def test_it_is_written_in_the_end_and_the_trouble_was_told_once(faults: li
         assert 1 <= one.log.getvalue().count("node not written") <= len(faults)
 
 
-async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
+async def test_a_forbidden_write_is_logged_with_the_api_servers_message() -> None:
     async with agent() as one:
         one.server.faults = ["refused"] * 1000
         one.announcing.observe(one.there)
@@ -191,7 +191,7 @@ async def test_who_has_no_right_says_so_in_the_api_servers_words() -> None:
         assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
 
 
-async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
+async def test_writes_that_another_program_reverts_slow_down() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
@@ -208,7 +208,7 @@ async def test_against_somebody_who_undoes_it_ever_less_is_written() -> None:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
+async def test_a_failed_and_a_recovered_card_give_one_event_each() -> None:
     async with agent() as one:
         well = replace(SICK, why_not="")
         one.announcing.observe(one.there)
@@ -219,7 +219,7 @@ async def test_a_card_that_fails_and_comes_back_is_told_once_each() -> None:
         assert [reason for reason, _ in one.events()] == ["CardFailed", "CardRecovered"]
 
 
-async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_already() -> None:
+async def test_a_restarted_agent_does_not_repeat_known_events() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(SICK))
@@ -233,7 +233,7 @@ async def test_an_agent_that_starts_again_does_not_tell_what_stands_there_alread
         assert another.events() == []
 
 
-async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
+async def test_what_is_not_offered_gives_an_event_and_so_do_foreign_values() -> None:
     async with agent(node(capacity={MIB: "4"})) as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD), ["node_resources: got too many"])
@@ -246,7 +246,7 @@ async def test_what_is_not_offered_is_told_with_what_others_wrote() -> None:
         assert len(one.events()) == 2
 
 
-async def test_what_is_offered_again_is_told_each_time() -> None:
+async def test_what_is_offered_again_gives_an_event_each_time() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         told = []
@@ -257,7 +257,7 @@ async def test_what_is_offered_again_is_told_each_time() -> None:
         assert sorted(one.events()) == sorted(told)
 
 
-async def test_an_event_whose_answer_was_lost_is_told_once() -> None:
+async def test_an_event_whose_answer_was_lost_is_stored_once() -> None:
     async with agent() as one:
         one.server.faults = ["unanswered"]
         one.announcing.observe(one.there)

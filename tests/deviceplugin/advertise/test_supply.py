@@ -169,7 +169,7 @@ def test_more_containers_than_a_card_is_split_for_keep_their_ids() -> None:
     assert day.offers().ids == {names.NVIDIA_GPU: 3}
 
 
-def test_hamis_split_gives_way_to_time_slices_of_the_same_name_and_says_so() -> None:
+def test_time_slices_win_over_hamis_split_of_the_same_name_with_a_problem() -> None:
     found = supply(
         empty_room(node(2, slices=names.NVIDIA_GPU, replicas=4)), (), serving(names.NVIDIA_GPU, hami_split=10)
     )
@@ -203,7 +203,7 @@ def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
 # --- what another plugin gave -----------------------------------------------------------------------------------------
 
 
-def test_while_nobody_knows_which_cards_are_free_what_is_held_is_offered_and_nothing_more() -> None:
+def test_while_the_free_cards_are_unknown_only_held_resources_are_offered() -> None:
     day = Day(T4, serving(names.VCUDA_CORE, names.ALIYUN_GPU_MEM, names.VOLCANO_GPU_MEMORY))
     day.comes("theirs", core=30, memory=20)
     found = held_alone(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
@@ -219,7 +219,7 @@ def eight(memory_mib: int) -> Node:
     return Node("n1", tuple(Card(at, "H200", memory_mib, f"GPU-{at}") for at in range(8)))
 
 
-def test_what_kubelet_could_not_keep_is_left_out_and_the_reason_told() -> None:
+def test_resources_with_too_many_ids_are_not_offered_with_a_reason() -> None:
     found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, TUYA_UNITS, names.TUYA_SGPU))
     assert found.ids == {names.VCUDA_CORE: 800, names.TUYA_SGPU: 16}
     (told,) = found.problems
@@ -227,7 +227,7 @@ def test_what_kubelet_could_not_keep_is_left_out_and_the_reason_told() -> None:
     assert "at most 4000" in told and "name fewer resources" in told
 
 
-def test_units_that_nobody_may_ask_for_without_cores_need_no_ids_on_a_node_of_large_cards() -> None:
+def test_units_that_are_always_requested_with_cores_need_no_ids_on_a_node_of_large_cards() -> None:
     known = serving(names.VCUDA_CORE, names.VCUDA_MEMORY)
     expected = Supply({names.VCUDA_CORE: 800}, {names.VCUDA_MEMORY: 8 * (143771 // 256)}, ())
     assert supply(empty_room(eight(143771)), (), known) == expected
@@ -246,7 +246,7 @@ def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> 
     assert day.offers().ids == {names.TUYA_SGPU: 16}
 
 
-def test_what_is_left_out_and_still_held_is_not_withdrawn() -> None:
+def test_a_resource_that_is_not_offered_but_held_is_not_withdrawn() -> None:
     day = Day(eight(143771), serving(names.VCUDA_CORE, TUYA_UNITS))
     day.comes("from before", tuya_memory=20)
     assert day.offers().ids == {names.VCUDA_CORE: 800, TUYA_UNITS: 20}
@@ -318,7 +318,7 @@ def summed(pods: list[Placed]) -> dict[str, int]:
 
 @settings(max_examples=200)
 @given(full(), st.data())
-def test_whoever_is_seen_first_leaves_room_for_all_that_were_placed_with_them(node: Full, data: st.DataObject) -> None:
+def test_pods_that_were_placed_together_are_admitted_in_any_order(node: Full, data: st.DataObject) -> None:
     seen = [each for each in node.pods if data.draw(st.booleans())]
     room = hold(node.where, [each.bound for each in seen]).room
     found = offered(supply(room, [each.asks for each in seen], node.said))

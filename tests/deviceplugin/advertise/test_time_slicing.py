@@ -45,7 +45,7 @@ ASTRAY: Final = {
 
 
 @pytest.mark.parametrize(("default", "label", "begins"), ASTRAY.values(), ids=ASTRAY)
-def test_a_configuration_that_is_not_there_changes_nothing_and_is_told(default: str, label: str, begins: str) -> None:
+def test_a_missing_configuration_changes_nothing_and_is_reported(default: str, label: str, begins: str) -> None:
     slicing, (told,) = chosen(DATA, default, label)
     assert slicing is None
     assert told == begins + "it names a configuration of the ConfigMap; use a100, bad, tesla-t4"
@@ -118,7 +118,7 @@ LEFT_ASIDE: Final = {
 
 
 @pytest.mark.parametrize(("text", "slicing", "begins"), LEFT_ASIDE.values(), ids=LEFT_ASIDE)
-def test_what_is_not_obeyed_is_told(text: str, slicing: TimeSlices, begins: str) -> None:
+def test_ignored_fields_are_reported(text: str, slicing: TimeSlices, begins: str) -> None:
     found, (told,) = read_slicing(text, "c")
     assert found == slicing
     assert told.startswith(begins)
@@ -192,7 +192,7 @@ JSON: Final = st.recursive(
 
 
 @given(st.text() | JSON.map(str))
-def test_any_text_is_obeyed_or_told_in_plain_words(text: str) -> None:
+def test_any_text_is_obeyed_or_reported(text: str) -> None:
     slicing, told = read_slicing(text, "c")
     assert slicing is not None or told
     assert all(sentence.isprintable() for sentence in told)

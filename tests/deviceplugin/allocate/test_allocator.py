@@ -35,14 +35,14 @@ async def world() -> AsyncIterator[World]:
         yield world
 
 
-async def test_allocate_answers_a_slot_and_asks_nobody(world: World) -> None:
+async def test_allocate_answers_a_slot_without_any_call(world: World) -> None:
     granted = world.allocator.allocate(names.VCUDA_CORE, ["hc-1", "hc-0"])
     assert granted.cdi == (f"halfcard.dev/slot={slot_name(names.VCUDA_CORE, ['hc-0', 'hc-1'])}",)
     assert not granted.devices and not granted.mounts and not granted.env
     assert not world.server.calls
 
 
-async def test_allocate_refuses_more_than_one_slice_in_nvidias_words(world: World) -> None:
+async def test_allocate_refuses_more_than_one_slice_with_nvidias_message(world: World) -> None:
     world.single = frozenset({names.NVIDIA_GPU_SHARED})
     assert world.allocator.allocate(names.NVIDIA_GPU_SHARED, ["hc-1"]).cdi
     assert world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "hc-2"]).cdi
@@ -55,7 +55,7 @@ async def test_allocate_refuses_ids_that_are_not_ours(world: World) -> None:
         world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
 
 
-async def test_a_container_that_another_plugin_started_starts_again_with_what_that_one_gave(world: World) -> None:
+async def test_a_container_that_another_plugin_started_restarts_with_that_plugins_answer(world: World) -> None:
     world.bind("theirs", pod().asks(gpu=1))
     await world.allocator.prestart(names.NVIDIA_GPU, ["GPU-1"])
     assert (world.patches(), world.slots.uids()) == (0, frozenset())
@@ -148,7 +148,7 @@ async def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_
         assert world.cards(name, "initContainers-0") == {card}
 
 
-async def test_pods_to_whom_kubelet_gave_some_of_the_same_ids_have_their_own_cards(world: World) -> None:
+async def test_pods_that_share_some_ids_get_their_own_cards(world: World) -> None:
     world.bind("a", SHARE, CARD1)
     world.admit("a")
     world.manager.lose_track_of("uid-a")
@@ -169,7 +169,7 @@ async def test_an_init_container_that_is_not_listed_is_not_taken_for_a_pod_with_
     assert world.cards("a", "initContainers-0") == {"GPU-1"}
 
 
-async def test_of_pods_to_whom_kubelet_gave_the_very_same_ids_none_starts_until_one_is_deleted(world: World) -> None:
+async def test_pods_with_exactly_the_same_ids_do_not_start_until_one_is_deleted(world: World) -> None:
     world.bind("a", SHARE, CARD1)
     world.admit("a")
     world.manager.lose_track_of("uid-a")
@@ -233,7 +233,7 @@ async def test_a_pod_that_is_gone_does_not_start(world: World) -> None:
         await world.allocator.prestart(*next(world.ids("p", "containers-0")))
 
 
-async def test_a_pod_does_not_start_on_a_sick_card_and_does_when_it_is_well(world: World) -> None:
+async def test_a_pod_does_not_start_on_an_unhealthy_card_until_it_recovers(world: World) -> None:
     well = world.node
     world.node = replace(well, cards=(replace(well.cards[0], why_not="Xid 79"), well.cards[1]))
     with pytest.raises(RefusedError, match=r"pod team/p: card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries"):
@@ -263,7 +263,7 @@ async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: Worl
 # --- neighbours -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_neighbour_that_was_deleted_by_force_keeps_its_share_until_it_has_ended(world: World) -> None:
+async def test_a_pod_deleted_by_force_keeps_its_share_until_its_processes_end(world: World) -> None:
     await world.run("old", LARGE, CARD0)
     world.delete("old", by_force=True)
     with pytest.raises(RefusedError, match="used by containers of team/old, which still run and leave 20 % of"):
@@ -281,7 +281,7 @@ STATIC: Final = LARGE.annotated({names.MIRROR_POD: "5f0c" * 8})
 """As the API server has it: with a uid that kubelet and the kernel do not know."""
 
 
-async def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_ended(world: World) -> None:
+async def test_a_static_pod_keeps_its_share_until_its_processes_end(world: World) -> None:
     await world.run("static", STATIC, CARD0)
     assert world.living == {"5f0c" * 8} and await world.allocator.sweep() == ()
     world.delete("static", by_force=True)
@@ -292,7 +292,7 @@ async def test_a_neighbour_from_a_file_of_kubelets_keeps_its_share_until_it_has_
     assert world.cards("new") == {"GPU-0"}
 
 
-async def test_a_pod_from_a_file_of_kubelets_starts_again_when_somebody_has_deleted_its_copy(world: World) -> None:
+async def test_a_static_pod_restarts_after_its_mirror_pod_was_deleted(world: World) -> None:
     await world.run("static", STATIC, CARD0)
     world.bind("static", STATIC, CARD0, uid="another")
     await world.start("static")
@@ -374,7 +374,7 @@ async def test_a_container_of_the_predecessor_does_not_get_its_successors_card(w
 
 
 @pytest.mark.parametrize("fault", ["refused", "unheard"])
-async def test_without_the_api_a_container_starts_again_on_what_it_had(fault: Fault, world: World) -> None:
+async def test_without_the_api_a_container_restarts_with_its_last_grant(fault: Fault, world: World) -> None:
     await world.run("p", SHARE, CARD1)
     world.restart()
     world.server.faults = [fault] * 8
@@ -385,7 +385,7 @@ async def test_without_the_api_a_container_starts_again_on_what_it_had(fault: Fa
         await world.start("p")
 
 
-async def test_without_the_api_a_container_starts_again_long_after_the_runtime_was_told_of_it(world: World) -> None:
+async def test_without_the_api_a_container_restarts_long_after_its_description_was_hidden(world: World) -> None:
     await world.run("p", SHARE, CARD1)
     before = world.edits("p")
     world.clock += 60 * 10**9
@@ -416,7 +416,7 @@ def record(world: World, name: str) -> dict[str, list[str]]:
     return found
 
 
-async def test_a_pod_that_somebody_else_bound_is_given_cards_and_a_record(world: World) -> None:
+async def test_a_pod_that_another_scheduler_bound_gets_cards_and_a_record(world: World) -> None:
     await world.run("p", SHARE)
     assert world.cards("p") == set(record(world, "p")["containers-0"])
     assert world.server.annotations("p")[f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0"] == "0"
@@ -457,7 +457,7 @@ async def test_a_pod_that_changed_meanwhile_is_looked_at_again(world: World) -> 
 
 
 @pytest.mark.parametrize(("faults", "patches"), [([None, "unanswered"], 1), ([None, "unheard"], 2)])
-async def test_a_record_of_which_nobody_knows_whether_it_was_written_starts_nobody(
+async def test_a_container_does_not_start_on_a_record_that_may_not_be_written(
     faults: Iterable[Fault | None], patches: int, world: World
 ) -> None:
     world.server.faults = list(faults)

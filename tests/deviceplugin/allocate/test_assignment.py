@@ -82,7 +82,7 @@ def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
         chosen(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
 
 
-def test_a_pod_in_trouble_is_refused_in_the_words_of_admission() -> None:
+def test_an_invalid_pod_is_refused_with_admissions_message() -> None:
     with pytest.raises(RefusedError, match="HC002"):
         chosen(facts(pod().asks(core=150, memory=1)), TWO, [])
 

@@ -41,18 +41,18 @@ def test_an_init_container_may_hold_more_than_the_containers_after_it() -> None:
     assert starting([held("a", "main", "hc-1")], GPU, ids) == (StartingContainer("team", "a", GPU, ids),)
 
 
-def test_the_same_ids_of_another_resource_are_somebody_elses() -> None:
+def test_ids_of_another_resource_do_not_match() -> None:
     everybody = [held("a", "main", "hc-0", resource=names.VCUDA_CORE), held("b", "main", "hc-0")]
     assert [each.pod for each in starting(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
 
 
-def test_ids_that_nobody_holds_are_nobodys() -> None:
+def test_ids_that_no_pod_holds_are_refused() -> None:
     ids = frozenset({"hc-7"})
     assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
     assert str(ambiguous((), GPU, ids)).startswith("kubelet does not report which pod holds 1 of nvidia.com/gpu (hc-7)")
 
 
-def test_an_id_that_kubelet_gave_to_two_pods_names_both() -> None:
+def test_an_id_that_kubelet_allocated_twice_names_both_pods() -> None:
     everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "side", "hc-1"), held("b", "main", "hc-2")]
     ids = frozenset({"hc-1"})
     both = starting(everybody, GPU, ids)
@@ -89,7 +89,7 @@ CONTAINERS: Final = st.tuples(st.sampled_from(["init", "init", "sidecar", "asks"
 
 @settings(max_examples=200)
 @given(st.lists(CONTAINERS, min_size=1, max_size=6), st.data())
-def test_containers_that_have_their_ties_cards_are_never_refused(
+def test_indistinguishable_containers_with_the_same_cards_are_never_refused(
     containers: list[tuple[str, Written]], data: st.DataObject
 ) -> None:
     """Whatever ids kubelet hands on, all whom they may belong to have the same cards."""

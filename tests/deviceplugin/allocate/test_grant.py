@@ -116,7 +116,7 @@ def ids_of(count: int, first: int = 0) -> frozenset[str]:
     return frozenset(f"hc-{number}" for number in range(first, first + count))
 
 
-def test_an_init_container_is_told_the_limits_of_the_larger_of_the_two_that_it_may_be() -> None:
+def test_an_init_container_that_may_be_one_of_two_gets_the_larger_limits() -> None:
     asks = pod().init(core=30, memory=8).asks(core=30, memory=20)
     case, manager = placed(asks, ((1,), (1,)), node()), DeviceManager(0, RESOURCES)
     given_ids = manager.admit(stored(asks))
@@ -137,7 +137,7 @@ def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refus
         grant_of(case, who, OPTIONS, FILES)
 
 
-def test_a_container_that_asks_in_words_that_nobody_here_speaks_is_refused() -> None:
+def test_a_container_that_requests_an_unknown_resource_is_refused() -> None:
     asks = pod().container(limits={"example.com/gpu": 1})
     case = placed(asks, (), node())
     with pytest.raises(RefusedError, match="containers-0 requests no card under a resource name that this node knows"):
@@ -198,7 +198,7 @@ def test_each_system_finds_its_own_variables(words: dict[str, Any], layout: Layo
     assert wanted.items() <= found.items()
 
 
-def test_whole_cards_are_told_no_limits() -> None:
+def test_whole_cards_have_no_limits() -> None:
     asks, manager = pod().asks(core=100), DeviceManager(0, RESOURCES)
     case = placed(asks, ((0,),), node())
     (ids,) = manager.admit(stored(asks)).values()

@@ -18,7 +18,7 @@ from serving.log import Log
 CORE = "tencent.com/vcuda-core"
 
 
-class Desk:
+class StubAllocator:
     """Fails at what it is told to fail at."""
 
     def __init__(self, failing: Exception | None) -> None:
@@ -36,8 +36,8 @@ class Desk:
 class Case:
     def __init__(self, failing: Exception | None = None) -> None:
         self.registry, self.lines = CollectorRegistry(), io.StringIO()
-        self.desk = MeteredAllocator(
-            Desk(failing), AgentMetrics(self.registry, is_made_up=False), Log(stream=self.lines)
+        self.allocator = MeteredAllocator(
+            StubAllocator(failing), AgentMetrics(self.registry, is_made_up=False), Log(stream=self.lines)
         )
 
     def answers(self, call: str, outcome: str) -> float | None:
@@ -49,8 +49,8 @@ class Case:
 
 async def test_an_answer_is_passed_on_and_counted() -> None:
     case = Case()
-    assert case.desk.allocate(CORE, ["hc-0"]) == Granted(cdi=(f"{CORE}:1",))
-    (await case.desk.prestart(CORE, ["hc-0"]))
+    assert case.allocator.allocate(CORE, ["hc-0"]) == Granted(cdi=(f"{CORE}:1",))
+    (await case.allocator.prestart(CORE, ["hc-0"]))
     assert (case.answers("allocate", "ok"), case.answers("prestart", "ok")) == (1, 1)
     assert case.logged() == []
 
@@ -64,7 +64,7 @@ async def test_what_it_does_not_grant_is_logged_once_with_the_reason(
 ) -> None:
     case = Case(failing)
     with pytest.raises(type(failing)):
-        (await case.desk.prestart(CORE, ["hc-0"]))
+        (await case.allocator.prestart(CORE, ["hc-0"]))
     assert case.answers("prestart", outcome) == 1
     (line,) = case.logged()
     assert (line["event"], line["call"], line["resource"]) == (event, "prestart", CORE)

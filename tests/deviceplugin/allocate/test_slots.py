@@ -72,7 +72,7 @@ def test_what_was_given_is_known_after_a_restart(tmp_path: Path) -> None:
     assert again.limits_file(NAME).stat().st_mode & 0o777 == 0o644
 
 
-def test_ids_that_go_to_another_pod_leave_no_description_but_their_cards_stay_used(tmp_path: Path) -> None:
+def test_ids_that_another_pod_gets_leave_no_description_but_their_cards_stay_used(tmp_path: Path) -> None:
     """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
     slots = loaded(tmp_path)
     put(slots, slot())
@@ -92,7 +92,7 @@ def test_a_description_that_we_know_nothing_of_is_removed(tmp_path: Path) -> Non
     assert descriptions(tmp_path) == []
 
 
-def test_a_record_is_shown_while_its_container_is_created_and_kept_after_that(tmp_path: Path) -> None:
+def test_a_record_is_shown_while_its_container_is_created_and_hidden_after_that(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     put(slots, slot(written_ns=5))
     content = shown(tmp_path).read_bytes()
@@ -159,7 +159,7 @@ SPOILED: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_spoiled_record_is_removed_and_told(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_an_unreadable_record_is_removed_and_reported(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     put(loaded(tmp_path), slot(), slot("b", "u2", ["hc-7"]))
     record = tmp_path / "cdi" / ".halfcard.dev" / f"{NAME}.u1"
     record.write_bytes(spoil(record.read_bytes()))

@@ -63,13 +63,13 @@ def test_an_error_that_names_no_card_is_every_cards() -> None:
     assert why_not(health).keys() == {A.uuid, B.uuid}
 
 
-def test_a_card_is_well_again_after_a_quiet_time() -> None:
+def test_a_card_recovers_after_a_quiet_time() -> None:
     health = observed(ill(), BOTH, QUIET_S - 1)
     assert A.uuid in why_not(health)
     assert why_not(observed(health, BOTH, QUIET_S)) == {}
 
 
-def test_another_error_begins_the_quiet_time_anew() -> None:
+def test_another_error_restarts_the_quiet_time() -> None:
     health = reported(ill(), Incident(A.uuid, 63), QUIET_S - 1)
     health = observed(health, BOTH, QUIET_S)
     assert why_not(health) == {A.uuid: "Xid 63, a row of its memory was replaced"}
@@ -108,7 +108,9 @@ ABSENCES: Final[dict[str, tuple[Callable[[CardHealth], CardHealth], str]]] = {
 
 
 @pytest.mark.parametrize(("absent", "why"), ABSENCES.values(), ids=ABSENCES)
-def test_a_card_that_was_away_and_comes_back_is_well(absent: Callable[[CardHealth], CardHealth], why: str) -> None:
+def test_a_card_that_was_missing_and_returns_has_recovered(
+    absent: Callable[[CardHealth], CardHealth], why: str
+) -> None:
     health = absent(ill(OFF_THE_BUS))
     assert why_not(health)[A.uuid] == f"{why}; {SAID[OFF_THE_BUS]}"
     assert A in health.gpus

@@ -33,11 +33,11 @@ def test_slices_are_of_all_cards_or_each_cards_own() -> None:
     assert [card.replicas for card in cards(gpus, {}, {"GPU-b": 10})] == [1, 10]
 
 
-def test_a_card_whose_memory_nobody_tells_has_none() -> None:
+def test_a_card_of_unknown_memory_has_none() -> None:
     assert cards([Gpu(0, "GPU-a", "T4", 0)], {})[0].memory_mib is None
 
 
-def test_who_is_gone_gives_way_to_who_bears_its_number_now() -> None:
+def test_a_missing_card_yields_its_index_to_a_present_one() -> None:
     gpus = [Gpu(0, "GPU-b", "T4", 1), Gpu(1, "GPU-c", "T4", 1), Gpu(0, "GPU-a", "T4", 1)]
     assert [(card.uuid, card.index) for card in cards(gpus, {})] == [("GPU-b", 0), ("GPU-c", 1), ("GPU-a", 2)]
 

@@ -81,6 +81,6 @@ def test_closing_ends_a_wait() -> None:
         assert waiting.result(5) == ()
 
 
-def test_the_driver_is_asked_in_the_same_words() -> None:
+def test_nvml_has_the_interface_of_fake_cards() -> None:
     nvml: Gpus = Nvml()
     nvml.close()

@@ -19,24 +19,24 @@ def restarted(health: CardHealth) -> CardHealth:
     return decode_health(encode_health(health, BOOT), BOOT)
 
 
-def test_a_card_that_needs_a_reset_is_not_well_because_the_agent_has_restarted() -> None:
+def test_a_card_that_needs_a_reset_does_not_recover_by_a_restart_of_the_agent() -> None:
     assert why_not(observed(restarted(ill(OFF_THE_BUS)), BOTH, 1)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
-def test_the_quiet_time_goes_on_where_it_was() -> None:
+def test_the_quiet_time_continues_after_a_restart() -> None:
     health = observed(restarted(ill(LINK_FAILED, at=5)), BOTH, 5 + QUIET_S - 1)
     assert why_not(health) == {A.uuid: SAID[LINK_FAILED]}
     assert why_not(observed(health, BOTH, 5 + QUIET_S)) == {}
 
 
-def test_a_card_that_was_away_before_and_is_there_after_is_well() -> None:
+def test_a_card_that_was_missing_before_a_restart_and_is_back_has_recovered() -> None:
     away = observed(ill(OFF_THE_BUS), [B], 1)
     assert A in observed(restarted(away), [B], 2).gpus
     assert why_not(observed(restarted(away), BOTH, 2)) == {}
     assert why_not(observed(observed(restarted(away), [B], 2), BOTH, 3)) == {}
 
 
-def test_cards_in_order_are_not_kept() -> None:
+def test_healthy_cards_are_not_stored() -> None:
     for health in (
         observed(CardHealth(), BOTH, 0),
         unanswered(observed(CardHealth(), BOTH, 0), "no driver"),

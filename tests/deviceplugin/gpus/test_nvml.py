@@ -94,7 +94,7 @@ TROUBLES: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize(("change", "trouble"), TROUBLES.values(), ids=TROUBLES)
-def test_what_the_driver_has_against_a_card_is_its_trouble_and_nobody_elses(
+def test_a_problem_of_one_card_is_the_trouble_of_that_card_only(
     driver: StandIn, opened: Opened, change: dict[str, Any], trouble: str
 ) -> None:
     nvml = opened()
@@ -118,7 +118,7 @@ def test_a_lost_card_is_missing_and_comes_back(driver: StandIn, opened: Opened, 
     assert nvml.read() == before
 
 
-def test_a_lost_card_keeps_nobody_from_the_others(driver: StandIn, opened: Opened) -> None:
+def test_a_lost_card_does_not_hide_the_others(driver: StandIn, opened: Opened) -> None:
     nvml = opened()
     nvml.read()
     driver.fail(ONE)
@@ -137,7 +137,7 @@ def test_a_card_that_is_added_is_found(driver: StandIn, opened: Opened) -> None:
     assert len(nvml.read()) == 3
 
 
-def test_a_driver_that_was_reloaded_is_opened_anew(driver: StandIn, opened: Opened) -> None:
+def test_a_reloaded_driver_is_opened_again(driver: StandIn, opened: Opened) -> None:
     nvml = opened()
     before = nvml.read()
     driver.reload()
@@ -175,7 +175,7 @@ def test_a_driver_that_cannot_be_opened_says_why(driver: StandIn, opened: Opened
     assert len(nvml.read()) == 2
 
 
-def test_a_driver_that_goes_while_it_is_opened_is_let_go(driver: StandIn, opened: Opened) -> None:
+def test_a_driver_that_disappears_while_it_is_opened_is_closed(driver: StandIn, opened: Opened) -> None:
     driver.fail(ONE, pynvml.NVML_ERROR_UNINITIALIZED)
     nvml = opened()
     with pytest.raises(GpusError, match="Uninitialized"):
@@ -185,7 +185,7 @@ def test_a_driver_that_goes_while_it_is_opened_is_let_go(driver: StandIn, opened
     assert len(nvml.read()) == 2
 
 
-def test_processes_of_every_kind_are_told_once_with_memory_and_cores(driver: StandIn, opened: Opened) -> None:
+def test_processes_of_every_kind_are_listed_once_with_memory_and_cores(driver: StandIn, opened: Opened) -> None:
     driver.change(ONE, used_mib=3000, reserved_mib=500, cores_pct=90)
     driver.processes(
         ONE,
@@ -230,7 +230,7 @@ UNSUPPORTED: Final = (
 
 
 @pytest.mark.parametrize("error", UNSUPPORTED)
-def test_an_old_card_or_driver_tells_less_and_fails_nowhere(driver: StandIn, opened: Opened, error: int) -> None:
+def test_an_old_card_or_driver_reports_less_without_failing(driver: StandIn, opened: Opened, error: int) -> None:
     lacks = dict.fromkeys(SIDE_MATTERS, error)
     driver.cards = stand_in_cards(2, lacks=lacks, used_mib=100, reserved_mib=28, processes=(StandInProcess(7, 50, 5),))
     nvml = opened()

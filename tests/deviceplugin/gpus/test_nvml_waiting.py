@@ -20,7 +20,7 @@ LONG_S: Final = 30.0
 SOON_S: Final = 5.0
 
 
-def test_an_incident_has_its_card_and_number_and_is_told_once(driver: StandIn, opened: Opened) -> None:
+def test_an_incident_has_its_card_and_xid_and_is_returned_once(driver: StandIn, opened: Opened) -> None:
     nvml = opened()
     nvml.read()
     driver.xid(OTHER, 79)
@@ -31,14 +31,14 @@ def test_an_incident_has_its_card_and_number_and_is_told_once(driver: StandIn, o
     assert nvml.wait(0.01) == ()
 
 
-def test_what_was_reported_before_is_not_told(driver: StandIn, opened: Opened) -> None:
+def test_incidents_before_the_start_are_not_returned(driver: StandIn, opened: Opened) -> None:
     driver.xid(ONE, 79)
     nvml = opened()
     nvml.read()
     assert nvml.wait(0.01) == ()
 
 
-def test_who_waits_hears_a_driver_that_is_opened_later_or_anew(driver: StandIn, opened: Opened) -> None:
+def test_a_pending_wait_returns_incidents_of_a_driver_that_is_opened_later(driver: StandIn, opened: Opened) -> None:
     nvml = opened()
     for _ in range(2):
         with ThreadPoolExecutor() as threads:
@@ -59,7 +59,7 @@ def test_closing_ends_a_wait(opened: Opened) -> None:
         assert waiting.result(SOON_S) == ()
 
 
-def test_questions_and_a_wait_go_on_while_the_driver_comes_and_goes(driver: StandIn, opened: Opened) -> None:
+def test_reads_and_a_wait_survive_reloads_of_the_driver(driver: StandIn, opened: Opened) -> None:
     nvml, heard, ended = opened(), Event(), Event()
     with ThreadPoolExecutor() as threads:
         going_on = [threads.submit(_wait_on, nvml, heard, ended), *(threads.submit(_ask_on, nvml, ended) for _ in "12")]

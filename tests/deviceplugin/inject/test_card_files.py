@@ -85,7 +85,7 @@ def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
     assert found.edits["deviceNodes"] == [{"path": "/dev/nvidia0", "hostPath": str(tmp_path / "nvidia0")}]
 
 
-def test_a_card_whose_file_is_missing_starts_nobody(tmp_path: Path) -> None:
+def test_a_container_does_not_start_where_a_device_file_is_missing(tmp_path: Path) -> None:
     with pytest.raises(
         RefusedError, match="nvidia1 of card 1 does not exist; load the driver, or run nvidia-modprobe -c 1"
     ):

@@ -32,7 +32,7 @@ def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None
     assert set(links(tmp_path).values()) == {"/dev/null"}
 
 
-def test_its_own_cards_are_behind_their_links_and_nothing_is_behind_the_others(tmp_path: Path) -> None:
+def test_its_own_links_lead_to_cards_and_the_others_to_nothing(tmp_path: Path) -> None:
     by_links = way(tmp_path)
     by_links.answer("s")
     for mine in ((1,), (0, 2)):

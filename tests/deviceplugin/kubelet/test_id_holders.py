@@ -52,7 +52,7 @@ async def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
     assert kubelet.asked == 0
 
 
-async def test_before_the_pods_were_seen_nothing_of_what_was_given_is_free() -> None:
+async def test_before_the_pods_are_listed_all_allocated_ids_count_as_held() -> None:
     kubelet = Kubelet(GIVEN, None)
     assert await kubelet.holders.held_ids() == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
     assert await kubelet.holders.listed_devices() == LISTED
@@ -79,6 +79,6 @@ def test_who_holds_exactly_these_ids_is_named(ids: set[str], pods: Mapping[str, 
     assert Kubelet(GIVEN, PODS).holders.pods_with_ids(CORE, frozenset(ids)) == pods
 
 
-def test_of_those_to_whom_kubelet_gave_the_same_twice_all_are_named() -> None:
+def test_all_pods_with_the_same_ids_are_returned() -> None:
     twice = (*GIVEN, CheckpointEntry("a", "containers-1", CORE, frozenset({"hc-2"})))
     assert Kubelet(twice, PODS).holders.pods_with_ids(CORE, frozenset({"hc-2"})).keys() == {"a", "b"}

@@ -20,7 +20,11 @@ def _replace(file: Path) -> None:
     [(lambda _file: None, False), (Path.unlink, False), (_replace, True)],
     ids=["nothing", "gone", "another"],
 )
-async def test_only_another_one_is_one_made_anew(folder: Path, happens: Callable[[Path], None], expected: bool) -> None:  # noqa: FBT001
+async def test_only_another_socket_counts_as_recreated(
+    folder: Path,
+    happens: Callable[[Path], None],
+    expected: bool,  # noqa: FBT001
+) -> None:
     socket = KubeletSocket(folder)
     socket.path.touch()
     since = socket.identity()
@@ -28,7 +32,7 @@ async def test_only_another_one_is_one_made_anew(folder: Path, happens: Callable
     assert await socket.is_recreated(since, 0.1) is expected
 
 
-async def test_one_that_was_not_there_is_made_anew_when_it_comes(folder: Path) -> None:
+async def test_a_socket_that_did_not_exist_is_recreated_when_it_appears(folder: Path) -> None:
     socket = KubeletSocket(folder)
     assert socket.identity() is None
     assert not (await socket.is_recreated(None, 0))

@@ -10,7 +10,7 @@ from deviceplugin.kubelet import device_plugin_pb2, pod_resources_pb2
 from .generate import PACKAGE, generated
 
 
-def test_what_is_kept_is_what_is_generated() -> None:
+def test_the_committed_messages_are_the_generated_ones() -> None:
     kept = {file.name: file.read_bytes() for file in PACKAGE.glob("*_pb2.py*")}
     assert kept == generated(), "run: python -m tests.deviceplugin.kubelet.generate"
 
@@ -46,7 +46,7 @@ def numbers(message: Descriptor) -> dict[str, int]:
 @pytest.mark.parametrize(
     "file", [device_plugin_pb2.DESCRIPTOR, pod_resources_pb2.DESCRIPTOR], ids=lambda file: file.name
 )
-def test_fields_have_the_numbers_that_kubernetes_gave_them(file: FileDescriptor) -> None:
+def test_fields_have_the_numbers_of_kubernetes(file: FileDescriptor) -> None:
     found = {message.full_name: numbers(message) for message in file.message_types_by_name.values()}
     assert {name: fields for name, fields in found.items() if fields} == {
         name: fields for name, fields in NUMBERS.items() if name.startswith(f"{file.package}.")

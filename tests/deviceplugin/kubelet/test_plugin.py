@@ -15,20 +15,20 @@ from deviceplugin.kubelet.messages import Device
 from deviceplugin.kubelet.plugin import Plugin
 from tests.waiting import until
 
-from .desk import Desk
 from .kubelet import Client
+from .stub_handler import StubHandler
 
 RESOURCE = "tencent.com/vcuda-core"
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def handler() -> StubHandler:
+    return StubHandler()
 
 
 @pytest.fixture
-async def plugin(folder: Path, desk: Desk) -> AsyncIterator[Plugin]:
-    plugin = Plugin(RESOURCE, desk, folder)
+async def plugin(folder: Path, handler: StubHandler) -> AsyncIterator[Plugin]:
+    plugin = Plugin(RESOURCE, handler, folder)
     await plugin.start()
     yield plugin
     await plugin.stop()
@@ -42,7 +42,7 @@ async def client(folder: Path, plugin: Plugin) -> AsyncIterator[Client]:
     await client.close()
 
 
-async def test_what_the_desk_grants_is_what_kubelet_gets(client: Client) -> None:
+async def test_kubelet_gets_what_the_handler_grants(client: Client) -> None:
     assert await client.allocate("hc-3", "hc-1") == wire.ContainerAllocateResponse(
         cdi_devices=[wire.CDIDevice(name="halfcard.dev/slot=2")],
         devices=[wire.DeviceSpec(host_path="/host/hc-3", container_path="/dev/nvidia0", permissions="rw")],
@@ -63,32 +63,34 @@ async def test_what_the_desk_grants_is_what_kubelet_gets(client: Client) -> None
     ],
 )
 async def test_a_refusal_is_a_failed_precondition_with_the_sentence(
-    sentence: str, seen: str, client: Client, desk: Desk
+    sentence: str, seen: str, client: Client, handler: StubHandler
 ) -> None:
-    desk.refusal = sentence
+    handler.refusal = sentence
     for call in (client.allocate, client.prestart):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call("hc-1")
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         assert refused.value.details() == seen
-    assert desk.started == []
+    assert handler.started == []
 
 
-async def test_a_failure_of_ours_is_a_failure_for_kubelet(client: Client, desk: Desk) -> None:
+async def test_a_failure_of_ours_is_a_failure_for_kubelet(client: Client, handler: StubHandler) -> None:
     with pytest.raises(grpc.aio.AioRpcError):
-        await client.allocate()  # the desk of these tests cannot name a device without an id
+        await client.allocate()  # the handler of these tests cannot name a device without an id
     assert (await client.allocate("hc-1")).envs
-    assert desk.started == []
+    assert handler.started == []
 
 
-async def test_containers_start_side_by_side_and_allocate_does_not_wait_for_them(client: Client, desk: Desk) -> None:
-    desk.gate.clear()
+async def test_containers_start_side_by_side_and_allocate_does_not_wait_for_them(
+    client: Client, handler: StubHandler
+) -> None:
+    handler.gate.clear()
     starts = [asyncio.create_task(client.prestart(f"hc-{number}")) for number in range(50)]
-    await until(lambda: desk.waiting == 50)
+    await until(lambda: handler.waiting == 50)
     assert (await client.allocate("hc-1")).envs
-    desk.gate.set()
+    handler.gate.set()
     await asyncio.gather(*starts)
-    assert len(desk.started) == 50
+    assert len(handler.started) == 50
 
 
 async def test_preferences_are_not_offered(client: Client) -> None:
@@ -97,7 +99,7 @@ async def test_preferences_are_not_offered(client: Client) -> None:
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_a_list_of_nothing_is_told_too(plugin: Plugin, client: Client) -> None:
+async def test_an_empty_list_is_published_too(plugin: Plugin, client: Client) -> None:
     listening = asyncio.create_task(client.listen())
     await until(lambda: client.lists == [[]])
     plugin.publish([Device("hc-1")])
@@ -120,7 +122,7 @@ async def test_who_listens_and_leaves_is_noticed(plugin: Plugin, client: Client)
     listening.cancel()
 
 
-async def test_a_withdrawal_tells_an_empty_list_however_soon_after_a_change(
+async def test_a_withdrawal_publishes_an_empty_list_however_soon_after_a_change(
     folder: Path, plugin: Plugin, client: Client
 ) -> None:
     listening = asyncio.create_task(client.listen())
@@ -137,7 +139,7 @@ def many(tag: str) -> list[Device]:
     return [Device(f"{tag}-{number}-{'x' * 40}") for number in range(30_000)]
 
 
-async def test_of_what_changes_while_kubelet_is_being_told_the_last_is_told(plugin: Plugin, client: Client) -> None:
+async def test_of_several_changes_during_a_send_only_the_last_is_sent(plugin: Plugin, client: Client) -> None:
     plugin.publish(many("first"))
     call = client.call()
     await until(lambda: plugin.was_listened_to)
@@ -163,6 +165,6 @@ async def test_a_withdrawal_does_not_wait_for_who_does_not_read(plugin: Plugin, 
 @pytest.mark.parametrize("name", ["missing", "a-file"])
 async def test_where_it_cannot_listen_it_says_so(folder: Path, name: str) -> None:
     (folder / "a-file").touch()
-    plugin = Plugin(RESOURCE, Desk(), folder / name)
+    plugin = Plugin(RESOURCE, StubHandler(), folder / name)
     with pytest.raises(KubeletError, match=rf"cannot listen at {folder / name}/hc-.*--kubelet-plugins"):
         await plugin.start()

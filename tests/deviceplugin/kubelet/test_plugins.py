@@ -19,8 +19,8 @@ from deviceplugin.kubelet.pod_resources import PodResources
 from deviceplugin.kubelet.served_resource import ServedResource
 from tests.waiting import until
 
-from .desk import Desk
 from .kubelet import Kubelet, kubelet
+from .stub_handler import StubHandler
 
 CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
@@ -32,10 +32,10 @@ def devices(count: int, first: int = 0) -> list[Device]:
 
 class Agent:
     def __init__(self, at: Kubelet) -> None:
-        self.desk = Desk()
+        self.handler = StubHandler()
         self.pod_resources = PodResources(at.pod_resources)
         self.registered: list[str] = []
-        self.plugins = Plugins(self.desk, at.plugin_folder, self.pod_resources, self.registered.append)
+        self.plugins = Plugins(self.handler, at.plugin_folder, self.pod_resources, self.registered.append)
         self.running = asyncio.create_task(self.plugins.run())
 
     async def end(self) -> float:
@@ -70,7 +70,7 @@ async def one(node: Kubelet) -> AsyncIterator[Agent]:
         yield one
 
 
-async def test_plugins_that_begin_anew_after_a_bug_serve_all_that_is_offered(
+async def test_plugins_that_restart_after_a_bug_serve_all_that_is_offered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def bug(_: ServedResource) -> None:
@@ -105,7 +105,7 @@ async def test_what_is_offered_is_registered_with_all_its_devices_and_prestart(n
     assert one.plugins.problems() == ()
 
 
-async def test_each_registration_is_told_of(node: Kubelet, one: Agent) -> None:
+async def test_each_registration_is_reported(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(1)})
     await until(lambda: one.registered == [CORE])
     await node.stop()
@@ -113,17 +113,17 @@ async def test_each_registration_is_told_of(node: Kubelet, one: Agent) -> None:
     await until(lambda: one.registered == [CORE, CORE])
 
 
-async def test_calls_reach_the_desk_with_the_resource_that_they_are_about(node: Kubelet, one: Agent) -> None:
+async def test_calls_reach_the_handler_with_their_resource(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(4), MEMORY: devices(4)})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     for resource in (CORE, MEMORY):
         assert (await node.clients[resource].allocate("hc-1")).envs["RESOURCE"] == resource
         await node.clients[resource].prestart("hc-1", "hc-2")
-    assert one.desk.started == [(CORE, ("hc-1", "hc-2")), (MEMORY, ("hc-1", "hc-2"))]
+    assert one.handler.started == [(CORE, ("hc-1", "hc-2")), (MEMORY, ("hc-1", "hc-2"))]
 
 
 @pytest.mark.parametrize("turns", range(4))
-async def test_an_agent_that_is_ended_while_it_is_told_of_a_change_ends(folder: Path, turns: int) -> None:
+async def test_an_agent_that_is_stopped_during_a_change_stops(folder: Path, turns: int) -> None:
     async with kubelet(folder) as node:
         one = Agent(node)
         one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
@@ -135,7 +135,7 @@ async def test_an_agent_that_is_ended_while_it_is_told_of_a_change_ends(folder: 
             await one.end()
 
 
-async def test_each_change_is_told_as_a_whole_and_to_who_it_concerns(node: Kubelet, one: Agent) -> None:
+async def test_each_change_is_published_completely_and_to_its_resource_only(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     one.plugins.offer({CORE: devices(3), MEMORY: devices(2)})
@@ -146,7 +146,7 @@ async def test_each_change_is_told_as_a_whole_and_to_who_it_concerns(node: Kubel
     assert len(node.clients[MEMORY].lists) == 1
 
 
-async def test_changes_that_come_at_once_are_told_as_one(node: Kubelet, one: Agent) -> None:
+async def test_simultaneous_changes_are_published_once(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(1)})
     await until(lambda: node.devices(CORE))
     for count in range(2, 500):
@@ -155,7 +155,9 @@ async def test_changes_that_come_at_once_are_told_as_one(node: Kubelet, one: Age
     assert len(node.clients[CORE].lists) <= 3
 
 
-async def test_what_is_offered_while_nobody_listens_is_told_to_who_listens_next(node: Kubelet, one: Agent) -> None:
+async def test_what_is_offered_while_kubelet_does_not_listen_is_published_when_it_does(
+    node: Kubelet, one: Agent
+) -> None:
     await node.stop()
     one.plugins.offer({CORE: devices(2)})
     await until(one.plugins.problems)
@@ -193,7 +195,7 @@ async def test_a_kubelet_that_is_not_there_yet_is_waited_for(folder: Path) -> No
     await node.stop()
 
 
-async def test_a_dropped_stream_is_registered_anew_on_another_socket(node: Kubelet, one: Agent) -> None:
+async def test_a_dropped_stream_is_registered_again_on_another_socket(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     first = node.clients[CORE].request.endpoint
@@ -222,7 +224,7 @@ async def test_one_that_is_dropped_again_and_again_comes_back_ever_later(node: K
     assert node.clients[CORE].told_at[0] - node.started_at < 0.4  # a new kubelet is not made to wait
 
 
-async def test_one_that_was_well_for_a_while_comes_back_at_once(
+async def test_a_registration_that_lasted_is_repeated_at_once(
     monkeypatch: pytest.MonkeyPatch, node: Kubelet, one: Agent
 ) -> None:
     monkeypatch.setattr(served_resource, "_LONGEST_REST_S", 0.4)
@@ -256,7 +258,7 @@ async def test_a_resource_that_is_no_longer_offered_is_no_problem_any_more(node:
     await until(lambda: len(one.plugins.problems()) == 1)
 
 
-async def test_a_refusal_of_kubelets_is_told_and_tried_again(node: Kubelet, one: Agent) -> None:
+async def test_a_refusal_of_kubelet_is_reported_and_retried(node: Kubelet, one: Agent) -> None:
     node.refusal = 'the ResourceName "tencent.com/vcuda-core" is invalid'
     one.plugins.offer({CORE: devices(2)})
     await until(one.plugins.problems)
@@ -268,7 +270,7 @@ async def test_a_refusal_of_kubelets_is_told_and_tried_again(node: Kubelet, one:
     await until(lambda: len(node.sockets()) == 1)
 
 
-async def test_what_another_plugin_serves_is_left_to_it_until_it_goes(node: Kubelet, one: Agent) -> None:
+async def test_a_resource_of_another_plugin_is_not_touched_until_that_plugin_ends(node: Kubelet, one: Agent) -> None:
     node.foreign = {CORE: ["tencent.com/vcuda-core-7"]}
     one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
     await until(lambda: node.devices(MEMORY) and one.plugins.problems())
@@ -280,7 +282,7 @@ async def test_what_another_plugin_serves_is_left_to_it_until_it_goes(node: Kube
     await until(lambda: not one.plugins.problems())
 
 
-async def test_a_kubelet_that_has_run_for_a_while_is_heard_out_before_anything_is_taken(
+async def test_at_a_running_kubelet_the_check_for_other_plugins_is_awaited(
     monkeypatch: pytest.MonkeyPatch, node: Kubelet, one: Agent
 ) -> None:
     monkeypatch.setattr(served_resource, "_HASTY_LOOK_S", 0.0)
@@ -313,9 +315,7 @@ async def test_while_another_plugin_has_taken_a_resource_from_us_we_say_nothing_
     await until(lambda: not one.plugins.problems())
 
 
-async def test_what_is_offered_after_a_look_at_other_plugins_is_not_told_before_the_next_look(
-    node: Kubelet, one: Agent
-) -> None:
+async def test_a_change_after_the_check_for_other_plugins_waits_for_the_next_check(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2)})
     await until(lambda: node.devices(CORE))
     ours = node.clients[CORE]
@@ -360,12 +360,12 @@ async def test_a_resource_that_is_no_longer_offered_is_emptied_then_gone_and_may
 async def test_an_end_is_quick_and_takes_nothing_from_running_containers(folder: Path) -> None:
     async with kubelet(folder) as node:
         one = Agent(node)
-        one.desk.gate.clear()
+        one.handler.gate.clear()
         one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
         await until(lambda: node.devices(CORE) and node.devices(MEMORY))
         clients = dict(node.clients)
         waiting = asyncio.create_task(clients[CORE].prestart("hc-1"))
-        await until(lambda: one.desk.waiting)
+        await until(lambda: one.handler.waiting)
         assert await one.end() < 0.5  # 0.1 on a machine that does nothing else
         await until(lambda: node.dropped == 2)
         assert clients[CORE].lists == [devices(800)] and clients[MEMORY].lists == [devices(2560)]

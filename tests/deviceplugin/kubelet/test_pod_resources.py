@@ -58,7 +58,7 @@ async def test_an_answer_may_be_large(node: Kubelet, pod_resources: PodResources
     assert len(await pod_resources.held()) == 200
 
 
-async def test_who_asks_is_told_how_it_was_after_he_asked_and_shares_the_answer_with_all_who_wait(
+async def test_an_answer_describes_a_state_after_the_question_and_is_shared_by_all_waiting_callers(
     node: Kubelet, pod_resources: PodResources
 ) -> None:
     node.answers.clear()
@@ -79,7 +79,7 @@ async def test_who_asks_is_told_how_it_was_after_he_asked_and_shares_the_answer_
     assert node.asked.count("List") == 3
 
 
-async def test_one_who_gives_up_does_not_spoil_it_for_the_others(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_a_cancelled_caller_does_not_disturb_the_others(node: Kubelet, pod_resources: PodResources) -> None:
     node.answers.clear()
     impatient, patient = (asyncio.create_task(pod_resources.held()) for _ in range(2))
     await until(lambda: node.asked)

@@ -178,17 +178,17 @@ def test_a_process_that_only_its_folder_shows_lives(machine: Machine) -> None:
     assert machine.cgroups.pids(UID) == ()
 
 
-def test_without_kubelets_folder_other_pods_tell_that_we_look_at_the_right_processes(machine: Machine) -> None:
+def test_without_kubelets_folder_other_pods_prove_that_the_cgroups_are_readable(machine: Machine) -> None:
     machine.process(10, cgroupfs(OTHER, ID))
     assert machine.cgroups.living({UID, OTHER}) == {OTHER}
 
 
-def test_who_sees_no_pod_at_all_calls_nobody_dead(machine: Machine) -> None:
+def test_where_no_pod_is_visible_every_pod_counts_as_alive(machine: Machine) -> None:
     machine.process(1, "system.slice/init")
     assert machine.cgroups.living({UID, OTHER}) == {UID, OTHER}
 
 
-def test_without_the_file_systems_nobody_is_called_dead(tmp_path: Path) -> None:
+def test_without_the_file_systems_every_pod_counts_as_alive(tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path / "none", tmp_path / "neither")
     assert cgroups.alive(UID) and cgroups.pids(UID) == () and cgroups.owner(1) is None
 

@@ -64,9 +64,7 @@ async def test_a_card_that_the_driver_lost_spoils_nothing_else(meter: Meter, dri
     assert [card.used_mib for card in (await meter.usage()).cards] == [300, None]
 
 
-async def test_those_who_ask_while_somebody_looks_share_what_is_seen_and_the_loop_goes_on(
-    meter: Meter, driver: Driver
-) -> None:
+async def test_concurrent_callers_share_a_measurement_and_do_not_block_the_loop(meter: Meter, driver: Driver) -> None:
     asking = [asyncio.create_task(meter.usage()) for _ in range(3)]
     await until(lambda: bool(driver.asked), what="the driver to be asked")
     asking[0].cancel()  # who goes away spoils it for nobody

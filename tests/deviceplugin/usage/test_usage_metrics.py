@@ -57,7 +57,7 @@ def test_use_counts_for_each_card_and_for_all_of_them() -> None:
     assert [value for _, value in samples(write(seen), "container_request_gpu_memory")] == [2 * T4_MIB]
 
 
-def test_a_card_tells_its_mode_its_health_and_what_is_given_and_used_of_it() -> None:
+def test_a_card_reports_its_mode_health_grants_and_use() -> None:
     sick = replace(NODE, cards=(NODE.cards[0], replace(NODE.cards[1], why_not="Xid 79")))
     text = write(usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, node=sick))
     labels = {"card": "0", "node": "gpu1", "uuid": "GPU-0"}
@@ -70,7 +70,7 @@ def test_a_card_tells_its_mode_its_health_and_what_is_given_and_used_of_it() -> 
     assert [value for _, value in samples(text, "halfcard_card_strangers")] == [1, 0]
 
 
-def test_a_container_tells_its_limits_and_its_use_on_each_card() -> None:
+def test_a_container_reports_its_limits_and_use_on_each_card() -> None:
     text = write(usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: owner("vcuda")}))
     labels = {"card": "0", "container": "tensorflow", "namespace": "default", "node": "gpu1", "pod": "vcuda"}
     for name, value in (

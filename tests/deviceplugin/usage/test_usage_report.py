@@ -117,7 +117,7 @@ def test_a_fresh_containers_process_counts_by_its_pod_where_that_is_certain() ->
     assert container.cards[0].pids == (7,)
 
 
-def test_of_two_containers_a_fresh_ones_process_is_nobodys() -> None:
+def test_a_process_of_an_unknown_container_is_unaccounted_where_two_are_possible() -> None:
     limits = {"tencent.com/vcuda-core": 10, "tencent.com/vcuda-memory": 4}
     two = pod().container(name="a", limits=limits).container(name="b", limits=limits)
     fresh = owner("vcuda")._replace(container=id_of("fresh"))
@@ -135,7 +135,7 @@ STRANGERS: Final = {
 
 
 @pytest.mark.parametrize(("whose", "title"), STRANGERS.values(), ids=STRANGERS.keys())
-def test_who_was_not_given_the_card_is_a_stranger_there(whose: object, title: str) -> None:
+def test_a_process_on_a_card_that_its_pod_was_not_granted_is_unaccounted(whose: object, title: str) -> None:
     tenants = [
         tenant(tensorflow(core=10, memory=4), apps=["tensorflow", "beside"]),
         tenant(tensorflow(core=100), "yonder", apps=["tensorflow"]),

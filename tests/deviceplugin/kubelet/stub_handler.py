@@ -1,4 +1,4 @@
-"""A desk that grants by a rule that tests can see through."""
+"""An allocation handler that grants by a simple rule."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from deviceplugin.kubelet.messages import Granted, RefusedError
 
 
-class Desk:
-    """Refuses with its sentence where there is one; `gate` holds up those who start."""
+class StubHandler:
+    """Refuses with `refusal` where it is set; starts wait for `gate`."""
 
     def __init__(self) -> None:
         self.refusal = ""
