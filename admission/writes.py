@@ -31,7 +31,7 @@ TEMPLATES: Final[Mapping[str, Pointer]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     "PodTemplate": ("template",),
 }
-"""Where each kind keeps its pod template."""
+"""The path of the pod template in each kind."""
 
 
 class MalformedObject(MalformedReview):

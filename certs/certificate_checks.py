@@ -17,7 +17,7 @@ from certs.server_names import ServerNames
 from halfcard.names import OWN_DOMAIN
 
 ORGANIZATION: Final = OWN_DOMAIN
-"""In the subject of every certificate of Halfcard: any other certificate belongs to another issuer."""
+"""The organization in the subject of Halfcard's certificates; any other certificate belongs to another issuer."""
 
 BACKDATED: Final = timedelta(hours=1)
 """A certificate is valid from an hour before its creation: clocks of clients may be behind."""

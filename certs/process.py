@@ -26,7 +26,7 @@ from serving.log import Log
 
 STATUS: Final = "status"
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
-"""It has no callers, and the next pass completes an interrupted one."""
+"""Stops without delay: it has no callers, and the next pass completes an interrupted one."""
 
 
 class CertificateService:

@@ -36,7 +36,7 @@ _MOST_REASONS: Final = 10
 _MOST_NAMES: Final = 3
 _MOST_CARDS: Final = 16
 _MOST_PODS: Final = 8
-"""What fills a screen; the JSON holds everything."""
+"""The most pods in the text, which fill a screen; the JSON has all of them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

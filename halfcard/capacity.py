@@ -15,7 +15,7 @@ from .problems import printable
 from .quantity import Quantity
 
 MAX_CARDS: Final = 1024
-"""More than any machine has, also when every card is replicated a hundred times and nobody labels it."""
+"""An upper bound on the cards of a node, also when an unlabelled node replicates every card a hundred times."""
 
 MAX_CARD_MIB: Final = 16 * 2**20
 """16 TiB: a unit was mistaken rather than a card built."""

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Final
 
 WIDTH: Final = 100
-"""Of every line that people read."""
+"""The most characters of a printed line."""
 _GAP: Final = "  "
 
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 MOST_CHARS: Final = 1000
-"""Of a message; the API server takes 1,024 bytes."""
+"""The most characters of a message; the API server accepts 1,024 bytes."""
 
 NOWHERE: Final = "default"
-"""Where everybody tells of objects that are in no namespace."""
+"""The namespace for Events about objects that have no namespace, by convention."""
 
 
 def moment(now: datetime) -> str:

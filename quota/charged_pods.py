@@ -54,7 +54,7 @@ class ChargedPod(NamedTuple):
 
 
 NodeOf = Callable[[str], Node | None]
-"""By its name; None where nothing is known of it yet."""
+"""Returns a node by its name; None if it is not known yet."""
 
 Touched = Mapping[str, Collection[str]]
 """Pods about which something has changed, by namespaces."""

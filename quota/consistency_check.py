@@ -19,7 +19,7 @@ from .charged_pods import ChargedPod, ChargedPods, pod_collection, read_charged_
 
 _REST_S: Final = 600.0
 _APART_S: Final = 10.0
-"""What the watch had not brought yet at the first look, it has brought by the second."""
+"""The time between two checks: a change that the watch had not brought at the first one is there at the second."""
 
 
 class Difference(NamedTuple):
@@ -40,7 +40,7 @@ class Difference(NamedTuple):
 
 
 Differences = Mapping[str, Difference]
-"""By the uid of the pod."""
+"""Differences by the uid of the pod."""
 
 
 def differences(counted: Mapping[str, ChargedPod], stored: Mapping[str, ChargedPod]) -> Differences:

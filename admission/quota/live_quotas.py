@@ -22,7 +22,7 @@ CONNECTIONS: Final = 4
 """Separate connections: pods that are refused do not delay reservations."""
 
 Read = list[ResourceQuota] | None
-"""None where no answer came in time."""
+"""The quotas of a namespace; None if no answer came in time."""
 
 
 class LiveQuotas:

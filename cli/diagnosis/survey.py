@@ -57,7 +57,7 @@ _HARMLESS: Final[Mapping[str, Any]] = {
         "seccompProfile": {"type": "RuntimeDefault"},
     },
 }
-"""What no policy objects to."""
+"""A container that no policy refuses."""
 
 
 def take(access: Access, namespace: str, settings: Path | None, say: Callable[[str], None]) -> Snapshot:

@@ -39,7 +39,8 @@ class NoClusterError(Exception):
 
 
 More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
-"""What manifests mean besides what they say; the list is of what is left out."""
+"""Yields objects that follow from manifests, such as the pods of a Deployment; appends a warning for each skipped
+one."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from halfcard.dialects import ALL
 from halfcard.dialects.vcuda import Vcuda
 
 SAMPLE: Final = Vcuda("sample", "THE-PREFIX", memory_alone=False)
-"""Its words stand for those of all systems."""
+"""A dialect whose words are the example for all others."""
 
 EXEMPT: Final = "THE-NAMESPACES"
 """Stands for those of the settings."""

@@ -21,7 +21,7 @@ MARK: Final = {"kwok.x-k8s.io/node": "fake"}
 
 _MIB_IN_GIB: Final = 1024
 SLICES: Final = 4
-"""Of each card, where they are time-sliced."""
+"""Slices of each card on nodes with time-slicing."""
 
 _HAMI_SLOTS: Final = 10
 _MACHINE: Final = {"cpu": "128", "memory": "1Ti", "pods": "110"}

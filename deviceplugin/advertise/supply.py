@@ -21,7 +21,7 @@ MOST_IDS: Final = 4000
 """Kubelet iterates over all ids at every change: with 20,000 that took 15 seconds."""
 
 SLOTS: Final = 512
-"""More containers than a node has."""
+"""The ids of halfcard.dev/slot: more than a node has containers."""
 
 _SETTING: Final = "node_resources"
 _BESIDE: Final = frozenset({names.SLOT, names.ALIYUN_GPU_COUNT})

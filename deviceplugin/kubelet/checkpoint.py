@@ -21,7 +21,7 @@ class _Entry(msgspec.Struct, rename="pascal"):
     resource_name: str
     pod_uid: str = msgspec.field(name="PodUID")
     device_ids: dict[str, list[str]] | list[str] | None = msgspec.field(name="DeviceIDs")
-    """By NUMA node; older kubelets list them."""
+    """The ids by NUMA node; a list in older kubelets."""
 
 
 class _Data(msgspec.Struct, rename="pascal"):

@@ -22,7 +22,7 @@ from kube.ledger.ledger_writers import LedgerWriters
 from ..quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 
 BudgetsOf = Callable[[str], Sequence[Budget]]
-"""Those that concern a namespace, in the order of their ledgers."""
+"""Returns the budgets that apply to a namespace, in the order of their ledgers."""
 
 
 class NoBudgetError(Exception):

@@ -119,4 +119,4 @@ USUAL: Final = WorkloadMix(
         (PodClass(64000, 262144, 8, 100), 0.5),
     )
 )
-"""Of a cluster that has seen no pods yet: halves and quarters, whole cards, some jobs on many."""
+"""The mix of a cluster without pods so far: halves and quarters, whole cards, some jobs on many cards."""

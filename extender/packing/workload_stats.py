@@ -12,12 +12,12 @@ from .workload_mix import USUAL, PodClass, WorkloadMix, pod_class_of
 from .workload_mix_text import read_mix, write_mix
 
 _HALF_LIFE: Final = 2000
-"""After so many pods, one counts half."""
+"""The number of pods after which a pod counts half."""
 
 _GROWTH: Final = 2.0 ** (1 / _HALF_LIFE)
 _MOST_KINDS: Final = 200
 _USUAL_PODS: Final = 50
-"""What is usual elsewhere counts as so many pods, and is forgotten like them."""
+"""The weight of the usual mix, in pods; it is forgotten like them."""
 
 
 class WorkloadStats:

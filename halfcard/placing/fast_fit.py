@@ -11,7 +11,7 @@ from .card_usage import CardMode, is_sold, mode_of, take, use_of
 from .room import Room
 
 Look = Callable[[Room], bool]
-"""At a room of a node that sells time slices in a way that is known."""
+"""Returns whether a claim fits, on a node with known time slices."""
 
 
 def fits_alone(room: Room, need: Need, wanted: CardPreferences) -> bool:

@@ -26,7 +26,7 @@ class RatedLayout(NamedTuple):
     layout: Layout
     room: Room
     uses: Mapping[int, CardUse]
-    """By position: what the pod holds of each card."""
+    """What the pod uses of each card, by the card's position."""
 
 
 def possible(room: Room, demand: Demand) -> bool:

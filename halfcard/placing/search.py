@@ -19,7 +19,7 @@ Layout = tuple[tuple[int, ...], ...]
 """For each need, the positions of its cards."""
 
 Rate = Callable[[Room], float]
-"""What a node is worth when this is what is left on it."""
+"""Rates what remains of a node; a higher value is better."""
 
 _MOST_STEPS: Final = 800
 """Containers of one pod are few; a pod that was made to be hard is refused rather than pondered."""

@@ -17,10 +17,10 @@ from ..quantity import InvalidQuantity, Quantity
 from .native_scopes import QuotaPod, ScopeRequirement, holds
 
 COUNTED: Final = "requests."
-"""Of an extended resource, Kubernetes counts these keys alone."""
+"""The prefix of the only keys that Kubernetes counts of an extended resource."""
 
 UNCOUNTED: Final = ("limits.", "")
-"""It accepts these as well, and never counts them."""
+"""Prefixes that Kubernetes accepts but never counts."""
 
 
 def resource_of(key: str) -> str:
@@ -31,7 +31,7 @@ def resource_of(key: str) -> str:
 
 
 Cost = Mapping[str, Quantity]
-"""By resource."""
+"""Amounts by resource."""
 
 _NAMELESS: Final = StoredMetadata()
 

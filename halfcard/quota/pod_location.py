@@ -36,7 +36,7 @@ class NodeKind(NamedTuple):
 
 
 UNKNOWN: Final = NodeKind("", ("",))
-"""Of a node that is not there, or says nothing of its cards."""
+"""The kind of a node that does not exist, or publishes no cards."""
 
 
 def kind_of(node: Node) -> NodeKind:

@@ -17,7 +17,7 @@ from ..api.calls import ApiCalls
 from .native_quota_source import pods_in, quotas_in
 
 Found = Mapping[str, tuple[Drift, ...]]
-"""By the title of the quota."""
+"""The drifts found, by the title of the quota."""
 
 
 async def look(calls: ApiCalls, namespace: str, resources: frozenset[str], now_s: float) -> Found:

@@ -36,7 +36,7 @@ from ..loans import Loans
 
 _REST_S: Final = 0.2
 _AGAIN_S: Final = 2.0
-"""Also where nothing stirs: an answer may have been lost."""
+"""The pause before a retry without any change, because an answer may have been lost."""
 
 _AT_ONCE: Final = 32
 _REASON: Final = "WaitsForQuota"

@@ -26,11 +26,11 @@ from serving.log import Log
 
 _EVERY_S: Final = 1.0
 _AGAIN_S: Final = 3.0
-"""In one namespace: where pods end all the time, who waits is not looked up all the time."""
+"""The pause between two lookups of waiting owners in one namespace, where pods may end all the time."""
 
 _NAMESPACES_AT_ONCE: Final = 10
 _OWNERS_AT_ONCE: Final = 20
-"""In one namespace; the next room makes the others try."""
+"""The most owners that are annotated at once in one namespace; the others follow with the next free amount."""
 
 Object = Mapping[str, Any]
 

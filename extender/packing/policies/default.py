@@ -34,7 +34,7 @@ _PARTS: Final = 0.8
 _UNUSABLE: Final = 0.7
 _CPU: Final = 4.0
 _CPU_NEEDED: Final = 0.8
-"""Of what pods ask for on average: the node need not be ready for all of them at once."""
+"""The part of the average request that is expected: a node need not have CPU for all pods at once."""
 _ASKED_FOR: Final = 0.3
 _KEPT: Final = 2.0
 _STRONG: Final = 0.2

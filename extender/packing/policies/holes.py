@@ -16,7 +16,7 @@ _NEAR: Final = 1e-9
 _MOST_ROUNDS: Final = 400
 
 Worth = tuple[float, ...]
-"""Of holes of 0 to 100 hundredths."""
+"""The value of a free part of a card, for each size from 0 to 100 hundredths."""
 
 
 def worth_of_holes(demand: Mapping[int, float]) -> Worth:
