@@ -8,7 +8,7 @@ from halfcard.quota.requests_twin import settle, unreadable
 
 from .policy import AdmissionPolicy
 from .repairs import RepairedPod, set_annotations
-from .review import verdict
+from .review import verdict_of
 from .verdict import Verdict
 
 
@@ -16,7 +16,7 @@ def mutate_quota(quota: ResourceQuota, policy: AdmissionPolicy, *, old: Resource
     """Respells amounts, and adds, updates or removes twins; refuses unreadable amounts, of an update only new ones."""
     if problems := unreadable(quota, policy.dialects):
         known = unreadable(old, policy.dialects) if old else []
-        return verdict([problem for problem in problems if problem not in known], policy)
+        return verdict_of([problem for problem in problems if problem not in known], policy)
     settled = settle(quota, policy.dialects)
     marks = set_annotations(quota, {names.QUOTA_TWINS: settled.marks})
-    return verdict([], policy, RepairedPod((*settled.changes, *marks), settled.notes))
+    return verdict_of([], policy, RepairedPod((*settled.changes, *marks), settled.notes))

@@ -24,20 +24,20 @@ from .verdict import Verdict
 Rule = Callable[[Subject], Iterator[Problem]]
 
 RULES: Final[tuple[Rule, ...]] = (
-    requests.amounts,
-    requests.left_unrepaired,
-    requests.additions_are_as_given,
+    requests.amounts_are_valid,
+    requests.units_are_repaired,
+    requests.added_resources_are_due,
     requests.memory_fits_a_card,
-    requests.core_limit,
+    requests.core_limit_is_valid,
     requests.policy_is_known,
     requests.node_is_not_chosen,
     requests.scheduler_is_served,
-    requests.gate_is_not_opened,
+    requests.gate_is_not_removed,
     escapes.records_are_not_forged,
-    escapes.environment,
-    escapes.no_device_lists,
-    escapes.host_paths,
-    escapes.privileges,
+    escapes.variables_are_allowed,
+    escapes.devices_are_not_listed,
+    escapes.host_paths_are_allowed,
+    escapes.privileges_are_allowed,
 )
 
 
@@ -46,16 +46,16 @@ def mutate_pod(pod: Pod, context: ReviewContext, *, old: Pod | None = None, subr
     written = without_our_default(pod)
     problems = judge(proposed if written is pod else proposed._replace(pod=written))
     if old is None:
-        return verdict([*problems, *hints(proposed.asked)], context.policy, repair_pod(proposed))
+        return verdict_of([*problems, *hints(proposed.asked)], context.policy, repair_pod(proposed))
     if subresource == "ephemeralcontainers":
         repairs = hide_from_added(proposed, old)
     else:
         repairs = restore(proposed, read_pod(old, context.policy.dialects))
-    return verdict(problems, context.policy, repairs)
+    return verdict_of(problems, context.policy, repairs)
 
 
 def validate_pod(pod: Pod, context: ReviewContext, *, old: Pod | None = None) -> Verdict:
-    return verdict(judge(subject(pod, context, old)), context.policy)
+    return verdict_of(judge(subject(pod, context, old)), context.policy)
 
 
 def judge(judged: Subject) -> list[Problem]:
@@ -67,7 +67,7 @@ def judge(judged: Subject) -> list[Problem]:
     return [problem for problem in problems if problem not in known]
 
 
-def verdict(
+def verdict_of(
     problems: list[Problem],
     policy: AdmissionPolicy,
     repairs: RepairedPod = NO_REPAIRS,

@@ -13,7 +13,7 @@ from halfcard.pod.requests import RequestingContainer, hints, read_pod
 from halfcard.problems import Problem
 
 from .repairs import NO_REPAIRS, RepairedPod, repair_template
-from .review import judge, verdict
+from .review import judge, verdict_of
 from .rules.subject import ReviewContext, Subject, subject
 from .verdict import Verdict
 from .writes import TEMPLATES, WorkloadWrite
@@ -44,7 +44,7 @@ def _review(
     policy = judged.context.policy
     problems = [_under(problem, root) for problem in (*judge(judged), *mentioned)]
     changes = tuple(change.under(root) for change in repairs.changes)
-    return verdict(problems, policy, RepairedPod(changes, repairs.notes), at_most=policy.templates)
+    return verdict_of(problems, policy, RepairedPod(changes, repairs.notes), at_most=policy.templates)
 
 
 def _under(problem: Problem, root: Pointer) -> Problem:

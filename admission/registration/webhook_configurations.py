@@ -183,7 +183,7 @@ def _carries_record(holder: str) -> str:
 
 
 def _changes_record() -> str:
-    """Returns the CEL expression of a changed record: most statuses that kubelets write leave the metadata as is,
+    """Returns the CEL expression of a changed record: most statuses that kubelets write leave the metadata as is;
     a Binding has no old object.
     """
     changed = " || ".join(f"{_entries('object', field)} != {_entries('oldObject', field)}" for field in _MARKS)

@@ -59,7 +59,7 @@ def _is_our_default(subject: Subject, key: str) -> bool:
     return marked is None or (is_ours(subject.pod, marked) and default is not None and marked == mark(*default))
 
 
-def no_device_lists(subject: Subject) -> Iterator[Problem]:
+def devices_are_not_listed(subject: Subject) -> Iterator[Problem]:
     for key, value in subject.pod.annotations.items():
         if key.startswith(names.CDI_PREFIX):
             yield DEVICE_LIST.broken(f'metadata.annotations["{key}"]', value, "remove it, and ask for GPU in resources")
@@ -70,7 +70,7 @@ def no_device_lists(subject: Subject) -> Iterator[Problem]:
                 yield DEVICE_LIST.broken(where, mount.mount_path, "remove it, and ask for GPU in resources")
 
 
-def environment(subject: Subject) -> Iterator[Problem]:
+def variables_are_allowed(subject: Subject) -> Iterator[Problem]:
     for place, claim in subject.containers:
         for number, variable in enumerate(place.container.env or ()):
             if variable.name.startswith(_WATCHED_VARIABLES):
@@ -124,7 +124,7 @@ def _could_begin(prefix: str, *, holds_share: bool) -> bool:
     return any(name.startswith(prefix) for name in wanted)
 
 
-def host_paths(subject: Subject) -> Iterator[Problem]:
+def host_paths_are_allowed(subject: Subject) -> Iterator[Problem]:
     spec = subject.pod.spec
     for number, volume in enumerate((spec and spec.volumes) or ()):
         if volume.host_path is not None and leads_to_gpu(volume.host_path.path):
@@ -151,7 +151,7 @@ def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def privileges(subject: Subject) -> Iterator[Problem]:
+def privileges_are_allowed(subject: Subject) -> Iterator[Problem]:
     if not subject.claims:
         return
     shared = PRIVILEGED_SHARE, "remove it, or ask for whole cards"

@@ -32,11 +32,11 @@ from .core_limit import limits_of, whole_number_in
 from .subject import ReviewStage, Subject
 
 
-def amounts(subject: Subject) -> Iterator[Problem]:
+def amounts_are_valid(subject: Subject) -> Iterator[Problem]:
     return shape_problems(subject.asked)
 
 
-def left_unrepaired(subject: Subject) -> Iterator[Problem]:
+def units_are_repaired(subject: Subject) -> Iterator[Problem]:
     """Refuses what a repair would have changed, once repairs are over: the mutating webhook may have been down."""
     if subject.context.stage is ReviewStage.PROPOSED:
         return
@@ -61,7 +61,7 @@ def _missing(asked: RequestingContainer) -> Iterator[Problem]:
         yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), None, f"add {ask.resource}: {ask.amount}")
 
 
-def additions_are_as_given(subject: Subject) -> Iterator[Problem]:
+def added_resources_are_due(subject: Subject) -> Iterator[Problem]:
     """Refuses added resources in other amounts, of pods and once repairs are over: other webhooks may change containers
     until then.
 
@@ -104,7 +104,7 @@ def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
         yield rule.broken(where, got, fix)
 
 
-def core_limit(subject: Subject) -> Iterator[Problem]:
+def core_limit_is_valid(subject: Subject) -> Iterator[Problem]:
     for limit in limits_of(subject.pod, subject.asked):
         number = whole_number_in(limit.text)
         least, has_share = limit.least, limit.has_share
@@ -133,7 +133,7 @@ def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
         yield SCHEDULER.broken("spec.schedulerName", spec.scheduler_name, f"use {' or '.join(sorted(served))}")
 
 
-def gate_is_not_opened(subject: Subject) -> Iterator[Problem]:
+def gate_is_not_removed(subject: Subject) -> Iterator[Problem]:
     """Refuses the removal of our gate: users with update rights may remove gates, but ours ends with the
     reservation.
     """

@@ -14,7 +14,7 @@ def parse(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def test_the_defaults_of_the_caller_hold_where_nothing_is_said() -> None:
+def test_the_caller_sets_the_defaults() -> None:
     parsed = parse()
     assert (parsed.admission, parsed.status) == (Address("127.0.0.1", 8443), Address("127.0.0.1", 8080))
     assert parsed.settings is None
@@ -33,7 +33,7 @@ def test_every_argument_is_read() -> None:
 @pytest.mark.parametrize(
     "wrong", [["--admission", "nowhere"], ["--status", ":99999"], ["--log", "loud"], ["--grace", "x"]]
 )
-def test_a_wrong_argument_ends_with_a_sentence(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_argument_is_explained(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(*wrong)
     assert ended.value.code == 2

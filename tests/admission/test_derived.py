@@ -40,7 +40,7 @@ def pinned(obj: Json, model: str) -> Json:
 # --- what is added
 
 
-def test_every_container_is_given_what_it_takes_and_a_second_pass_changes_nothing() -> None:
+def test_every_container_gets_its_derived_resources_and_a_second_pass_changes_nothing() -> None:
     before = pod_of(whole(), container(SHARE), container(), init=[whole("1")])
     after = mutated(before, policy=COUNTING)
     assert [counted(after), counted(after, 1)] == [["2", "2", None, None], [None, None, "1", "1"]]
@@ -62,18 +62,18 @@ def test_nothing_is_added_unless_the_settings_say_so() -> None:
 
 
 @pytest.mark.parametrize("field", ["limits", "requests"])
-def test_what_a_tenant_writes_is_put_right_and_told(field: str) -> None:
+def test_an_amount_that_a_user_writes_is_corrected_with_a_warning(field: str) -> None:
     verdict = mutate(pod_of(whole(**{CARDS: "1"})), policy=COUNTING)
     assert amounts(patched(pod_of(whole(**{CARDS: "1"})), verdict))[field][CARDS] == "2"
     assert verdict.warnings == (f"spec.containers[0] {CARDS}: 1 became 2: only Halfcard sets it",)
 
 
-def test_a_container_that_asks_for_no_gpu_loses_them() -> None:
+def test_a_container_without_a_gpu_loses_them() -> None:
     only = pod_of(container({CARDS: "1"}, {CARDS: "1"}))
     assert amounts(mutated(only, policy=COUNTING)) == {"limits": {}, "requests": {}}
 
 
-def test_templates_are_left_as_they_are() -> None:
+def test_templates_are_not_changed() -> None:
     template = {"kind": "Deployment", "metadata": {"name": "w"}, "spec": {"template": pod_of(whole())}}
     verdict = judge(names.MUTATE_WORKLOADS_PATH, template, kind="Deployment", policy=COUNTING)
     assert verdict.allowed and operations(verdict) == []
@@ -89,7 +89,7 @@ def test_the_same_file_applies_a_second_time() -> None:
     assert amounts(patched(pod_of(whole()), again)) == amounts(stored)
 
 
-def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> None:
+def test_pods_created_before_the_setting_can_be_updated_and_get_no_resources() -> None:
     before = pod_of(whole())
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert mutate(after, old=before, policy=COUNTING) == Verdict()
@@ -97,13 +97,13 @@ def test_pods_from_before_the_setting_can_still_be_changed_and_get_nothing() -> 
     assert validate(after, old=before, policy=COUNTING, subresource="resize").allowed
 
 
-def test_pods_from_the_time_of_the_setting_can_still_be_changed() -> None:
+def test_pods_created_with_the_setting_can_be_updated() -> None:
     before = mutated(pod_of(whole()), policy=COUNTING)
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert validate(after, old=before, policy=AdmissionPolicy()).allowed
 
 
-def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:
+def test_a_model_that_is_pinned_later_does_not_avoid_its_quota() -> None:
     before = mutated(pod_of(whole()), policy=COUNTING)
     (problem,) = validate(pinned(before, "A100"), old=before, policy=COUNTING).problems
     assert (problem.code, problem.got) == ("HC016", None)
@@ -133,12 +133,12 @@ def test_nobody_gets_out_of_a_models_quota_by_pinning_it_afterwards() -> None:
         ),
     ],
 )
-def test_a_pod_that_says_anything_else_is_refused(obj: Json, where: str, got: str | None, fix: str) -> None:
+def test_a_pod_with_other_amounts_is_refused(obj: Json, where: str, got: str | None, fix: str) -> None:
     (problem,) = validate(obj, policy=COUNTING).problems
     assert (problem.code, problem.where) == ("HC016", f'spec.containers[0].resources.limits["{where}"]')
     assert (problem.got, problem.fix) == (got, fix)
 
 
-def test_they_are_refused_where_nobody_has_switched_them_on() -> None:
+def test_they_are_refused_where_the_setting_is_off() -> None:
     (problem,) = validate(pod_of(whole(**{CARDS: "2"}))).problems
     assert problem.code == "HC016"

@@ -55,19 +55,17 @@ def judges(path: str, **context: Any) -> bool:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("kind", "subresource"), [("Binding", "binding"), ("Binding", ""), ("Pod", "status")])
-def test_what_brings_annotations_by_a_side_door_is_judged_behind_one_path(
-    path: str, kind: str, subresource: str
-) -> None:
+def test_bindings_and_statuses_are_judged_by_one_path(path: str, kind: str, subresource: str) -> None:
     assert judges(path, kind=kind, subresource=subresource) is (path == names.VALIDATE_RECORDS_PATH)
 
 
 @pytest.mark.parametrize(("kind", "subresource"), [("Pod", ""), ("Pod", "resize"), ("Binding", "status")])
-def test_nothing_else_is_judged_there(kind: str, subresource: str) -> None:
+def test_that_path_judges_nothing_else(kind: str, subresource: str) -> None:
     assert not judges(names.VALIDATE_RECORDS_PATH, kind=kind, subresource=subresource)
 
 
 @pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize", "", None])
-def test_these_changes_of_a_pod_are_judged(subresource: str | None) -> None:
+def test_updates_of_a_pod_and_these_subresources_are_judged(subresource: str | None) -> None:
     old = pod_of(container())
     new = changed(old, "spec", "ephemeralContainers", to=[container(env=ALL_CARDS)])
     for each in (mutate, validate):
@@ -125,6 +123,6 @@ def test_an_object_of_the_wrong_shape_breaks_the_protocol(path: str, kind: str, 
         (names.MUTATE_QUOTAS_PATH, "ResourceQuota", {"spec": {"hard": ["a"]}}),
     ],
 )
-def test_an_old_object_of_the_wrong_shape_too(path: str, kind: str, old: Json) -> None:
+def test_an_old_object_of_the_wrong_shape_breaks_the_protocol(path: str, kind: str, old: Json) -> None:
     with pytest.raises(MalformedReview, match=kind):
         judge(path, {}, old=old, kind=kind)

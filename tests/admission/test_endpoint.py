@@ -99,7 +99,7 @@ def test_a_review_is_answered_with_a_patch_that_applies(webhook: Webhook) -> Non
         (names.MUTATE_QUOTAS_PATH, "ResourceQuota", {"spec": {"hard": {f"limits.{CORE}": "0.305"}}}),
     ],
 )
-def test_every_path_refuses_what_is_wrong(webhook: Webhook, path: str, kind: str, obj: Json) -> None:
+def test_every_path_refuses_a_wrong_object(webhook: Webhook, path: str, kind: str, obj: Json) -> None:
     wrong = json.dumps(review(operation="CREATE", kind={"kind": kind}, namespace="a", object=obj)).encode()
     answer = webhook.ask(wrong, path)
     response = json.loads(answer.body)["response"]
@@ -111,7 +111,7 @@ def test_every_path_refuses_what_is_wrong(webhook: Webhook, path: str, kind: str
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_another_method_is_405_and_told_which_is_right(webhook: Webhook, method: str) -> None:
+def test_another_method_is_405_and_the_answer_names_the_right_one(webhook: Webhook, method: str) -> None:
     answer = webhook.ask(b"", method=method)
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
@@ -135,7 +135,7 @@ def test_another_content_type_is_415(webhook: Webhook, headers: list[tuple[str, 
 
 
 @pytest.mark.parametrize("broken", [broken for _, broken in BROKEN], ids=[name for name, _ in BROKEN])
-def test_what_is_no_review_is_400_with_one_short_sentence_at_once(webhook: Webhook, broken: bytes) -> None:
+def test_a_body_that_is_not_a_review_is_400_with_one_short_sentence_at_once(webhook: Webhook, broken: bytes) -> None:
     start = time.process_time()
     answer = webhook.ask(broken)
     assert time.process_time() - start < 0.5  # what is quadratic in such a body takes many times that
@@ -163,7 +163,7 @@ def test_a_long_key_is_not_echoed_whole(webhook: Webhook) -> None:
     assert len(webhook.text()) < 1000
 
 
-def test_a_caller_who_goes_away_is_no_bug_of_ours(webhook: Webhook) -> None:
+def test_a_caller_that_disconnects_is_not_logged_as_a_bug(webhook: Webhook) -> None:
     assert hung_up(webhook.app, PODS).status == 400
 
 
@@ -194,13 +194,13 @@ def test_a_larger_body_is_413_whether_whole_in_parts_or_announced(webhook: Webho
     assert webhook.ask([None], headers=[JSON, ("content-length", "9" * 30)]).status == 413
 
 
-def test_a_body_that_never_ends_is_not_kept(webhook: Webhook) -> None:
+def test_a_body_that_never_ends_is_not_stored(webhook: Webhook) -> None:
     assert webhook.ask(itertools.repeat(b" " * 2**20)).status == 413
     assert webhook.sample("halfcard_admission_http_errors_total", status="413") == 1
 
 
 @pytest.mark.parametrize("parts", [[None], [b"{", None]])
-def test_a_body_that_stops_arriving_is_given_up_when_the_caller_would(
+def test_a_body_that_stops_arriving_is_abandoned_when_the_caller_times_out(
     webhook: Webhook, parts: list[bytes | None]
 ) -> None:
     answer = webhook.ask(parts, query=b"timeout=0.05s")
@@ -211,7 +211,7 @@ def test_a_body_that_stops_arriving_is_given_up_when_the_caller_would(
 @pytest.mark.parametrize(
     "query", [b"", b"timeout=10s", b"timeout=soon", b"a=b&timeout=1s", b"\xff", b"timeout=99999999s"]
 )
-def test_the_deadline_does_not_touch_a_body_that_is_there(webhook: Webhook, query: bytes) -> None:
+def test_the_deadline_does_not_affect_a_complete_body(webhook: Webhook, query: bytes) -> None:
     assert webhook.ask(body(), query=query).status == 200
 
 

@@ -116,7 +116,7 @@ def test_what_the_mutating_call_lets_pass_the_validating_call_lets_pass(obj: Jso
 
 @LAW
 @given(wild.pods(), policies)
-def test_what_is_wrong_beyond_repair_is_wrong_in_both_calls(obj: Json, policy: AdmissionPolicy) -> None:
+def test_a_problem_that_cannot_be_repaired_is_found_by_both_calls(obj: Json, policy: AdmissionPolicy) -> None:
     first, second = mutate(obj, policy=policy), validate(obj, policy=policy)
     assert {problem.code for problem in first.problems} <= {problem.code for problem in second.problems}
 
@@ -141,7 +141,7 @@ def test_a_warning_is_short_and_a_message_bounded(obj: Json, policy: AdmissionPo
 
 @LAW
 @given(wild.pods(), policies)
-def test_an_update_that_changes_nothing_is_never_touched_nor_mentioned(obj: Json, policy: AdmissionPolicy) -> None:
+def test_an_update_that_changes_nothing_gets_no_patch_and_no_warning(obj: Json, policy: AdmissionPolicy) -> None:
     assert mutate(obj, old=obj, policy=policy) == Verdict()
     assert validate(obj, old=obj, policy=policy) == Verdict()
 
@@ -196,7 +196,7 @@ def both_calls(obj: Json) -> tuple[Verdict, Verdict]:
 
 @LAW
 @given(wild.workloads())
-def test_a_template_is_respelled_where_needed_and_never_gains_a_field(obj: Json) -> None:
+def test_a_template_is_respelled_where_needed_and_gets_no_field(obj: Json) -> None:
     first, second = both_calls(obj)
     assert_changes_only_what_it_says(obj, first)
     assert_respells_only_what_needs_it(obj, first)
@@ -209,7 +209,7 @@ def test_a_template_is_respelled_where_needed_and_never_gains_a_field(obj: Json)
 
 @LAW
 @given(wild.workloads())
-def test_an_unchanged_workload_is_never_touched_nor_mentioned(obj: Json) -> None:
+def test_an_unchanged_workload_gets_no_patch_and_no_warning(obj: Json) -> None:
     for path in (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH):
         assert judge(path, obj, old=obj, kind=obj["kind"]) == Verdict()
 

@@ -41,7 +41,7 @@ def test_settings_that_cannot_be_used_are_named(
     assert f"{settings}: templates" in why(capsys)
 
 
-def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_kubeconfig_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--tls-dir", str(tmp_path), "--kubeconfig", str(tmp_path / "none")]) == EXIT_USAGE
     assert "none" in why(capsys)
 
@@ -53,7 +53,7 @@ def test_without_a_certificate_it_does_not_start(
     assert "tls" in why(capsys)
 
 
-def test_a_missing_argument_is_told() -> None:
+def test_a_missing_argument_is_named() -> None:
     with pytest.raises(SystemExit) as ended:
         main([])
     assert ended.value.code == EXIT_USAGE

@@ -20,7 +20,7 @@ def test_a_refusal_counts_under_the_code_of_its_first_problem() -> None:
     assert registry.get_sample_value("halfcard_admission_decisions_total", labels) == 1
 
 
-def test_a_decision_falls_into_the_bucket_of_its_time() -> None:
+def test_a_decision_is_counted_in_the_bucket_of_its_time() -> None:
     metrics, registry = exposed()
     metrics.decided("/w", Verdict(), 0.0007)
     name = "halfcard_admission_decision_seconds_bucket"
@@ -28,7 +28,7 @@ def test_a_decision_falls_into_the_bucket_of_its_time() -> None:
     assert registry.get_sample_value(name, {"webhook": "/w", "le": "0.001"}) == 1
 
 
-def test_the_running_version_is_told() -> None:
+def test_the_running_version_is_a_metric() -> None:
     _, registry = exposed()
     labels = {"version": halfcard.__version__}
     assert registry.get_sample_value("halfcard_build_info", labels) == 1

@@ -82,7 +82,7 @@ def test_an_exact_repair_needs_no_warning() -> None:
 
 
 @pytest.mark.parametrize("cores", ["1", "9", 1, "1000m"])
-def test_a_written_integer_from_1_to_9_is_said_to_be_per_cent(cores: Any) -> None:
+def test_an_integer_from_1_to_9_gets_the_warning_that_it_is_per_cent(cores: Any) -> None:
     verdict = mutate(pod_of(gpu(cores)))
     assert warned_codes(verdict) == ["HC044"]
     assert "per cent" in verdict.warnings[0]
@@ -125,7 +125,7 @@ def test_two_spellings_of_one_amount_are_equal_and_only_the_foreign_one_is_respe
     }
 
 
-def test_different_amounts_are_never_guessed_however_mild_the_rule_is_set() -> None:
+def test_different_amounts_are_not_repaired_at_any_severity() -> None:
     obj = pod_of(container({CORE: "30", MEMORY: "20"}, {CORE: "40", MEMORY: "20"}))
     assert [problem.code for problem in mutate(obj).problems] == ["HC004"]
     mild = AdmissionPolicy(severities={"HC004": "warn"})  # type: ignore[dict-item]
@@ -133,19 +133,19 @@ def test_different_amounts_are_never_guessed_however_mild_the_rule_is_set() -> N
 
 
 @pytest.mark.parametrize("zero", ["0", 0, "0.0", "0m"])
-def test_a_claim_of_nothing_is_no_claim(zero: Any) -> None:
+def test_an_amount_of_0_is_no_claim(zero: Any) -> None:
     obj = pod_of(gpu(zero, zero), container())
     verdict = mutate(obj)
     assert verdict.allowed
     assert verdict.changes == ()
 
 
-def test_unknown_resources_are_left_alone() -> None:
+def test_unknown_resources_are_not_changed() -> None:
     assert mutate(pod_of(container({"cpu": "0.305", "example.com/gpu": "1.5"}, {"cpu": "0.1"}))).changes == ()
 
 
 @pytest.mark.parametrize("word", [names.HAMI_GPUMEM, names.HAMI_GPUCORES, names.HAMI_GPUMEM_PERCENTAGE])
-def test_hami_amounts_without_a_number_of_cards_mean_one_and_say_so(word: str) -> None:
+def test_hami_amounts_without_a_number_of_cards_mean_one_card_with_a_warning(word: str) -> None:
     obj = pod_of(container({word: "30"}))
     verdict = mutate(obj)
     assert amounts(patched(obj, verdict)) == {
@@ -184,7 +184,7 @@ def test_containers_without_a_claim_see_no_card() -> None:
 
 
 @pytest.mark.parametrize("value", ["void", "none", ""])
-def test_a_container_that_chose_to_see_nothing_keeps_its_own_word(value: str) -> None:
+def test_a_container_that_hides_all_cards_itself_keeps_its_value(value: str) -> None:
     chosen = [{"name": names.VISIBLE_DEVICES, "value": value}]
     assert environments(mutated(pod_of(gpu(), container(env=chosen)))) == [None, chosen]
 
@@ -201,7 +201,7 @@ def test_a_container_added_to_a_running_gpu_pod_sees_no_card() -> None:
     assert environments(after) == [None]
 
 
-def test_a_container_that_a_merge_puts_before_the_others_sees_no_card_either() -> None:
+def test_an_added_container_that_a_merge_puts_first_sees_no_card() -> None:
     old = pod_of(gpu(), ephemeralContainers=[{"name": "first"}])
     new = pod_of(gpu(), ephemeralContainers=[{"name": "second"}, {"name": "first"}])
     after = patched(new, mutate(new, old=old, subresource="ephemeralcontainers"))
@@ -215,7 +215,7 @@ def test_a_merge_may_put_the_added_container_before_the_others() -> None:
     assert environments(after, "ephemeralContainers") == [[VOID], None]
 
 
-def test_a_container_added_to_a_pod_without_gpu_is_left_alone() -> None:
+def test_a_container_added_to_a_pod_without_gpu_is_not_changed() -> None:
     new = pod_of(container(), ephemeralContainers=[{"name": "debug"}])
     assert mutate(new, old=pod_of(container()), subresource="ephemeralcontainers").changes == ()
 
@@ -230,14 +230,14 @@ PLACING = AdmissionPolicy(
 
 
 @pytest.mark.parametrize("given", [{}, {"schedulerName": "default-scheduler", "tolerations": []}])
-def test_gpu_pods_are_given_scheduler_runtime_class_and_toleration_where_set(given: Json) -> None:
+def test_gpu_pods_get_scheduler_runtime_class_and_toleration_of_the_settings(given: Json) -> None:
     spec = mutated(pod_of(gpu(), **given), policy=PLACING)["spec"]
     assert spec["schedulerName"] == "gpu-scheduler"
     assert spec["runtimeClassName"] == "nvidia"
     assert spec["tolerations"] == [TOLERATION]
 
 
-def test_what_the_pod_says_itself_stays() -> None:
+def test_values_of_the_pod_itself_stay() -> None:
     other = {"key": "other", "operator": "Exists"}
     spec = mutated(pod_of(gpu(), schedulerName="mine", runtimeClassName="kata", tolerations=[other]), policy=PLACING)[
         "spec"
@@ -246,12 +246,12 @@ def test_what_the_pod_says_itself_stays() -> None:
     assert spec["tolerations"] == [other, TOLERATION]
 
 
-def test_a_toleration_that_is_there_is_not_added_again() -> None:
+def test_an_existing_toleration_is_not_added_again() -> None:
     obj = pod_of(gpu(), tolerations=[TOLERATION])
     assert mutated(obj, policy=PLACING)["spec"]["tolerations"] == [TOLERATION]
 
 
-def test_pods_without_a_claim_and_installations_without_the_setting_are_not_placed() -> None:
+def test_pods_without_a_claim_and_installations_without_the_setting_get_no_defaults() -> None:
     assert mutate(pod_of(container()), policy=PLACING).changes == ()
     assert {"schedulerName", "runtimeClassName", "tolerations"}.isdisjoint(mutated(pod_of(gpu()))["spec"])
 
@@ -271,7 +271,7 @@ def test_an_update_changes_nothing_else() -> None:
     assert mutate(new, old=old, policy=PLACING).changes == ()
 
 
-def test_an_update_restores_the_side_that_the_file_leaves_away() -> None:
+def test_an_update_restores_the_side_that_the_manifest_omits() -> None:
     """`kubectl replace` sends the file as it is; the API server fills in requests, never limits."""
     stored = mutated(pod_of(container(requests={CORE: "0.3", MEMORY: "20"})))
     again = changed(stored, "spec", "containers", 0, "resources", to={"requests": {CORE: "300m", MEMORY: "20"}})
@@ -291,12 +291,12 @@ def test_an_update_keeps_a_foreign_spelling_that_is_stored() -> None:
     assert mutate(changed(old, "metadata", "labels", to={"a": "b"}), old=old).changes == ()
 
 
-def test_an_update_to_another_amount_is_left_to_kubernetes() -> None:
+def test_kubernetes_judges_an_update_to_another_amount() -> None:
     stored = mutated(pod_of(gpu("0.3")), policy=NO_DEFAULT)
     assert operations(mutate(changed(stored, "spec", "containers", 0, to=gpu("0.4")), old=stored)) == []
 
 
-def test_a_pod_without_metadata_gets_its_annotation_all_the_same() -> None:
+def test_a_pod_without_metadata_gets_its_annotation() -> None:
     obj = pod_of(gpu())
     del obj["metadata"]
     assert MARK in mutated(obj)["metadata"]["annotations"]

@@ -57,11 +57,11 @@ def test_a_key_that_is_never_counted_gets_the_twin_that_is(source: str) -> None:
     assert len(warning) <= 120
 
 
-def test_a_requests_key_alone_is_right_as_it_is() -> None:
+def test_a_requests_key_alone_is_not_changed() -> None:
     assert mutate(quota({REQUESTS: "100"})) == Verdict()
 
 
-def test_other_keys_are_left_alone() -> None:
+def test_other_keys_are_not_changed() -> None:
     other = {"limits.cpu": "1.5", "requests.example.com/gpu": "1.5", "pods": "1", "limits.memory": "5Gi"}
     assert mutate(quota(other)) == Verdict()
 
@@ -144,7 +144,7 @@ def test_a_twin_that_somebody_has_changed_is_theirs() -> None:
     assert marks(after) is None
 
 
-def test_our_twin_goes_with_its_source_and_says_so() -> None:
+def test_our_twin_is_removed_with_its_source_and_a_warning() -> None:
     stored = settled(quota({LIMITS: "100", "pods": "5"}))
     gone = changed(stored, "spec", "hard", to={REQUESTS: "100", "pods": "5"})
     after = settled(gone)
@@ -165,7 +165,7 @@ def test_one_of_two_sources_is_enough_to_keep_the_twin() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "=", "a=b,c", f"{REQUESTS}=7", "requests.cpu=1", ",,="])
-def test_marks_that_mean_nothing_are_swept_away_without_harm(text: str) -> None:
+def test_unreadable_marks_are_removed(text: str) -> None:
     after = settled(marked({REQUESTS: "100", "requests.cpu": "1"}, text))
     assert hard(after) == {REQUESTS: "100", "requests.cpu": "1"}
     assert marks(after) is None
@@ -188,16 +188,16 @@ def test_every_dialect_gets_its_twin() -> None:
         (f"limits.{names.NVIDIA_GPU}", "1.5", "HC001"),
     ],
 )
-def test_amounts_that_mean_nothing_are_refused_at_their_key(key: str, written: str, code: str) -> None:
+def test_unreadable_amounts_are_refused_at_their_key(key: str, written: str, code: str) -> None:
     (problem,) = mutate(quota({key: written})).problems
     assert (problem.code, problem.where, problem.got) == (code, f'spec.hard["{key}"]', written)
 
 
-def test_all_problems_of_a_quota_are_told_at_once() -> None:
+def test_all_problems_of_a_quota_are_reported_at_once() -> None:
     assert codes(mutate(quota({LIMITS: "0.305", REQUESTS_MEMORY: "much", REQUESTS: "1"}))) == ["HC001", "HC030"]
 
 
-def test_an_update_answers_only_for_what_it_changes() -> None:
+def test_an_update_is_judged_only_by_what_it_changes() -> None:
     old = quota({LIMITS: "0.305"})
     relabelled = changed(old, "metadata", "labels", to={"a": "b"})
     assert mutate(relabelled, old=old) == Verdict()
@@ -205,14 +205,14 @@ def test_an_update_answers_only_for_what_it_changes() -> None:
 
 
 @pytest.mark.parametrize("empty", [{}, {"spec": None}, {"spec": {}}, {"spec": {"hard": None}}, {"metadata": None}])
-def test_an_empty_quota_is_left_alone(empty: Json) -> None:
+def test_an_empty_quota_is_not_changed(empty: Json) -> None:
     assert mutate(empty) == Verdict()
 
 
 @pytest.mark.parametrize(
     "metadata", [None, {}, {"annotations": None}, {"annotations": {}}, {"annotations": {"a": "b"}}]
 )
-def test_the_mark_finds_its_place(metadata: Json | None) -> None:
+def test_the_mark_is_added_to_any_metadata(metadata: Json | None) -> None:
     obj = {"kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {LIMITS: "100"}}}
     if metadata is None:
         del obj["metadata"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.review import verdict
+from admission.review import verdict_of
 from admission.verdict import Verdict
 from halfcard import names
 from halfcard.problems import CORES, SCHEDULER, Severity
@@ -52,12 +52,12 @@ def test_a_finalizer_can_be_removed_from_a_pod_that_breaks_every_rule(update: Js
         (changed(BAD, "spec", "nodeName", to="n2"), ["HC026"]),
     ],
 )
-def test_what_an_update_breaks_anew_is_refused_and_nothing_else_is_told(update: Json, wanted: list[str]) -> None:
+def test_an_update_is_refused_for_new_problems_only(update: Json, wanted: list[str]) -> None:
     assert codes(validate(update, old=BAD)) == wanted
     assert codes(mutate(update, old=BAD)) == wanted
 
 
-def test_an_update_that_mends_is_welcome() -> None:
+def test_an_update_that_fixes_problems_is_admitted() -> None:
     assert validate(changed(BAD, "metadata", "annotations", to={}), old=BAD).allowed
 
 
@@ -74,27 +74,27 @@ def test_a_warning_is_not_repeated_on_every_update() -> None:
 MIRROR = changed(BAD, "metadata", "annotations", names.MIRROR_POD, to="hash")
 
 
-def test_a_mirror_pod_of_a_kubelet_is_left_alone() -> None:
+def test_a_mirror_pod_of_a_kubelet_is_not_judged() -> None:
     for judge in (mutate, validate):
         assert judge(MIRROR, user="system:node:n1") == Verdict()
         assert judge(MIRROR, old=MIRROR, user="system:node:n1") == Verdict()
 
 
 @pytest.mark.parametrize("user", [TENANT, "system:nodes", "node:n1", ""])
-def test_a_pod_that_somebody_else_calls_a_mirror_is_a_pod(user: str) -> None:
+def test_a_mirror_pod_of_another_user_is_judged(user: str) -> None:
     for judge in (mutate, validate):
         assert codes(judge(MIRROR, user=user)) == codes(judge(BAD, user=user))
 
 
-def test_a_kubelet_is_not_excused_from_what_is_no_mirror() -> None:
+def test_another_pod_of_a_kubelet_is_judged() -> None:
     assert not validate(BAD, user="system:node:n1").allowed
 
 
-def test_a_pod_that_concerns_nobody_gets_no_patch_and_no_warning() -> None:
+def test_a_pod_without_gpu_gets_no_patch_and_no_warning() -> None:
     assert mutate(pod_of(container(env=[{"name": "A", "value": "b"}]))) == Verdict()
 
 
-def test_an_empty_object_is_no_pod_of_ours() -> None:
+def test_an_empty_object_is_admitted() -> None:
     assert mutate({}) == validate({}) == Verdict()
 
 
@@ -123,7 +123,7 @@ def test_the_message_is_one_line_of_bounded_size_with_the_codes() -> None:
     assert "more)" in text
 
 
-def test_text_of_tenants_cannot_steer_a_terminal() -> None:
+def test_text_of_users_cannot_control_a_terminal() -> None:
     refused = validate(pod_of(container({CORE: "\x1b[2J\n"}), annotations={"halfcard.dev/\x07": "\r\x1b"}))
     assert not refused.allowed
     assert refused.message.isprintable()
@@ -133,15 +133,15 @@ def test_text_of_tenants_cannot_steer_a_terminal() -> None:
     ("at_most", "refused", "warnings"),
     [(Severity.DENY, 1, 1), (Severity.WARN, 0, 2), (Severity.OFF, 0, 0)],
 )
-def test_problems_of_templates_can_be_milder(at_most: Severity, refused: int, warnings: int) -> None:
+def test_problems_of_templates_can_be_less_severe(at_most: Severity, refused: int, warnings: int) -> None:
     problems = [CORES.broken("a", "b", "c"), SCHEDULER.broken("a", "b", "c")]
-    milder = verdict(problems, AdmissionPolicy(), at_most=at_most)
+    milder = verdict_of(problems, AdmissionPolicy(), at_most=at_most)
     assert (len(milder.problems), len(milder.warnings)) == (refused, warnings)
 
 
 def test_the_same_warning_is_given_once() -> None:
     problem = SCHEDULER.broken("a", "b", "c")
-    assert len(verdict([problem, problem], AdmissionPolicy()).warnings) == 1
+    assert len(verdict_of([problem, problem], AdmissionPolicy()).warnings) == 1
 
 
 def test_a_second_pass_has_no_patch() -> None:
@@ -158,13 +158,13 @@ OPENED = changed(GATED, "spec", "schedulingGates", to=[THEIRS])
 
 
 @pytest.mark.parametrize("user", ["alice", "peer-agent", names.EXTENDER_SERVICE_ACCOUNT])
-def test_the_gate_of_a_quota_is_opened_by_nobody_else(user: str) -> None:
+def test_only_the_quota_service_removes_the_gate_of_a_quota(user: str) -> None:
     refused = validate(OPENED, old=GATED, user=user)
     assert codes(refused) == ["HC028"]
     assert 'spec.schedulingGates: got "halfcard.dev/quota removed"' in refused.message
 
 
-def test_the_quota_service_opens_its_gate_and_everybody_opens_other_ones() -> None:
+def test_the_quota_service_removes_its_gate_and_all_users_remove_others() -> None:
     assert validate(OPENED, old=GATED, user=names.QUOTA_SERVICE_ACCOUNT).allowed
     assert validate(changed(GATED, "spec", "schedulingGates", to=[OURS]), old=GATED).allowed
     assert validate(OPENED, user="alice").allowed

@@ -47,14 +47,14 @@ def test_a_container_gets_slots_on_both_sides_however_it_asks(each: Json) -> Non
     assert amounts(after)["limits"].keys() == amounts(after)["requests"].keys() == {MEMORY, SLOT}
 
 
-def test_no_two_containers_of_a_pod_get_as_many() -> None:
+def test_no_two_containers_of_a_pod_get_the_same_number() -> None:
     after = made(pod_of(share(), gpu(), share("1024"), init=[share(), container()]))
     assert [slots(after), slots(after, 2), slots(after, 0, "initContainers")] == [["1"] * 2, ["2"] * 2, ["3"] * 2]
     assert slots(after, 1) == [None, None]
     assert "resources" not in after["spec"]["initContainers"][1]
 
 
-def test_an_installation_whose_nodes_do_not_offer_it_adds_none() -> None:
+def test_no_slots_are_added_where_nodes_do_not_offer_them() -> None:
     assert slots(made(pod_of(share()), AdmissionPolicy())) == [None, None]
 
 
@@ -81,20 +81,20 @@ def test_a_container_that_another_webhook_takes_away_or_adds_changes_the_numbers
     assert [slots(made(more), number)[0] for number in range(4)] == ["1", "2", "3", "4"]
 
 
-def test_slots_go_when_another_webhook_takes_the_resource_away() -> None:
+def test_slots_are_removed_when_another_webhook_removes_the_resource() -> None:
     once = made(pod_of(share(), gpu()))
     plain = changed(once, "spec", "containers", 0, "resources", to={"limits": {SLOT: "1"}, "requests": {SLOT: "1"}})
     assert amounts(made(plain)) == {"limits": {}, "requests": {}}
 
 
 @pytest.mark.parametrize("written", ["5", "0", "x"])
-def test_what_a_tenant_writes_is_put_right_and_told(written: str) -> None:
+def test_an_amount_that_a_user_writes_is_corrected_with_a_warning(written: str) -> None:
     verdict = mutate(pod_of(share(slots=written)), policy=SLOTTED)
     assert slots(patched(pod_of(share(slots=written)), verdict)) == ["1", "1"]
     assert verdict.warnings == (f"spec.containers[0] {SLOT}: {written} became 1: only Halfcard sets it",)
 
 
-def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
+def test_a_pod_without_other_requests_loses_its_slots() -> None:
     only_slots = pod_of(container({SLOT: "1"}, {SLOT: "1"}))
     assert amounts(made(only_slots, AdmissionPolicy())) == {"limits": {}, "requests": {}}
 
@@ -102,12 +102,12 @@ def test_a_pod_that_asks_for_nothing_else_loses_its_slots() -> None:
 # --- an object that comes back
 
 
-def test_an_update_is_not_numbered_anew() -> None:
+def test_an_update_keeps_its_numbers() -> None:
     before = pod_of(share())
     assert mutate(before, old=before, policy=SLOTTED) == validate(before, old=before, policy=SLOTTED) == Verdict()
 
 
-def test_the_same_file_applies_a_second_time_also_where_slots_were_numbered_otherwise() -> None:
+def test_the_same_file_applies_a_second_time_with_slots_of_other_numbers() -> None:
     stored = made(pod_of(share(slots="7")), AdmissionPolicy(slotted=frozenset({MEMORY})))
     stored = changed(stored, "spec", "containers", 0, "resources", "limits", SLOT, to="7")
     stored = changed(stored, "spec", "containers", 0, "resources", "requests", SLOT, to="7")
@@ -142,11 +142,11 @@ def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(
     assert (problem.got, problem.fix) == (got, fix)
 
 
-def test_a_pod_as_it_was_numbered_passes_whoever_wrote_it() -> None:
+def test_a_pod_with_the_right_numbers_is_admitted_from_any_user() -> None:
     assert validate(pod_of(share(slots="1"), share(slots="2")), policy=SLOTTED).allowed
 
 
-def test_pods_from_before_the_node_offered_it_can_still_be_changed() -> None:
+def test_pods_created_before_nodes_offered_slots_can_be_updated() -> None:
     before = pod_of(share())
     after = changed(before, "metadata", "labels", to={"a": "b"})
     assert validate(after, old=before, policy=SLOTTED).allowed
@@ -158,7 +158,7 @@ def deployment(*containers: Json) -> Json:
 
 
 @pytest.mark.parametrize("written", [None, "1", "5"])
-def test_a_template_is_left_as_it_is_because_its_pods_are_numbered_when_they_are_made(written: str | None) -> None:
+def test_a_template_is_not_changed_because_its_pods_get_slots_when_they_are_created(written: str | None) -> None:
     template = deployment(share(slots=written))
     verdict = judge(names.MUTATE_WORKLOADS_PATH, template, kind="Deployment", policy=SLOTTED)
     assert verdict.allowed and operations(verdict) == []

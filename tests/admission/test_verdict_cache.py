@@ -70,14 +70,14 @@ def test_pods_of_one_template_are_judged_once() -> None:
         (SHARE, CONTEXT._replace(cluster=cards(4096))),
     ],
 )
-def test_whatever_a_rule_may_look_at_makes_another_case(obj: Json, context: ReviewContext) -> None:
+def test_everything_that_a_rule_may_look_at_is_part_of_the_key(obj: Json, context: ReviewContext) -> None:
     decided = Counted()
     decided(read(SHARE), CONTEXT)
     assert decided(read(obj), context) == validate_pod(read(obj), context)
     assert decided.times == 2
 
 
-def test_a_changed_cluster_is_looked_at() -> None:
+def test_a_changed_cluster_makes_verdicts_invalid() -> None:
     decided = VerdictCache(validate_pod)
     assert decided(read(SHARE), CONTEXT).allowed
     assert not decided(read(SHARE), CONTEXT._replace(cluster=cards(4096))).allowed
@@ -92,14 +92,14 @@ def test_a_changed_cluster_is_looked_at() -> None:
         (SHARE, CONTEXT._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
     ],
 )
-def test_what_is_long_is_not_kept(obj: Json, context: ReviewContext) -> None:
+def test_long_pods_and_refusals_are_not_remembered(obj: Json, context: ReviewContext) -> None:
     decided = Counted()
     assert decided(read(obj), context) == decided(read(obj), context) == validate_pod(read(obj), context)
     assert decided.times == 2
     assert decided.known == {}
 
 
-def test_only_so_many_are_kept() -> None:
+def test_the_number_of_verdicts_is_limited() -> None:
     decided = Counted()
     for number in range(5000):
         assert decided(read(pod_of(container(), labels={"n": str(number)})), CONTEXT).allowed
@@ -111,7 +111,9 @@ users = st.sampled_from([TENANT, "system:node:n1"])
 
 @LAW
 @given(st.lists(wild.pods(), min_size=1, max_size=4), st.sampled_from(wild.POLICIES), users)
-def test_it_answers_as_if_it_had_decided_anew(objects: list[Any], policy: AdmissionPolicy, user: str) -> None:
+def test_a_remembered_verdict_is_the_verdict_of_a_new_decision(
+    objects: list[Any], policy: AdmissionPolicy, user: str
+) -> None:
     for decide, stage in ((mutate_pod, ReviewStage.PROPOSED), (validate_pod, ReviewStage.FINAL)):
         remembered = VerdictCache(decide)
         context = ReviewContext(policy, NOTHING_KNOWN, "team-a", user, stage)

@@ -36,7 +36,7 @@ def response(verdict: Verdict, obj: Json | None = None) -> Json:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def test_the_fields_that_matter_are_read_and_all_others_are_skipped() -> None:
+def test_known_fields_are_read_and_all_others_are_skipped() -> None:
     request = read(
         review(
             operation="UPDATE",
@@ -95,13 +95,13 @@ BROKEN: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize("body", [body for _, body in BROKEN], ids=[name for name, _ in BROKEN])
-def test_what_is_no_review_is_refused_with_a_sentence(body: bytes) -> None:
+def test_a_body_that_is_not_a_review_is_refused_with_a_sentence(body: bytes) -> None:
     with pytest.raises(wire.MalformedReview, match="the body"):
         wire.read(body)
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "123456789012345678901234567890", "1.5e-30"])
-def test_strange_numbers_in_fields_we_do_not_know_are_no_reason_to_refuse(number: str) -> None:
+def test_unusual_numbers_in_unknown_fields_are_accepted(number: str) -> None:
     body = json.dumps(review(object={"a": "N"})).replace('"N"', number).encode()
     assert wire.read(body).request.uid == "705ab4f5"
 
@@ -125,14 +125,14 @@ ANY_OBJECT = st.dictionaries(
 
 
 @given(ANY_OBJECT)
-def test_an_object_means_the_same_however_it_is_spelled(obj: Json) -> None:
+def test_the_spelling_of_json_does_not_change_an_object(obj: Json) -> None:
     whole = review(object=obj)
     for body in (as_go_writes(whole), compact(whole), json.dumps(whole, indent=1).encode()):
         assert wire.read(body).request.object == obj
 
 
 @pytest.mark.parametrize("twice", [b'"a":1,"a":1', b'"a":1,"a":2', b'"a":{},"b":{"c":1,"c":1}', b'"a":1,"\\u0061":1'])
-def test_a_key_that_is_written_twice_is_refused_however_tight_the_spelling(twice: bytes) -> None:
+def test_a_duplicate_key_is_refused_in_any_spelling(twice: bytes) -> None:
     body = compact(review(object={"here": 0})).replace(b'"here":0', twice)
     with pytest.raises(wire.MalformedReview, match=r"[Dd]uplicate key"):
         wire.read(body)
@@ -142,7 +142,7 @@ def test_a_key_that_is_written_twice_is_refused_however_tight_the_spelling(twice
 
 
 @pytest.mark.parametrize("version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
-def test_the_answer_speaks_the_version_of_the_question_and_echoes_its_uid(version: str) -> None:
+def test_the_answer_has_version_and_uid_of_the_review(version: str) -> None:
     answer = json.loads(wire.answer(read({**review(), "apiVersion": version}), Verdict()))
     assert answer == {
         "apiVersion": version,
@@ -151,7 +151,7 @@ def test_the_answer_speaks_the_version_of_the_question_and_echoes_its_uid(versio
     }
 
 
-def test_a_patch_is_there_only_when_there_is_one() -> None:
+def test_only_a_verdict_with_changes_has_a_patch() -> None:
     changes = (
         PatchOperation("add", ("metadata", "annotations", "a/b~c"), "d"),
         PatchOperation("remove", ("spec", "x", 0)),

@@ -70,7 +70,7 @@ def test_a_mistake_in_a_template_is_refused_at_its_place(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_people_wrote_is_repaired_in_its_place_and_nothing_is_added(kind: str) -> None:
+def test_existing_fields_are_repaired_and_none_is_added(kind: str) -> None:
     obj = workload(kind, pod_of(container({CORE: "0.3", MEMORY: "5Gi", "cpu": "0.5"}), container()))
     verdict = mutate(obj)
     wanted = workload(kind, pod_of(container({CORE: "30", MEMORY: "20", "cpu": "0.5"}), container()))
@@ -91,7 +91,7 @@ def test_both_sides_are_repaired_where_both_are_written() -> None:
     ]
 
 
-def test_rounding_and_small_integers_are_mentioned_where_somebody_still_reads_it() -> None:
+def test_rounding_and_small_integers_get_a_warning_when_the_workload_is_applied() -> None:
     verdict = mutate(deployment(container({CORE: "2", MEMORY: "5000Mi"})))
     assert verdict.allowed
     assert warned_codes(verdict) == ["HC044"]
@@ -114,7 +114,7 @@ def test_a_template_never_gets_a_derived_field(template: Json) -> None:
     assert validate(obj).allowed
 
 
-def test_a_foreign_unit_is_refused_where_the_mutating_call_was_missed() -> None:
+def test_a_foreign_unit_is_refused_where_the_mutating_call_did_not_happen() -> None:
     assert codes(validate(deployment(container({CORE: "0.3", MEMORY: "5Gi"})))) == ["HC005"]
 
 
@@ -148,7 +148,7 @@ def test_a_setting_turns_templates_off() -> None:
     assert mutate(obj, policy=AdmissionPolicy(templates=Severity.OFF)) == Verdict()
 
 
-def test_different_amounts_are_never_guessed_where_they_are_only_warned_of() -> None:
+def test_different_amounts_are_not_repaired_where_they_get_only_a_warning() -> None:
     obj = deployment(container({CORE: "0.3", MEMORY: "20"}, {CORE: "40", MEMORY: "20"}))
     verdict = mutate(obj, policy=WARNING)
     assert warned_codes(verdict) == ["HC004"]
@@ -156,14 +156,14 @@ def test_different_amounts_are_never_guessed_where_they_are_only_warned_of() -> 
 
 
 @pytest.mark.parametrize(("controller", "judged"), [(True, False), (False, True), (None, True)])
-def test_objects_that_a_controller_made_are_skipped(controller: bool | None, judged: bool) -> None:  # noqa: FBT001
+def test_objects_of_a_controller_are_not_judged(controller: bool | None, judged: bool) -> None:  # noqa: FBT001
     owner = {"kind": "Deployment", "name": "d", "controller": controller}
     obj = workload("ReplicaSet", pod_of(gpu("1.5")), ownerReferences=[owner])
     assert bool(mutate(obj).problems) is judged
     assert bool(validate(obj).problems) is judged
 
 
-def test_an_update_answers_only_for_what_it_changes() -> None:
+def test_an_update_is_judged_only_by_what_it_changes() -> None:
     old = deployment(gpu("1.5"), gpu("0.3"))
     scaled = changed(old, "spec", "replicas", to=5)
     for verdict in (mutate(scaled, old=old), validate(scaled, old=old)):
@@ -180,6 +180,6 @@ def test_the_same_file_applies_a_second_time() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("empty", [{}, {"spec": None}, {"spec": {}}, {"metadata": None}])
-def test_a_workload_without_a_template_is_left_to_kubernetes(kind: str, empty: Json) -> None:
+def test_a_workload_without_a_template_is_admitted(kind: str, empty: Json) -> None:
     obj = {"kind": kind, **empty}
     assert mutate(obj) == validate(obj) == Verdict()

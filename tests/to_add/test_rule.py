@@ -44,8 +44,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     tree.append("admission/rules/requests.py", _FUNCTION)
     tree.edit(
         "admission/review.py",
-        "    requests.core_limit,\n",
-        "    requests.core_limit,\n    requests.node_has_so_many_cards,\n",
+        "    requests.core_limit_is_valid,\n",
+        "    requests.core_limit_is_valid,\n    requests.node_has_so_many_cards,\n",
     )
     tree.add(_MANIFEST_AT, _MANIFEST)
     tree.edit(

@@ -85,7 +85,7 @@ async def test_a_pod_beyond_the_quota_is_refused() -> None:
         assert await site.ask(dry_run=True) == await site.ask()
 
 
-async def test_the_first_quota_that_refuses_a_pod_is_told_of_it_and_of_dry_runs_nobody() -> None:
+async def test_the_first_quota_that_refuses_a_pod_is_reported_except_in_a_dry_run() -> None:
     async with site_of(ROOMY | {"metadata": {**ROOMY["metadata"], "name": "another"}}, FULL) as site:
         await site.ask(dry_run=True)
         assert site.told == []
@@ -107,34 +107,34 @@ OWN: Final = {**FULL, "metadata": {**FULL["metadata"], "namespace": "kube-system
     ],
     ids=str,
 )
-async def test_what_is_not_charged_passes_without_a_read(fields: dict[str, Any]) -> None:
+async def test_writes_that_are_not_charged_pass_without_a_read(fields: dict[str, Any]) -> None:
     async with site_of(FULL, OWN) as site:
         lists = site.server.lists()
         assert await site.ask(**fields) == ""
         assert site.server.lists() == lists
 
 
-async def test_what_fits_by_the_watch_passes_without_a_read() -> None:
+async def test_a_pod_that_fits_by_the_watch_passes_without_a_read() -> None:
     async with site_of(ROOMY) as site:
         lists = site.server.lists()
         assert await site.ask() == ""
         assert site.server.lists() == lists
 
 
-async def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody() -> None:
+async def test_a_quota_that_was_just_raised_refuses_no_pod() -> None:
     async with site_of(FULL) as site:
         site.says_to_readers_alone(ROOMY)
         assert await site.ask() == ""
 
 
-async def test_nobody_is_refused_by_a_read_that_began_before_the_question() -> None:
+async def test_no_pod_is_refused_by_a_read_that_began_before_its_call() -> None:
     async with site_of(FULL) as site:
         assert "exceeded" in await site.ask()
         site.says_to_readers_alone(ROOMY)
         assert await site.ask() == ""
 
 
-async def test_those_who_ask_together_are_answered_by_one_read() -> None:
+async def test_concurrent_calls_share_one_read() -> None:
     async with site_of(FULL) as site:
         assert "exceeded" in await site.ask()
         lists = site.server.lists()
@@ -143,7 +143,7 @@ async def test_those_who_ask_together_are_answered_by_one_read() -> None:
         assert site.server.lists() == lists + 1
 
 
-async def test_those_who_ask_one_after_the_other_wait_for_their_turn() -> None:
+async def test_successive_calls_wait_between_reads() -> None:
     async with site_of(FULL) as site:
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -171,7 +171,7 @@ async def test_before_quotas_have_been_listed_the_plugin_decides() -> None:
         assert await Site(server).ask() == ""
 
 
-async def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
+async def test_an_added_changed_or_removed_quota_applies_from_then_on() -> None:
     async with site_of() as site:
         assert await site.ask() == ""
         site.server.put(FULL)
@@ -189,7 +189,7 @@ async def test_a_quota_that_comes_changes_or_goes_counts_from_then_on() -> None:
         assert not site.known.namespaces()
 
 
-async def test_an_odd_quota_spoils_only_itself() -> None:
+async def test_a_malformed_quota_affects_only_itself() -> None:
     odd = {"metadata": {"name": "odd", "namespace": "team-a"}, "spec": {"hard": 7}}
 
     async with site_of(odd, FULL) as site:
@@ -209,7 +209,7 @@ async def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline(
         assert "team-a/all" in await site.ask(plain)
 
 
-async def test_of_gates_in_turn_none_is_asked_after_the_one_that_refuses() -> None:
+async def test_no_gate_is_called_after_one_that_refuses() -> None:
     refusal, asked = Verdict(no_room=NoRoom("full")), []
 
     async def refuses(_write: Write, _verdict: Verdict) -> Verdict:

@@ -59,24 +59,24 @@ def twice(told: RefusalEvents) -> None:
 QUOTA: Final = (2, "team/web-1-*: two")
 
 
-async def test_the_deployment_of_a_replica_set_is_told_how_many_and_the_last_of_them() -> None:
+async def test_the_event_of_a_deployment_has_the_count_and_the_last_message() -> None:
     above = (2, "pods of web-1: two")
     server = await written(twice, owned(controller=True), {"GpuQuota": QUOTA, "Deployment": above})
     assert sum(call.path == PATH for call in server.calls) == 1
 
 
-async def test_a_replica_set_that_nobody_owns_is_told_by_its_controller_alone() -> None:
+async def test_a_replica_set_without_owner_gets_no_event() -> None:
     await written(twice, owned(), {"GpuQuota": QUOTA})
 
 
-async def test_one_of_the_same_name_that_was_made_since_is_another() -> None:
+async def test_a_new_replica_set_of_the_same_name_is_another_object() -> None:
     await written(twice, owned("u-other", controller=True), {"GpuQuota": QUOTA})
 
 
 STATEFUL: Final = OwnerReference("apps/v1", "StatefulSet", "s", "u", controller=True)
 
 
-async def test_who_is_the_last_word_of_its_own_pods_is_not_looked_for() -> None:
+async def test_the_owner_of_other_controllers_is_not_looked_up() -> None:
     pods = [
         PodMetadata(name="p"),
         PodMetadata(name="q", owner_references=[STATEFUL]),

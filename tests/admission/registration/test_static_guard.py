@@ -19,19 +19,19 @@ def spec(policy: AdmissionPolicy) -> dict[str, Any]:
     return found
 
 
-def test_a_rule_that_is_only_warned_of_is_not_held() -> None:
+def test_a_rule_that_only_warns_is_not_in_the_guard() -> None:
     for severity, is_held in ((Severity.DENY, True), (Severity.WARN, False), (Severity.OFF, False)):
         assert (f"[{CORES.code}]" in messages(AdmissionPolicy(severities={CORES.code: severity}))) is is_held
 
 
-def test_each_rule_is_told_once_with_the_words_of_the_table() -> None:
+def test_each_rule_is_there_once_with_the_text_of_the_table() -> None:
     told = messages(AdmissionPolicy())
     assert len({each.rule.code for each in GUARDED}) == len(GUARDED)
     for each in GUARDED:
         assert told.count(f"; {each.rule.text}; {each.fix} [{each.rule.code}]") == 1
 
 
-def test_words_of_a_system_that_is_not_spoken_mean_nothing() -> None:
+def test_resources_of_a_disabled_dialect_are_ignored() -> None:
     variables = {
         each["name"]: each["expression"] for each in spec(AdmissionPolicy(Dialects.named(["volcano"])))["variables"]
     }

@@ -46,7 +46,7 @@ def written(obj: Json) -> Json:
         ("9" * 10, None),
     ],
 )
-def test_people_write_whole_numbers_in_several_ways(text: str, number: int | None) -> None:
+def test_whole_numbers_are_read_in_several_spellings(text: str, number: int | None) -> None:
     assert whole_number_in(text) == number
 
 
@@ -63,7 +63,7 @@ def test_people_write_whole_numbers_in_several_ways(text: str, number: int | Non
         pod_of(container(), init=[gpu("30")]),
     ],
 )
-def test_where_all_gpu_containers_ask_for_the_same_share_it_is_written_and_marked(obj: Json) -> None:
+def test_one_share_in_all_gpu_containers_becomes_the_marked_default(obj: Json) -> None:
     assert written(mutated(obj)) == {CORE_LIMIT: "30", MARK: f"{CORE_LIMIT}=30"}
 
 
@@ -82,7 +82,7 @@ def test_where_all_gpu_containers_ask_for_the_same_share_it_is_written_and_marke
         pod_of(container({names.TUYA + names.VCUDA_MEMORY_SUFFIX: "3"})),
     ],
 )
-def test_where_shares_differ_or_cards_are_whole_or_have_no_cores_it_is_left_away(obj: Json) -> None:
+def test_different_shares_whole_cards_and_claims_without_cores_have_no_default(obj: Json) -> None:
     assert written(mutated(obj)) == {}
 
 
@@ -91,7 +91,7 @@ def test_the_annotation_has_the_prefix_of_its_dialect() -> None:
     assert written(mutated(obj)) == {TUYA_LIMIT: "30", MARK: f"{TUYA_LIMIT}=30"}
 
 
-def test_other_annotations_stay_and_a_written_limit_is_nobodys_default() -> None:
+def test_other_annotations_stay_and_a_limit_of_the_user_is_not_marked() -> None:
     assert written(mutated(pod_of(gpu("30"), annotations={"a/b": "c"}))) == {
         "a/b": "c",
         CORE_LIMIT: "30",
@@ -121,19 +121,19 @@ def test_our_default_is_corrected_when_another_webhook_has_changed_the_pod(
     assert validate(again).allowed
 
 
-def test_a_second_container_with_another_share_takes_our_default_away() -> None:
+def test_a_second_container_with_another_share_removes_our_default() -> None:
     once = mutated(pod_of(gpu("30")))
     both = changed(once, "spec", "containers", to=[gpu("30"), gpu("40")])
     assert written(mutated(both)) == {}
 
 
 @pytest.mark.parametrize("limit", [None, "80"])
-def test_a_mark_that_speaks_of_another_limit_is_refused(limit: str | None) -> None:
+def test_a_mark_of_another_limit_is_refused(limit: str | None) -> None:
     annotations_now = {MARK: f"{CORE_LIMIT}=30"} | ({CORE_LIMIT: limit} if limit else {})
     assert codes(mutate(pod_of(gpu("30"), annotations=annotations_now))) == ["HC020"]
 
 
-def test_a_forged_mark_never_touches_an_annotation_that_is_no_core_limit() -> None:
+def test_a_forged_mark_does_not_change_other_annotations() -> None:
     verdict = mutate(pod_of(gpu("30"), annotations={"a": "b", MARK: "a=b"}))
     assert codes(verdict) == ["HC020"]
     assert verdict.changes == ()
@@ -146,7 +146,7 @@ def test_a_written_limit_is_spelled_plainly(text: str) -> None:
     assert validate(mutated(obj)).allowed
 
 
-def test_a_plain_limit_is_not_touched() -> None:
+def test_a_plain_limit_is_not_changed() -> None:
     assert operations(mutate(pod_of(gpu("30"), annotations={CORE_LIMIT: "50"}))) == []
 
 
@@ -190,7 +190,7 @@ def test_init_containers_count_for_the_largest_share() -> None:
 
 
 @pytest.mark.parametrize(("limit", "warned"), [("200", False), ("100", True), ("0", True), (" 200 ", False)])
-def test_with_whole_cards_a_limit_has_no_effect_and_is_mentioned_where_it_differs(
+def test_a_limit_of_whole_cards_gets_a_warning_where_it_differs(
     limit: str,
     warned: bool,  # noqa: FBT001
 ) -> None:
@@ -199,13 +199,13 @@ def test_with_whole_cards_a_limit_has_no_effect_and_is_mentioned_where_it_differ
     assert warned_codes(verdict) == (["HC041"] if warned else [])
 
 
-def test_memory_alone_needs_no_share_to_be_above() -> None:
+def test_memory_alone_allows_any_limit() -> None:
     memory = {names.TUYA + names.VCUDA_MEMORY_SUFFIX: "3"}
     obj = pod_of(container(memory, dict(memory)), annotations={TUYA_LIMIT: "1"})
     assert validate(obj).allowed
 
 
-def test_the_limit_of_a_dialect_that_the_pod_does_not_speak_is_not_judged() -> None:
+def test_the_limit_of_a_dialect_that_the_pod_does_not_use_is_not_judged() -> None:
     assert validate(pod_of(gpu("30"), annotations={TUYA_LIMIT: "nonsense"})).allowed
 
 
@@ -214,7 +214,7 @@ def test_a_second_pass_over_a_marked_pod_changes_nothing() -> None:
     assert mutate(once).changes == ()
 
 
-def test_whole_cards_of_two_containers_each_count_alone() -> None:
+def test_whole_cards_of_two_containers_are_not_added() -> None:
     obj = pod_of(gpu("100", None), gpu("200", None), annotations={CORE_LIMIT: "100"})
     assert validate(obj).warnings == ()
 
@@ -226,7 +226,7 @@ def test_patches_of_annotations_apply_where_there_were_none() -> None:
         assert written(patched(obj, mutate(obj))) == {CORE_LIMIT: "30", MARK: f"{CORE_LIMIT}=30"}
 
 
-def test_amounts_that_mean_nothing_make_no_default() -> None:
+def test_unreadable_amounts_have_no_default() -> None:
     verdict = mutate(pod_of(container({CORE: "many", MEMORY: "20"})))
     assert codes(verdict) == ["HC001"]
     assert verdict.changes == ()

@@ -73,7 +73,7 @@ def test_halfcards_own_accounts_are_trusted_whatever_the_settings_say(user: str)
 
 @pytest.mark.parametrize("key", [names.FENCE, names.PLACEMENT])
 @pytest.mark.parametrize("now", [{}, {"note": "mine"}, "forged"])
-def test_a_tenant_does_not_lift_the_fence_of_a_waiting_pod_nor_its_record(key: str, now: Json | str) -> None:
+def test_a_user_cannot_change_the_fence_or_the_record_of_a_waiting_pod(key: str, now: Json | str) -> None:
     old = pod_of(gpu(), annotations={key: "replica-a"})
     new = pod_of(gpu(), annotations={key: now} if isinstance(now, str) else now)
     (problem,) = validate(new, old=old).problems
@@ -81,7 +81,7 @@ def test_a_tenant_does_not_lift_the_fence_of_a_waiting_pod_nor_its_record(key: s
     assert problem.fix == "put it back"
 
 
-def test_what_people_say_about_their_cards_is_theirs_to_write_and_change() -> None:
+def test_users_may_write_and_change_their_preferences() -> None:
     old = pod_of(gpu(), annotations={names.ASK_MODEL: "T4"})
     assert validate(old).allowed
     assert validate(pod_of(gpu(), annotations={names.ASK_MODEL: "A10", names.ASK_UUID: "GPU-1"}), old=old).allowed
@@ -118,21 +118,21 @@ def test_a_binding_brings_no_record_into_a_pod_unless_its_author_is_trusted(
     assert bind(obj, subresource, user=names.EXTENDER_SERVICE_ACCOUNT).allowed
 
 
-def test_a_binding_is_refused_in_the_words_of_a_pod() -> None:
+def test_a_binding_is_refused_with_the_message_of_a_pod() -> None:
     annotations = {RECORD: "n1"}
     assert bind(binding(annotations)).message == validate(pod_of(container(), annotations=annotations)).message
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"note": "mine", names.ASK_POLICY: "spread"}])
-def test_a_binding_without_a_record_is_any_schedulers_own_business(annotations: Json | None) -> None:
+def test_a_binding_without_a_record_is_admitted_from_any_scheduler(annotations: Json | None) -> None:
     assert bind(binding(annotations)) == Verdict()
 
 
-def test_a_binding_hands_out_no_devices() -> None:
+def test_a_binding_cannot_list_devices() -> None:
     assert codes(bind(binding({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}))) == ["HC027"]
 
 
-def test_a_binding_cannot_excuse_its_record_by_calling_the_pod_a_mirror() -> None:
+def test_a_binding_with_the_mirror_annotation_is_judged() -> None:
     assert codes(bind(binding({names.MIRROR_POD: "hash", RECORD: "n1"}))) == ["HC020"]
 
 
@@ -154,7 +154,7 @@ def test_a_status_brings_no_record_along(before: Json, now: Json) -> None:
     [(None, {RECORD: "n1"}), ({RECORD: "n1"}, {RECORD: "n2"}), ({RECORD: "n1"}, {}), ({}, {RECORD: "n1"})],
     ids=["set", "changed", "removed", "added"],
 )
-def test_tenants_do_not_touch_records_and_trusted_users_do(
+def test_trusted_users_may_change_records_and_others_may_not(
     field: str, container_now: Json, before: Json | None, now: Json
 ) -> None:
     obj = changed(pod_of(container_now), "metadata", field, to=now)
@@ -166,7 +166,7 @@ def test_tenants_do_not_touch_records_and_trusted_users_do(
     assert codes(validate(obj, old=old, user="bob", policy=TRUSTING)) == ["HC020"]
 
 
-def test_records_of_a_bound_pod_that_stay_are_nobodys_business() -> None:
+def test_unchanged_records_of_a_bound_pod_are_admitted() -> None:
     old = pod_of(gpu(), annotations={RECORD: "n1"}, labels={"halfcard.dev/model": "T4"}, nodeName="n1")
     assert validate(changed(old, "metadata", "finalizers", to=[]), old=old).allowed
 
@@ -199,7 +199,7 @@ def with_env(holder: Json, name: str, value: str | None = "x", **fields: Any) ->
         ("CUDA_VISIBLE_DEVICES", "0", False),
     ],
 )
-def test_no_container_of_any_pod_chooses_which_cards_it_sees(
+def test_no_container_may_choose_which_cards_it_sees(
     holder: Json,
     name: str,
     value: str | None,
@@ -209,7 +209,7 @@ def test_no_container_of_any_pod_chooses_which_cards_it_sees(
 
 
 @pytest.mark.parametrize("source", ["fieldRef", "configMapKeyRef", "secretKeyRef"])
-def test_a_value_from_elsewhere_is_not_believed_to_be_void(source: str) -> None:
+def test_a_value_from_elsewhere_is_refused(source: str) -> None:
     obj = with_env(container(), names.VISIBLE_DEVICES, None, valueFrom={source: {"name": "a", "key": "b"}})
     assert both_refuse(obj) == ["HC021"]
 
@@ -227,14 +227,14 @@ def test_a_value_from_elsewhere_is_not_believed_to_be_void(source: str) -> None:
         ("PATH", []),
     ],
 )
-def test_a_container_with_a_share_keeps_the_library_that_holds_it(name: str, wanted: list[str]) -> None:
+def test_a_container_with_a_share_cannot_disable_its_isolation_library(name: str, wanted: list[str]) -> None:
     assert both_refuse(with_env(gpu(), name)) == wanted
     assert both_refuse(with_env(gpu(), name, None, valueFrom={"fieldRef": {}})) == wanted
     assert both_refuse(with_env(container(), name)) == []
     assert both_refuse(with_env(WHOLE, name)) == []
 
 
-def test_a_library_path_is_only_mentioned() -> None:
+def test_a_library_path_gets_a_warning() -> None:
     verdict = validate(with_env(gpu(), "LD_LIBRARY_PATH"))
     assert verdict.allowed
     assert warned_codes(verdict) == ["HC045"]
@@ -242,13 +242,13 @@ def test_a_library_path_is_only_mentioned() -> None:
 
 
 @pytest.mark.parametrize("field", ["initContainers", "ephemeralContainers"])
-def test_init_and_ephemeral_containers_are_looked_at_too(field: str) -> None:
+def test_init_and_ephemeral_containers_are_judged(field: str) -> None:
     sneaky = container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}])
     (problem,) = validate(changed(pod_of(container()), "spec", field, to=[sneaky])).problems
     assert (problem.code, problem.where) == ("HC021", f"spec.{field}[0].env[0]")
 
 
-def test_the_field_path_tells_the_variable() -> None:
+def test_the_field_path_names_the_variable() -> None:
     (problem,) = validate(with_env(container(), names.VISIBLE_DEVICES, "all")).problems
     assert (problem.where, problem.got) == ("spec.containers[0].env[1]", "NVIDIA_VISIBLE_DEVICES=all")
 
@@ -294,7 +294,7 @@ def env_from(name: str | None = None, prefix: str = "", *, secret: bool = False)
         (gpu(), env_from("s", "APP_", secret=True), False),
     ],
 )
-def test_variables_that_come_from_elsewhere_are_judged_as_far_as_they_are_known(
+def test_variables_from_other_objects_are_judged_as_far_as_they_are_known(
     holder: Json,
     source: Json,
     refused: bool,  # noqa: FBT001
@@ -371,7 +371,7 @@ def test_paths_that_lead_to_cards_or_to_sockets_are_refused(path: str) -> None:
         "/sys",
     ],
 )
-def test_other_paths_are_left_alone(path: str) -> None:
+def test_other_paths_are_admitted(path: str) -> None:
     assert not leads_to_gpu(path)
     assert validate(pod_of(gpu(), volumes=[{"name": "v", "hostPath": {"path": path}}])).allowed
 
@@ -418,14 +418,14 @@ PRIVILEGED = {"securityContext": {"privileged": True}}
         (pod_of(container({names.NVIDIA_GPU_SHARED: 1}, {names.NVIDIA_GPU_SHARED: 1}), hostPID=True), ["HC025"], []),
     ],
 )
-def test_privileges_are_refused_beside_a_share_and_mentioned_beside_whole_cards(
+def test_privileges_are_refused_with_a_share_and_get_a_warning_with_whole_cards(
     obj: Json, refused: list[str], warned: list[str]
 ) -> None:
     assert both_refuse(obj) == refused
     assert warned_codes(validate(obj)) == warned
 
 
-def test_a_container_added_to_a_running_share_is_not_privileged() -> None:
+def test_a_container_added_to_a_pod_with_a_share_may_not_be_privileged() -> None:
     old = pod_of(gpu())
     new = pod_of(gpu(), ephemeralContainers=[container(**PRIVILEGED)])
     verdict = validate(new, old=old, subresource="ephemeralcontainers")

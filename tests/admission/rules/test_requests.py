@@ -82,7 +82,7 @@ def test_amounts_that_cannot_work_are_refused_by_both_calls(amounts: Json, wante
         (MEMORY, "19500m", ["20"]),
     ],
 )
-def test_the_refusal_tells_the_nearest_valid_values(resource: str, got: str, nearest: list[str]) -> None:
+def test_the_refusal_names_the_nearest_valid_values(resource: str, got: str, nearest: list[str]) -> None:
     (problem,) = mutate(pod_of(of({CORE: "30", MEMORY: "20", resource: got}))).problems
     assert problem.got == got
     assert problem.where.endswith(f'["{resource}"]')
@@ -103,7 +103,7 @@ def test_requests_equal_limits_in_meaning(limits: Json, requests: Json, wanted: 
     assert codes(mutate(pod_of(container(limits, requests)))) == wanted
 
 
-def test_all_problems_of_a_pod_are_told_at_once() -> None:
+def test_all_problems_of_a_pod_are_reported_at_once() -> None:
     obj = pod_of(gpu("1.5"), gpu("30", None), init=[gpu(None, "20")], nodeName="n1")
     for verdict in (mutate(obj), validate(obj)):
         assert codes(verdict) == ["HC002", "HC006", "HC007", "HC026"]
@@ -117,7 +117,7 @@ def test_all_problems_of_a_pod_are_told_at_once() -> None:
         ({names.ALIYUN_GPU_MEM: "3"}, {CORE: "30", MEMORY: "20"}, []),
     ],
 )
-def test_some_dialects_live_together_in_different_containers(first: Json, second: Json, wanted: list[str]) -> None:
+def test_some_dialects_may_be_mixed_in_different_containers(first: Json, second: Json, wanted: list[str]) -> None:
     assert codes(mutate(pod_of(of(first), of(second)))) == wanted
 
 
@@ -125,12 +125,12 @@ def test_some_dialects_live_together_in_different_containers(first: Json, second
 
 
 @pytest.mark.parametrize(("cores", "memory", "number"), [("0.3", "20", 1), ("30", "5Gi", 1), ("0.3", "5Gi", 2)])
-def test_a_foreign_unit_is_refused_where_the_mutating_call_was_missed(cores: str, memory: str, number: int) -> None:
+def test_a_foreign_unit_is_refused_where_the_mutating_call_did_not_happen(cores: str, memory: str, number: int) -> None:
     problems = validate(pod_of(gpu(cores, memory))).problems
     assert [problem.code for problem in problems] == ["HC005"] * number
 
 
-def test_sides_that_are_spelled_differently_are_told_apart() -> None:
+def test_problems_name_the_side_where_spellings_differ() -> None:
     (problem,) = validate(pod_of(container({CORE: "30", MEMORY: "20"}, {CORE: "0.3", MEMORY: "20"}))).problems
     assert (problem.code, problem.got) == ("HC005", "0.3")
     assert "requests" in problem.where
@@ -144,7 +144,7 @@ def test_a_missing_number_of_hami_cards_is_refused_where_it_was_not_added() -> N
 
 
 @pytest.mark.parametrize("cores", ["30", "30000m", "3e1", 30])
-def test_every_spelling_of_a_whole_number_is_its_own_unit(cores: Any) -> None:
+def test_every_spelling_of_a_whole_number_is_admitted(cores: Any) -> None:
     assert validate(pod_of(gpu(cores))).allowed
 
 
@@ -183,7 +183,7 @@ def test_where_no_card_is_known_memory_is_not_checked() -> None:
 # --- node and scheduler -------------------------------------------------------------------------------------------
 
 
-def test_a_pod_with_a_claim_does_not_name_its_node() -> None:
+def test_a_pod_with_a_claim_may_not_name_its_node() -> None:
     (problem,) = validate(pod_of(gpu(), nodeName="n1")).problems
     assert (problem.code, problem.where, problem.got) == ("HC026", "spec.nodeName", "n1")
     assert validate(pod_of(container(), nodeName="n1")).allowed
@@ -201,7 +201,7 @@ def test_a_pod_with_a_claim_does_not_name_its_node() -> None:
         (container(), "volcano", []),
     ],
 )
-def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, scheduler: str, warned: list[str]) -> None:
+def test_a_scheduler_that_is_not_served_gets_a_warning(container_now: Json, scheduler: str, warned: list[str]) -> None:
     policy = AdmissionPolicy(schedulers=frozenset({"default-scheduler", "ours"}))
     verdict = validate(pod_of(container_now, schedulerName=scheduler), policy=policy)
     assert verdict.allowed
@@ -222,13 +222,13 @@ def test_a_scheduler_that_is_not_served_is_mentioned(container_now: Json, schedu
         ("binpacking", gpu("0", "0"), []),
     ],
 )
-def test_a_policy_that_nobody_knows_is_refused_where_cards_are_chosen(
+def test_an_unknown_policy_is_refused_where_cards_are_chosen(
     policy: str, container_now: Json, wanted: list[str]
 ) -> None:
     assert codes(validate(pod_of(container_now, annotations={names.ASK_POLICY: policy}))) == wanted
 
 
-def test_the_policies_are_told_to_whoever_misspells_one() -> None:
+def test_a_misspelled_policy_is_refused_with_the_names_of_all() -> None:
     (problem,) = validate(pod_of(gpu(), annotations={names.ASK_POLICY: "tight"})).problems
     assert (problem.where, problem.got) == (f'metadata.annotations["{names.ASK_POLICY}"]', "tight")
     assert all(policy in problem.fix for policy in POLICIES)
@@ -267,7 +267,7 @@ def test_the_severity_of_each_rule_is_a_setting(code: str, obj: Json) -> None:
             assert all(len(line) <= 120 for line in verdict.warnings)
 
 
-def test_a_dialect_that_is_switched_off_is_not_judged() -> None:
+def test_a_disabled_dialect_is_not_judged() -> None:
     policy = AdmissionPolicy(dialects=Dialects.named(["nvidia"]))
     assert mutate(pod_of(gpu("1.5")), policy=policy).changes == ()
     assert validate(pod_of(gpu("1.5"), nodeName="n"), policy=policy).allowed

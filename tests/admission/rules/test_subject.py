@@ -17,7 +17,7 @@ def seen(obj: Json, *, user: str = "alice", policy: AdmissionPolicy = TRUSTING) 
     return subject(msgspec.convert(obj, Pod), context)
 
 
-def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
+def test_every_container_is_listed_also_without_requests() -> None:
     obj = pod_of(gpu(), container(), init=[gpu("100", None)], ephemeralContainers=[{"name": "e"}])
     found = [(place.where, claim is not None) for place, claim in seen(obj).containers]
     assert found == [
@@ -38,7 +38,7 @@ def test_every_container_is_seen_also_those_that_cannot_ask() -> None:
         (pod_of(container()), False),
     ],
 )
-def test_one_share_makes_a_pod_a_sharing_one(obj: Json, shared: bool) -> None:  # noqa: FBT001
+def test_one_share_is_enough_for_a_pod_to_have_a_share(obj: Json, shared: bool) -> None:  # noqa: FBT001
     assert seen(obj).has_share is shared
 
 
