@@ -259,7 +259,7 @@ def _of_agent() -> CollectorRegistry:
 
 def _of_quota() -> CollectorRegistry:
     registry = CollectorRegistry()
-    quota_metrics.watch(registry, leading=lambda: 1, keepers=tuple, exempt=lambda: 0, repaired=lambda: 0)
+    quota_metrics.watch(registry, leading=lambda: 1, controllers=tuple, exempt=lambda: 0, repaired=lambda: 0)
     watch_native(registry, uncounted=lambda: 0, drifted=lambda: 0)
     return registry
 

@@ -1,4 +1,4 @@
-"""The pods of the cluster that are charged for something, kept as they are stored."""
+"""Follows the pods of the cluster that have a charge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChargedPod(NamedTuple):
     """
     Attributes:
         named: the cards that its record names, where it has a node.
-        gates: for its scheduling that are closed, where one of them is ours: only then it is kept in which version.
+        gates: its scheduling gates, where one of them is ours; only then `version` is set.
     """
 
     namespace: str
@@ -57,11 +57,11 @@ NodeOf = Callable[[str], Node | None]
 """Returns a node by its name; None if it is not known yet."""
 
 Touched = Mapping[str, Collection[str]]
-"""Pods about which something has changed, by namespaces."""
+"""Changed pods, by namespace."""
 
 
 class ChargedPods:
-    """Running `following` keeps it fresh; `changed` is called with those about which something has changed."""
+    """The pods by uid, while `informer` runs; calls `changed` with the pods that have changed."""
 
     def __init__(self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Touched], None]) -> None:
         self._nodes = nodes
@@ -84,7 +84,7 @@ class ChargedPods:
         return CountedPod(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
 
     def uids_in(self, namespaces: Iterable[str]) -> Iterator[str]:
-        """The uids of all in these."""
+        """Yields the uids of all charged pods in these namespaces."""
         for namespace in namespaces:
             yield from self._by_namespace.get(namespace, ())
 
@@ -98,7 +98,7 @@ class ChargedPods:
         return None if node is None else budget.counted_at(pod.location(node))
 
     def all(self) -> Mapping[str, ChargedPod]:
-        """All of them, by uid, at this moment."""
+        """Returns all charged pods at this moment, by uid."""
         return dict(self._pods)
 
     def namespaces(self) -> Iterable[str]:
@@ -106,7 +106,7 @@ class ChargedPods:
         return self._by_namespace.keys()
 
     def has_ended(self, uid: str) -> bool:
-        """Whether it was stored and holds nothing any more; of the latest thousands that is remembered."""
+        """Returns whether the pod was stored and has ended; the latest thousands are remembered."""
         return uid in self._ended
 
     def _list(self, pods: Sequence[StoredPod | Undecodable]) -> None:
@@ -124,7 +124,7 @@ class ChargedPods:
         touched: dict[str, set[str]] = {}
         for change in changes:
             if isinstance(change.object, Undecodable):
-                continue  # what we cannot read holds on to what it held
+                continue  # a pod that cannot be read keeps its earlier charge
             pod = change.object
             before = self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)
             self._drop(pod.meta.uid)
@@ -138,7 +138,7 @@ class ChargedPods:
             self._changed(touched)
 
     def _put(self, pod: StoredPod) -> None:
-        """Only the phase ends a charge: until then its cards may be in use."""
+        """Adds a pod. Only its phase ends the charge: until then its cards may be in use."""
         found = read_charged_pod(pod, self._dialects)
         if found is not None and pod.is_over:
             self._end(pod.meta.uid)
@@ -165,12 +165,12 @@ class ChargedPods:
 
 
 def pod_collection(access: Access) -> list_watch.Collection[StoredPod]:
-    """All pods of the cluster."""
+    """Returns the collection of all pods of the cluster."""
     return list_watch.Collection(access, _PODS, StoredPod, _PAGE)
 
 
 def read_charged_pod(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
-    """Reads a pod; None where it requests nothing."""
+    """Reads a pod; None where it has no charge."""
     containers, needs = needs_of(read_pod(pod, dialects))
     asked, meta = charge(needs), pod.meta
     if not asked:

@@ -62,7 +62,7 @@ def summary(found: Differences) -> str:
         _several(missed, "not counted"),
         _several(both, "counted for something else"),
     ]
-    return f"{', '.join(filter(None, parts))}; all have been counted anew"
+    return f"{', '.join(filter(None, parts))}; all have been counted again"
 
 
 def _several(pods: list[ChargedPod], what: str) -> str:

@@ -33,21 +33,22 @@ from serving.log import utc_now
 from .usage_index import UsageIndex
 
 _TRIES: Final = 20
-"""Many others write; each of them has to come to an end, too."""
+"""The webhook's replicas write the same ledger; each conflict means that one of them succeeded."""
 
 _NOTHING: Final[Mapping[str, Amounts]] = {}
 
-_MOST_TOLD: Final = 10
+_MAX_NAMED: Final = 10
 
 IsStored = Callable[[Entry, str], Awaitable[bool]]
 """Reads the pod of a reservation now, and returns whether it is stored, or bound for the reservation of a bind."""
 
 
 class LedgerController:
-    """Controls the ledger of `budget`, which may change; `kept` is the last known ledger.
+    """Controls the ledger of `budget`, which may change.
 
     Attributes:
-        holding: the index of stored pods that are counted.
+        stored: the last known ledger.
+        usage: the index of stored pods that are counted.
     """
 
     def __init__(self, ledgers: LedgerStore, budget: Budget, now: Callable[[], datetime] = utc_now) -> None:
@@ -60,7 +61,7 @@ class LedgerController:
         self._reservations = OpenReservations()
         self._room: Amounts = {}
         self._committed: Amounts | None = None
-        self._turn = asyncio.Lock()  # `kept` is never older than what we wrote last
+        self._lock = asyncio.Lock()  # one write at a time: `stored` is never older than our last write
 
     @property
     def _hard(self) -> Amounts:
@@ -72,7 +73,7 @@ class LedgerController:
 
     @property
     def is_outdated(self) -> bool:
-        """Something else is allowed by now, as at the end of an exemption."""
+        """Whether the limits differ from those in the ledger, as at the end of an exemption."""
         return self.stored is not None and self.stored.ledger.hard != self._hard
 
     @property
@@ -80,13 +81,15 @@ class LedgerController:
         """Describes a difference between the committed amounts and our last write; empty where there is none."""
         if self.stored is None or self._committed is None or self.stored.ledger.epoch != self._epoch:
             return ""
-        said, real = self.stored.ledger.committed, self._committed
-        wrong = sorted(key for key in {*said, *real} if said.get(key, 0) != real.get(key, 0))
-        told = [f"{key}={amount(key, said.get(key, 0))} instead of {amount(key, real.get(key, 0))}" for key in wrong]
-        return ", ".join(told[:_MOST_TOLD])
+        found, ours = self.stored.ledger.committed, self._committed
+        wrong = sorted(key for key in {*found, *ours} if found.get(key, 0) != ours.get(key, 0))
+        differences = [
+            f"{key}={amount(key, found.get(key, 0))} instead of {amount(key, ours.get(key, 0))}" for key in wrong
+        ]
+        return ", ".join(differences[:_MAX_NAMED])
 
     def has_gained_room(self) -> bool:
-        """Than when this was asked before, of anything."""
+        """Returns whether any amount has more room than at the last call."""
         if self.stored is None:
             return False
         before = self._room
@@ -106,27 +109,27 @@ class LedgerController:
         ledger = self.stored.ledger
         return bool(settled(ledger, self._pods(has_ended, ledger))) or bool(self.foreign_change)
 
-    def _pods(self, has_ended: Callable[[str], bool], ledger: Ledger, came: Collection[str] = ()) -> StoredPods:
-        held = self.usage
-        return StoredPods(held.entries, held.bound, came, _ended(ledger, has_ended), held.total)
+    def _pods(self, has_ended: Callable[[str], bool], ledger: Ledger, arrived: Collection[str] = ()) -> StoredPods:
+        usage = self.usage
+        return StoredPods(usage.entries, usage.bound, arrived, _ended(ledger, has_ended), usage.total)
 
-    def ledger_changed(self, seen: WatchedLedger) -> None:
+    def ledger_changed(self, watched: WatchedLedger) -> None:
         """Records a watched ledger, which may be older than our own last write."""
-        if self.stored is None or is_newer(seen.version, self.stored.version):
-            self.stored = seen.read()
+        if self.stored is None or is_newer(watched.version, self.stored.version):
+            self.stored = watched.read()
 
     async def take_over(self) -> None:
-        """Raises LedgerError and NoAnswerError."""
-        async with self._turn:
+        """Begins an epoch of this replica. Raises LedgerError and NoAnswerError."""
+        async with self._lock:
             await self._take_over()
 
     async def _take_over(self) -> None:
         for _ in range(_TRIES):
-            kept = await self._ledgers.read(self.budget.ledger)
-            mine = take_over(kept.ledger if kept else Ledger({}), self.budget.uid)._replace(hard=self._hard)
+            stored = await self._ledgers.read(self.budget.ledger)
+            mine = take_over(stored.ledger if stored else Ledger({}), self.budget.uid)._replace(hard=self._hard)
             written = await (
-                self._ledgers.write(self.budget.ledger, mine, kept)
-                if kept
+                self._ledgers.write(self.budget.ledger, mine, stored)
+                if stored
                 else self._ledgers.create(self.budget.ledger, mine)
             )
             if written is not None:
@@ -135,24 +138,24 @@ class LedgerController:
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
 
     async def commit(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
-        """Commits what pods hold. Raises LostLeadership, LedgerError and NoAnswerError.
+        """Commits the charges of stored pods. Raises LostLeadership, LedgerError and NoAnswerError.
 
         `lent` is what others have borrowed from it, which a newly created ledger does not know.
         """
-        came: frozenset[str] = frozenset()
+        arrived: frozenset[str] = frozenset()
         committed: Amounts = {}
 
         def with_commits(ledger: Ledger) -> Ledger:
-            nonlocal came, committed
-            came = frozenset(self.usage.arrived)
-            pods = self._pods(has_ended, ledger, came if self._committed is not None else ())
-            # Where the quota is gone it is nobody's: one that comes back as the same begins anew.
+            nonlocal arrived, committed
+            arrived = frozenset(self.usage.arrived)
+            pods = self._pods(has_ended, ledger, arrived if self._committed is not None else ())
+            # The uid is empty once the quota is deleted: if the same quota comes back, its ledger is initialised again.
             found = commit(ledger, self._epoch, pods)._replace(hard=self._hard, quota_uid=self.budget.uid)
             committed = found.committed
             return found if ledger.is_ready else found._replace(lent=lent)
 
         await self._change(with_commits)
-        self.usage.clear_arrived(came)
+        self.usage.clear_arrived(arrived)
         self._committed = committed
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
@@ -160,26 +163,26 @@ class LedgerController:
         began = now()
         try:
             await self._read()
-            opened = self.stored.ledger.reservations if self.stored else {}
-            sought = [uid for uid in self._reservations.due_for_look() if uid in opened]
-            found = await asyncio.gather(*[is_stored(opened[uid], uid) for uid in sought])
+            entries = self.stored.ledger.reservations if self.stored else {}
+            due = [uid for uid in self._reservations.due_for_look() if uid in entries]
+            found = await asyncio.gather(*[is_stored(entries[uid], uid) for uid in due])
         except (LedgerError, NoAnswerError):
             self._reservations = self._reservations.failed()
             raise
-        kept = {reservation for reservation, there in zip(sought, found, strict=True) if there}
+        used = {reservation for reservation, is_used in zip(due, found, strict=True) if is_used}
         if self.stored is not None:
-            kept |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.bound))
-        self._reservations = self._reservations.read(began, opened, kept)
-        if void := self._reservations.expired():
-            await self.change(lambda ledger: without(ledger, void))
+            used |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.bound))
+        self._reservations = self._reservations.read(began, entries, used)
+        if expired := self._reservations.expired():
+            await self.change(lambda ledger: without(ledger, expired))
 
     async def delete_if_unused(self) -> None:
-        """Deletes the ledger of a deleted quota once it holds nothing."""
+        """Deletes the ledger of a deleted quota once nothing is reserved or borrowed in it."""
         if self.stored is not None and not self.stored.ledger.reservations and not self.stored.ledger.borrowed:
             await self._ledgers.delete(self.budget.ledger, self.stored)
 
     async def change(self, change: Callable[[Ledger], Ledger]) -> None:
-        """Raises as `commit`, and what `change` raises."""
+        """Writes a changed ledger. Raises like `commit`, and what `change` raises."""
 
         def mine(ledger: Ledger) -> Ledger:
             if ledger.epoch != self._epoch:
@@ -189,22 +192,22 @@ class LedgerController:
         await self._change(mine)
 
     async def _read(self) -> None:
-        async with self._turn:
+        async with self._lock:
             self.stored = await self._ledgers.read(self.budget.ledger)
 
     async def _change(self, change: Callable[[Ledger], Ledger]) -> None:
-        async with self._turn:
+        async with self._lock:
             await self._write(change)
 
     async def _write(self, change: Callable[[Ledger], Ledger]) -> None:
         for _ in range(_TRIES):
-            kept = self.stored or await self._ledgers.read(self.budget.ledger)
-            if kept is None:
-                raise LostLeadership  # whoever deletes a ledger makes us count anew
-            after = change(kept.ledger)
-            if after == kept.ledger:
+            stored = self.stored or await self._ledgers.read(self.budget.ledger)
+            if stored is None:
+                raise LostLeadership  # the ledger was deleted: it must be created and counted again
+            after = change(stored.ledger)
+            if after == stored.ledger:
                 return
-            self.stored = await self._ledgers.write(self.budget.ledger, after, kept)
+            self.stored = await self._ledgers.write(self.budget.ledger, after, stored)
             if self.stored is not None:
                 return
         raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be written")

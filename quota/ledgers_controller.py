@@ -31,11 +31,11 @@ _AT_ONCE: Final = 16
 
 
 class LedgersController:
-    """Made on the event loop; `run` and `expire` are its jobs, `take_over` begins a term.
+    """Created on the event loop; `run` and `expire` are its jobs, `take_over` begins a term.
 
     Attributes:
-        keepers: by the names of their ledgers.
-        trouble: what went wrong last, in one sentence.
+        controllers: by the names of their ledgers.
+        trouble: the last failure, in one sentence.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class LedgersController:
         freed: Callable[[Iterable[str]], None],
         repaired: Callable[[Budget, str], None],
     ) -> None:
-        """Calls `freed` with the namespaces of a budget that has more room than before, and `repaired` with one whose
-        ledger said of its pods what was not true, and what it said.
+        """Calls `freed` with the namespaces of a budget that has more room than before, and `repaired` with a budget
+        whose committed amounts another writer had changed, and with a description of the change.
         """
         self.controllers: dict[str, LedgerController] = {}
         self.trouble = ""
@@ -61,68 +61,69 @@ class LedgersController:
         self._log = log
         self._freed = freed
         self._repaired = repaired
-        self._there: set[str] = set()
+        self._ledger_names: set[str] = set()
         self._due: set[str] = set()
-        self._stirred = asyncio.Event()
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._changed = asyncio.Event()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    # --- what is seen -------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def quotas_changed(self) -> None:
         """Handles changed quotas, or changed namespace labels, by which a shared quota may cover other namespaces."""
-        self._count_anew(lambda budget: not budget.namespace)
+        self._recount(lambda budget: not budget.namespace)
 
     def time_passed(self) -> None:
-        """An exemption may have begun or ended."""
-        if outdated := {name for name, keeper in self.controllers.items() if keeper.is_outdated}:
+        """Applies exemptions that have begun or ended."""
+        if outdated := {name for name, controller in self.controllers.items() if controller.is_outdated}:
             self._due |= outdated
-            self._stirred.set()
+            self._changed.set()
 
     def nodes_changed(self) -> None:
         """Handles changed nodes: the location of a pod may now count more, or less."""
-        self._count_anew(lambda budget: budget.depends_on_location)
+        self._recount(lambda budget: budget.depends_on_location)
 
-    def _count_anew(self, concerned: Callable[[Budget], bool]) -> None:
-        for name, keeper in self.controllers.items():
-            if concerned(keeper.budget):
-                keeper.usage.mark_all()
+    def _recount(self, concerned: Callable[[Budget], bool]) -> None:
+        for name, controller in self.controllers.items():
+            if concerned(controller.budget):
+                controller.usage.mark_all()
                 self._due.add(name)
-        self._stirred.set()
+        self._changed.set()
 
     def pods_changed(self, touched: Touched) -> None:
         for namespace, uids in touched.items():
             for budget in self._source.of(namespace):
                 self._due.add(budget.ledger)
-                if keeper := self.controllers.get(budget.ledger):
-                    keeper.usage.mark(uids)
-        self._stirred.set()
+                if controller := self.controllers.get(budget.ledger):
+                    controller.usage.mark(uids)
+        self._changed.set()
 
     def ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
-        keeper = self.controllers.get(name)
+        controller = self.controllers.get(name)
         if seen is None:
-            self._there.discard(name)
+            self._ledger_names.discard(name)
             self.controllers.pop(name, None)
-            self._stirred.set()
+            self._changed.set()
             return
-        self._there.add(name)
-        if keeper is not None:
-            keeper.ledger_changed(seen)
-            if keeper.is_due(self._pods.has_ended):
+        self._ledger_names.add(name)
+        if controller is not None:
+            controller.ledger_changed(seen)
+            if controller.is_due(self._pods.has_ended):
                 self._due.add(name)
-                self._stirred.set()
+                self._changed.set()
 
-    # --- what is done -------------------------------------------------------------------------------------------------
+    # --- jobs ---------------------------------------------------------------------------------------------------------
 
     async def take_over(self) -> None:
+        """Takes over all ledgers when this replica becomes the leader."""
         self.controllers.clear()
-        await self._adopt(self._missing())
+        await self._start(self._missing())
         self._log.event("leading", ledgers=len(self.controllers))
 
     async def run(self) -> None:
-        self._count_anew(lambda _: True)  # what was being counted when this failed last may not have been
+        self._recount(lambda _: True)  # a failure may have interrupted the last count
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
+            await self._changed.wait()
+            self._changed.clear()
             if self._may_decide():
                 await self._settle()
             await asyncio.sleep(_AGAIN_S if self.trouble else _REST_S)
@@ -131,8 +132,8 @@ class LedgersController:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             if self._may_decide():
-                opened = [keeper for keeper in self.controllers.values() if keeper.has_reservations]
-                await self._each(opened, lambda keeper: self._expire(keeper, now, is_stored))
+                reserved = [controller for controller in self.controllers.values() if controller.has_reservations]
+                await self._each(reserved, lambda controller: self._expire(controller, now, is_stored))
                 await self._clear_away()
 
     async def _settle(self) -> None:
@@ -140,7 +141,7 @@ class LedgersController:
         self._follow_quotas()
         await self._commit_due(of_gone=True)  # first, so that nothing more is reserved in the ledger of a deleted quota
         if missing := self._missing():
-            await self._adopt(missing)
+            await self._start(missing)
         await self._commit_due()
 
     async def _commit_due(self, *, of_gone: bool = False) -> None:
@@ -152,38 +153,38 @@ class LedgersController:
 
     def _follow_quotas(self) -> None:
         budgets = {budget.ledger: budget for budget in self._source.budgets()}
-        for name, keeper in [*self.controllers.items()]:
+        for name, controller in [*self.controllers.items()]:
             budget = budgets.get(name) or deleted_budget(name)
-            if keeper.budget.uid != budget.uid and budget.uid:
-                del self.controllers[name]  # made anew under its name, and so is its ledger
-            elif keeper.budget != budget:
-                keeper.budget = budget
-                keeper.usage.mark_all()
+            if controller.budget.uid != budget.uid and budget.uid:
+                del self.controllers[name]  # another quota of the same name
+            elif controller.budget != budget:
+                controller.budget = budget
+                controller.usage.mark_all()
                 self._due.add(name)
 
     def _missing(self) -> list[Budget]:
         """Returns quotas without a controller, and ledgers that have outlived their quota."""
-        budgets = {name: deleted_budget(name) for name in self._there} | {
+        budgets = {name: deleted_budget(name) for name in self._ledger_names} | {
             each.ledger: each for each in self._source.budgets()
         }
         return [budget for name, budget in budgets.items() if name not in self.controllers]
 
-    async def _adopt(self, budgets: Sequence[Budget]) -> None:
+    async def _start(self, budgets: Sequence[Budget]) -> None:
         new = [LedgerController(self._ledgers, budget) for budget in budgets]
-        taken = await self._each(new, lambda keeper: keeper.take_over())
+        taken = await self._each(new, lambda controller: controller.take_over())
         if taken:
             await self._pods.informer.refresh()
-        self.controllers |= {keeper.budget.ledger: keeper for keeper in taken}
+        self.controllers |= {controller.budget.ledger: controller for controller in taken}
         await self._each(taken, self._commit)
 
-    async def _commit(self, keeper: LedgerController) -> None:
-        budget = keeper.budget
-        self._count(keeper.usage, budget)
-        altered = keeper.foreign_change
-        await keeper.commit(self._pods.has_ended, self._lent(keeper))
-        if altered:
-            self._repaired(budget, altered)
-        self._tell_of_room(keeper)
+    async def _commit(self, controller: LedgerController) -> None:
+        budget = controller.budget
+        self._count(controller.usage, budget)
+        change = controller.foreign_change
+        await controller.commit(self._pods.has_ended, self._lent(controller))
+        if change:
+            self._repaired(budget, change)
+        self._report_room(controller)
 
     def _count(self, holding: UsageIndex, budget: Budget) -> None:
         """Marks pods to be counted; when a namespace leaves a budget, all of them."""
@@ -197,56 +198,64 @@ class LedgersController:
         """
         return any(map(budget.is_same, self._source.of(namespace)))
 
-    def _lent(self, keeper: LedgerController) -> Mapping[str, Amounts]:
+    def _lent(self, controller: LedgerController) -> Mapping[str, Amounts]:
         """Returns what others have borrowed, for a newly created ledger; a ready ledger knows it."""
-        kept = keeper.stored
-        if kept is not None and kept.ledger.is_ready:
+        stored = controller.stored
+        if stored is not None and stored.ledger.is_ready:
             return {}
-        written = kept.ledger.lent if kept is not None else {}
-        return owed(keeper.budget.ledger, self.ledgers(), written, self.not_taken_over() if written else ())
+        written = stored.ledger.lent if stored is not None else {}
+        return owed(controller.budget.ledger, self.ledgers(), written, self.not_taken_over() if written else ())
 
     def ledgers(self) -> dict[str, Ledger]:
         """Returns the known ledgers."""
-        return {name: keeper.stored.ledger for name, keeper in self.controllers.items() if keeper.stored is not None}
+        return {
+            name: controller.stored.ledger
+            for name, controller in self.controllers.items()
+            if controller.stored is not None
+        }
 
     def take_over_again(self, name: str) -> None:
         """Takes a ledger over again whose last write is uncertain."""
         self.controllers.pop(name, None)
-        self._stirred.set()
+        self._changed.set()
 
     def not_taken_over(self) -> set[str]:
-        """Ledgers that are there, or are to be, and not ours yet."""
-        return (self._there | {each.ledger for each in self._source.budgets()}) - self.ledgers().keys()
+        """Returns ledgers that exist, or should exist, and are not taken over yet."""
+        return (self._ledger_names | {each.ledger for each in self._source.budgets()}) - self.ledgers().keys()
 
-    def _tell_of_room(self, keeper: LedgerController) -> None:
-        if keeper.has_gained_room():
-            self._freed(self._source.namespaces(keeper.budget))
+    def _report_room(self, controller: LedgerController) -> None:
+        if controller.has_gained_room():
+            self._freed(self._source.namespaces(controller.budget))
 
-    async def _expire(self, keeper: LedgerController, now: Callable[[], float], is_stored: IsStored) -> None:
-        await keeper.expire(now, is_stored)
-        self._tell_of_room(keeper)
+    async def _expire(self, controller: LedgerController, now: Callable[[], float], is_stored: IsStored) -> None:
+        await controller.expire(now, is_stored)
+        self._report_room(controller)
 
     async def _clear_away(self) -> None:
         """Deletes the ledgers of deleted quotas once none of their reservations can be used any more."""
-        idle = [keeper for keeper in self.controllers.values() if not keeper.budget.uid and not keeper.has_reservations]
-        await self._each(idle, lambda keeper: keeper.delete_if_unused())
+        idle = [
+            controller
+            for controller in self.controllers.values()
+            if not controller.budget.uid and not controller.has_reservations
+        ]
+        await self._each(idle, lambda controller: controller.delete_if_unused())
 
     async def _each(
-        self, keepers: Sequence[LedgerController], do: Callable[[LedgerController], Awaitable[None]]
+        self, controllers: Sequence[LedgerController], do: Callable[[LedgerController], Awaitable[None]]
     ) -> list[LedgerController]:
         """Runs a step for each ledger; returns the successful ones, and the others stay due."""
 
-        async def one(keeper: LedgerController) -> bool:
-            async with self._turns:
-                return await self._done(keeper, do)
+        async def one(controller: LedgerController) -> bool:
+            async with self._slots:
+                return await self._try(controller, do)
 
-        went_well = await asyncio.gather(*[one(keeper) for keeper in keepers])
-        return [keeper for keeper, well in zip(keepers, went_well, strict=True) if well]
+        results = await asyncio.gather(*[one(controller) for controller in controllers])
+        return [controller for controller, succeeded in zip(controllers, results, strict=True) if succeeded]
 
-    async def _done(self, keeper: LedgerController, do: Callable[[LedgerController], Awaitable[None]]) -> bool:
-        name = keeper.budget.ledger
+    async def _try(self, controller: LedgerController, do: Callable[[LedgerController], Awaitable[None]]) -> bool:
+        name = controller.budget.ledger
         try:
-            await do(keeper)
+            await do(controller)
         except LostLeadership:
             self.controllers.pop(name, None)
         except (LedgerError, NoAnswerError) as error:
@@ -254,5 +263,5 @@ class LedgersController:
             self._due.add(name)
         else:
             return True
-        self._stirred.set()
+        self._changed.set()
         return False

@@ -34,9 +34,9 @@ class Loans:
         lenders = lenders_of(ledgers) & ledgers.keys()
         unseen = self.ledgers.not_taken_over() if lenders else set()
         for name in lenders:
-            told = partial(_told, name, ledgers, unseen)
-            if told(ledgers[name]) != ledgers[name]:
-                await self._change(name, told)
+            repaired = partial(_repaired, name, ledgers, unseen)
+            if repaired(ledgers[name]) != ledgers[name]:
+                await self._change(name, repaired)
 
     async def give_back(self, unused: Iterable[Loan]) -> None:
         for loan in unused:
@@ -48,18 +48,18 @@ class Loans:
                 await self._change(loan.borrower, partial(borrow, loan=loan))
 
     async def _change(self, name: str, change: Callable[[Ledger], Ledger]) -> bool:
-        """Whether it is written."""
-        keeper = self.ledgers.controllers.get(name)
+        """Changes a ledger; returns whether it is written."""
+        controller = self.ledgers.controllers.get(name)
         try:
-            if keeper is not None:
-                await keeper.change(change)
+            if controller is not None:
+                await controller.change(change)
                 return True
         except Exceeded:
-            return False  # whoever came first has it
+            return False  # another pod has reserved it first
         except _FAILURES:
             self.ledgers.take_over_again(name)
         return False
 
 
-def _told(lender: str, ledgers: Mapping[str, Ledger], unseen: Collection[str], ledger: Ledger) -> Ledger:
+def _repaired(lender: str, ledgers: Mapping[str, Ledger], unseen: Collection[str], ledger: Ledger) -> Ledger:
     return ledger._replace(lent=owed(lender, ledgers, ledger.lent, unseen))

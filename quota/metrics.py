@@ -15,7 +15,7 @@ def watch(
     registry: CollectorRegistry,
     *,
     leading: Figure,
-    keepers: Callable[[], Iterable[LedgerController]],
+    controllers: Callable[[], Iterable[LedgerController]],
     exempt: Figure,
     repaired: Figure,
 ) -> None:
@@ -25,16 +25,18 @@ def watch(
         Gauge(f"halfcard_quota_{name}", meaning, registry=registry).set_function(figure)
 
     gauge("leading", "1 on the leader, which alone writes ledgers and statuses.", leading)
-    gauge("ledgers", "Ledgers of this replica; 0 where it is not the leader.", lambda: len([*keepers()]))
+    gauge("ledgers", "Ledgers of this replica; 0 where it is not the leader.", lambda: len([*controllers()]))
     gauge("exempt", "Quotas that are suspended by an exemption.", exempt)
     gauge("repaired", "Ledgers that were repaired since this replica started.", repaired)
-    gauge("promised_pods", "Pods with a reservation, in all ledgers.", lambda: sum(map(_reserved, keepers())))
-    gauge("late_pods", "Pods that were stored although their quota was exceeded.", lambda: sum(map(_late, keepers())))
+    gauge("promised_pods", "Pods with a reservation, in all ledgers.", lambda: sum(map(_reserved, controllers())))
+    gauge(
+        "late_pods", "Pods that were stored although their quota was exceeded.", lambda: sum(map(_late, controllers()))
+    )
 
 
-def _reserved(keeper: LedgerController) -> int:
-    return len(keeper.stored.ledger.reservations) if keeper.stored is not None else 0
+def _reserved(controller: LedgerController) -> int:
+    return len(controller.stored.ledger.reservations) if controller.stored is not None else 0
 
 
-def _late(keeper: LedgerController) -> int:
-    return len(keeper.stored.ledger.late) if keeper.stored is not None else 0
+def _late(controller: LedgerController) -> int:
+    return len(controller.stored.ledger.late) if controller.stored is not None else 0

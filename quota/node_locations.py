@@ -28,14 +28,14 @@ Object = Mapping[str, Any]
 
 
 class NodeLocations:
-    """Running `following` keeps it fresh; `changed` is called when the cards, models or pool of one have."""
+    """The nodes by name, while `informer` runs; calls `changed` when the cards, models or pool of a node changed."""
 
-    def __init__(self, access: Access, dealings: CapacityRules, changed: Callable[[], None]) -> None:
-        self._dealings = dealings
+    def __init__(self, access: Access, rules: CapacityRules, changed: Callable[[], None]) -> None:
+        self._rules = rules
         self._changed = changed
         self._known: dict[str, Node] = {}
         self._gone: OrderedDict[str, Node] = OrderedDict()
-        self._heard: dict[str, int] = {}
+        self._hashes: dict[str, int] = {}
         collection = Collection(access, NODES, dict[str, Any])
         self.informer = Informer(collection, listed=self._list, changed=self._change, name="nodes")
 
@@ -45,7 +45,7 @@ class NodeLocations:
     def _list(self, found: Sequence[dict[str, Any] | Undecodable]) -> None:
         there = {each["metadata"]["name"]: each for each in found if isinstance(each, dict)}
         for name in self._known.keys() - there.keys():
-            self._part(name)
+            self._drop(name)
         if any([*map(self._put, there.values())]):
             self._changed()
 
@@ -55,27 +55,27 @@ class NodeLocations:
             if isinstance(each.object, Undecodable):
                 continue
             if each.type == "DELETED":
-                self._part(_name(each.object))
+                self._drop(_name(each.object))
             else:
                 differ |= self._put(each.object)
         if differ:
             self._changed()
 
     def _put(self, found: Object) -> bool:
-        """Whether it is different from before. Heartbeats are not looked at."""
-        name, heard = _name(found), hash(_encode(news(found)))
-        if self._heard.get(name) == heard:
+        """Adds a node; returns whether it has changed. Heartbeats are ignored."""
+        name, digest = _name(found), hash(_encode(news(found)))
+        if self._hashes.get(name) == digest:
             return False
-        self._heard[name] = heard
-        before, node = self._known.get(name), read_node(found, self._dealings)
+        self._hashes[name] = digest
+        before, node = self._known.get(name), read_node(found, self._rules)
         if isinstance(node, ImplausibleNode):
-            return False  # what it was known for is better than nothing
+            return False  # the earlier content is better than nothing
         self._known[name] = _of_interest(node)
         self._gone.pop(name, None)
         return self._known[name] != before
 
-    def _part(self, name: str) -> None:
-        self._heard.pop(name, None)
+    def _drop(self, name: str) -> None:
+        self._hashes.pop(name, None)
         if (node := self._known.pop(name, None)) is not None:
             self._gone[name] = node
             if len(self._gone) > _MOST_GONE:

@@ -61,10 +61,10 @@ class QuotaOptions(NamedTuple):
 
 
 class QuotaService:
-    """All that it is made of; made on the event loop that runs it."""
+    """The parts of the service; created on the event loop that runs it."""
 
     def __init__(
-        self, access: Access, agreed: QuotaOptions, status: Address, *, instance: str, namespace: str, log: Log
+        self, access: Access, options: QuotaOptions, status: Address, *, instance: str, namespace: str, log: Log
     ) -> None:
         self._status = status
         self._log = log
@@ -73,116 +73,121 @@ class QuotaService:
             self._calls, namespace=namespace, name=names.QUOTA_SERVICE, instance=instance, address="", notes=dict
         )
         self._source = BudgetSource(access, self._quotas_changed)
-        self._nodes = NodeLocations(access, agreed.dealings, self._nodes_changed)
-        self._pods = ChargedPods(access, agreed.dialects, self._nodes.get, self._pods_changed)
+        self._nodes = NodeLocations(access, options.dealings, self._nodes_changed)
+        self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
-        self._nudging = OwnerRetry(self._calls, agreed.dialects, may_decide, utc_now, log)
+        self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, utc_now, log)
         self._repairs = RepairReports(QuotaEvents(self._calls, utc_now), self._source.of)
         ledgers = LedgerStore(self._calls, namespace)
-        self._keeping = self._kept(ledgers)
-        self._comparing = ConsistencyCheck(access, self._pods, agreed.dialects, may_decide, self._repairs.pods)
-        self._ledgers = LedgerWatch(access, namespace, self._ledger_changed)
-        self._desks = LedgerWriters(ledgers, time.monotonic)
-        self._opening = self._opened()
-        self._telling = self._told()
+        self._controller = self._new_controller(ledgers)
+        self._consistency_check = ConsistencyCheck(access, self._pods, options.dialects, may_decide, self._repairs.pods)
+        self._watch = LedgerWatch(access, namespace, self._ledger_changed)
+        self._writers = LedgerWriters(ledgers, time.monotonic)
+        self._gate_admission = self._new_gate_admission()
+        self._reporter = self._new_reporter()
         self._native = NativeQuotaChecks(
             access,
             self._calls,
-            agreed.dialects,
+            options.dialects,
             may_decide,
             log,
-            repairs_at_start=agreed.repairs_native,
-            added=agreed.derived.resources,
+            repairs_at_start=options.repairs_native,
+            added=options.derived.resources,
         )
 
-    def _kept(self, ledgers: LedgerStore) -> LedgersController:
+    def _new_controller(self, ledgers: LedgerStore) -> LedgersController:
         return LedgersController(
             self._source,
             self._pods,
             ledgers,
             self._leadership.may_decide,
             self._log,
-            freed=self._nudging.freed,
+            freed=self._owner_retry.freed,
             repaired=self._repairs.ledger,
         )
 
-    def _opened(self) -> GateAdmission:
+    def _new_gate_admission(self) -> GateAdmission:
         return GateAdmission(
             calls=self._calls,
             pods=self._pods,
             budgets_of=self._source.of,
-            ledgers=self._keeping,
-            writer_of=self._desks.of,
+            ledgers=self._controller,
+            writer_of=self._writers.of,
             may_decide=self._leadership.may_decide,
             now=utc_now,
             log=self._log,
         )
 
-    def _told(self) -> Reporter:
+    def _new_reporter(self) -> Reporter:
         return Reporter(
             self._calls,
-            self._keeping,
+            self._controller,
             self._leadership.may_decide,
-            waits=self._opening.waits,
+            waits=self._gate_admission.waits,
             map_source=self._source.map,
             repairs=self._repairs,
         )
 
     def _quotas_changed(self) -> None:
-        self._keeping.quotas_changed()
-        self._opening.trigger()
+        self._controller.quotas_changed()
+        self._gate_admission.trigger()
 
     def _ledger_changed(self, name: str, seen: WatchedLedger | None) -> None:
-        self._keeping.ledger_changed(name, seen)
-        self._desks.ledger_changed(name, seen)
-        self._opening.trigger()
+        self._controller.ledger_changed(name, seen)
+        self._writers.ledger_changed(name, seen)
+        self._gate_admission.trigger()
 
     def _nodes_changed(self) -> None:
-        self._keeping.nodes_changed()
+        self._controller.nodes_changed()
 
     def _pods_changed(self, touched: Touched) -> None:
-        self._keeping.pods_changed(touched)
-        self._opening.trigger()
+        self._controller.pods_changed(touched)
+        self._gate_admission.trigger()
 
     async def _is_stored(self, entry: Entry, reservation: str) -> bool:
         answer = await self._calls.get(f"/api/v1/namespaces/{entry.namespace}/pods/{entry.pod}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return False
         if answer.status != HTTPStatus.OK:
-            raise NoAnswerError(f"the API server answered {answer.status} where a pod was looked for")
-        return _is_kept(reservation, _POD.decode(answer.body))
+            raise NoAnswerError(f"the API server answered {answer.status} to the read of a pod")
+        return _is_used(reservation, _POD.decode(answer.body))
 
     async def _lead(self) -> None:
         await self._source.wait_until_ready()
         await self._nodes.informer.wait_until_ready()
         await self._pods.informer.wait_until_ready()
-        await self._ledgers.informer.wait_until_ready()
+        await self._watch.informer.wait_until_ready()
         gc.freeze()
-        await self._leadership.run(self._keeping.take_over)
+        await self._leadership.run(self._controller.take_over)
 
     def _problems(self) -> tuple[str, ...]:
         followed = [each.trouble for each in self._following()]
-        own = (self._leadership.trouble, self._keeping.trouble, self._comparing.trouble, *self._telling.troubles())
+        own = (
+            self._leadership.trouble,
+            self._controller.trouble,
+            self._consistency_check.trouble,
+            *self._reporter.troubles(),
+        )
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
-    def _keepers(self) -> Iterable[LedgerController]:
-        return self._keeping.controllers.values() if self._leadership.may_decide() else ()
+    def _controllers(self) -> Iterable[LedgerController]:
+        return self._controller.controllers.values() if self._leadership.may_decide() else ()
 
     def _ready(self) -> bool:
         return self._source.ready and all(each.ready for each in self._following())
 
     def _following(self) -> Sequence[Informer[Any]]:
-        return self._nodes.informer, self._pods.informer, self._ledgers.informer
+        return self._nodes.informer, self._pods.informer, self._watch.informer
 
     async def run(self, lifecycle: Lifecycle) -> None:
         follow: Sequence[Job] = (*self._source.jobs(), *follow_jobs(self._following()), *self._native.jobs())
         keep: Sequence[Job] = (
-            ("update ledgers", self._keeping.run),
-            ("expire reservations", partial(self._keeping.expire, time.monotonic, self._is_stored)),
-            ("retry owners", self._nudging.run),
-            ("admit gated pods", self._opening.run),
-            ("check consistency", self._comparing.run),
-            *self._telling.jobs(),
+            ("update ledgers", self._controller.run),
+            ("expire reservations", partial(self._controller.expire, time.monotonic, self._is_stored)),
+            ("retry owners", self._owner_retry.run),
+            ("admit gated pods", self._gate_admission.run),
+            ("check consistency", self._consistency_check.run),
+            *self._reporter.jobs(),
             ("lead", self._lead),
             report_problems(self._problems, self._log),
         )
@@ -195,18 +200,18 @@ class QuotaService:
         watch(
             registry,
             leading=lambda: float(self._leadership.may_decide()),
-            keepers=self._keepers,
-            exempt=self._telling.exemptions.count,
+            controllers=self._controllers,
+            exempt=self._reporter.exemptions.count,
             repaired=lambda: self._repairs.count,
         )
         self._native.watch(registry)
-        checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers have not all been seen"}
+        checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers are not all listed yet"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
         return (Listener(STATUS, self._status.host, self._status.port, health),)
 
 
-def _is_kept(reservation: str, pod: StoredPod) -> bool:
-    """One to a pod behind the gate is not: it may never come."""
+def _is_used(reservation: str, pod: StoredPod) -> bool:
+    """Returns whether the pod of a reservation is stored, or bound; a gated pod does not use its reservation yet."""
     if pod.meta.uid != pod_uid(reservation):
         return False
     return bool(pod.node) if is_bind_reservation(reservation) else not pod.waits_for_quota

@@ -1,4 +1,4 @@
-"""Keeps what one budget counts of stored pods, updated as they change: the work is proportional to the changes."""
+"""Holds what one budget counts of stored pods, updated as they change: the work is proportional to the changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CountedPod(NamedTuple):
 
 
 class TopPods(NamedTuple):
-    """How many pods, and who holds most."""
+    """The number of pods, and the entries with the largest charges."""
 
     pods: int = 0
     entries: Sequence[Entry] = ()
@@ -33,9 +33,9 @@ class UsageIndex:
     """
     Attributes:
         entries: by the uid of the pod.
-        bound: those of them that are counted with their nodes.
-        total: what they hold together.
-        came: those of them that have come since `counted` was called.
+        bound: the pods whose charge includes their location.
+        total: the sum of all charges.
+        arrived: the pods that were added since `clear_arrived` was called with them.
     """
 
     def __init__(self) -> None:
@@ -47,49 +47,49 @@ class UsageIndex:
         self._touched: set[str] = set()
         self._is_stale = True
 
-    # --- what is to be looked at --------------------------------------------------------------------------------------
+    # --- what to count again ------------------------------------------------------------------------------------------
 
     def mark(self, uids: Iterable[str]) -> None:
-        """Something about these has changed."""
+        """Marks changed pods."""
         self._touched.update(uids)
 
     def mark_all(self) -> None:
         """Marks all pods, after the rules of counting have changed."""
         self._is_stale = True
 
-    def take_marked(self, there: Iterable[str] = ()) -> Collection[str]:
-        """Returns the marked pods, once; when all are marked, the counted ones and those that are `there`."""
-        found = {*self._touched, *((*there, *self.entries) if self._is_stale else ())}
+    def take_marked(self, stored: Iterable[str] = ()) -> Collection[str]:
+        """Returns the marked pods, once; when all are marked, the counted ones and those in `stored`."""
+        found = {*self._touched, *((*stored, *self.entries) if self._is_stale else ())}
         self._touched, self._is_stale = set(), False
         return found
 
-    # --- what is held -------------------------------------------------------------------------------------------------
+    # --- what is counted ----------------------------------------------------------------------------------------------
 
-    def put(self, uid: str, held: CountedPod | None) -> None:
+    def put(self, uid: str, counted: CountedPod | None) -> None:
         """Sets the count of a pod; None removes it."""
         before = self.entries.get(uid)
-        if held is None:
+        if counted is None:
             self.arrived.discard(uid)
         elif before is None:
             self.arrived.add(uid)
         if before is not None:
             self._drop(uid, before)
-        if held is not None:
-            self._add(uid, held)
+        if counted is not None:
+            self._add(uid, counted)
 
-    def clear_arrived(self, came: Iterable[str]) -> None:
-        """These are known by now."""
-        self.arrived.difference_update(came)
+    def clear_arrived(self, uids: Iterable[str]) -> None:
+        """Removes pods from `arrived`."""
+        self.arrived.difference_update(uids)
 
     def top(self) -> TopPods:
         return TopPods(len(self.entries), [self.entries[uid] for *_, uid in self._ranked[:TOP]])
 
-    def _add(self, uid: str, held: CountedPod) -> None:
-        self.entries[uid] = held.entry
-        if held.is_bound:
+    def _add(self, uid: str, counted: CountedPod) -> None:
+        self.entries[uid] = counted.entry
+        if counted.is_bound:
             self.bound.add(uid)
-        self._count(held.entry, 1)
-        insort(self._ranked, (*rank(held.entry), uid))
+        self._count(counted.entry, 1)
+        insort(self._ranked, (*rank(counted.entry), uid))
 
     def _drop(self, uid: str, entry: Entry) -> None:
         del self.entries[uid]

@@ -60,24 +60,24 @@ class GateAdmission:
     now: Callable[[], datetime]
     log: Log
     _loans: Loans = field(init=False)
-    _stirred: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: dict[str, str] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _reported: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._loans = Loans(self.ledgers)
 
     def trigger(self) -> None:
         """Pods, quotas or ledgers have changed."""
-        self._stirred.set()
+        self._changed.set()
 
     async def run(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(_AGAIN_S):
-                    await self._stirred.wait()
+                    await self._changed.wait()
             except TimeoutError:
                 pass
-            self._stirred.clear()
+            self._changed.clear()
             if self.may_decide() and (self.pods.waiting() or self._loans.exist):
                 await self._round()
             await asyncio.sleep(_REST_S)
@@ -91,13 +91,13 @@ class GateAdmission:
             await self._loans.give_back(found.unused)
             await self._loans.settle()
             await self._loans.make(found.loans)
-            await asyncio.gather(*[self._open(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
-            await self._tell(found.first_blocked)
+            await asyncio.gather(*[self._admit(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
+            await self._report(found.first_blocked)
         except NoAnswerError as error:
             self.log.warning("gates not removed", why=str(error))
 
     def waits(self) -> Counter[str]:
-        """How many wait for each ledger."""
+        """Counts the waiting pods of each ledger."""
         budgets = self._budgets()
         return Counter(each.ledger for pod in self.pods.waiting().values() for each in budgets[pod.namespace])
 
@@ -108,9 +108,11 @@ class GateAdmission:
         }
 
     def _terms(self) -> dict[str, Terms]:
-        return {name: terms for name, keeper in self.ledgers.controllers.items() if (terms := keeper.budget.terms)}
+        return {
+            name: terms for name, controller in self.ledgers.controllers.items() if (terms := controller.budget.terms)
+        }
 
-    async def _open(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
+    async def _admit(self, waiting: WaitingPod, pod: ChargedPod, budgets: Sequence[Budget]) -> None:
         charges = [LedgerCharge(self.writer_of(each), waiting.entries[each.ledger], each.uid) for each in budgets]
         with suppress(NotReservedError):
             await reserve_in_all(waiting.uid, charges)
@@ -129,14 +131,14 @@ class GateAdmission:
             why = f"{answer.status} {answer.message()}"
             self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
-    async def _tell(self, first: Sequence[BlockedPod]) -> None:
+    async def _report(self, first: Sequence[BlockedPod]) -> None:
         """Reports to the first pod of each ledger, once, what it waits for."""
         known = {each.waiting.uid for each in first}
-        self._told = {uid: why for uid, why in self._told.items() if uid in known}
+        self._reported = {uid: why for uid, why in self._reported.items() if uid in known}
         for each in first:
             said = _sentence(each, self.ledgers.controllers)
-            if said and self._told.get(each.waiting.uid) != each.ledger:
-                self._told[each.waiting.uid] = each.ledger
+            if said and self._reported.get(each.waiting.uid) != each.ledger:
+                self._reported[each.waiting.uid] = each.ledger
                 await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, said))
 
     def _event(self, waiting: WaitingPod, said: str) -> bytes:
@@ -155,11 +157,11 @@ def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budg
         yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, pod.created, entries)
 
 
-def _sentence(blocked: BlockedPod, keepers: Mapping[str, LedgerController]) -> str:
-    keeper = keepers.get(blocked.ledger)
-    if keeper is None or not blocked.shortages:
+def _sentence(blocked: BlockedPod, controllers: Mapping[str, LedgerController]) -> str:
+    controller = controllers.get(blocked.ledger)
+    if controller is None or not blocked.shortages:
         return ""
-    return f"next in the queue: {exceeded(keeper.budget.title, blocked.shortages)}"
+    return f"next in the queue: {exceeded(controller.budget.title, blocked.shortages)}"
 
 
 def _namespace(waiting: WaitingPod) -> str:

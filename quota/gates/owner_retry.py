@@ -86,7 +86,7 @@ class OwnerRetry:
             await asyncio.sleep(_EVERY_S)
             due = self._take_due(asyncio.get_running_loop().time())
             if self._may_decide():
-                await asyncio.gather(*[self._nudge_all(namespace) for namespace in due])
+                await asyncio.gather(*[self._retry_in(namespace) for namespace in due])
 
     def _take_due(self, now: float) -> list[str]:
         self._looked = {namespace: at for namespace, at in self._looked.items() if now - at < _AGAIN_S}
@@ -96,14 +96,14 @@ class OwnerRetry:
             self._looked[namespace] = now
         return due
 
-    async def _nudge_all(self, namespace: str) -> None:
+    async def _retry_in(self, namespace: str) -> None:
         left = _OWNERS_AT_ONCE
         try:
             for template, is_short in OWNERS.items():
                 collection = "/" + template.format(f"namespaces/{quote(namespace, safe='')}")
                 waiting = [*self._waiting(await self._calls.get(collection), is_short)][:left]
                 for name in waiting:
-                    await self._nudge(f"{collection}/{name}")
+                    await self._touch(f"{collection}/{name}")
                 left -= len(waiting)
         except NoAnswerError as error:
             self._log.warning("owner retry failed", namespace=namespace, why=str(error))
@@ -123,6 +123,6 @@ class OwnerRetry:
             return False
         return bool(charge(needs_of(read_pod(pod, self._dialects))[1]))
 
-    async def _nudge(self, path: str) -> None:
+    async def _touch(self, path: str) -> None:
         mark = {"metadata": {"annotations": {names.NUDGED: f"{self._now():%Y-%m-%dT%H:%M:%S.%fZ}"}}}
         await self._calls.patch(path, msgspec.json.encode(mark))

@@ -1,4 +1,4 @@
-"""Events at objects that say what is allowed: one for each reason, that counts how often it was said."""
+"""Sends Events about quotas: one for each reason, which counts its repetitions."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class QuotaEvents:
         self._now = now
 
     async def send(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
-        """`about` refers to the object. Returns what went wrong, in a sentence; raises NoAnswerError."""
-        told = once(reason, printable(message, MOST_CHARS), self._now())
+        """Sends one; `about` refers to the object. Returns a refusal as a sentence, or empty. Raises NoAnswerError."""
+        content = once(reason, printable(message, MOST_CHARS), self._now())
         collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
         name = f"{about['name']}.{hashlib.sha256((about['uid'] + reason).encode()).hexdigest()[:16]}"
         known = await self._calls.get(f"{collection}/{name}")
         if known.status == HTTPStatus.OK:
             count = int(msgspec.json.decode(known.body).get("count") or 0) + 1
-            news = {"count": count, "lastTimestamp": moment(self._now()), "message": told["message"]}
+            news = {"count": count, "lastTimestamp": moment(self._now()), "message": content["message"]}
             answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
         else:
             source = {"component": names.QUOTA_SERVICE}
             answer = await self._calls.post(
-                collection, event(about, {"name": name}, source, told, is_warning=is_warning)
+                collection, event(about, {"name": name}, source, content, is_warning=is_warning)
             )
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):
             return ""

@@ -18,8 +18,8 @@ _MOST_WAITING: Final = 100
 
 class RepairReports:
     """Attributes:
-    count: how many have been put right since this replica began.
-    trouble: what went wrong last, in one sentence.
+    count: repairs since this replica started.
+    trouble: the last failure, in one sentence.
     """
 
     def __init__(self, events: QuotaEvents, budgets_of: Callable[[str], Sequence[Budget]]) -> None:
@@ -29,9 +29,9 @@ class RepairReports:
         self._budgets_of = budgets_of
         self._waiting: dict[str, tuple[Budget, str]] = {}
 
-    def ledger(self, budget: Budget, said: str) -> None:
+    def ledger(self, budget: Budget, change: str) -> None:
         """Reports that another writer had changed the committed amounts."""
-        self._repaired(budget, f"its ledger said {said}; it has been put right")
+        self._repaired(budget, f"its ledger said {change}; it has been corrected")
 
     def pods(self, found: Differences) -> None:
         """Reports pods whose count differed from what is stored."""

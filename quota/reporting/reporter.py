@@ -28,7 +28,7 @@ class Reporter:
     def __init__(
         self,
         calls: ApiCalls,
-        keeping: LedgersController,
+        ledgers: LedgersController,
         may_decide: Callable[[], bool],
         *,
         waits: Callable[[], Mapping[str, int]],
@@ -36,16 +36,16 @@ class Reporter:
         repairs: RepairReports,
     ) -> None:
         events = QuotaEvents(calls, utc_now)
-        self.exemptions = ExemptionReports(keeping, events, may_decide)
-        self._tellers: Mapping[str, _Report] = {
-            "write statuses": StatusWriter(calls, lambda: keeping.controllers, waits, may_decide, utc_now),
+        self.exemptions = ExemptionReports(ledgers, events, may_decide)
+        self._reports: Mapping[str, _Report] = {
+            "write statuses": StatusWriter(calls, lambda: ledgers.controllers, waits, may_decide, utc_now),
             "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),
             "end exemptions": self.exemptions,
             "report repairs": repairs,
         }
 
     def jobs(self) -> list[Job]:
-        return [(name, each.run) for name, each in self._tellers.items()]
+        return [(name, each.run) for name, each in self._reports.items()]
 
     def troubles(self) -> list[str]:
-        return [each.trouble for each in self._tellers.values()]
+        return [each.trouble for each in self._reports.values()]

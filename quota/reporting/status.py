@@ -21,7 +21,7 @@ Status = dict[str, Any]
 
 
 class LedgerUsage(NamedTuple):
-    """One ledger, who holds something of it, and how many wait."""
+    """One ledger, the pods with the largest charges, and the number of waiting pods."""
 
     ledger: Ledger
     holders: TopPods = _NOBODY
@@ -29,7 +29,7 @@ class LedgerUsage(NamedTuple):
 
 
 def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
-    """The status of a default quota: what its namespaces use together, of what each of them is allowed."""
+    """Returns the status of a default quota: the sum of what its namespaces use, and the limit of each of them."""
     ledgers = {namespace: part.ledger for namespace, part in parts.items()}
     together = Ledger(
         next(iter(ledgers.values())).hard,
@@ -52,7 +52,7 @@ def _all(parts: Sequence[TopPods]) -> TopPods:
 
 
 def exempted(status: Status, exemption: Exemption) -> Status:
-    """The status while the quota is suspended; used amounts are reported as usual."""
+    """Returns the status while the quota is suspended; used amounts are reported as usual."""
     ready, exceeded = status["conditions"]
     excess = {**exceeded, "message": f"{exceeded['message'].partition(':')[0]}, and exempt"}
     exempt = _condition("Exempt", "True", "ForAWhile", f"the quota limits nothing {exemption}")
@@ -60,7 +60,7 @@ def exempted(status: Status, exemption: Exemption) -> Status:
 
 
 def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0) -> Status:
-    """The status of one ledger: amounts as `used/hard` in the units of the quota, and the number of waiting pods."""
+    """Returns the status of one ledger: amounts as `used/hard` in the units of the quota, and the waiting pods."""
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
     return {
@@ -96,7 +96,7 @@ def _per_label(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]
 
 
 def _places(found: Mapping[str, int], ledger: Ledger) -> list[dict[str, str]]:
-    """Models and pools that something is allowed on, as they are named."""
+    """Lists the models and pools with limits, as the quota names them."""
     rows: dict[str, dict[str, str]] = {}
     for text, hard in sorted(ledger.hard.items()):
         key = AmountKey.parse(text)

@@ -1,4 +1,4 @@
-"""Statuses of quotas, written where `kubectl get gpuquota` shows them."""
+"""Writes the statuses of quotas, which `kubectl get gpuquota` shows."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _AT_ONCE: Final = 4
 
 
 class StatusWriter:
-    """Writes what differs from what stands there, each quota at most once a second.
+    """Writes statuses that have changed, each quota at most once a second.
 
     Attributes:
-        trouble: what went wrong last, in one sentence.
+        trouble: the last failure, in one sentence.
     """
 
     def __init__(
         self,
         calls: ApiCalls,
-        keepers: Callable[[], Mapping[str, LedgerController]],
+        controllers: Callable[[], Mapping[str, LedgerController]],
         waits: Callable[[], Mapping[str, int]],
         may_decide: Callable[[], bool],
         now: Callable[[], datetime],
     ) -> None:
         self.trouble = ""
         self._calls = calls
-        self._keepers = keepers
+        self._controllers = controllers
         self._waits = waits
         self._may_decide = may_decide
         self._now = now
@@ -52,11 +52,11 @@ class StatusWriter:
             if self._may_decide():
                 self.trouble = ""
                 self._forget()
-                statuses = [*statuses_of(self._keepers(), self._waits(), self._now())]
+                statuses = [*statuses_of(self._controllers(), self._waits(), self._now())]
                 await asyncio.gather(*[self._report(budget, said, turns) for budget, said in statuses])
 
     def _forget(self) -> None:
-        known = {_object(keeper.budget) for keeper in self._keepers().values()}
+        known = {_object(controller.budget) for controller in self._controllers().values()}
         for uid in self._written.keys() - known:
             del self._written[uid]
 
@@ -87,24 +87,24 @@ class StatusWriter:
 
 
 def statuses_of(
-    keepers: Mapping[str, LedgerController], waits: Mapping[str, int], now: datetime
+    controllers: Mapping[str, LedgerController], waits: Mapping[str, int], now: datetime
 ) -> Iterator[tuple[Budget, Status]]:
     """Returns one status for each object, which also says whether the quota is suspended."""
-    for budget, status in _counted(keepers, waits):
+    for budget, status in _counted(controllers, waits):
         is_exempt = budget.exemption is not None and budget.exemption.is_active(now)
         yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status
 
 
-def _counted(keepers: Mapping[str, LedgerController], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
-    """A default is one object, however many namespaces it is for."""
+def _counted(controllers: Mapping[str, LedgerController], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
+    """Yields the status of each object: a default quota is one object for all its namespaces."""
     defaults: dict[str, dict[str, LedgerUsage]] = {}
     of_object: dict[str, Budget] = {}
-    for name, keeper in keepers.items():
-        budget = keeper.budget
-        if keeper.stored is None or not budget.uid or budget.is_mapped:
+    for name, controller in controllers.items():
+        budget = controller.budget
+        if controller.stored is None or not budget.uid or budget.is_mapped:
             continue
-        ledger = keeper.stored.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
-        counted = LedgerUsage(ledger, keeper.usage.top(), waits.get(name, 0))
+        ledger = controller.stored.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
+        counted = LedgerUsage(ledger, controller.usage.top(), waits.get(name, 0))
         if budget.is_default:
             of_object[_object(budget)] = budget
             defaults.setdefault(_object(budget), {})[budget.namespace] = counted

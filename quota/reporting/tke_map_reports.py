@@ -18,7 +18,7 @@ _REASON: Final = "LimitsNothing"
 
 class TkeMapReports:
     """Attributes:
-    trouble: what went wrong last, in one sentence.
+    trouble: the last failure, in one sentence.
     """
 
     def __init__(self, source: TkeMapSource, events: QuotaEvents, may_decide: Callable[[], bool]) -> None:
@@ -26,16 +26,16 @@ class TkeMapReports:
         self._source = source
         self._events = events
         self._may_decide = may_decide
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
-            if self._may_decide() and self._source.problems != self._told:
-                await self._tell(self._source.problems)
+            if self._may_decide() and self._source.problems != self._reported:
+                await self._report(self._source.problems)
 
-    async def _tell(self, problems: tuple[str, ...]) -> None:
-        """All of it in one Event, once each time that it changes."""
+    async def _report(self, problems: tuple[str, ...]) -> None:
+        """Reports all problems in one Event, each time that they change."""
         self.trouble = ""
         about = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": names.KUBE_SYSTEM, "name": names.GPU_QUOTA_MAP}
         try:
@@ -45,4 +45,4 @@ class TkeMapReports:
         except NoAnswerError as error:
             self.trouble = str(error)
         else:
-            self._told = problems
+            self._reported = problems

@@ -1,4 +1,4 @@
-"""Pods that are counted otherwise than they are stored are found by two lists, and counted anew."""
+"""Pods whose count differs from what is stored are found by two lists, and counted again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
     assert found == {"a": Difference(ONE, None), "b": Difference(TWO, moved), "d": Difference(None, TWO)}
     assert summary(found) == (
         "1 pod was counted that held nothing any more (team/one), 1 pod was not counted (team/two), "
-        "1 pod was counted for something else (team/two); all have been counted anew"
+        "1 pod was counted for something else (team/two); all have been counted again"
     )
 
 

@@ -28,27 +28,27 @@ def entry(cores: int = 10, pod: str = "p") -> Entry:
 
 
 @dataclass
-class Place:
+class Scene:
     server: LedgerServer
     calls: ApiCalls
     clock: float = 0.0
     stored: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
 
-    def keeper(self) -> LedgerController:
+    def controller(self) -> LedgerController:
         return LedgerController(LedgerStore(self.calls, NAMESPACE), BUDGET)
 
     async def leading(self) -> LedgerController:
-        keeper = self.keeper()
-        await keeper.take_over()
-        await self.commit(keeper, {})
-        return keeper
+        controller = self.controller()
+        await controller.take_over()
+        await self.commit(controller, {})
+        return controller
 
-    async def commit(self, keeper: LedgerController, live: Mapping[str, Entry]) -> None:
+    async def commit(self, controller: LedgerController, live: Mapping[str, Entry]) -> None:
         """With these pods stored and no others."""
-        for uid in {*keeper.usage.entries, *live}:
-            keeper.usage.put(uid, CountedPod(live[uid]) if uid in live else None)
-        await keeper.commit(self.has_ended)
+        for uid in {*controller.usage.entries, *live}:
+            controller.usage.put(uid, CountedPod(live[uid]) if uid in live else None)
+        await controller.commit(self.has_ended)
 
     def has_ended(self, uid: str) -> bool:
         return uid in self.ended
@@ -56,10 +56,10 @@ class Place:
     async def is_stored(self, _entry: Entry, uid: str) -> bool:
         return uid in self.stored
 
-    async def pass_time(self, keeper: LedgerController, seconds: float) -> None:
+    async def pass_time(self, controller: LedgerController, seconds: float) -> None:
         for _ in range(int(seconds)):
             self.clock += 1.0
-            await keeper.expire(lambda: self.clock, self.is_stored)
+            await controller.expire(lambda: self.clock, self.is_stored)
 
     def ledger(self) -> Ledger:
         return self.server.ledger(NAME)
@@ -72,147 +72,147 @@ class Place:
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
+async def scene() -> AsyncIterator[Scene]:
     async with serving_calls() as (server, calls):
-        yield Place(server, calls)
+        yield Scene(server, calls)
 
 
-async def test_a_new_ledger_is_ready_once_all_pods_are_counted(place: Place) -> None:
-    keeper = place.keeper()
-    await keeper.take_over()
-    assert (place.ledger().is_ready, place.ledger().quota_uid, place.ledger().hard) == (False, "q", {"cores": 100})
-    await place.commit(keeper, {"u": entry(70)})
-    assert place.ledger().is_ready and used(place.ledger()) == {"cores": 70}
-    assert place.ledger().late == frozenset()
+async def test_a_new_ledger_is_ready_once_all_pods_are_counted(scene: Scene) -> None:
+    controller = scene.controller()
+    await controller.take_over()
+    assert (scene.ledger().is_ready, scene.ledger().quota_uid, scene.ledger().hard) == (False, "q", {"cores": 100})
+    await scene.commit(controller, {"u": entry(70)})
+    assert scene.ledger().is_ready and used(scene.ledger()) == {"cores": 70}
+    assert scene.ledger().late == frozenset()
 
 
-async def test_whoever_takes_over_deposes_the_one_before(place: Place) -> None:
-    before = await place.leading()
-    after = await place.leading()
+async def test_whoever_takes_over_deposes_the_one_before(scene: Scene) -> None:
+    before = await scene.leading()
+    after = await scene.leading()
     with pytest.raises(LostLeadership):
-        await place.commit(before, {"u": entry()})
-    await place.commit(after, {"u": entry()})
-    assert used(place.ledger()) == {"cores": 10}
+        await scene.commit(before, {"u": entry()})
+    await scene.commit(after, {"u": entry()})
+    assert used(scene.ledger()) == {"cores": 10}
 
 
-async def test_a_commit_keeps_what_was_reserved_meanwhile(place: Place) -> None:
-    keeper = await place.leading()
-    place.reserve("u", "v")
-    await place.commit(keeper, {"u": entry()})
-    assert place.ledger().reservations.keys() == {"v"} and used(place.ledger()) == {"cores": 20}
+async def test_a_commit_keeps_what_was_reserved_meanwhile(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.reserve("u", "v")
+    await scene.commit(controller, {"u": entry()})
+    assert scene.ledger().reservations.keys() == {"v"} and used(scene.ledger()) == {"cores": 20}
 
 
-async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(place: Place) -> None:
-    keeper = await place.leading()
-    place.reserve("u")
-    place.ended.add("u")
-    await place.pass_time(keeper, 1)
-    assert keeper.is_due(place.has_ended)
-    await place.commit(keeper, {})
-    assert used(place.ledger()) == {}
+async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.reserve("u")
+    scene.ended.add("u")
+    await scene.pass_time(controller, 1)
+    assert controller.is_due(scene.has_ended)
+    await scene.commit(controller, {})
+    assert used(scene.ledger()) == {}
 
 
-async def test_a_pod_that_came_without_a_reservation_is_late_where_there_is_too_little(place: Place) -> None:
-    keeper = await place.leading()
-    await place.commit(keeper, {"u": entry(90)})
-    await place.commit(keeper, {"u": entry(90), "v": entry(20)})
-    assert place.ledger().late == {"v"}
+async def test_a_pod_that_came_without_a_reservation_is_late_where_there_is_too_little(scene: Scene) -> None:
+    controller = await scene.leading()
+    await scene.commit(controller, {"u": entry(90)})
+    await scene.commit(controller, {"u": entry(90), "v": entry(20)})
+    assert scene.ledger().late == {"v"}
 
 
-async def test_a_reservation_whose_pod_never_comes_expires_after_its_time_and_two_looks(place: Place) -> None:
-    keeper = await place.leading()
-    place.reserve("u", "slow")
-    place.stored.add("slow")
-    await place.pass_time(keeper, OLD_S + APART_S)
-    assert place.ledger().reservations.keys() == {"u", "slow"}
-    await place.pass_time(keeper, 3)
-    assert place.ledger().reservations.keys() == {"slow"}
+async def test_a_reservation_whose_pod_never_comes_expires_after_its_time_and_two_looks(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.reserve("u", "slow")
+    scene.stored.add("slow")
+    await scene.pass_time(controller, OLD_S + APART_S)
+    assert scene.ledger().reservations.keys() == {"u", "slow"}
+    await scene.pass_time(controller, 3)
+    assert scene.ledger().reservations.keys() == {"slow"}
 
 
-async def test_while_nobody_answers_nothing_grows_old(place: Place) -> None:
-    keeper = await place.leading()
-    place.reserve("u")
-    await place.pass_time(keeper, OLD_S - 5)
-    place.clock += 3600.0
-    await place.pass_time(keeper, 3)
-    assert place.ledger().reservations.keys() == {"u"}
+async def test_while_nobody_answers_nothing_grows_old(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.reserve("u")
+    await scene.pass_time(controller, OLD_S - 5)
+    scene.clock += 3600.0
+    await scene.pass_time(controller, 3)
+    assert scene.ledger().reservations.keys() == {"u"}
 
 
-async def test_what_is_allowed_follows_the_quota(place: Place) -> None:
-    keeper = await place.leading()
-    keeper.budget = BUDGET._replace(hard={"cores": 5})
-    await place.commit(keeper, {})
-    assert place.ledger().hard == {"cores": 5}
+async def test_what_is_allowed_follows_the_quota(scene: Scene) -> None:
+    controller = await scene.leading()
+    controller.budget = BUDGET._replace(hard={"cores": 5})
+    await scene.commit(controller, {})
+    assert scene.ledger().hard == {"cores": 5}
 
 
-async def test_it_is_told_once_that_there_is_more_room(place: Place) -> None:
-    keeper = await place.leading()
-    assert keeper.has_gained_room() and not keeper.has_gained_room()
-    await place.commit(keeper, {"u": entry(100)})
-    assert not keeper.has_gained_room()
-    await place.commit(keeper, {"u": entry(90)})
-    assert keeper.has_gained_room()
+async def test_it_is_told_once_that_there_is_more_room(scene: Scene) -> None:
+    controller = await scene.leading()
+    assert controller.has_gained_room() and not controller.has_gained_room()
+    await scene.commit(controller, {"u": entry(100)})
+    assert not controller.has_gained_room()
+    await scene.commit(controller, {"u": entry(90)})
+    assert controller.has_gained_room()
 
 
-async def test_a_ledger_that_somebody_deleted_is_begun_anew(place: Place) -> None:
-    keeper = await place.leading()
-    place.server.drop(NAME)
+async def test_a_ledger_that_somebody_deleted_is_begun_anew(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.server.drop(NAME)
     with pytest.raises(LostLeadership):
-        await place.commit(keeper, {"u": entry()})
-    await keeper.take_over()
-    assert not place.ledger().is_ready
+        await scene.commit(controller, {"u": entry()})
+    await controller.take_over()
+    assert not scene.ledger().is_ready
 
 
-async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(place: Place) -> None:
-    keeper = await place.leading()
-    place.reserve("u")
-    await place.pass_time(keeper, 1)
-    await keeper.delete_if_unused()
-    assert place.server.there() == {NAME}
-    await place.pass_time(keeper, OLD_S + APART_S + 3)
-    await keeper.delete_if_unused()
-    assert place.server.there() == set()
+async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(scene: Scene) -> None:
+    controller = await scene.leading()
+    scene.reserve("u")
+    await scene.pass_time(controller, 1)
+    await controller.delete_if_unused()
+    assert scene.server.there() == {NAME}
+    await scene.pass_time(controller, OLD_S + APART_S + 3)
+    await controller.delete_if_unused()
+    assert scene.server.there() == set()
 
 
-async def test_what_is_no_ledger_is_named_with_what_to_do(place: Place) -> None:
-    place.server.put_text(NAME, "scribble")
+async def test_what_is_no_ledger_is_named_with_what_to_do(scene: Scene) -> None:
+    scene.server.put_text(NAME, "scribble")
     with pytest.raises(LedgerError, match=f"{NAME} is not a valid ledger: .* delete it, and Halfcard creates it again"):
-        await place.keeper().take_over()
+        await scene.controller().take_over()
 
 
-async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(place: Place) -> None:
+async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(scene: Scene) -> None:
     """A quota that comes back as the same object, as a default does, would reserve in a ledger that is not counted."""
-    keeper = await place.leading()
-    assert (place.ledger().quota_uid, place.ledger().is_ready) == ("q", True)
-    keeper.budget = deleted_budget(NAME)
-    await place.commit(keeper, {})
-    assert (place.ledger().quota_uid, place.ledger().hard) == ("", {})
-    await place.keeper().take_over()
-    assert (place.ledger().quota_uid, place.ledger().is_ready) == ("q", False)
+    controller = await scene.leading()
+    assert (scene.ledger().quota_uid, scene.ledger().is_ready) == ("q", True)
+    controller.budget = deleted_budget(NAME)
+    await scene.commit(controller, {})
+    assert (scene.ledger().quota_uid, scene.ledger().hard) == ("", {})
+    await scene.controller().take_over()
+    assert (scene.ledger().quota_uid, scene.ledger().is_ready) == ("q", False)
 
 
-async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(place: Place) -> None:
+async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(scene: Scene) -> None:
     noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
     exempt = BUDGET._replace(exemption=Exemption(noon, "the paper is due"))
     now = [noon - timedelta(seconds=1)]
-    keeper = LedgerController(LedgerStore(place.calls, NAMESPACE), exempt, lambda: now[0])
-    await keeper.take_over()
-    await place.commit(keeper, {"u": entry(170)})
-    assert (place.ledger().hard, used(place.ledger())) == ({}, {"cores": 170})
-    assert (keeper.is_exempt, keeper.is_outdated) == (True, False)
+    controller = LedgerController(LedgerStore(scene.calls, NAMESPACE), exempt, lambda: now[0])
+    await controller.take_over()
+    await scene.commit(controller, {"u": entry(170)})
+    assert (scene.ledger().hard, used(scene.ledger())) == ({}, {"cores": 170})
+    assert (controller.is_exempt, controller.is_outdated) == (True, False)
     now[0] = noon
-    assert (keeper.is_exempt, keeper.is_outdated) == (False, True)
-    await place.commit(keeper, {"u": entry(170)})
-    assert (place.ledger().hard, keeper.is_outdated) == ({"cores": 100}, False)
+    assert (controller.is_exempt, controller.is_outdated) == (False, True)
+    await scene.commit(controller, {"u": entry(170)})
+    assert (scene.ledger().hard, controller.is_outdated) == ({"cores": 100}, False)
 
 
-async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(place: Place) -> None:
-    keeper = await place.leading()
+async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(scene: Scene) -> None:
+    controller = await scene.leading()
     live = {"u": entry(30)}
-    await place.commit(keeper, live)
-    assert (keeper.foreign_change, keeper.is_due(place.has_ended)) == ("", False)
-    place.server.put(NAME, place.ledger()._replace(committed={"cores": 5}))
-    keeper.stored = await LedgerStore(place.calls, NAMESPACE).read(NAME)
-    assert (keeper.foreign_change, keeper.is_due(place.has_ended)) == ("cores=5 instead of 30", True)
-    await place.commit(keeper, live)
-    assert (used(place.ledger()), keeper.foreign_change) == ({"cores": 30}, "")
+    await scene.commit(controller, live)
+    assert (controller.foreign_change, controller.is_due(scene.has_ended)) == ("", False)
+    scene.server.put(NAME, scene.ledger()._replace(committed={"cores": 5}))
+    controller.stored = await LedgerStore(scene.calls, NAMESPACE).read(NAME)
+    assert (controller.foreign_change, controller.is_due(scene.has_ended)) == ("cores=5 instead of 30", True)
+    await scene.commit(controller, live)
+    assert (used(scene.ledger()), controller.foreign_change) == ({"cores": 30}, "")

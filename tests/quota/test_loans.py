@@ -43,10 +43,10 @@ class Scene:
         self._ledgers = ledgers
 
     async def take_over(self, name: str) -> None:
-        keeper = LedgerController(self._ledgers, deleted_budget(name)._replace(uid=name, hard={"cores": 10}))
-        await keeper.take_over()
-        await keeper.commit(lambda _: False)
-        self.keeping.controllers[name] = keeper
+        controller = LedgerController(self._ledgers, deleted_budget(name)._replace(uid=name, hard={"cores": 10}))
+        await controller.take_over()
+        await controller.commit(lambda _: False)
+        self.keeping.controllers[name] = controller
         self.keeping.ledger_changed(name, self.server.seen(name))
 
     def lent(self) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
