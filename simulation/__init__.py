@@ -1,0 +1,1 @@
+"""Replays of workloads through the placement of the live extender, for `halfcard simulate`."""

@@ -1,8 +1,8 @@
 """Go's `math/rand` with a seed, number by number: published replays shuffle their pods with it.
 
-An additive lagged Fibonacci generator, y[n] = y[n-607] + y[n-273] modulo 2^64. What a seed gives is mixed with the
-state of one fixed run after 7.8e12 steps. That state is worked out here: a step is a multiplication by x modulo
-x^607 - x^334 - 1, so that many of them are a power.
+It is an additive lagged Fibonacci generator, y[n] = y[n-607] + y[n-273] modulo 2^64. The state from the seed is mixed
+with the state of one fixed run after 7.8e12 steps. That state is computed here: a step is a multiplication by x modulo
+x^607 - x^334 - 1, so that many steps are a power.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _TAP: Final = 273
 _FIXED_SEED: Final = 1
 _FIXED_STEPS: Final = 7_800_000_000_000
 _WORD: Final = (1 << 64) - 1
-_MOST_INT32: Final = (1 << 31) - 1
+_MAX_INT32: Final = (1 << 31) - 1
 _SEED_FOR_ZERO: Final = 89_482_311
 _SKIPPED: Final = 20
 _COEFFICIENT_BYTES: Final = 18
-"""Room for the sum of 607 products of two words."""
+"""Bytes for the sum of 607 products of two words."""
 
 
 class GoRandom:
     def __init__(self, seed: int) -> None:
         seeded = _words(seed, 40, 20)
-        # Read backwards: the order in which the generator comes by.
+        # Backwards, which is the order in which the generator reads it.
         state = [one ^ other for one, other in zip(seeded, _fixed_state(), strict=True)]
         self._last = [state[(_LENGTH - _TAP - 1 - step) % _LENGTH] for step in range(_LENGTH)]
         self._at = 0
@@ -36,8 +36,8 @@ class GoRandom:
         return self._word() & (_WORD >> 1)
 
     def intn(self, n: int) -> int:
-        """Below n, which is at most 2^31 - 1."""
-        largest = _MOST_INT32 - (1 << 31) % n
+        """Draws a number below n, which is at most 2^31 - 1."""
+        largest = _MAX_INT32 - (1 << 31) % n
         while (value := self.int63() >> 32) > largest:
             pass
         return value % n
@@ -73,11 +73,9 @@ class GoRandom:
 
 
 def _words(seed: int, high: int, middle: int) -> list[int]:
-    """The state that a seed gives: each word from three numbers of a small generator."""
-    small = (abs(seed) % _MOST_INT32) * (1 if seed > 0 else -1) % _MOST_INT32 or _SEED_FOR_ZERO
-    steps = accumulate(
-        repeat(None, _SKIPPED + 3 * _LENGTH), lambda value, _: value * 48271 % _MOST_INT32, initial=small
-    )
+    """Returns the state from a seed: each word is made of three numbers of a small generator."""
+    small = (abs(seed) % _MAX_INT32) * (1 if seed > 0 else -1) % _MAX_INT32 or _SEED_FOR_ZERO
+    steps = accumulate(repeat(None, _SKIPPED + 3 * _LENGTH), lambda value, _: value * 48271 % _MAX_INT32, initial=small)
     numbers = list(steps)[_SKIPPED + 1 :]
     return [(numbers[at] << high) ^ (numbers[at + 1] << middle) ^ numbers[at + 2] for at in range(0, 3 * _LENGTH, 3)]
 

@@ -1,6 +1,6 @@
 """Reads nodes and pods from the tables of the public Alibaba GPU traces, in comma-separated values.
 
-Invariant: a row means what it says or is refused with file and line; nothing is guessed.
+Invariant: a row is read exactly or refused with file and line; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 DIALECT: Final = "openb"
 _CARD_MIB: Final = 16384
-"""The tables do not say; no pod in them asks for memory of a card."""
+"""The tables do not contain it, and their pods request no memory of a card."""
 
-_MOST: Final = 2**53
-_MOST_CARDS: Final = 64
-_SHOWN: Final = 60
+_MAX_AMOUNT: Final = 2**53
+_MAX_CARDS: Final = 64
+_QUOTED_CHARS: Final = 60
 
 T = TypeVar("T")
 Row = Mapping[str, str]
@@ -69,11 +69,11 @@ def _read(text: str, file: str, wanted: Sequence[str], read: Callable[[Row], T])
             raise TableError(file, line, str(error)) from None
         if not name or name in found:
             raise TableError(
-                file, line, f'{wanted[0]}: got "{printable(name, _SHOWN)}"; each row has a name of its own'
+                file, line, f'{wanted[0]}: got "{printable(name, _QUOTED_CHARS)}"; names must be unique and not empty'
             )
         found[name] = thing
     if not found:
-        raise TableError(file, 1, f"no rows; below the line {','.join(wanted)} there is one for each")
+        raise TableError(file, 1, f"no rows; add them below the line {','.join(wanted)}")
     return tuple(found.values())
 
 
@@ -86,23 +86,25 @@ def _rows(text: str, file: str, wanted: Sequence[str]) -> Iterator[tuple[int, Ro
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
-        raise TableError(file, reader.line_num, f"no comma-separated values: {error}; check its quotes") from None
+        raise TableError(file, reader.line_num, f"no comma-separated values: {error}; check the quotes") from None
 
 
-def _number(row: Row, column: str, most: int = _MOST) -> int:
+def _number(row: Row, column: str, most: int = _MAX_AMOUNT) -> int:
     written = row[column]
     if not (written.isascii() and written.isdecimal()) or len(written) > 16 or int(written) > most:
-        raise ValueError(f'{column}: got "{printable(written, _SHOWN)}"; a whole number from 0 to {most}')
+        raise ValueError(
+            f'{column}: got "{printable(written, _QUOTED_CHARS)}"; must be a whole number from 0 to {most}'
+        )
     return int(written)
 
 
 def _node(row: Row) -> Node:
-    cards = tuple([Card(at, row["model"], _CARD_MIB) for at in range(_number(row, "gpu", _MOST_CARDS))])
+    cards = tuple([Card(at, row["model"], _CARD_MIB) for at in range(_number(row, "gpu", _MAX_CARDS))])
     return Node(row["sn"], cards, cpu_milli=_number(row, "cpu_milli"), memory_mib=_number(row, "memory_mib"))
 
 
 def _pod(row: Row) -> TracePod:
-    cards = _number(row, "num_gpu", _MOST_CARDS)
+    cards = _number(row, "num_gpu", _MAX_CARDS)
     needs = (Need(ContainerStage.APP, 0, _claim(cards, _share(row))),) if cards else ()
     models = tuple(sorted({model.lower() for model in (row.get("gpu_spec") or "").split("|") if model}))
     wanted = CardPreferences(models=models) if models else NOTHING_WANTED
@@ -113,7 +115,7 @@ def _share(row: Row) -> int:
     """The share of each card in hundredths, rounded up."""
     milli = _number(row, "gpu_milli", MILLI)
     if milli == 0:
-        raise ValueError('gpu_milli: got "0"; a pod with num_gpu asks for 1 to 1000 of each')
+        raise ValueError('gpu_milli: got "0"; must be from 1 to 1000 for a pod with num_gpu')
     return -(-milli * WHOLE_CARD // MILLI)
 
 

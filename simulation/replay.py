@@ -1,4 +1,4 @@
-"""A fill-up: pods are placed one after the other, a pod that finds no room waits, and no pod ends."""
+"""Fills a cluster: places pods one after the other; a pod that does not fit stays pending, and no pod ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sizes import Size, size_of
 from .workload import MILLI, ReplayWorkload, TracePod, milli_of
 
 OnProgress = Callable[[int, int], None]
-"""How many pods are done, of how many."""
+"""Called with the number of pods that are done, and of all pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Result:
 
     Attributes:
         tune: the requested cards as a multiple of the existing ones; 0 for pods as given.
-        fragmented_gpus: the part of idle cards that the pods of the workload cannot use where it is, on average.
-        fragmented_percent: the same as a part of idle cards.
-        pending_by_size: the number of pods that found no room.
+        fragmented_gpus: the idle amount, in cards, that the pods of the workload cannot use, on average.
+        fragmented_percent: the same as a part of the idle cards.
+        pending_by_size: the number of pending pods.
     """
 
     policy: str
@@ -53,7 +53,7 @@ def ignore_progress(_done: int, _of: int) -> None:
 def fill_up(
     workload: ReplayWorkload, policy: str, *, seed: int, tune: float, on_progress: OnProgress = ignore_progress
 ) -> Result:
-    """Runs the published method; the policy expects the pods of the workload before they were drawn."""
+    """Fills by the published method; the policy expects all pods of the workload, not those that the seed draws."""
     drawn = workload.drawn(seed, tune) if tune else workload
     cluster = SimulatedCluster(drawn.nodes, POLICIES[policy](workload.mix, workload.fleet))
     pending = place_all(cluster, drawn.pods, on_progress)
@@ -81,7 +81,7 @@ def fill_up(
 def place_all(
     cluster: SimulatedCluster, pods: Sequence[TracePod], on_progress: OnProgress = ignore_progress
 ) -> list[TracePod]:
-    """The pods that found no room."""
+    """Places the pods; returns those that do not fit."""
     pending = []
     for done, pod in enumerate(pods):
         on_progress(done, len(pods))

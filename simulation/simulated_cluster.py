@@ -1,7 +1,7 @@
 """Places pods on nodes one after the other like the live extender.
 
-Invariant: no amount is given twice, and a pod that leaves restores what was before it. Each pod goes where it ranks
-highest, to the first such node in their order. The ranks of a demand are kept; only changed nodes are ranked again.
+Invariant: no amount is granted twice, and a pod that leaves restores the room before it. Each pod is placed where it
+ranks highest, on the first such node. The ranks of a demand are cached; only changed nodes are ranked again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import best
 from halfcard.placing.room import Room, empty_room
 
-ARRIVALS_BETWEEN_LOOKS: Final = 100
-"""The policy looks at the whole cluster now and then, as in the live extender."""
+ARRIVALS_PER_ADAPTATION: Final = 100
+"""The policy adapts to the cluster after so many arrivals, as it does every ten seconds in the live extender."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulatedPod:
-    """A pod on the node at this position; `uses` by card."""
+    """A pod on the node at position `at`; `uses` is what it uses of each card."""
 
     at: int
     demand: Demand
@@ -32,7 +32,7 @@ class SimulatedPod:
 
 @dataclass(slots=True)
 class _Ranks:
-    """The ranks of one demand by node, valid until the changes after `seen`."""
+    """The ranks of one demand by node; they include the first `seen` changes."""
 
     of_nodes: list[float]
     seen: int
@@ -43,7 +43,7 @@ class SimulatedCluster:
         self.nodes = nodes
         self.policy = policy
         self.rooms = [empty_room(node) for node in nodes]
-        self._stays: list[list[SimulatedPod]] = [[] for _ in nodes]
+        self._pods: list[list[SimulatedPod]] = [[] for _ in nodes]
         self._arrivals = 0
         self._changed: list[int] = []
         self._ranks: dict[Demand, _Ranks] = {}
@@ -53,7 +53,7 @@ class SimulatedCluster:
 
     def arrive(self, demand: Demand) -> SimulatedPod | None:
         """Places a demand; None where no node can take it."""
-        self._look_around()
+        self._adapt_policy()
         ranks = self._current_ranks(demand)
         rank = max(ranks, default=WORST)
         if rank == WORST:
@@ -62,19 +62,19 @@ class SimulatedCluster:
         laid = best(self.rooms[at], demand, self.policy.value)
         if laid is None:
             raise AssertionError(f"{self.nodes[at].name} was ranked for {demand} and cannot take it")
-        stay = SimulatedPod(at, demand, laid.uses)
-        self._stays[at].append(stay)
+        pod = SimulatedPod(at, demand, laid.uses)
+        self._pods[at].append(pod)
         self._change(at, laid.room)
-        return stay
+        return pod
 
-    def leave(self, stay: SimulatedPod) -> None:
-        stays = self._stays[stay.at]
-        stays.remove(stay)
-        self._change(stay.at, _room(self.nodes[stay.at], stays))
+    def leave(self, pod: SimulatedPod) -> None:
+        pods = self._pods[pod.at]
+        pods.remove(pod)
+        self._change(pod.at, _room(self.nodes[pod.at], pods))
 
-    def _look_around(self) -> None:
+    def _adapt_policy(self) -> None:
         self._arrivals += 1
-        if self._arrivals % ARRIVALS_BETWEEN_LOOKS != 1:
+        if self._arrivals % ARRIVALS_PER_ADAPTATION != 1:
             return
         policy = self.policy.adapted(self.rooms)
         if policy is not self.policy:
@@ -98,13 +98,13 @@ class SimulatedCluster:
         return known.of_nodes
 
     def _rank_all(self, demand: Demand) -> list[float]:
-        """Nodes that are alike and equally full are judged once."""
+        """Ranks all nodes; equal and equally full nodes are ranked once."""
         judged: dict[Hashable, float] = {}
         ranks = []
         for at, room in enumerate(self.rooms):
-            alike = self._models[at], room.left, room.cpu_milli, room.memory_mib
-            if (rank := judged.get(alike)) is None:
-                rank = judged[alike] = self._rank(at, demand)
+            key = self._models[at], room.left, room.cpu_milli, room.memory_mib
+            if (rank := judged.get(key)) is None:
+                rank = judged[key] = self._rank(at, demand)
             ranks.append(rank)
         return ranks
 
@@ -124,16 +124,16 @@ class SimulatedCluster:
         return value
 
 
-def _room(node: Node, stays: Sequence[SimulatedPod]) -> Room:
+def _room(node: Node, pods: Sequence[SimulatedPod]) -> Room:
     room = empty_room(node)
     left = list(room.left)
-    for stay in stays:
-        for at, use in stay.uses.items():
+    for pod in pods:
+        for at, use in pod.uses.items():
             taken = take(node.cards[at], left[at], use)
             if taken is None:
-                raise AssertionError(f"card {at} of {node.name} was given away twice")
+                raise AssertionError(f"card {at} of {node.name} was granted twice")
             left[at] = taken
-    asked = [stay.demand for stay in stays]
+    asked = [pod.demand for pod in pods]
     return room.after(
         tuple(left),
         cpu_milli=sum([each.cpu_milli for each in asked]),

@@ -47,7 +47,7 @@ class ReplayWorkload(NamedTuple):
         return MILLI * sum(len(node.cards) for node in self.nodes)
 
     def drawn(self, seed: int, tune: float) -> ReplayWorkload:
-        """Shuffled, and drawn again or left out until the cards asked for are `tune` times those there."""
+        """Shuffles the pods, and draws more or removes some until they request `tune` times the existing cards."""
         random = GoRandom(seed)
         random.int63()
         base = sorted(self.pods, key=lambda pod: pod.name)

@@ -10,7 +10,7 @@ from halfcard.cards import Node
 
 
 class NodeShape(NamedTuple):
-    """An empty node; `model` and `card_mib` are those of its first card, empty or 0 where unknown."""
+    """The shape of an empty node; `model` and `card_mib` are those of its first card, empty or 0 if unknown."""
 
     model: str
     cards: int
@@ -20,7 +20,7 @@ class NodeShape(NamedTuple):
 
 
 Fleet = tuple[tuple[NodeShape, int], ...]
-"""Each shape, and how many nodes are of it."""
+"""Each shape, and the number of nodes of this shape."""
 
 
 def fleet_of(nodes: Iterable[Node]) -> Fleet:
@@ -33,7 +33,7 @@ def cards_in(fleet: Fleet) -> int:
 
 
 def usual_card_mib(fleet: Fleet) -> int:
-    """The median card memory; 0 where none is known."""
+    """Returns the median memory of a card; 0 if none is known."""
     sizes = sorted((shape.card_mib, shape.cards * nodes) for shape, nodes in fleet if shape.card_mib)
     passed, half = 0, sum(cards for _, cards in sizes) / 2
     for size, cards in sizes:

@@ -1,4 +1,4 @@
-"""Chooses a node: a policy gives a value to what remains on a node, and a pod goes where that value falls least.
+"""Rates nodes: a policy values what remains on a node, and a pod is placed where that value falls least.
 
 Invariant: a policy looks at what remains on one node and at nothing else, so that an answer is valid until the node
 changes.

@@ -1,4 +1,4 @@
-"""Keeps the policies in force, made from the expected pods and the cluster, and made again now and then."""
+"""Holds the policies in force, which are made from the expected pods and the cluster."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .workload_mix import WorkloadMix
 
 @dataclass(slots=True)
 class PolicyCache:
-    """Policies by name; `default` is for pods that name none, `mix` returns the expected pods."""
+    """Policies by name; `default` is the policy of pods that name none, `mix` returns the expected pods."""
 
     default: str
     mix: Callable[[], WorkloadMix]
     state: State
-    _made: dict[str, PackingPolicy] = field(default_factory=dict)
+    _policies: dict[str, PackingPolicy] = field(default_factory=dict)
 
     def policy(self, name: str) -> PackingPolicy:
         wanted = name or self.default
-        if (made := self._made.get(wanted)) is None:
+        if (made := self._policies.get(wanted)) is None:
             made = POLICIES[wanted](self.mix(), fleet_of(self.state.nodes().values())).adapted(self._rooms())
-            self._made[wanted] = made
+            self._policies[wanted] = made
         return made
 
     def clear(self) -> None:
-        self._made.clear()
+        self._policies.clear()
 
     def adapt(self) -> bool:
-        """To the cluster as it stands; True where that changes what nodes are worth."""
-        before, rooms = self._made, self._rooms()
-        self._made = {name: policy.adapted(rooms) for name, policy in before.items()}
-        return any(self._made[name] is not policy for name, policy in before.items())
+        """Adapts the policies to the present cluster; returns whether the value of any node may differ."""
+        before, rooms = self._policies, self._rooms()
+        self._policies = {name: policy.adapted(rooms) for name, policy in before.items()}
+        return any(self._policies[name] is not policy for name, policy in before.items())
 
     def _rooms(self) -> list[Room]:
         return [room for name in self.state.nodes() if (room := self.state.room(name)) is not None]

@@ -11,7 +11,7 @@ from ..state import State
 from .policy_cache import PolicyCache
 from .workload_stats import WorkloadStats
 
-_RENEW_EVERY_S: Final = 600.0
+_REFRESH_EVERY_S: Final = 600.0
 _ADAPT_EVERY_S: Final = 10.0
 
 
@@ -33,7 +33,7 @@ class PolicyRefresh:
 
     async def refresh(self) -> None:
         while True:
-            await asyncio.sleep(_RENEW_EVERY_S)
+            await asyncio.sleep(_REFRESH_EVERY_S)
             if self.leads():
                 self._apply()
             else:

@@ -1,4 +1,4 @@
-"""The pods that are expected: kinds of pods, and how many of each."""
+"""The expected pods: classes of pods, and how many of each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from halfcard.placing.demand import Demand
 
 _HALF: Final = 50
 _SLICE: Final = 25
-"""Into how many slices a card is sold differs from node to node; four is usual."""
+"""Nodes differ in the number of time slices of a card; four is usual."""
 
 
 class PodClass(NamedTuple):
-    """Pods that need the same of a node.
+    """The class of pods that need the same of a node.
 
     Attributes:
-        share: of each card's cores, in hundredths; 0 for pods that use no card, or its memory only.
-        card_mib: of each card's memory.
-        models: as in Wanted; empty where any card will do.
+        share: the cores of each card in hundredths; 0 for pods that use no card, or only its memory.
+        models: the accepted models, as in CardPreferences; empty for any card.
+        card_mib: the memory of each card.
     """
 
     cpu_milli: int
@@ -49,12 +49,12 @@ class PodClass(NamedTuple):
 
 
 class WorkloadMix(NamedTuple):
-    """How often each kind comes; only proportions matter."""
+    """How often each class of pods comes; only proportions matter."""
 
     kinds: tuple[tuple[PodClass, float], ...]
 
     def as_seen(self, view: Callable[[PodClass], PodClass]) -> WorkloadMix:
-        """Merges classes that are equal in this view."""
+        """Replaces each class by its view, and merges classes that become equal."""
         counts: dict[PodClass, float] = defaultdict(float)
         for kind, count in self.kinds:
             counts[view(kind)] += count
@@ -64,7 +64,7 @@ class WorkloadMix(NamedTuple):
         return WorkloadMix(tuple([(kind, count) for kind, count in self.kinds if wanted(kind)]))
 
     def common(self, share: float) -> tuple[tuple[PodClass, float], ...]:
-        """The most frequent kinds, until they make up this share of all; their weights sum to 1."""
+        """Returns the most frequent classes that together make up this share of all pods; their weights sum to 1."""
         ordered = sorted(self.kinds, key=lambda item: (-item[1], item[0]))
         wanted, taken = share * sum(count for _, count in ordered), 0.0
         chosen = []
@@ -77,7 +77,7 @@ class WorkloadMix(NamedTuple):
 
 
 def pod_class_of(demand: Demand) -> PodClass:
-    """Containers that fit on one card together are taken for one; init containers use what the others will have."""
+    """Returns the class of a pod: containers that fit on one card together count as one, init containers as none."""
     claims = [need.claim for need in demand.needs if need.stage is not ContainerStage.INIT]
     whole = sum(claim.cards for claim in claims if claim.exclusive)
     if whole:
@@ -88,7 +88,7 @@ def pod_class_of(demand: Demand) -> PodClass:
 
 
 def _shares(claims: list[Claim]) -> tuple[int, int, int]:
-    """Cards, and what is needed of each."""
+    """Returns the number of cards, and the cores and memory of each."""
     sizes = [_size(claim) for claim in claims]
     together = sum(share for share, _ in sizes)
     if all(claim.cards == 1 for claim in claims) and together <= WHOLE_CARD:
@@ -98,7 +98,7 @@ def _shares(claims: list[Claim]) -> tuple[int, int, int]:
 
 
 def _size(claim: Claim) -> tuple[int, int]:
-    """Cores and memory of one card."""
+    """Returns the cores and memory that a claim needs of one card."""
     if claim.part is Part.HALF:
         return _HALF, 0
     if claim.part is Part.SLICE:
@@ -119,4 +119,4 @@ USUAL: Final = WorkloadMix(
         (PodClass(64000, 262144, 8, 100), 0.5),
     )
 )
-"""The mix of a cluster without pods so far: halves and quarters, whole cards, some jobs on many cards."""
+"""The mix of a cluster that has had no pods yet: halves and quarters, whole cards, some jobs on many cards."""

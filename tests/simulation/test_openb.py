@@ -57,19 +57,22 @@ REFUSED = {
     "an empty file": ("", "pods.csv:1: no column name, cpu_milli, memory_mib, num_gpu, gpu_milli;"),
     "only heads": (f"{POD_HEADS}\n", "pods.csv:1: no rows"),
     "a column is missing": ("name,cpu_milli,memory_mib,num_gpu\np,1,1,1\n", "pods.csv:1: no column gpu_milli;"),
-    "a negative number": (f"{POD_HEADS}\np,1,1,1,500,,\nq,-1,1,1,500,,\n", 'pods.csv:3: cpu_milli: got "-1"; a whole'),
+    "a negative number": (f"{POD_HEADS}\np,1,1,1,500,,\nq,-1,1,1,500,,\n", 'pods.csv:3: cpu_milli: got "-1"; must be'),
     "a fraction": (f"{POD_HEADS}\np,1.5,1,1,500,,\n", 'pods.csv:2: cpu_milli: got "1.5"'),
     "no number": (f"{POD_HEADS}\np,much,1,1,500,,\n", 'pods.csv:2: cpu_milli: got "much"'),
-    "a number too many": (f"{POD_HEADS}\np,1,1,1,1001,,\n", 'gpu_milli: got "1001"; a whole number from 0 to 1000'),
+    "a number too many": (
+        f"{POD_HEADS}\np,1,1,1,1001,,\n",
+        'gpu_milli: got "1001"; must be a whole number from 0 to 1000',
+    ),
     "a huge number": (f"{POD_HEADS}\np,1,1,{'9' * 500},1000,,\n", "pods.csv:2: num_gpu: got "),
     "digits of another script": (f"{POD_HEADS}\np,\u0663,1,1,500,,\n", "pods.csv:2: cpu_milli: got "),
-    "nothing of a card": (f"{POD_HEADS}\np,1,1,1,0,,\n", 'gpu_milli: got "0"; a pod with num_gpu'),
+    "nothing of a card": (f"{POD_HEADS}\np,1,1,1,0,,\n", 'gpu_milli: got "0"; must be from 1'),
     "a row that ends early": (f"{POD_HEADS}\np,1,1\n", 'pods.csv:2: num_gpu: got ""'),
     "no name": (f"{POD_HEADS}\n,1,1,1,500,,\n", 'pods.csv:2: name: got ""'),
-    "a name twice": (f"{POD_HEADS}\np,1,1,1,500,,\np,1,1,1,500,,\n", 'pods.csv:3: name: got "p"; each row'),
+    "a name twice": (f"{POD_HEADS}\np,1,1,1,500,,\np,1,1,1,500,,\n", 'pods.csv:3: name: got "p"; names must'),
     "a quote that does not end": (
         f'{POD_HEADS}\n"p,1,1,1,500,,\n',
-        "no comma-separated values: unexpected end of data; check its quotes",
+        "no comma-separated values: unexpected end of data; check the quotes",
     ),
     "something else altogether": ("apiVersion: v1\nkind: Pod\n", "pods.csv:1: no column"),
 }
@@ -84,5 +87,5 @@ def test_an_implausible_row_is_refused_with_file_and_line(text: str, told: str) 
 
 
 def test_a_node_with_more_cards_than_any_machine_has_is_refused() -> None:
-    with pytest.raises(TableError, match='gpu: got "65"; a whole number from 0 to 64'):
+    with pytest.raises(TableError, match='gpu: got "65"; must be a whole number from 0 to 64'):
         read_nodes(f"{NODE_HEADS}\nn,1,1,65,T4\n", "nodes.csv")

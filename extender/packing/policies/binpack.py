@@ -1,4 +1,4 @@
-"""Fill cards, then nodes: what is used already is used on."""
+"""Fills cards, then nodes: prefers what is used already."""
 
 from __future__ import annotations
 

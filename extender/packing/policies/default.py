@@ -1,13 +1,13 @@
-"""The default: what is left on a node is worth what the pods that are expected can make of it.
+"""The default policy: values what remains on a node by what the expected pods can use of it.
 
 In cards:
 
-- holes: each card by the dearest set of shares that still fits on it, a whole card 12
-- less 0.7 of what the expected pods could not use
-- less four times the cards for which the node has too little CPU left, by how large a part of its cards they are
-- plus 0.3 of every card that is left of a model, by how much it is asked for by name
-- plus twice what is kept for pods that want several cards, where their nodes become few
-- less a fifth of each strong card that is divided: shares go to the weak ones first
+- holes: the most valuable set of shares that still fits on each card; 12 for a whole card
+- less 0.7 of what the expected pods cannot use
+- less four times the cards for which the node has too little CPU, multiplied by their part of its free cards
+- plus 0.3 of every free card, multiplied by how much its model is requested by name
+- plus twice what is reserved for pods that request several cards, where nodes for them are few
+- less a fifth of each strong card that is divided: shares are placed on weak cards first
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from .usable import Usable
 
 _HOLES: Final = 12.0
 _PARTS: Final = 0.8
-"""A card of which parts are sold is worth less than its parts: the next part is taken there."""
+"""A free part of a divided card is worth less than a part of a free card, so that the next part is taken there."""
 _UNUSABLE: Final = 0.7
 _CPU: Final = 4.0
 _CPU_NEEDED: Final = 0.8
-"""The part of the average request that is expected: a node need not have CPU for all pods at once."""
-_ASKED_FOR: Final = 0.3
-_KEPT: Final = 2.0
+"""The part of the average CPU request that counts: a node need not serve all pods at once."""
+_REQUESTED: Final = 0.3
+_RESERVED: Final = 2.0
 _STRONG: Final = 0.2
 _STEP: Final = 0.05
-"""Gains that differ less are equal, and the first node takes the pod: nodes are filled one after the other."""
+"""Gains that differ less rank alike, and the first node takes the pod, so that nodes are filled one after another."""
 
 _NEAR: Final = 1e-9
 
 _FREQUENT: Final = 0.8
-"""The kinds that make up this part of all pods say what is usable; hundreds of rare ones say no more."""
+"""The classes that make up this part of all pods decide what is usable; hundreds of rare classes change little."""
 
 
 class _Model(NamedTuple):
-    """Facts about the nodes with cards of one model."""
+    """What the value of a node takes from the model of its cards."""
 
     usable: Usable
-    kept: Reserve
-    asked_for: float
+    reserve: Reserve
+    requested: float
     strength: float
 
 
@@ -77,7 +77,7 @@ class Default:
     def __init__(self, outlook: Outlook, reserve: Reserve) -> None:
         self._outlook = outlook
         self._reserve = reserve
-        self._model = lru_cache(maxsize=256)(partial(_known, outlook, reserve))
+        self._model = lru_cache(maxsize=256)(partial(_model_facts, outlook, reserve))
 
     def value(self, room: Room) -> float:
         if not room.cards:
@@ -89,12 +89,12 @@ class Default:
         left = sum(amounts) / WHOLE_CARD
         worth = _HOLES * (sum([holes[amount] for amount in amounts]) + _PARTS * parts)
         if left:
-            worth += _ASKED_FOR * model.asked_for * left - _UNUSABLE * (left - model.usable.of(amounts, cpu, memory))
+            worth += _REQUESTED * model.requested * left - _UNUSABLE * (left - model.usable.of(amounts, cpu, memory))
             if per_card and cpu < per_card * left:
                 short = left - cpu / per_card
                 worth -= _CPU * short * short / left  # by the square: CPU is used where there is much of it
-        if model.kept and (idle := amounts.count(WHOLE_CARD)):
-            worth += _KEPT * sum([wide.kept(idle, cpu, memory) for wide in model.kept])
+        if model.reserve and (idle := amounts.count(WHOLE_CARD)):
+            worth += _RESERVED * sum([wide.reserved(idle, cpu, memory) for wide in model.reserve])
         return worth - _STRONG * model.strength * divided
 
     def rank(self, gain: float) -> float:
@@ -105,10 +105,10 @@ class Default:
         return self if reserve == self._reserve else Default(self._outlook, reserve)
 
 
-def _known(outlook: Outlook, reserve: Reserve, model: str) -> _Model:
+def _model_facts(outlook: Outlook, reserve: Reserve, model: str) -> _Model:
     frequent = [(kind, weight) for kind, weight in outlook.using.common(_FREQUENT) if kind.may_use(model)]
-    asked_for = _asked_for(outlook.using, outlook.fleet, model)
-    return _Model(Usable(frequent), scarce_of(reserve, model), asked_for, strength(model))
+    requested = _requested(outlook.using, outlook.fleet, model)
+    return _Model(Usable(frequent), scarce_of(reserve, model), requested, strength(model))
 
 
 def _holes(using: WorkloadMix) -> Worth:
@@ -124,8 +124,8 @@ def _cpu_per_card(using: WorkloadMix) -> float:
     return sum(count * kind.cpu_milli for kind, count in using.kinds) / load if load else 0.0
 
 
-def _asked_for(using: WorkloadMix, fleet: Fleet, model: str) -> float:
-    """How much of all demand names the model, in relation to the part of all cards that it could go to."""
+def _requested(using: WorkloadMix, fleet: Fleet, model: str) -> float:
+    """Returns the part of all demand that names the model, relative to the part of all cards that it may use."""
     load = sum(count * kind.load for kind, count in using.kinds)
     total = 0.0
     for kind, count in using.kinds:

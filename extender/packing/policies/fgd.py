@@ -1,7 +1,7 @@
 """Fragmentation gradient descent (Weng et al., USENIX ATC 2023): lose the least that expected pods could have used.
 
-What a kind of pod cannot use of a node is lost to it: cards with too little left, and everything where CPU, model or
-number of cards do not do. Amounts are in thousandths of a card; pods that use no card lose everything.
+What a class of pods cannot use of a node is lost to it: cards with too little left, and all cards if CPU, model or
+number of cards do not suffice. Amounts are in thousandths of a card; pods that use no card lose everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ _PER_HUNDREDTH: Final = 10
 
 
 class _Losses(NamedTuple):
-    """For one model and so much CPU: by what is left of a card, and of kinds that want several cards at once."""
+    """The losses on nodes of one model with enough CPU for the same classes.
+
+    Attributes:
+        of_card: the loss by what is left of a card.
+        of_all: the weight of classes that lose all cards.
+        several: the classes that request several cards, with their weights.
+    """
 
     of_card: tuple[float, ...]
     of_all: float
@@ -39,7 +45,7 @@ class FragmentationGradientDescent:
         seen = mix.as_seen(lambda kind: kind.on_cards_of(card_mib)._replace(memory_mib=0))
         self._kinds = seen.common(_TYPICAL)
         self._steps = sorted({kind.cpu_milli for kind, _ in self._kinds})
-        self._losses = lru_cache(maxsize=4096)(self._work_out)
+        self._losses = lru_cache(maxsize=4096)(self._compute_losses)
 
     def value(self, room: Room) -> float:
         if not room.cards:
@@ -55,20 +61,20 @@ class FragmentationGradientDescent:
         return -_PER_HUNDREDTH * lost
 
     def rank(self, gain: float) -> float:
-        """Rounded as published: together with a fixed order of nodes it makes gains that are close a first fit."""
+        """Rounds as published: with a fixed order of nodes the first of nodes with close gains takes the pod."""
         return int(100 / (1 + math.exp(-round(gain, 6) / 1000)))
 
     def adapted(self, rooms: Iterable[Room]) -> FragmentationGradientDescent:
         return self
 
-    def _work_out(self, model: str, enough_for: int) -> _Losses:
+    def _compute_losses(self, model: str, enough_for: int) -> _Losses:
         most_cpu = self._steps[enough_for - 1] if enough_for else -1
         fitting = [
             (kind, weight)
             for kind, weight in self._kinds
             if kind.share and kind.cpu_milli <= most_cpu and kind.may_use(model)
         ]
-        # A card that is too small for a pod that wants one is lost to it, wherever else on the node it fits.
+        # A card that is too small for a pod of one card is lost to it, even if another card of the node fits.
         single = [(kind.share, weight) for kind, weight in fitting if kind.cards == 1]
         several = [(kind, weight) for kind, weight in fitting if kind.cards > 1]
         of_card = [left * sum(weight for share, weight in single if left < share) for left in range(WHOLE_CARD + 1)]

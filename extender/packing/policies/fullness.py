@@ -14,9 +14,9 @@ class Fullness(NamedTuple):
     """What remains of a node.
 
     Attributes:
-        amounts: for each card, what shares and whole cards could have: cores or memory, whichever is less.
-        parts: the free parts of cards with at least one used half or slice, in cards.
-        divided: cards that are used in shares or parts.
+        amounts: for each card what shares and whole cards could use: the smaller of cores and memory.
+        parts: the free halves and time slices of cards that are divided into them, in cards.
+        divided: the number of cards that are used in shares, halves or time slices.
     """
 
     amounts: list[int]

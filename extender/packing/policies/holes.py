@@ -13,22 +13,22 @@ from typing import Final
 from halfcard.claims import WHOLE_CARD
 
 _NEAR: Final = 1e-9
-_MOST_ROUNDS: Final = 400
+_MAX_ROUNDS: Final = 400
 
 Worth = tuple[float, ...]
-"""The value of a free part of a card, for each size from 0 to 100 hundredths."""
+"""The value of holes of 0 to 100 hundredths."""
 
 
 def worth_of_holes(demand: Mapping[int, float]) -> Worth:
     """Returns the value by size; `demand` is the number of expected shares of each size."""
     sizes = sorted(size for size, count in demand.items() if count > 0 and 0 < size < WHOLE_CARD)
     fills = _Fills(sizes, [demand[size] for size in sizes])
-    best, chosen = _dearest(sizes, fills.prices())
-    for _ in range(_MOST_ROUNDS):
+    best, chosen = _most_valuable(sizes, fills.prices())
+    for _ in range(_MAX_ROUNDS):
         if best[WHOLE_CARD] <= 1 + _NEAR:
             break
         fills.use(_counted(sizes, chosen))
-        best, chosen = _dearest(sizes, fills.prices())
+        best, chosen = _most_valuable(sizes, fills.prices())
     whole = max(best[WHOLE_CARD], _NEAR)
     return (*[value / whole for value in best[:WHOLE_CARD]], 1.0)
 
@@ -60,8 +60,8 @@ class _Fills:
         self._inverse[leaving], self._cards[leaving] = pivot, cards
 
 
-def _dearest(sizes: list[int], prices: list[float]) -> tuple[list[float], list[int]]:
-    """For holes of 0 to 100: the most that shares in it are worth, and the size of one of them, 0 for none."""
+def _most_valuable(sizes: list[int], prices: list[float]) -> tuple[list[float], list[int]]:
+    """Returns for holes of 0 to 100 the most that shares in it are worth, and the size of one of them, 0 for none."""
     best, chosen = [0.0], [0]
     priced = list(zip(sizes, prices, strict=True))
     for hole in range(1, WHOLE_CARD + 1):
@@ -77,7 +77,7 @@ def _dearest(sizes: list[int], prices: list[float]) -> tuple[list[float], list[i
 
 
 def _counted(sizes: list[int], chosen: list[int]) -> list[int]:
-    """How many of each size are in the dearest set on a whole card."""
+    """Returns how many shares of each size the most valuable set on a whole card has."""
     counts = dict.fromkeys(sizes, 0)
     hole = WHOLE_CARD
     while hole:

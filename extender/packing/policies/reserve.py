@@ -1,8 +1,8 @@
-"""Decides which nodes to keep for pods that want several whole cards of one node, once such nodes are few.
+"""Decides which nodes to reserve for wide pods, which request several whole cards of one node, once such nodes are few.
 
-A node that such pods cannot use counts nothing, one that could take them counts all it could take, and one on the way
-there counts something, so that nearly idle nodes become idle rather than half full. Where CPU runs short before cards,
-nothing is kept: cards would stay idle for want of CPU elsewhere.
+A node counts the cards that wide pods could use on it, and a part of the cards that nearly suffice for one more, so
+that nearly idle nodes become idle rather than half full. If CPU is exhausted before cards, nothing is reserved: cards
+would stay idle because the other nodes have no CPU.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .fullness import fullness
 from .usable import per_unit
 
 _SHARE_OF_FREE: Final = 1.5
-"""Times what such pods would have of the free cards if all pods found room."""
+"""Multiplies what wide pods would use of the free cards if all pods fit."""
 _DEVIATIONS: Final = 1.0
-"""Their number goes up and down by chance."""
+"""Standard deviations of the number of wide pods, which varies by chance."""
 _HYSTERESIS: Final = 1.15
 _CPU_TO_SPARE: Final = 1.5
-"""Times what pods for all free cards would ask for."""
-_MOST_KINDS: Final = 12
+"""Multiplies the CPU that pods for all free cards would request."""
+_MAX_CLASSES: Final = 12
 
 
 class Wide(NamedTuple):
-    """One kind of pod that wants several cards.
+    """One class of wide pods.
 
     Attributes:
-        weight: its part of all that such pods want.
-        expected: the part of all demand that wants as much of a node or more.
-        models: of which there are nodes that could take it if they were empty.
+        weight: its part of the demand of all wide pods.
+        expected: the part of all demand that requests as much of a node or more.
+        models: the models of nodes that could take it if they were empty.
         scarce: whether nodes that could take it now are few.
     """
 
@@ -48,7 +48,7 @@ class Wide(NamedTuple):
     scarce: bool = False
 
     def times(self, idle: int, cpu_milli: int, memory_mib: int) -> float:
-        """How often it would fit on a node."""
+        """Returns how many pods of the class would fit on a node, with fractions."""
         times = idle / self.kind.cards
         if self.per_cpu:
             times = min(times, cpu_milli * self.per_cpu)
@@ -56,7 +56,7 @@ class Wide(NamedTuple):
             times = min(times, memory_mib * self.per_memory)
         return max(times, 0.0)
 
-    def kept(self, idle: int, cpu_milli: int, memory_mib: int) -> float:
+    def reserved(self, idle: int, cpu_milli: int, memory_mib: int) -> float:
         times = self.times(idle, cpu_milli, memory_mib)
         whole = math.floor(times)
         return self.weight * self.kind.cards * (whole + (times - whole) ** 2)
@@ -71,13 +71,13 @@ def reserve_for(kinds: Sequence[tuple[PodClass, float]], fleet: Fleet) -> Reserv
     wide = sorted([item for item in loads if item[0].cards > 1 and item[0].is_whole], key=lambda item: -item[1])
     wanted = sum(load for _, load in wide)
 
-    def made(kind: PodClass, load: float) -> Wide:
+    def make_wide(kind: PodClass, load: float) -> Wide:
         no_less = (other for each, other in wide if each.cards >= kind.cards and each.cpu_milli >= kind.cpu_milli)
         models = frozenset(shape.model for shape, _ in fleet if _could_take(shape, kind))
         per_unit_of = per_unit(kind.cpu_milli), per_unit(kind.memory_mib)
         return Wide(kind, load / wanted, sum(no_less) / everything, models, *per_unit_of)
 
-    return tuple([made(kind, load) for kind, load in wide[:_MOST_KINDS]])
+    return tuple([make_wide(kind, load) for kind, load in wide[:_MAX_CLASSES]])
 
 
 def _could_take(shape: NodeShape, kind: PodClass) -> bool:

@@ -1,4 +1,4 @@
-"""Use what is used least: nodes first, then cards."""
+"""Spreads pods: prefers the least used node, then its least used card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How strong cards of a model are, roughly, from 0 to 1: experiments and inference go to the weak ones first."""
+"""Rates models of cards from 0, weak, to 1, strong: experiments and inference are placed on weak cards first."""
 
 from __future__ import annotations
 

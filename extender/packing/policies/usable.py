@@ -1,4 +1,4 @@
-"""How much of what is left on a node the pods that are expected could use, in cards."""
+"""Computes how much of what remains on a node the expected pods could use, in cards."""
 
 from __future__ import annotations
 

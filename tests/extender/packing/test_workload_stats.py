@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.packing.workload_mix import USUAL, PodClass, WorkloadMix
-from extender.packing.workload_mix_text import MOST_CHARS, read_mix, write_mix
+from extender.packing.workload_mix_text import MAX_CHARS, read_mix, write_mix
 from extender.packing.workload_stats import WorkloadStats
 from halfcard import names
 
@@ -27,28 +27,28 @@ def test_a_new_cluster_expects_the_usual_mix() -> None:
 
 
 def test_observed_pods_soon_outweigh_the_usual_mix() -> None:
-    learning = WorkloadStats()
+    stats = WorkloadStats()
     for _ in range(200):
-        learning.count(COMMON)
-    assert part(learning.mix(), COMMON) > 0.75
+        stats.count(COMMON)
+    assert part(stats.mix(), COMMON) > 0.75
 
 
 def test_pods_that_no_longer_come_lose_their_weight() -> None:
-    learning = WorkloadStats()
+    stats = WorkloadStats()
     for _ in range(1000):
-        learning.count(COMMON)
+        stats.count(COMMON)
     for _ in range(10_000):
-        learning.count(LATER)
-    assert part(learning.mix(), LATER) > 0.95
-    assert 0 < part(learning.mix(), COMMON) < 0.05
+        stats.count(LATER)
+    assert part(stats.mix(), LATER) > 0.95
+    assert 0 < part(stats.mix(), COMMON) < 0.05
 
 
 def test_only_the_most_frequent_classes_are_kept() -> None:
-    learning = WorkloadStats()
+    stats = WorkloadStats()
     for number in range(3000):
-        learning.count(COMMON)
-        learning.count(PodClass(number, 0, 1, 50))
-    mix = learning.mix()
+        stats.count(COMMON)
+        stats.count(PodClass(number, 0, 1, 50))
+    mix = stats.mix()
     assert len(mix.kinds) <= 200
     assert part(mix, COMMON) > 0.5
 
@@ -59,8 +59,8 @@ def test_statistics_survive_a_restart_and_keep_decaying() -> None:
         before.count(PodClass(1000 * (number % 7), 0, 1, 10 + number % 11))
     after = WorkloadStats()
     after.load(before.notes())
-    for learning in (before, after):
-        learning.count(COMMON)
+    for stats in (before, after):
+        stats.count(COMMON)
     expected = {kind: pytest.approx(count, abs=0.02) for kind, count in before.mix().kinds}
     assert dict(after.mix().kinds) == expected
 
@@ -83,9 +83,9 @@ def test_statistics_survive_a_restart_and_keep_decaying() -> None:
     ],
 )
 def test_unreadable_notes_change_nothing(text: str) -> None:
-    learning = WorkloadStats()
-    learning.load({names.LEARNT_MIX: text})
-    assert learning.mix() == WorkloadStats().mix()
+    stats = WorkloadStats()
+    stats.load({names.LEARNT_MIX: text})
+    assert stats.mix() == WorkloadStats().mix()
 
 
 ROW: Final = [1.5, 4000, 8192, 1, 50, 0, "t4"]
@@ -117,7 +117,7 @@ def test_a_long_mix_is_cut_to_the_size_of_an_annotation() -> None:
     kinds = [PodClass(number, 10**9, 1, 50, ("m" * 60,)) for number in range(500)]
     text = write_mix(WorkloadMix(tuple((kind, 1000.0 - number) for number, kind in enumerate(kinds))))
     mix = read_mix(text)
-    assert len(text) <= MOST_CHARS
+    assert len(text) <= MAX_CHARS
     assert mix is not None and 100 < len(mix.kinds) < 500
     assert [kind for kind, _ in mix.kinds] == kinds[: len(mix.kinds)]
 

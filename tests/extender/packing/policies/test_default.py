@@ -120,15 +120,17 @@ def test_a_node_without_enough_cpu_for_wide_pods_is_not_reserved() -> None:
 
 
 def test_scarcity_ends_only_when_there_is_clearly_more() -> None:
-    def kept(policy: PackingPolicy) -> bool:
+    def is_reserved(policy: PackingPolicy) -> bool:
         return policy.value(IDLE) > default().value(IDLE)
 
-    few = next(count for count in range(40, 0, -1) if kept(default().adapted([IDLE] * count + [FULL] * (40 - count))))
+    few = next(
+        count for count in range(40, 0, -1) if is_reserved(default().adapted([IDLE] * count + [FULL] * (40 - count)))
+    )
     scarce = default().adapted([IDLE] * few + [FULL] * (40 - few))
     one_more = [IDLE] * (few + 1) + [FULL] * (39 - few)
-    assert kept(scarce.adapted(one_more)) and not kept(default().adapted(one_more))
+    assert is_reserved(scarce.adapted(one_more)) and not is_reserved(default().adapted(one_more))
     assert scarce.adapted(one_more) is scarce
-    assert not kept(scarce.adapted([IDLE] * 40))
+    assert not is_reserved(scarce.adapted([IDLE] * 40))
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
