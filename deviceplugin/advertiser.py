@@ -112,7 +112,9 @@ class Advertiser:
         for resource in [each for each, listed in self._listed.items() if each not in totals and not any(listed)]:
             del self._listed[resource]
         self._plugins.offer({resource: _devices(listed) for resource, listed in self._listed.items()})
-        self._schedule(min([until for each in self._listed.values() for until in each.leaving.values()], default=None))
+        self._schedule(
+            min([until for each in self._listed.values() for until in each.withdrawn.values()], default=None)
+        )
 
     def _schedule(self, time: float | None) -> None:
         if self._later is not None:
@@ -128,5 +130,5 @@ class Advertiser:
 
 
 def _devices(listed: ListedIds) -> list[Device]:
-    leaving = [Device(each, healthy=False) for each in listed.leaving]
-    return [*map(Device, listed.offered), *leaving]
+    withdrawn = [Device(each, healthy=False) for each in listed.withdrawn]
+    return [*map(Device, listed.offered), *withdrawn]

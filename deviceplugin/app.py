@@ -35,7 +35,7 @@ def agent_app(
         text = usage_metrics.write(await usage()).encode() + generate_latest(registry)
         return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    async def tell(request: Request) -> Response:
+    async def usage_page(request: Request) -> Response:
         found = await usage()
         if _wants_json(request):
             return Response(usage_json(found), media_type=_JSON)
@@ -49,7 +49,7 @@ def agent_app(
             *health_routes(checks, lifecycle),
             Route(names.METRICS_PATH, metrics),
             Route(names.GPU_MANAGER_METRICS_PATH, metrics),
-            Route(names.USAGE_PATH, tell),
+            Route(names.USAGE_PATH, usage_page),
             Route(names.VERSION_PATH, version),
         ]
     )

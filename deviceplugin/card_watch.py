@@ -12,7 +12,7 @@ from typing import Final
 
 from halfcard.cards import Card
 
-from .gpus.card_health import CardHealth, observed, reported, unanswered, why_not
+from .gpus.card_health import CardHealth, after_failure, after_incident, after_read, why_not
 from .gpus.driver_cards import cards
 from .gpus.health_file import HealthFile
 from .gpus.interface import Gpus, GpusError, Incident
@@ -47,17 +47,17 @@ class CardWatch:
         while True:
             await self.read()
             for incident in await self._incidents():
-                self._judge(reported(self._health, incident, self._now()))
+                self._judge(after_incident(self._health, incident, self._now()))
 
     async def read(self) -> None:
         try:
             gpus = await asyncio.to_thread(self._gpus.read)
         except GpusError as error:
             self.trouble = str(error)
-            self._judge(unanswered(self._health, "the driver does not answer"))
+            self._judge(after_failure(self._health, "the driver does not answer"))
         else:
             self.trouble, self._was_answered = "", True
-            self._judge(observed(self._health, gpus, self._now()))
+            self._judge(after_read(self._health, gpus, self._now()))
 
     async def _incidents(self) -> tuple[Incident, ...]:
         try:

@@ -36,21 +36,21 @@ class ListedIds(NamedTuple):
 
     Attributes:
         offered: listed as healthy.
-        leaving: withdrawn: listed as unhealthy, each until this time.
+        withdrawn: listed as unhealthy, each until this time.
     """
 
     offered: tuple[str, ...] = ()
-    leaving: Mapping[str, float] = MappingProxyType({})
+    withdrawn: Mapping[str, float] = MappingProxyType({})
 
     def next(self, held: Iterable[str], total: int, now: float) -> ListedIds:
         """Returns the next state, in which `total` ids are offered."""
         offered = ids_to_publish(held, total)
         gone = dict.fromkeys(set(self.offered).difference(offered), now + LINGERS_S)
-        staying = {each: until for each, until in self.leaving.items() if until > now}
-        leaving = staying | gone
-        for each in leaving.keys() & set(offered):
-            del leaving[each]
-        return ListedIds(offered, leaving)
+        staying = {each: until for each, until in self.withdrawn.items() if until > now}
+        withdrawn = staying | gone
+        for each in withdrawn.keys() & set(offered):
+            del withdrawn[each]
+        return ListedIds(offered, withdrawn)
 
 
 def _place(device_id: str) -> tuple[int, int, str]:

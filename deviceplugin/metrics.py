@@ -52,15 +52,15 @@ class AgentMetrics:
         build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
         build.labels(halfcard.__version__).set(1)
 
-    def answered(self, call: str, outcome: str, seconds: float) -> None:
+    def count_call(self, call: str, outcome: str, seconds: float) -> None:
         self._answers_of(call, outcome).inc()
         self._seconds_of(call).observe(seconds)
 
-    def failed_admission(self, reason: str) -> None:
+    def count_rejected_pod(self, reason: str) -> None:
         """Counts a rejected pod by the reason of its status."""
         self._failed.labels(_bounded(reason)).inc()
 
-    def registered(self, resource: str) -> None:
+    def count_registration(self, resource: str) -> None:
         self._registrations.labels(resource).inc()
 
 

@@ -63,7 +63,7 @@ class NodePods:
             return known[1]
         return read_facts(pod, self._dialects)
 
-    def recorded(self, facts: PodFacts, node: Node) -> Share | None:
+    def known_share(self, facts: PodFacts, node: Node) -> Share | None:
         """Returns the recorded cards as they are known already; None where these facts are not the latest."""
         known = self._pods.get(facts.uid)
         share = self.usage(node).shares.get(facts.uid) if known is not None and known[1] is facts else None

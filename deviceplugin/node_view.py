@@ -11,7 +11,7 @@ from halfcard.cards import Node
 from halfcard.cluster_view import without_cordoned
 
 from .adoption.adopted_containers import AdoptedPods, find_adopted
-from .advertise.supply import OfferRules, Supply, held_alone, supply
+from .advertise.supply import OfferRules, Supply, held_only, supply
 from .advertise.time_slicing import IN_ONE_PIECE, TimeSlices, chosen
 from .card_watch import CardWatch
 from .kubelet.checkpoint import Checkpoint
@@ -69,7 +69,7 @@ class NodeView:
         room = self._pods.usage(node).room
         room = replace(room, cards=without_cordoned(room.cards, self._annotation(names.CORDONED_CARDS)))
         found, adopted = supply(room, asks, self._offer_rules()), self.adopted()
-        return held_alone(found, asks, adopted.problem) if any(adopted) else found
+        return held_only(found, asks, adopted.problem) if any(adopted) else found
 
     def adopted(self) -> AdoptedPods:
         """Returns the live pods that another device plugin started."""

@@ -86,11 +86,11 @@ class Agent:
         self._failed: set[str] = set()
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(paths.pod_resources)
-        self._holders = IdHolders(checkpoint.entries, self._pod_resources.held, self._pods.unfinished)
+        self._holders = IdHolders(checkpoint.entries, self._pod_resources.listed_devices, self._pods.unfinished)
         self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
-        self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.registered)
+        self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
         self._advertiser = Advertiser(
             self._view,
             self._cards,
@@ -116,7 +116,7 @@ class Agent:
             calls=self._calls,
             node=self._view.node,
             pods=self._pods,
-            with_processes=self._cgroups.living,
+            with_processes=self._cgroups.pods_with_processes,
             card_files=CardFiles(self._paths.devices, descriptions, self._gpus.is_made_up),
             single_id_resources=self._single_id_resources,
             now_ns=time.time_ns,
@@ -140,7 +140,7 @@ class Agent:
         for each in failed_admissions(self._pods):
             if each.uid not in self._failed:
                 self._failed.add(each.uid)
-                self._metrics.failed_admission(each.reason)
+                self._metrics.count_rejected_pod(each.reason)
                 self._log.warning("pod rejected by kubelet", pod=each.pod, reason=each.reason, why=each.message)
         self._failed &= {facts.uid for _, facts in self._pods}
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from deviceplugin.allocate.assignment import chosen
+from deviceplugin.allocate.assignment import choose_share
 from deviceplugin.allocate.container_identity import StartingContainer
 from deviceplugin.allocate.container_limits import as_file
 from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
@@ -63,7 +63,7 @@ def _grant() -> Grant:
     pod = msgspec.convert(_POD, StoredPod)
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
-    on_cards = PodOnCards(facts, pod.annotations, _NODE, chosen(facts, _NODE, ()))
+    on_cards = PodOnCards(facts, pod.annotations, _NODE, choose_share(facts, _NODE, ()))
     return grant_of(on_cards, who, AgentOptions(Dialects(), CapacityRules(), ()), _FILES)
 
 

@@ -251,9 +251,9 @@ def _of_extender() -> CollectorRegistry:
 def _of_agent() -> CollectorRegistry:
     registry = CollectorRegistry()
     counted = agent_metrics.AgentMetrics(registry, is_made_up=False)
-    counted.answered("allocate", "ok", 0.0)
-    counted.failed_admission("")
-    counted.registered("")
+    counted.count_call("allocate", "ok", 0.0)
+    counted.count_rejected_pod("")
+    counted.count_registration("")
     return registry
 
 

@@ -16,7 +16,7 @@ from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.room import empty_room
 from halfcard.problems import printable
 
-from ..allocate.assignment import recorded
+from ..allocate.assignment import recorded_share
 from ..device_ids import is_ours
 from ..kubelet.messages import CheckpointEntry, RefusedError
 
@@ -82,7 +82,7 @@ def _has_no_record(pod: PodFacts) -> bool:
 
 def _is_known(pod: PodFacts, node: Node) -> bool:
     try:
-        return recorded(pod, node) is not None
+        return recorded_share(pod, node) is not None
     except RefusedError:
         return False
 

@@ -31,17 +31,17 @@ class NodeEvent(NamedTuple):
     is_warning: bool = True
 
 
-def not_offered(sentences: Iterable[str]) -> list[NodeEvent]:
+def not_offered_events(sentences: Iterable[str]) -> list[NodeEvent]:
     """Events for resources, or parts of the time-slicing configuration, that are not offered."""
     return [NodeEvent("NotOffered", sentence) for sentence in sentences]
 
 
-def offered_again(happenings: Iterable[NodeEvent]) -> list[NodeEvent]:
+def offered_again_events(happenings: Iterable[NodeEvent]) -> list[NodeEvent]:
     """Events for what is offered again: `halfcard doctor` relies on the last one."""
     return [NodeEvent("Offered", each.message, is_warning=False) for each in happenings]
 
 
-def news(before: str | None, after: str | None) -> list[NodeEvent]:
+def card_events(before: str | None, after: str | None) -> list[NodeEvent]:
     """Compares two inventories of the node; a new card is reported only if it is unhealthy."""
     known = {card.index: card for card in _cards(before)}
     return [*_changes(known, _cards(after))] if after is not None else []
@@ -74,7 +74,7 @@ class RecentEvents:
         for happening in happenings:
             self._when.pop(happening, None)
 
-    def fresh(self, happenings: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
+    def due(self, happenings: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
         """Returns the Events that were not sent lately, and marks them as sent."""
         found = []
         for happening in dict.fromkeys(happenings):

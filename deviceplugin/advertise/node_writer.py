@@ -22,7 +22,15 @@ from kube.api.calls import MERGE_PATCH, ApiCalls, NoAnswerError
 from serving.log import Log
 
 from .announcement import Announcement
-from .node_events import EVENTS_PATH, NodeEvent, RecentEvents, news, node_event, not_offered, offered_again
+from .node_events import (
+    EVENTS_PATH,
+    NodeEvent,
+    RecentEvents,
+    card_events,
+    node_event,
+    not_offered_events,
+    offered_again_events,
+)
 from .node_patch import Patch, patch
 
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -77,7 +85,7 @@ class NodeWriter:
     def announce(self, announcement: Announcement, problems: Sequence[str] = ()) -> None:
         """Sets the wanted content, and why something is not offered, a sentence each."""
         self._wanted = announcement
-        self._not_offered = not_offered(problems)
+        self._not_offered = not_offered_events(problems)
         self._changed.set()
 
     async def run(self) -> None:
@@ -110,7 +118,7 @@ class NodeWriter:
         difference = patch(node, announcement, moment(now))
         self.foreign = difference.foreign
         self._queue(
-            node, [*news(_inventory(node), announcement.inventory), *self._offer_events(difference.foreign)], now
+            node, [*card_events(_inventory(node), announcement.inventory), *self._offer_events(difference.foreign)], now
         )
         await self._send_events()
         await self._apply(difference)
@@ -120,11 +128,11 @@ class NodeWriter:
 
     def _offer_events(self, left: Sequence[str]) -> list[NodeEvent]:
         """Returns Events for what is not offered, and for what is offered again."""
-        standing = [*self._not_offered, *not_offered(left)]
+        standing = [*self._not_offered, *not_offered_events(left)]
         ended = [each for each in self._was_not_offered if each not in standing]
-        self._recent.forget([*ended, *offered_again(standing)])
+        self._recent.forget([*ended, *offered_again_events(standing)])
         self._was_not_offered = standing
-        return [*standing, *offered_again(ended)]
+        return [*standing, *offered_again_events(ended)]
 
     async def _apply(self, difference: Patch) -> None:
         """Sends the metadata first: it remembers what we write into the status."""
@@ -142,7 +150,7 @@ class NodeWriter:
         self._take(msgspec.json.decode(answer.body))
 
     def _queue(self, node: Mapping[str, Any], happenings: Sequence[NodeEvent], now: datetime) -> None:
-        for happening in self._recent.fresh(happenings, now.timestamp()):
+        for happening in self._recent.due(happenings, now.timestamp()):
             if happening.is_warning:
                 self._log.warning("node event", reason=happening.reason, why=happening.message)
             else:

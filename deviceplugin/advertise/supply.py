@@ -56,31 +56,31 @@ class Supply(NamedTuple):
     problems: tuple[str, ...]
 
 
-def supply(room: Room, asks: Iterable[Mapping[str, int]], serving: OfferRules) -> Supply:
+def supply(room: Room, asks: Iterable[Mapping[str, int]], rules: OfferRules) -> Supply:
     """Computes what is offered; `asks` is what each live pod on the node requests."""
     held: Counter[str] = Counter()
     for each in asks:
         held.update(each)
-    offered = _offered(room, held, serving)
-    in_status = offered.keys() & serving.dialects.without_ids
+    offered = _offered(room, held, rules)
+    in_status = offered.keys() & rules.dialects.without_ids
     status = {resource: offered.pop(resource) for resource in in_status}
-    if names.ALIYUN_GPU_MEM in serving.resources:
+    if names.ALIYUN_GPU_MEM in rules.resources:
         status[names.ALIYUN_GPU_COUNT] = len(room.cards)
     if in_status:
         offered[names.SLOT] = SLOTS
-    most = _offered(_empty(room), Counter(), serving)
+    most = _offered(_empty(room), Counter(), rules)
     left_out = _too_many({resource: most.get(resource, SLOTS) for resource in offered})
     for resource in [
-        each for each in left_out if serving.dialects.companions.get(each) in offered.keys() - left_out.keys()
+        each for each in left_out if rules.dialects.companions.get(each) in offered.keys() - left_out.keys()
     ]:
         status[resource] = offered[resource]
         del left_out[resource]
     ids = {resource: total for resource, total in offered.items() if resource not in left_out.keys() | status.keys()}
     still_held = {resource: held[resource] for resource in left_out if held[resource]}
-    return Supply(ids | still_held, status, (*left_out.values(), *_contradictions(room, serving)))
+    return Supply(ids | still_held, status, (*left_out.values(), *_contradictions(room, rules)))
 
 
-def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Supply:
+def held_only(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Supply:
     """Offers only what live pods hold, while the free cards are unknown."""
     held: Counter[str] = Counter()
     for each in asks:
@@ -92,13 +92,13 @@ def held_alone(found: Supply, asks: Iterable[Mapping[str, int]], why: str) -> Su
     return Supply(kept(found.ids), kept(found.status), (*found.problems, why) if why else found.problems)
 
 
-def _offered(room: Room, held: Counter[str], serving: OfferRules) -> dict[str, int]:
-    chosen = {each: offer for each, offer in offers(serving.dialects.table).items() if each in serving.resources}
+def _offered(room: Room, held: Counter[str], rules: OfferRules) -> dict[str, int]:
+    chosen = {each: offer for each, offer in offers(rules.dialects.table).items() if each in rules.resources}
     found = totals(room, (held,), chosen)
-    if names.NVIDIA_GPU not in serving.resources:
+    if names.NVIDIA_GPU not in rules.resources:
         found.pop(room.slices, None)
-    elif serving.hami_split > 1 and room.slices != names.NVIDIA_GPU:
-        found[names.NVIDIA_GPU] = slots(room, held[names.NVIDIA_GPU], serving.hami_split)
+    elif rules.hami_split > 1 and room.slices != names.NVIDIA_GPU:
+        found[names.NVIDIA_GPU] = slots(room, held[names.NVIDIA_GPU], rules.hami_split)
     return found
 
 
@@ -122,9 +122,9 @@ def _too_many(most: Mapping[str, int]) -> dict[str, str]:
     return left_out
 
 
-def _contradictions(room: Room, serving: OfferRules) -> Iterable[str]:
-    if serving.hami_split > 1 and room.slices == names.NVIDIA_GPU and names.NVIDIA_GPU in serving.resources:
+def _contradictions(room: Room, rules: OfferRules) -> Iterable[str]:
+    if rules.hami_split > 1 and room.slices == names.NVIDIA_GPU and names.NVIDIA_GPU in rules.resources:
         yield (
-            f"hami_device_split: got {serving.hami_split}, while this node sells time slices as {names.NVIDIA_GPU}; the"
+            f"hami_device_split: got {rules.hami_split}, while this node sells time slices as {names.NVIDIA_GPU}; the"
             f" name can count only one of them, here the slices; set renameByDefault in the time-slicing configuration"
         )

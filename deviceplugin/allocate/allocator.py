@@ -26,8 +26,8 @@ from ..kubelet.channel import KubeletError
 from ..kubelet.messages import Granted, ListedDevices, RefusedError
 from ..node_pods import NodePods
 from ..options import AgentOptions
-from .assignment import check_fits, chosen, recorded
-from .container_identity import StartingContainer, ambiguous, starting
+from .assignment import check_fits, choose_share, recorded_share
+from .container_identity import StartingContainer, identity_error, pods_holding
 from .container_limits import as_file
 from .grant import Grant, PodOnCards, grant_of
 from .pod_calls import UnansweredError, record, stored_pod
@@ -134,13 +134,13 @@ class Allocator:
         exact = [
             StartingContainer(each.namespace, each.name, resource, ids, "", uid) for uid, each in pods.items() if each
         ]
-        found = starting(await self.context.listed_devices(), resource, ids)
+        found = pods_holding(await self.context.listed_devices(), resource, ids)
         if len(exact) == len(pods) == 1:
             listed = (each.listed for each in found if each.title == exact[0].title)
             return exact[0]._replace(listed=next(listed, ""))
         if len(found) == 1 and len(pods) < 2:
             return found[0]._replace(uid="".join(pods))
-        raise ambiguous(exact or found, resource, ids)
+        raise identity_error(exact or found, resource, ids)
 
     async def _pods_with_ids(self, resource: str, ids: frozenset[str]) -> Mapping[str, PodFacts | None]:
         """Waits a moment for the watch to report a pod that has just been bound."""
@@ -155,7 +155,11 @@ class Allocator:
         """Writes the grant; False where the pod has changed since it was read. Refuses before anything is written."""
         self._check(stored, container)
         facts, node = self.context.pods.facts(stored), self.context.node()
-        share = self.context.pods.recorded(facts, node) or recorded(facts, node) or chosen(facts, node, self._pods())
+        share = (
+            self.context.pods.known_share(facts, node)
+            or recorded_share(facts, node)
+            or choose_share(facts, node, self._pods())
+        )
         pod = PodOnCards(facts, stored.annotations, node, share)
         await self._check_room(container.title, stored.kubelet_uid, pod)
         grant = grant_of(pod, container, self.options, self.context.card_files)
@@ -228,7 +232,7 @@ class Allocator:
             listed
         )  # a search for processes takes long: only for these pods, in a thread
         running = await asyncio.to_thread(self.context.with_processes, unlisted) if unlisted else ()
-        freed = self.slots.free(before_ns, listed, self.slots.uids() - unlisted.difference(running))
+        freed = self.slots.remove_ended(before_ns, listed, self.slots.uids() - unlisted.difference(running))
         for slot in freed:
             self._recorded.pop(slot.uid, None)
         return freed

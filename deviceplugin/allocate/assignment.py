@@ -34,7 +34,7 @@ class RunningPod(NamedTuple):
     uses: Mapping[str, CardUse]
 
 
-def recorded(pod: PodFacts, node: Node) -> Share | None:
+def recorded_share(pod: PodFacts, node: Node) -> Share | None:
     """Reads the recorded layout; None where no record exists."""
     try:
         return node_usage.recorded(pod.bound(), node, empty_room(node))
@@ -42,7 +42,7 @@ def recorded(pod: PodFacts, node: Node) -> Share | None:
         raise RefusedError(f"pod {pod.title} on node {node.name}: {why}; delete the pod to have it placed") from None
 
 
-def chosen(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
+def choose_share(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share:
     """Chooses a layout for a pod that was bound by a scheduler that writes no record."""
     if pod.trouble:
         raise RefusedError(pod.trouble)

@@ -40,7 +40,7 @@ class StartingContainer(NamedTuple):
         return f"{self.namespace}/{self.pod}"
 
 
-def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) -> tuple[StartingContainer, ...]:
+def pods_holding(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) -> tuple[StartingContainer, ...]:
     """Returns the pods that hold some of these ids; pods that have ended may be among them.
 
     An init container may hold more ids than the containers after it, and only those are listed. There are several pods
@@ -56,27 +56,29 @@ def starting(held: Iterable[ListedDevices], resource: str, ids: frozenset[str]) 
     return tuple(found.values())
 
 
-def ambiguous(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
+def identity_error(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
     """Returns the error for ids that no pod holds, or several that cannot be told apart."""
     if not found:
-        return RefusedError(f"kubelet does not report which pod holds {named(resource, ids)}; it tries again")
+        return RefusedError(f"kubelet does not report which pod holds {ids_text(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])
     return RefusedError(
-        f"kubelet allocated {named(resource, ids)} to both {both}; delete the one that does not run yet"
+        f"kubelet allocated {ids_text(resource, ids)} to both {both}; delete the one that does not run yet"
     )
 
 
-def named(resource: str, ids: Iterable[str]) -> str:
+def ids_text(resource: str, ids: Iterable[str]) -> str:
     """Describes ids in a message."""
     found = sorted(ids)
     return f"{len(found)} of {resource} ({printable(', '.join(found), _IDS_CHARS)})"
 
 
-def candidates(pod: PodFacts, who: StartingContainer) -> tuple[str, ...]:
+def candidates(pod: PodFacts, container: StartingContainer) -> tuple[str, ...]:
     """Returns the containers of the pod that may hold exactly these ids."""
-    holders = id_holders(pod.demand.needs, who.resource)
+    holders = id_holders(pod.demand.needs, container.resource)
     where = {pod.containers[holder.number]: at for at, holder in enumerate(holders)}
-    if who.listed and who.listed not in where:
-        return (who.listed,)
-    found = indistinguishable.candidates([each.ids for each in holders], where.get(who.listed), len(who.ids))
+    if container.listed and container.listed not in where:
+        return (container.listed,)
+    found = indistinguishable.candidates(
+        [each.ids for each in holders], where.get(container.listed), len(container.ids)
+    )
     return tuple([pod.containers[holders[at].number] for at in found])

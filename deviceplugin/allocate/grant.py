@@ -44,9 +44,9 @@ class Grant(NamedTuple):
 
 
 def grant_of(
-    pod: PodOnCards, who: StartingContainer, options: AgentOptions, files: Callable[[Sequence[Card]], CardEdits]
+    pod: PodOnCards, container: StartingContainer, options: AgentOptions, files: Callable[[Sequence[Card]], CardEdits]
 ) -> Grant:
-    containers = candidates(pod.facts, who)
+    containers = candidates(pod.facts, container)
     cards = _cards(pod, containers)
     limits = _limits(pod, containers, cards, options)
     dialect = options.dialects.by_name[limits.dialect]

@@ -44,4 +44,4 @@ class MeteredAllocator:
             self.log.error("bug", call=call, resource=resource, trace=traceback.format_exc())  # noqa: TRY400 - a field
             raise
         finally:
-            self.metrics.answered(call, outcome, time.perf_counter() - begin)
+            self.metrics.count_call(call, outcome, time.perf_counter() - begin)

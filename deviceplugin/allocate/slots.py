@@ -208,7 +208,7 @@ class Slots:
         silent = [slot for slot in self if slot.name not in kept]
         return frozenset(slot.uid for slot in (*silent, *self._retired.values()))
 
-    def free(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
+    def remove_ended(self, before_ns: int, held: Iterable[ListedDevices], living: Collection[str]) -> tuple[Slot, ...]:
         """Removes the slots that have ended and returns them; `held` was read after `before_ns`, `living` later."""
         kept = {slot.name for slot in listed_slots(self._slots.values(), held)}
         older = [slot for slot in self if slot.written_ns < before_ns]

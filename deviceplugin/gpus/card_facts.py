@@ -34,7 +34,7 @@ class KnownCard(NamedTuple):
     gpu: Gpu
 
 
-def known(index: int, sysfs: Path) -> KnownCard | None:
+def read_card(index: int, sysfs: Path) -> KnownCard | None:
     """Reads a card; None for one that the driver cannot name because it was lost before the driver was opened."""
     handle = answer_or(None, pynvml.nvmlDeviceGetHandleByIndex, index)
     uuid = answer_or("", pynvml.nvmlDeviceGetUUID, handle) if handle else ""
@@ -66,7 +66,7 @@ def _only_node(handle: Any) -> int | None:
     return nodes[0] if len(nodes) == 1 else None
 
 
-def as_now(card: KnownCard) -> Gpu | None:
+def read_state(card: KnownCard) -> Gpu | None:
     """Reads the facts that may change; None for a lost card.
 
     Raises:

@@ -65,7 +65,7 @@ class CardHealth:
     faults: Mapping[str, CardFault] = field(default_factory=dict)
 
 
-def reported(health: CardHealth, incident: Incident, now: float) -> CardHealth:
+def after_incident(health: CardHealth, incident: Incident, now: float) -> CardHealth:
     """Records an incident; one that names no card counts for every card."""
     if incident.xid in IGNORED or incident.xid == _TOLD_OTHERWISE:
         return health
@@ -83,7 +83,7 @@ def _fault(earlier: CardFault | None, xid: int, now: float) -> CardFault:
     return CardFault(asks, now, earlier.relapses)
 
 
-def observed(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
+def after_read(health: CardHealth, gpus: Sequence[Gpu], now: float) -> CardHealth:
     """Records the cards that the driver lists; a missing card is remembered, since pods may hold it."""
     shown = {gpu.uuid for gpu in gpus}
     missing = [gpu for gpu in health.gpus if gpu.uuid not in shown]
@@ -104,7 +104,7 @@ def _quiet_s(fault: CardFault) -> float:
     return min(QUIET_S * 2.0 ** min(fault.relapses - 1, 30), LONGEST_QUIET_S)
 
 
-def unanswered(health: CardHealth, why: str) -> CardHealth:
+def after_failure(health: CardHealth, why: str) -> CardHealth:
     """Records that the driver does not answer."""
     return replace(health, absent={gpu.uuid: why for gpu in health.gpus})
 

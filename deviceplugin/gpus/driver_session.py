@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pynvml  # type: ignore[import-untyped]
 
-from .card_facts import KnownCard, as_now, known
+from .card_facts import KnownCard, read_card, read_state
 from .card_load import load
 from .driver import answer_or, close_driver, open_driver
 from .interface import Gpu, GpusError, Incident, Load
@@ -31,7 +31,7 @@ class Session:
         open_driver()
         try:
             self._count = pynvml.nvmlDeviceGetCount()
-            self._cards = _linked([card for index in range(self._count) if (card := known(index, sysfs))])
+            self._cards = _linked([card for index in range(self._count) if (card := read_card(index, sysfs))])
             self._by_address = {_address(card.handle): uuid for uuid, card in self._cards.items()}
             self._events = _listening([card.handle for card in self._cards.values()])
         except BaseException:
@@ -46,7 +46,7 @@ class Session:
         close_driver()
 
     def read(self) -> tuple[Gpu, ...]:
-        gpus = tuple([gpu for card in self._cards.values() if (gpu := as_now(card))])
+        gpus = tuple([gpu for card in self._cards.values() if (gpu := read_state(card))])
         is_complete = len(gpus) == self._count == pynvml.nvmlDeviceGetCount()
         self.is_doubtful = not is_complete or any(gpu.trouble for gpu in gpus)
         return gpus
@@ -57,7 +57,7 @@ class Session:
         return load(self._cards[uuid].handle)
 
     @property
-    def listens(self) -> bool:
+    def has_events(self) -> bool:
         """Returns whether any card reports incidents."""
         return self._events is not None
 

@@ -101,7 +101,7 @@ class Nvml:
         """Waits for incidents; sleeps where the driver is not available, which the next `read` reports."""
         with self._waiting:
             session = self._session
-            if session is not None and session.listens:
+            if session is not None and session.has_events:
                 try:
                     return session.wait(timeout_s)
                 except pynvml.NVMLError:

@@ -31,7 +31,7 @@ class SymlinkInjector:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         cards = [f"{_CARD}{minor}" for minor in self._minors()]
         for card in cards:
-            _turn(folder / card, _NOTHING)
+            _relink(folder / card, _NOTHING)
         shared = [(self._devices / Path(inside).name, inside) for inside in names.SHARED_DEVICE_FILES]
         return Granted(
             devices=(
@@ -47,10 +47,10 @@ class SymlinkInjector:
         folder, wanted = self._folder(slot), {f"{_CARD}{minor}" for minor in minors}
         promised = {link.name for link in folder.glob(f"{_CARD}*")} | {f"{_CARD}{minor}" for minor in self._minors()}
         for card in sorted(promised):
-            _turn(folder / card, self._devices / card if card in wanted else _NOTHING)
+            _relink(folder / card, self._devices / card if card in wanted else _NOTHING)
 
 
-def _turn(link: Path, target: Path) -> None:
+def _relink(link: Path, target: Path) -> None:
     """Replaces a link atomically: a runtime that reads it meanwhile finds the old or the new one."""
     draft = link.with_name(f".{link.name}")
     draft.unlink(missing_ok=True)

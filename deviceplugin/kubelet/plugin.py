@@ -58,9 +58,9 @@ class Plugin:
         self._changed = changed
         self._listeners = 0
         self._message = b""
-        self._is_leaving = False
+        self._is_withdrawn = False
         self._news = asyncio.Event()
-        self._nobody_listens = asyncio.Event()
+        self._no_listeners = asyncio.Event()
         self._server = grpc.aio.server()
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, self._methods()),))
 
@@ -90,12 +90,12 @@ class Plugin:
     async def withdraw(self) -> None:
         """Publishes an empty list, or kubelet would keep the resource for 5 minutes; then stops."""
         self.publish(())
-        self._is_leaving = True
+        self._is_withdrawn = True
         self._send()
         if self._listeners:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GOODBYE_S):
-                    await self._nobody_listens.wait()
+                    await self._no_listeners.wait()
         await self.stop()
 
     async def stop(self) -> None:
@@ -124,7 +124,7 @@ class Plugin:
         try:
             is_last = False
             while not is_last:
-                news, is_last = self._news, self._is_leaving
+                news, is_last = self._news, self._is_withdrawn
                 await context.write(self._message)
                 if not is_last:
                     await news.wait()
@@ -135,7 +135,7 @@ class Plugin:
         self.was_listened_to = True
         self._listeners += more
         if not self._listeners:
-            self._nobody_listens.set()
+            self._no_listeners.set()
         self._changed()
 
     async def _allocate(self, request: wire.AllocateRequest, context: Context) -> wire.AllocateResponse:

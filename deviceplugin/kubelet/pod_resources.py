@@ -46,10 +46,10 @@ class PodResources:
             request_serializer=wire.AllocatableResourcesRequest.SerializeToString,
             response_deserializer=wire.AllocatableResourcesResponse.FromString,
         )
-        self._held = SingleFlight(self._ask_who_holds)
-        self._allocatable = SingleFlight(self._ask_what_is_allocatable)
+        self._held = SingleFlight(self._list_devices)
+        self._allocatable = SingleFlight(self._list_allocatable)
 
-    async def held(self) -> tuple[ListedDevices, ...]:
+    async def listed_devices(self) -> tuple[ListedDevices, ...]:
         """Lists the devices of all active pods, by a call that begins now."""
         return await self._held()
 
@@ -60,8 +60,8 @@ class PodResources:
     async def close(self) -> None:
         await self._channel.close()
 
-    async def _ask_who_holds(self) -> tuple[ListedDevices, ...]:
-        answer = await self._asked(lambda: self._list(wire.ListPodResourcesRequest(), timeout=_CALL_S))
+    async def _list_devices(self) -> tuple[ListedDevices, ...]:
+        answer = await self._retry(lambda: self._list(wire.ListPodResourcesRequest(), timeout=_CALL_S))
         held: list[ListedDevices] = []
         for number, pod in enumerate(answer.pod_resources):
             held += _held_by(pod)
@@ -69,12 +69,12 @@ class PodResources:
                 await asyncio.sleep(0)  # thousands of ids must not delay an Allocate
         return tuple(held)
 
-    async def _ask_what_is_allocatable(self) -> Mapping[str, frozenset[str]]:
+    async def _list_allocatable(self) -> Mapping[str, frozenset[str]]:
         request = wire.AllocatableResourcesRequest()
-        answer = await self._asked(lambda: self._get_allocatable(request, timeout=_CALL_S))
+        answer = await self._retry(lambda: self._get_allocatable(request, timeout=_CALL_S))
         return _merged(answer.devices)
 
-    async def _asked(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         until = asyncio.get_running_loop().time() + _PATIENCE_S
         while True:
             try:
@@ -82,11 +82,11 @@ class PodResources:
             except grpc.aio.AioRpcError as error:
                 is_limited = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                 if not is_limited or asyncio.get_running_loop().time() > until:
-                    raise KubeletError(_cannot_ask(self._socket, error)) from error
+                    raise KubeletError(_call_failed(self._socket, error)) from error
             await asyncio.sleep(_REST_S)
 
 
-def _cannot_ask(socket: Path, error: grpc.aio.AioRpcError) -> str:
+def _call_failed(socket: Path, error: grpc.aio.AioRpcError) -> str:
     return (
         f"kubelet does not list which container holds which devices ({status_text(error)}): check that it runs, and "
         f"that {socket} is its socket on this node (see --pod-resources)"

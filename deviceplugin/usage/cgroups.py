@@ -23,7 +23,7 @@ Process = tuple[int, int]
 
 
 class Cgroups:
-    """Reads cgroups; `owner` takes microseconds, `living` reads every process of the node: call it in a thread."""
+    """Reads cgroups; `owner` takes microseconds, `pods_with_processes` reads all processes: call it in a thread."""
 
     def __init__(self, root: Path = ROOT, proc: Path = PROC) -> None:
         self._folders = PodFolders(root)
@@ -49,10 +49,10 @@ class Cgroups:
         tops = [folder / each.name for each in _folders_in(folder) if container_in(each.name) == container]
         return tuple(sorted({pid for top in (tops if container else [folder]) for pid in _pids_below(top)} - {0}))
 
-    def alive(self, pod: str) -> bool:
-        return pod in self.living({pod})
+    def has_processes(self, pod: str) -> bool:
+        return pod in self.pods_with_processes({pod})
 
-    def living(self, pods: Collection[str]) -> frozenset[str]:
+    def pods_with_processes(self, pods: Collection[str]) -> frozenset[str]:
         """Returns the pods with a live process, and those for which that is unknown."""
         asked = frozenset(pods)
         folders = {pod: self._folders.find(pod) for pod in asked}
@@ -84,10 +84,10 @@ class PodFolders:
     def find(self, pod: str) -> Path | None:
         known = self._known.get(pod)
         if known is None or not known.is_dir():
-            self._look()
+            self._scan()
         return self._known.get(pod)
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         """Lists three folders; the tree is walked only while kubelet's is not there."""
         if not self._tops or not all(top.is_dir() for top in self._tops):
             self._tops = self._find_tops()

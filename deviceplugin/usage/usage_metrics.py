@@ -63,7 +63,7 @@ def _by_gpu(of: Callable[[PartUsage], int]) -> Callable[[NodeUsageReport], Itera
     return rows
 
 
-def _asked(of: Callable[[ContainerUsage], Sample]) -> Callable[[NodeUsageReport], Iterator[Row]]:
+def _requested(of: Callable[[ContainerUsage], Sample]) -> Callable[[NodeUsageReport], Iterator[Row]]:
     def rows(usage: NodeUsageReport) -> Iterator[Row]:
         for each in usage.containers:
             yield (each.container, each.namespace, usage.node, each.pod, _TOTAL), of(each)
@@ -71,7 +71,7 @@ def _asked(of: Callable[[ContainerUsage], Sample]) -> Callable[[NodeUsageReport]
     return rows
 
 
-def _asked_cards(container: ContainerUsage) -> str:
+def _requested_cards(container: ContainerUsage) -> str:
     """Formats the requested cards in single precision, like Go."""
     cards = sum(part.cores for part in container.cards) / 100
     single: float = struct.unpack("f", struct.pack("f", cards))[0]
@@ -95,13 +95,13 @@ _GPU_MANAGERS: Final = (
         "container_request_gpu_memory",
         "request of gpu memory in MiB",
         ("container_name", "namespace", "node", "pod_name", "req_of_gpu_memory"),
-        _asked(lambda container: container.asked_mib),
+        _requested(lambda container: container.asked_mib),
     ),
     Family(
         "container_request_gpu_utilization",
         "request of gpu utilization",
         ("container_name", "namespace", "node", "pod_name", "req_of_gpu"),
-        _asked(_asked_cards),
+        _requested(_requested_cards),
     ),
 )
 

@@ -185,7 +185,7 @@ class _RowFinder:
             self._titles[facts.uid] = facts.title
             for name, written in (*apps.items(), *inits.items()):
                 if written:
-                    self._by_id[_bare(written)] = facts.uid, name
+                    self._by_id[_without_runtime(written)] = facts.uid, name
         self._rows: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
         for number, row in enumerate(rows):
             for at in row.times:
@@ -206,7 +206,7 @@ class _RowFinder:
         return self._titles.get(uid, uid)
 
 
-def _bare(written: str) -> str:
+def _without_runtime(written: str) -> str:
     """Removes the name of the runtime from an id such as containerd://5f."""
     return written.rpartition("/")[2]
 
@@ -237,7 +237,7 @@ def _card(
 def _container(node: Node, usage: NodeUsage, row: _Row, processes: Mapping[int, Sequence[Process]]) -> ContainerUsage:
     facts = row.facts
     parts = tuple(_part(node, usage, row, at, processes[at]) for at in sorted(row.times))
-    asked = _asked_mib(row.claim) or sum(part.memory_mib for part in parts)
+    asked = _requested_mib(row.claim) or sum(part.memory_mib for part in parts)
     return ContainerUsage(facts.namespace, facts.name, facts.uid, row.name, asked, parts)
 
 
@@ -256,7 +256,7 @@ def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[
     )
 
 
-def _asked_mib(claim: Claim) -> int:
+def _requested_mib(claim: Claim) -> int:
     """Returns the requested memory; for whole cards it was requested for all of them together, in units."""
     asked = (claim.memory_mib or 0) * claim.cards
     return asked - asked % UNIT_MIB if claim.exclusive else asked

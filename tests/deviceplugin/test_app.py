@@ -27,7 +27,7 @@ SEEN = usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: owner("vcuda")})
 
 async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*", trouble: str | None = None) -> Answer:
     registry = CollectorRegistry()
-    AgentMetrics(registry, is_made_up=True).registered("tuya.com/sgpu")
+    AgentMetrics(registry, is_made_up=True).count_registration("tuya.com/sgpu")
 
     async def look() -> NodeUsageReport:
         return seen

@@ -88,7 +88,7 @@ def test_what_is_offered_no_longer_is_listed_until_kubelet_has_surely_handed_it_
         listed = listed.next(held, total, now)
         assert listed.offered == ids_to_publish(held, total)
         expected = {each for each, at in last_offered.items() if now < at + LINGERS_S} - set(listed.offered)
-        assert set(listed.leaving) == expected
+        assert set(listed.withdrawn) == expected
 
 
 def test_an_id_that_leaves_is_gone_after_its_time_and_comes_back_at_once() -> None:

@@ -14,8 +14,8 @@ def exposed(*, is_made_up: bool = False) -> tuple[AgentMetrics, CollectorRegistr
 
 def test_kubelets_calls_count_by_outcome_and_fall_into_the_bucket_of_their_time() -> None:
     metrics, registry = exposed()
-    metrics.answered("prestart", "refused", 0.004)
-    metrics.answered("allocate", "ok", 0.0002)
+    metrics.count_call("prestart", "refused", 0.004)
+    metrics.count_call("allocate", "ok", 0.0002)
     refused = {"call": "prestart", "outcome": "refused"}
     assert registry.get_sample_value("halfcard_agent_answers_total", refused) == 1
     bucket = "halfcard_agent_answer_seconds_bucket"
@@ -36,14 +36,14 @@ def test_kubelets_calls_count_by_outcome_and_fall_into_the_bucket_of_their_time(
 )
 def test_failed_admissions_count_by_few_reasons(reason: str, counted: str) -> None:
     metrics, registry = exposed()
-    metrics.failed_admission(reason)
+    metrics.count_rejected_pod(reason)
     assert registry.get_sample_value("halfcard_agent_failed_admissions_total", {"reason": counted}) == 1
 
 
 def test_registrations_count_by_resource() -> None:
     metrics, registry = exposed()
-    metrics.registered("tuya.com/sgpu")
-    metrics.registered("tuya.com/sgpu")
+    metrics.count_registration("tuya.com/sgpu")
+    metrics.count_registration("tuya.com/sgpu")
     labels = {"resource": "tuya.com/sgpu"}
     assert registry.get_sample_value("halfcard_agent_registrations_total", labels) == 2
 

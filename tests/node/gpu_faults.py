@@ -129,7 +129,7 @@ def held(node: RealNode) -> tuple[ListedDevices, ...]:
     async def asked() -> tuple[ListedDevices, ...]:
         pod_resources = PodResources(node.pod_resources)
         try:
-            return await pod_resources.held()
+            return await pod_resources.listed_devices()
         finally:
             await pod_resources.close()
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from deviceplugin.advertise.node_events import NodeEvent, RecentEvents, news, node_event
+from deviceplugin.advertise.node_events import NodeEvent, RecentEvents, card_events, node_event
 from halfcard.inventory import write_inventory
 
 from ..nodes import GOOD, SICK, node
@@ -45,23 +45,23 @@ NEWS: Final = {
 def test_cards_that_fail_or_come_back_are_news(
     before: str | None, after: str | None, expected: list[NodeEvent]
 ) -> None:
-    assert news(before, after) == expected
+    assert card_events(before, after) == expected
 
 
 def test_the_same_event_is_sent_once_in_half_an_hour() -> None:
     told = RecentEvents()
-    assert told.fresh([FAILED, FAILED], 0) == [FAILED]
-    assert told.fresh([FAILED], 1799) == []
-    assert told.fresh([FAILED], 1800) == [FAILED]
-    assert told.fresh([FAILED], 1801) == []
+    assert told.due([FAILED, FAILED], 0) == [FAILED]
+    assert told.due([FAILED], 1799) == []
+    assert told.due([FAILED], 1800) == [FAILED]
+    assert told.due([FAILED], 1801) == []
 
 
 def test_the_memory_of_sent_events_is_bounded() -> None:
     told = RecentEvents()
     for number in range(1000):
-        told.fresh([NodeEvent("NotOffered", str(number))], number)
-    assert told.fresh([NodeEvent("NotOffered", "999")], 1000) == []
-    assert told.fresh([NodeEvent("NotOffered", "0")], 1000) != []
+        told.due([NodeEvent("NotOffered", str(number))], number)
+    assert told.due([NodeEvent("NotOffered", "999")], 1000) == []
+    assert told.due([NodeEvent("NotOffered", "0")], 1000) != []
 
 
 def test_an_event_is_about_the_node_and_has_a_name_of_its_own() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.advertise.supply import MOST_IDS, SLOTS, OfferRules, Supply, held_alone, supply
+from deviceplugin.advertise.supply import MOST_IDS, SLOTS, OfferRules, Supply, held_only, supply
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.dialects import ALL, Dialects
@@ -206,7 +206,7 @@ def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
 def test_while_the_free_cards_are_unknown_only_held_resources_are_offered() -> None:
     day = Day(T4, serving(names.VCUDA_CORE, names.ALIYUN_GPU_MEM, names.VOLCANO_GPU_MEMORY))
     day.comes("theirs", core=30, memory=20)
-    found = held_alone(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
+    found = held_only(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
     assert found.ids == {names.VCUDA_CORE: 30, names.ALIYUN_GPU_MEM: 0, names.SLOT: SLOTS}
     assert found.status == {names.VOLCANO_GPU_MEMORY: 0, names.ALIYUN_GPU_COUNT: 4}
     assert found.problems == ("drain the node",)

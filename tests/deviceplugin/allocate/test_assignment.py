@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from deviceplugin.allocate.assignment import RunningPod, check_fits, chosen, recorded
+from deviceplugin.allocate.assignment import RunningPod, check_fits, choose_share, recorded_share
 from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
 from halfcard.placing.card_usage import CardMode, CardUse
@@ -32,16 +32,16 @@ def layout(found: Share | None) -> Layout | None:
 
 
 def test_a_record_is_obeyed() -> None:
-    assert layout(recorded(facts(SHARE, annotations=placed(1)), TWO)) == ((1,),)
+    assert layout(recorded_share(facts(SHARE, annotations=placed(1)), TWO)) == ((1,),)
 
 
 def test_a_peers_record_is_obeyed() -> None:
     by_gpu_manager = {key: text for key, text in placed(1).items() if key != RECORD}
-    assert by_gpu_manager and layout(recorded(facts(SHARE, annotations=by_gpu_manager), TWO)) == ((1,),)
+    assert by_gpu_manager and layout(recorded_share(facts(SHARE, annotations=by_gpu_manager), TWO)) == ((1,),)
 
 
 def test_no_record_is_none() -> None:
-    assert recorded(facts(SHARE), TWO) is None
+    assert recorded_share(facts(SHARE), TWO) is None
 
 
 ODD: Final = {
@@ -55,36 +55,36 @@ ODD: Final = {
 @pytest.mark.parametrize(("annotations", "words"), ODD.values(), ids=ODD)
 def test_a_record_that_cannot_be_is_refused_and_not_guessed_over(annotations: dict[str, str], words: str) -> None:
     with pytest.raises(RefusedError, match=words):
-        recorded(facts(SHARE, annotations=annotations), TWO)
+        recorded_share(facts(SHARE, annotations=annotations), TWO)
 
 
 def test_a_record_that_names_a_card_twice_is_refused() -> None:
     record = '{"node":"n1","cards":{"containers-0":["GPU-0","GPU-0"]}}'
     with pytest.raises(RefusedError, match="names a card twice"):
-        recorded(facts(pod().asks(gpu=2), annotations={RECORD: record}), TWO)
+        recorded_share(facts(pod().asks(gpu=2), annotations={RECORD: record}), TWO)
 
 
 def test_a_pod_without_a_record_lies_where_the_others_leave_room() -> None:
     others = [facts(pod().asks(core=80, memory=20), "other", placed(0))]
-    assert chosen(facts(SHARE), TWO, others) == Share(
+    assert choose_share(facts(SHARE), TWO, others) == Share(
         ((1,),), {1: CardUse(CardMode.SHARED, 30, 5120, 0)}, recorded=False
     )
-    assert chosen(facts(SHARE), TWO, []).layout == ((0,),)
+    assert choose_share(facts(SHARE), TWO, []).layout == ((0,),)
 
 
 def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
-    assert chosen(facts(SHARE), sick, []).layout == ((1,),)
+    assert choose_share(facts(SHARE), sick, []).layout == ((1,),)
 
 
 def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
     with pytest.raises(RefusedError, match="without a record of its cards, and the node's cards have no room"):
-        chosen(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
+        choose_share(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
 
 
 def test_an_invalid_pod_is_refused_with_admissions_message() -> None:
     with pytest.raises(RefusedError, match="HC002"):
-        chosen(facts(pod().asks(core=150, memory=1)), TWO, [])
+        choose_share(facts(pod().asks(core=150, memory=1)), TWO, [])
 
 
 def test_a_pod_starts_beside_others_that_leave_it_enough() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from deviceplugin.allocate.container_identity import (
     StartingContainer,
-    ambiguous,
     candidates,
-    starting,
+    identity_error,
+    pods_holding,
 )
 from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
@@ -33,31 +33,33 @@ def held(name: str, container: str, *ids: str, resource: str = GPU) -> ListedDev
 def test_the_pod_is_the_one_that_holds_the_ids_and_the_container_the_one_with_exactly_these() -> None:
     everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "main", "hc-2"), held("b", "side", "hc-3")]
     ids = frozenset({"hc-3"})
-    assert starting(everybody, GPU, ids) == (StartingContainer("team", "b", GPU, ids, "side"),)
+    assert pods_holding(everybody, GPU, ids) == (StartingContainer("team", "b", GPU, ids, "side"),)
 
 
 def test_an_init_container_may_hold_more_than_the_containers_after_it() -> None:
     ids = frozenset({"hc-0", "hc-1", "hc-2"})
-    assert starting([held("a", "main", "hc-1")], GPU, ids) == (StartingContainer("team", "a", GPU, ids),)
+    assert pods_holding([held("a", "main", "hc-1")], GPU, ids) == (StartingContainer("team", "a", GPU, ids),)
 
 
 def test_ids_of_another_resource_do_not_match() -> None:
     everybody = [held("a", "main", "hc-0", resource=names.VCUDA_CORE), held("b", "main", "hc-0")]
-    assert [each.pod for each in starting(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
+    assert [each.pod for each in pods_holding(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
 
 
 def test_ids_that_no_pod_holds_are_refused() -> None:
     ids = frozenset({"hc-7"})
-    assert starting([held("a", "main", "hc-0")], GPU, ids) == ()
-    assert str(ambiguous((), GPU, ids)).startswith("kubelet does not report which pod holds 1 of nvidia.com/gpu (hc-7)")
+    assert pods_holding([held("a", "main", "hc-0")], GPU, ids) == ()
+    assert str(identity_error((), GPU, ids)).startswith(
+        "kubelet does not report which pod holds 1 of nvidia.com/gpu (hc-7)"
+    )
 
 
 def test_an_id_that_kubelet_allocated_twice_names_both_pods() -> None:
     everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "side", "hc-1"), held("b", "main", "hc-2")]
     ids = frozenset({"hc-1"})
-    both = starting(everybody, GPU, ids)
+    both = pods_holding(everybody, GPU, ids)
     assert both == (StartingContainer("team", "a", GPU, ids), StartingContainer("team", "b", GPU, ids, "side"))
-    assert str(ambiguous(both, GPU, ids)) == (
+    assert str(identity_error(both, GPU, ids)) == (
         "kubelet allocated 1 of nvidia.com/gpu (hc-1) to both team/a and team/b; delete the one that does not run yet"
     )
 
@@ -107,7 +109,7 @@ def test_indistinguishable_containers_with_the_same_cards_are_never_refused(
     kubelet = DeviceManager(data.draw(st.integers()), frozenset(resource for need in needs for resource, _ in need.ids))
     given_ids = kubelet.admit(kept)
     for (container, resource), ids in given_ids.items():
-        listed = "".join(each.listed for each in starting(kubelet.held(), resource, ids))
+        listed = "".join(each.listed for each in pods_holding(kubelet.held(), resource, ids))
         named = candidates(seen, StartingContainer("team", "p", resource, ids, listed))
         assert container in named
         assert len({cards_of[each] for each in named}) == 1

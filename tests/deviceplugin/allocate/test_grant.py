@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deviceplugin.allocate.container_identity import StartingContainer, starting
+from deviceplugin.allocate.container_identity import StartingContainer, pods_holding
 from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.kubelet.messages import RefusedError
@@ -41,7 +41,7 @@ def placed(asks: PodBuilder, layout: Layout, on: Node, annotations: Mapping[str,
 
 
 def granted(case: PodOnCards, resource: str, ids: frozenset[str], manager: DeviceManager) -> Grant:
-    (who,) = starting(manager.held(), resource, ids) or (StartingContainer("team", "p", resource, ids),)
+    (who,) = pods_holding(manager.held(), resource, ids) or (StartingContainer("team", "p", resource, ids),)
     return grant_of(case, who, OPTIONS, FILES)
 
 

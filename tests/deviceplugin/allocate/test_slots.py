@@ -80,8 +80,8 @@ def test_ids_that_another_pod_gets_leave_no_description_but_their_cards_stay_use
     assert descriptions(tmp_path) == [] and slots.get(NAME) is None
     for each in (slots, loaded(tmp_path)):
         assert each.other_pods("u2") == [RunningPod("team/a", USE)]
-        assert each.free(9, [held("b")], {"u1"}) == () and each.other_pods("u2")
-    assert slots.free(9, [held("b")], ()) == (slot(),)
+        assert each.remove_ended(9, [held("b")], {"u1"}) == () and each.other_pods("u2")
+    assert slots.remove_ended(9, [held("b")], ()) == (slot(),)
     assert slots.other_pods("u2") == [] and loaded(tmp_path).other_pods("u2") == []
 
 
@@ -190,7 +190,7 @@ def test_what_was_being_written_when_we_died_is_as_if_it_never_was(tmp_path: Pat
 def test_other_descriptions_are_not_touched(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     (tmp_path / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
-    slots.free(9, (), ())
+    slots.remove_ended(9, (), ())
     assert loaded(tmp_path).get(NAME) is None and descriptions(tmp_path) == ["nvidia.yaml"]
 
 
@@ -214,7 +214,7 @@ def test_a_slot_ends_when_kubelet_lists_it_no_more_and_no_process_lives(
 ) -> None:
     slots = loaded(tmp_path)
     put(slots, slot())
-    assert bool(slots.free(before_ns, listed, living)) is is_ended
+    assert bool(slots.remove_ended(before_ns, listed, living)) is is_ended
     assert bool(descriptions(tmp_path)) is not is_ended
     assert slots.folder(NAME).exists() is not is_ended
 
@@ -223,7 +223,7 @@ def test_of_two_pods_of_one_name_kubelet_means_the_later(tmp_path: Path) -> None
     slots = loaded(tmp_path)
     earlier, later = slot(uid="u1", written_ns=1), slot(uid="u2", ids=["hc-1", "hc-2"], written_ns=2)
     put(slots, earlier, later)
-    assert slots.free(9, [held(ids=["hc-1", "hc-2"])], ()) == (earlier,)
+    assert slots.remove_ended(9, [held(ids=["hc-1", "hc-2"])], ()) == (earlier,)
     assert list(slots) == [later]
 
 
@@ -234,8 +234,8 @@ def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot
     slots.retire(names.VCUDA_CORE, ["hc-2", "hc-3"])
     waiting = held(ids=["hc-2", "hc-3"])
     assert slots.unlisted_pods([waiting]) == {"u1"}
-    assert slots.free(9, [waiting], {"u1"}) == () and slots.other_pods("u2") == [RunningPod("team/a", USE)]
-    assert slots.free(9, [waiting], ()) and slots.other_pods("u2") == []
+    assert slots.remove_ended(9, [waiting], {"u1"}) == () and slots.other_pods("u2") == [RunningPod("team/a", USE)]
+    assert slots.remove_ended(9, [waiting], ()) and slots.other_pods("u2") == []
 
 
 class Node(RuleBasedStateMachine):
@@ -287,7 +287,7 @@ class Node(RuleBasedStateMachine):
     def sweep(self) -> None:
         self.clock += 1
         listed = [held(pod.name, pod.ids) for pod in self.pods.values() if pod.is_listed]
-        self.slots.free(self.clock, listed, {uid for uid, pod in self.pods.items() if pod.lives})
+        self.slots.remove_ended(self.clock, listed, {uid for uid, pod in self.pods.items() if pod.lives})
         self.pods = {uid: pod for uid, pod in self.pods.items() if pod.lives or pod.is_listed}
         with_slots = {uid: pod for uid, pod in self.pods.items() if pod.has_slot}
         assert self.slots.uids() == set(with_slots)

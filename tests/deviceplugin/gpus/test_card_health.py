@@ -14,9 +14,9 @@ from deviceplugin.gpus.card_health import (
     LONGEST_QUIET_S,
     QUIET_S,
     CardHealth,
-    observed,
-    reported,
-    unanswered,
+    after_failure,
+    after_incident,
+    after_read,
     why_not,
 )
 from deviceplugin.gpus.interface import Gpu, Incident
@@ -29,11 +29,11 @@ OFF_THE_BUS: Final = 79
 
 
 def ill(xid: int = LINK_FAILED, at: float = 0.0) -> CardHealth:
-    return reported(observed(CardHealth(), BOTH, at), Incident(A.uuid, xid), at)
+    return after_incident(after_read(CardHealth(), BOTH, at), Incident(A.uuid, xid), at)
 
 
 def test_cards_in_order_have_no_reason() -> None:
-    health = observed(CardHealth(), BOTH, 0)
+    health = after_read(CardHealth(), BOTH, 0)
     assert health.gpus == BOTH and why_not(health) == {}
 
 
@@ -59,51 +59,51 @@ def test_a_critical_error_is_the_reason_and_only_of_its_card(xid: int, said: str
 
 
 def test_an_error_that_names_no_card_is_every_cards() -> None:
-    health = reported(observed(CardHealth(), BOTH, 0), Incident("", LINK_FAILED), 0)
+    health = after_incident(after_read(CardHealth(), BOTH, 0), Incident("", LINK_FAILED), 0)
     assert why_not(health).keys() == {A.uuid, B.uuid}
 
 
 def test_a_card_recovers_after_a_quiet_time() -> None:
-    health = observed(ill(), BOTH, QUIET_S - 1)
+    health = after_read(ill(), BOTH, QUIET_S - 1)
     assert A.uuid in why_not(health)
-    assert why_not(observed(health, BOTH, QUIET_S)) == {}
+    assert why_not(after_read(health, BOTH, QUIET_S)) == {}
 
 
 def test_another_error_restarts_the_quiet_time() -> None:
-    health = reported(ill(), Incident(A.uuid, 63), QUIET_S - 1)
-    health = observed(health, BOTH, QUIET_S)
+    health = after_incident(ill(), Incident(A.uuid, 63), QUIET_S - 1)
+    health = after_read(health, BOTH, QUIET_S)
     assert why_not(health) == {A.uuid: "Xid 63, a row of its memory was replaced"}
-    assert why_not(observed(health, BOTH, 2 * QUIET_S)) == {}
+    assert why_not(after_read(health, BOTH, 2 * QUIET_S)) == {}
 
 
 def test_each_relapse_doubles_the_quiet_time_up_to_a_day() -> None:
     health, now, times = CardHealth(gpus=BOTH), 0.0, []
     for _ in range(12):
         began = now = now + 1
-        health = reported(health, Incident(A.uuid, LINK_FAILED), began)
+        health = after_incident(health, Incident(A.uuid, LINK_FAILED), began)
         while why_not(health):
             now += QUIET_S
-            health = observed(health, BOTH, now)
+            health = after_read(health, BOTH, now)
         times.append(now - began)
     assert times == [min(QUIET_S * 2**spell, LONGEST_QUIET_S) for spell in range(12)]
 
 
 def test_an_old_illness_is_forgotten() -> None:
-    health = observed(ill(), BOTH, QUIET_S)
+    health = after_read(ill(), BOTH, QUIET_S)
     later = QUIET_S + 25 * 3600
-    health = observed(reported(health, Incident(A.uuid, LINK_FAILED), later), BOTH, later + QUIET_S)
+    health = after_read(after_incident(health, Incident(A.uuid, LINK_FAILED), later), BOTH, later + QUIET_S)
     assert why_not(health) == {}
 
 
 def test_an_error_that_asks_for_a_reset_is_not_slept_off_and_no_lesser_one_hides_it() -> None:
-    health = reported(ill(OFF_THE_BUS), Incident(A.uuid, LINK_FAILED), 1)
-    assert why_not(observed(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
+    health = after_incident(ill(OFF_THE_BUS), Incident(A.uuid, LINK_FAILED), 1)
+    assert why_not(after_read(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
 LOST: Final = "the driver has lost it or does not list it any more"
 ABSENCES: Final[dict[str, tuple[Callable[[CardHealth], CardHealth], str]]] = {
-    "lost": (lambda health: observed(health, [B], 1), LOST),
-    "no driver": (lambda health: unanswered(health, "it is being installed"), "it is being installed"),
+    "lost": (lambda health: after_read(health, [B], 1), LOST),
+    "no driver": (lambda health: after_failure(health, "it is being installed"), "it is being installed"),
 }
 
 
@@ -114,23 +114,23 @@ def test_a_card_that_was_missing_and_returns_has_recovered(
     health = absent(ill(OFF_THE_BUS))
     assert why_not(health)[A.uuid] == f"{why}; {SAID[OFF_THE_BUS]}"
     assert A in health.gpus
-    assert why_not(observed(health, BOTH, 2)) == {}
+    assert why_not(after_read(health, BOTH, 2)) == {}
 
 
 def test_a_card_that_comes_back_in_trouble_is_not() -> None:
     troubled = A._replace(trouble="the driver asks for a reset of the card")
-    health = observed(observed(ill(), [B], 1), [troubled, B], QUIET_S)
+    health = after_read(after_read(ill(), [B], 1), [troubled, B], QUIET_S)
     assert why_not(health) == {A.uuid: f"{troubled.trouble}; {SAID[LINK_FAILED]}"}
 
 
 def test_trouble_lasts_as_long_as_the_driver_says_it() -> None:
-    health = observed(CardHealth(), [A._replace(trouble="hot"), B], 0)
+    health = after_read(CardHealth(), [A._replace(trouble="hot"), B], 0)
     assert why_not(health) == {A.uuid: "hot"}
-    assert why_not(observed(health, BOTH, 1)) == {}
+    assert why_not(after_read(health, BOTH, 1)) == {}
 
 
 def test_cards_that_are_shown_come_before_those_that_are_not() -> None:
-    assert observed(observed(CardHealth(), BOTH, 0), [B], 1).gpus == (B, A)
+    assert after_read(after_read(CardHealth(), BOTH, 0), [B], 1).gpus == (B, A)
 
 
 uuids = st.sampled_from(["GPU-a", "GPU-b", "GPU-c"])
@@ -152,11 +152,11 @@ def told(story: list[Happening]) -> tuple[CardHealth, float]:
     for happening in story:
         now += QUIET_S
         if isinstance(happening, Incident):
-            health = reported(health, happening, now)
+            health = after_incident(health, happening, now)
         elif isinstance(happening, str):
-            health = unanswered(health, happening)
+            health = after_failure(health, happening)
         else:
-            health = observed(health, happening, now)
+            health = after_read(health, happening, now)
     return health, now
 
 
@@ -171,7 +171,7 @@ def test_a_card_that_was_ever_shown_is_known_once_and_for_ever(story: list[Happe
 def test_whatever_happened_every_card_comes_back(story: list[Happening]) -> None:
     health, now = told(story)
     in_order = [gpu._replace(trouble="") for gpu in health.gpus]
-    assert why_not(observed(observed(health, (), now), in_order, now)) == {}
+    assert why_not(after_read(after_read(health, (), now), in_order, now)) == {}
 
 
 @given(happenings, uuids)

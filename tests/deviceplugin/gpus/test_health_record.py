@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.gpus.card_health import QUIET_S, CardHealth, observed, reported, unanswered, why_not
+from deviceplugin.gpus.card_health import QUIET_S, CardHealth, after_failure, after_incident, after_read, why_not
 from deviceplugin.gpus.health_record import decode_health, encode_health
 from deviceplugin.gpus.interface import Incident
 
@@ -20,26 +20,26 @@ def restarted(health: CardHealth) -> CardHealth:
 
 
 def test_a_card_that_needs_a_reset_does_not_recover_by_a_restart_of_the_agent() -> None:
-    assert why_not(observed(restarted(ill(OFF_THE_BUS)), BOTH, 1)) == {A.uuid: SAID[OFF_THE_BUS]}
+    assert why_not(after_read(restarted(ill(OFF_THE_BUS)), BOTH, 1)) == {A.uuid: SAID[OFF_THE_BUS]}
 
 
 def test_the_quiet_time_continues_after_a_restart() -> None:
-    health = observed(restarted(ill(LINK_FAILED, at=5)), BOTH, 5 + QUIET_S - 1)
+    health = after_read(restarted(ill(LINK_FAILED, at=5)), BOTH, 5 + QUIET_S - 1)
     assert why_not(health) == {A.uuid: SAID[LINK_FAILED]}
-    assert why_not(observed(health, BOTH, 5 + QUIET_S)) == {}
+    assert why_not(after_read(health, BOTH, 5 + QUIET_S)) == {}
 
 
 def test_a_card_that_was_missing_before_a_restart_and_is_back_has_recovered() -> None:
-    away = observed(ill(OFF_THE_BUS), [B], 1)
-    assert A in observed(restarted(away), [B], 2).gpus
-    assert why_not(observed(restarted(away), BOTH, 2)) == {}
-    assert why_not(observed(observed(restarted(away), [B], 2), BOTH, 3)) == {}
+    away = after_read(ill(OFF_THE_BUS), [B], 1)
+    assert A in after_read(restarted(away), [B], 2).gpus
+    assert why_not(after_read(restarted(away), BOTH, 2)) == {}
+    assert why_not(after_read(after_read(restarted(away), [B], 2), BOTH, 3)) == {}
 
 
 def test_healthy_cards_are_not_stored() -> None:
     for health in (
-        observed(CardHealth(), BOTH, 0),
-        unanswered(observed(CardHealth(), BOTH, 0), "no driver"),
+        after_read(CardHealth(), BOTH, 0),
+        after_failure(after_read(CardHealth(), BOTH, 0), "no driver"),
         CardHealth(),
     ):
         assert restarted(health) == CardHealth()
@@ -58,13 +58,13 @@ def test_a_file_that_is_none_says_nothing(content: bytes) -> None:
 def test_after_a_restart_the_same_cards_are_ill(story: list[Happening], later: float) -> None:
     health, now = told(story)
     gpus = [gpu for gpu in health.gpus if gpu.uuid not in health.absent]
-    went_on = why_not(observed(health, gpus, now + later))
-    restart = why_not(observed(restarted(health), gpus, now + later))
+    went_on = why_not(after_read(health, gpus, now + later))
+    restart = why_not(after_read(restarted(health), gpus, now + later))
     shown = {gpu.uuid for gpu in gpus}
     assert restart.items() <= went_on.items()
     assert {uuid for uuid in went_on if uuid in shown} <= restart.keys()
 
 
 def test_it_can_be_written_again_as_it_was() -> None:
-    content = encode_health(reported(ill(OFF_THE_BUS), Incident(B.uuid, LINK_FAILED), 3.5), BOOT)
+    content = encode_health(after_incident(ill(OFF_THE_BUS), Incident(B.uuid, LINK_FAILED), 3.5), BOOT)
     assert encode_health(decode_health(content, BOOT), BOOT) == content

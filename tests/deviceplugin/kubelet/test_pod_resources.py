@@ -38,7 +38,7 @@ async def test_the_ids_of_a_container_are_one_set_by_resource(node: Kubelet, pod
     two.containers.add(name="second", devices=[entry(CORE, "hc-6")])
     two.containers.add(name="third")
     node.holders = [holder("one", entries), holder("none", []), two]
-    assert await pod_resources.held() == (
+    assert await pod_resources.listed_devices() == (
         ListedDevices("team", "one", "main", CORE, frozenset({"hc-1", "hc-2", "hc-3"})),
         ListedDevices("team", "one", "main", MEMORY, frozenset({"hc-1"})),
         ListedDevices("team", "two", "first", CORE, frozenset({"hc-5"})),
@@ -55,17 +55,17 @@ async def test_what_is_allocatable_comes_by_resource(node: Kubelet, pod_resource
 async def test_an_answer_may_be_large(node: Kubelet, pod_resources: PodResources) -> None:
     node.holders = [holder(f"pod-{n}", [entry(f"{CORE}{'x' * 200}", f"hc-{n}")] * 200) for n in range(200)]
     assert sum(pod.ByteSize() for pod in node.holders) > 8 * 2**20
-    assert len(await pod_resources.held()) == 200
+    assert len(await pod_resources.listed_devices()) == 200
 
 
 async def test_an_answer_describes_a_state_after_the_question_and_is_shared_by_all_waiting_callers(
     node: Kubelet, pod_resources: PodResources
 ) -> None:
     node.answers.clear()
-    first = asyncio.create_task(pod_resources.held())
+    first = asyncio.create_task(pod_resources.listed_devices())
     await until(lambda: node.asked == ["List"])
     node.holders = [holder("late", [entry(CORE, "hc-1")])]  # the answer to the first has been made already
-    later = [asyncio.create_task(pod_resources.held()) for _ in range(40)]
+    later = [asyncio.create_task(pod_resources.listed_devices()) for _ in range(40)]
     for _ in range(3):
         await asyncio.sleep(0)  # they have called, as far as they do
     assert await pod_resources.allocatable() == {}
@@ -75,13 +75,13 @@ async def test_an_answer_describes_a_state_after_the_question_and_is_shared_by_a
     for task in later:
         assert [held.pod for held in await task] == ["late"]
     assert node.asked.count("List") == 2
-    await pod_resources.held()
+    await pod_resources.listed_devices()
     assert node.asked.count("List") == 3
 
 
 async def test_a_cancelled_caller_does_not_disturb_the_others(node: Kubelet, pod_resources: PodResources) -> None:
     node.answers.clear()
-    impatient, patient = (asyncio.create_task(pod_resources.held()) for _ in range(2))
+    impatient, patient = (asyncio.create_task(pod_resources.listed_devices()) for _ in range(2))
     await until(lambda: node.asked)
     impatient.cancel()
     await asyncio.wait((impatient,))
@@ -92,7 +92,7 @@ async def test_a_cancelled_caller_does_not_disturb_the_others(node: Kubelet, pod
 
 async def test_a_refusal_for_the_number_of_calls_is_waited_out(node: Kubelet, pod_resources: PodResources) -> None:
     node.limited = 3
-    assert await pod_resources.held() == ()
+    assert await pod_resources.listed_devices() == ()
     assert len(node.asked) == 4
     node.limited = 1
     assert await pod_resources.allocatable() == {}
@@ -104,13 +104,13 @@ async def test_a_kubelet_that_limits_for_ever_is_not_waited_for_for_ever(
     monkeypatch.setattr(pod_resources_module, "_PATIENCE_S", 0.2)
     node.limited = 10**6
     with pytest.raises(KubeletError, match="rejected by rate limit"):
-        await pod_resources.held()
+        await pod_resources.listed_devices()
     assert len(node.asked) < 15
 
 
 async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubelet, pod_resources: PodResources) -> None:
     await node.stop()
-    waiting = [asyncio.create_task(pod_resources.held()) for _ in range(2)]
+    waiting = [asyncio.create_task(pod_resources.listed_devices()) for _ in range(2)]
     for task in waiting:
         with pytest.raises(KubeletError, match=rf"{node.pod_resources}.*--pod-resources"):
             await task
@@ -118,7 +118,7 @@ async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubele
     async with asyncio.timeout(0.5):
         while True:
             try:
-                assert await pod_resources.held() == ()
+                assert await pod_resources.listed_devices() == ()
             except KubeletError:
                 await asyncio.sleep(0.01)
             else:
@@ -127,9 +127,9 @@ async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubele
 
 async def test_closing_ends_who_waits(node: Kubelet, pod_resources: PodResources) -> None:
     node.answers.clear()
-    first = asyncio.create_task(pod_resources.held())
+    first = asyncio.create_task(pod_resources.listed_devices())
     await until(lambda: node.asked)
-    second = asyncio.create_task(pod_resources.held())
+    second = asyncio.create_task(pod_resources.listed_devices())
     await asyncio.sleep(0)
     await pod_resources.close()
     done, waiting = await asyncio.wait((first, second), timeout=1)

@@ -149,48 +149,48 @@ def test_a_process_has_an_owner_until_it_ends(machine: Machine) -> None:
 def test_a_pod_lives_as_long_as_one_of_its_processes(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
     machine.run(11, cgroupfs(UID, SECOND))
-    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.has_processes(UID)
     machine.end(10, cgroupfs(UID, ID))
-    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.has_processes(UID)
     machine.end(11, cgroupfs(UID, SECOND))
-    assert not machine.cgroups.alive(UID)
+    assert not machine.cgroups.has_processes(UID)
 
 
 def test_a_pod_whose_folder_is_gone_is_dead_also_where_it_was_the_only_one(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
-    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.has_processes(UID)
     machine.end(10, cgroupfs(UID, ID))
     machine.remove(f"kubepods/burstable/pod{UID}")
-    assert not machine.cgroups.alive(UID)
+    assert not machine.cgroups.has_processes(UID)
 
 
 def test_a_process_lives_also_where_the_runtime_put_it_elsewhere_than_kubelet(machine: Machine) -> None:
     machine.group(systemd(UID))
     name = UID.replace("-", "_")
     machine.run(10, f"system.slice/containerd.service/kubepods-besteffort-pod{name}.slice:cri-containerd:{ID}")
-    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.has_processes(UID)
 
 
 def test_a_process_that_only_its_folder_shows_lives(machine: Machine) -> None:
     """As 0: it is in a namespace that we do not see into."""
     machine.group(cgroupfs(UID, ID), 0)
-    assert machine.cgroups.alive(UID)
+    assert machine.cgroups.has_processes(UID)
     assert machine.cgroups.pids(UID) == ()
 
 
 def test_without_kubelets_folder_other_pods_prove_that_the_cgroups_are_readable(machine: Machine) -> None:
     machine.process(10, cgroupfs(OTHER, ID))
-    assert machine.cgroups.living({UID, OTHER}) == {OTHER}
+    assert machine.cgroups.pods_with_processes({UID, OTHER}) == {OTHER}
 
 
 def test_where_no_pod_is_visible_every_pod_counts_as_alive(machine: Machine) -> None:
     machine.process(1, "system.slice/init")
-    assert machine.cgroups.living({UID, OTHER}) == {UID, OTHER}
+    assert machine.cgroups.pods_with_processes({UID, OTHER}) == {UID, OTHER}
 
 
 def test_without_the_file_systems_every_pod_counts_as_alive(tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path / "none", tmp_path / "neither")
-    assert cgroups.alive(UID) and cgroups.pids(UID) == () and cgroups.owner(1) is None
+    assert cgroups.has_processes(UID) and cgroups.pids(UID) == () and cgroups.owner(1) is None
 
 
 def test_this_machines_own_files_can_be_read() -> None:
