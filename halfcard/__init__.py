@@ -11,7 +11,7 @@ request       what one container writes under `resources` for one resource, and 
 claim         what one container needs, the same in every dialect (`claims.py`)
 share         a claim on a part of one card; the opposite of a whole card
 half          one of two equal parts of a card's memory, with its compute unlimited
-time slice    one of N replicas of a card that nobody limits; NVIDIA's time-slicing
+time slice    one of N replicas of a card, without any limits; NVIDIA's time-slicing
 core limit    the ceiling above its share that a container may burst to
 
 Admission

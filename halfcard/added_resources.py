@@ -1,4 +1,4 @@
-"""Resources that only Halfcard asks for: what each container is to have of them, and what stands there."""
+"""Computes the resources that only Halfcard adds to requests, and reads those that a container has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GROUP: Final = f"{names.DERIVED_GROUP}/"
 
 
 class AddedResources(NamedTuple):
-    """How much of a resource a container has to ask for; 0 where it must not name it."""
+    """An amount that a container must request of a resource; 0 where it must not name the resource."""
 
     asked: RequestingContainer
     resource: str
@@ -48,7 +48,7 @@ def written(asked: RequestingContainer, side: str, resource: str) -> str | None:
 
 
 def says(text: str | None, due: int) -> bool:
-    """Does this spelling mean as much? Nothing at all means none."""
+    """Returns whether the text is this amount; a missing text is 0."""
     if text is None:
         return not due
     try:

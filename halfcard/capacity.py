@@ -61,13 +61,13 @@ NO_CARDS: Final = CardStock(0, None)
 
 @dataclass(frozen=True, slots=True)
 class PublishedCapacity:
-    """One node's capacity and labels, each number checked when it is asked for."""
+    """The capacity and labels of one node; each number is checked when it is read."""
 
     capacity: Mapping[str, Any]
     labels: Mapping[str, Any]
 
     def amount(self, resource: str) -> int:
-        """0 for a resource that is absent, as Kubernetes itself counts."""
+        """Returns the total of a resource; 0 where it is absent, like Kubernetes."""
         return _whole(self.capacity.get(resource, 0), _path(resource))
 
     def label(self, name: str) -> int:
@@ -78,7 +78,7 @@ class PublishedCapacity:
 
 
 def stock(published: PublishedCapacity, dealings: CapacityRules) -> CardStock:
-    """The cards of a node, by the first system that publishes any.
+    """Returns the cards of a node, by the first system that publishes any.
 
     Raises:
         ImplausibleError: a number is not what its system could publish.
@@ -139,7 +139,7 @@ def _counted(node: PublishedCapacity, memory: str, count: str, unit_mib: int) ->
 
 
 def _nvidia(node: PublishedCapacity) -> CardStock:
-    """Time-slicing publishes every card several times; the labels tell the cards."""
+    """Reads NVIDIA's resources; time-slicing publishes every card several times, so labels give the number of cards."""
     slots = node.amount(names.NVIDIA_GPU) or node.amount(names.NVIDIA_GPU_SHARED)
     if not slots:
         return NO_CARDS
@@ -179,7 +179,7 @@ def _path(resource: str) -> str:
 
 
 def refused(where: str, value: object, rule: str) -> ImplausibleError:
-    """The error that says so."""
+    """Makes the error of an impossible value."""
     return ImplausibleError(f'{where}: got "{_spelled(value)}"; {rule}')
 
 

@@ -34,10 +34,10 @@ class Node:
     """A node and its cards.
 
     Attributes:
-        slices: the resource under which time slices of its cards are sold; empty for none.
+        slices: the resource name of its time slices; empty for none.
         pool: the group of nodes that it belongs to, by its label.
-        cpu_milli: what pods may ask of it, as is `memory_mib`.
-        published: the extended resources in its capacity; who reads it to people wants their names.
+        cpu_milli: what pods may request of it, as is `memory_mib`.
+        published: the names of the extended resources in its capacity, for reports.
     """
 
     name: str

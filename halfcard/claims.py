@@ -1,4 +1,4 @@
-"""Defines the claim of a container on cards, which is the same in every dialect, and in which unit each is counted."""
+"""Defines claims, which are the same in every dialect, and the units in which resources count them."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class Need(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """What one of a resource is.
+    """The unit of a resource.
 
     Attributes:
-        counted: cores, memory, cards or shares.
-        size: how much of that one is.
-        part: the part of a card that one is, where a card is cut into equal parts.
-        noun: the usual name of one; empty where the name of what is counted says it.
+        counted: what the resource counts: cores, memory, cards or shares.
+        size: the cores, MiB, cards or shares in one unit.
+        part: a half or a slice where one unit is an equal part of a card.
+        noun: the usual name of one unit; empty where it follows from `counted`.
     """
 
     counted: str
@@ -95,5 +95,5 @@ def whole_cards(cards: int, dialect: str, *, memory_mib: int | None = None) -> C
 
 
 def memory_share(memory_mib: int | None, dialect: str, *, cores_pct: int | None = None) -> Claim:
-    """Part of one card."""
+    """Claims a part of one card."""
     return Claim(1, cores_pct, memory_mib, exclusive=False, distinct=False, dialect=dialect)

@@ -26,7 +26,7 @@ _SHARED: Final = "-SHARED"
 
 @dataclass(frozen=True, slots=True)
 class ImplausibleNode:
-    """A node that cannot be believed, and the sentence that says why."""
+    """A node with impossible values, and the reason as a sentence."""
 
     name: str
     why: str
@@ -37,11 +37,11 @@ class ImplausibleNode:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """One moment of the cluster; what is absent is not known, which is not the same as not there.
+    """The cluster at one moment; an absent object is unknown, and may exist.
 
     Attributes:
         configmap_keys: by namespace and name.
-        quotas: ResourceQuota objects as they stand, by namespace.
+        quotas: ResourceQuota objects in the API server's form, by namespace.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -61,7 +61,7 @@ NOTHING_KNOWN: Final = ClusterView()
 
 
 def read_node(obj: Mapping[str, Any], dealings: CapacityRules = CapacityRules()) -> Node | ImplausibleNode:  # noqa: B008  (frozen)
-    """A Node object's cards: as our agent lists them, else in whichever system's words it publishes them."""
+    """Reads the cards of a Node object: from our inventory, or else from the capacity that another system publishes."""
     metadata, status = _mapping(obj, "metadata"), _mapping(obj, "status")
     name = printable(_text(metadata, "name"), _NAME_CHARS)
     labels, annotations = _mapping(metadata, "labels"), _mapping(metadata, "annotations")
@@ -98,7 +98,7 @@ def _inventory(published: PublishedCapacity, annotations: Mapping[str, Any], dea
 
 
 def _slices(published: PublishedCapacity, cards: int) -> str:
-    """More of nvidia.com/gpu than there are cards are slices of them, where no inventory says otherwise."""
+    """Returns the resource of time slices; without an inventory, more nvidia.com/gpu than cards means slices."""
     if published.amount(names.NVIDIA_GPU_SHARED):
         return names.NVIDIA_GPU_SHARED
     return names.NVIDIA_GPU if published.amount(names.NVIDIA_GPU) > cards > 0 else ""
@@ -122,7 +122,7 @@ def _address(status: Mapping[str, Any]) -> str:
 
 
 def _thousandths(amount: object) -> int:
-    """0 for what is absent or cannot be read: then nothing is known of it."""
+    """Returns thousandths of an amount; 0 where it is absent or cannot be read."""
     try:
         return max(0, Quantity.parse(str(amount)).nanos * 1000 // NANOS) if isinstance(amount, str | int) else 0
     except ValueError:
@@ -130,7 +130,7 @@ def _thousandths(amount: object) -> int:
 
 
 def split(read: Iterable[Node | ImplausibleNode]) -> tuple[tuple[Node, ...], tuple[ImplausibleNode, ...]]:
-    """The nodes to believe and the odd ones."""
+    """Separates nodes that could be read from implausible ones."""
     everything = tuple(read)
     return (
         tuple(node for node in everything if isinstance(node, Node)),
@@ -143,12 +143,12 @@ def _first(labels: Mapping[str, Any], spellings: Iterable[str]) -> str:
 
 
 def _mapping(obj: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Anything else than a mapping holds nothing for us."""
+    """Returns a member that is a mapping; an empty one otherwise."""
     value = obj.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
 def _text(obj: Mapping[str, Any], key: str) -> str:
-    """Anything else than a text says nothing to us."""
+    """Returns a member that is a text; an empty one otherwise."""
     value = obj.get(key)
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""Text in columns: as wide as what stands in them, two blanks apart."""
+"""Formats text in columns, each as wide as its longest text, with two blanks in between."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAP: Final = "  "
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()) -> list[str]:
-    """A line for each row, without blanks at its end; where that is too wide, the first column has lines of its own."""
+    """Returns a line for each row, without blanks at its end; in too wide tables the first column has its own lines."""
     lines = _aligned(rows, frozenset(right))
     if max(map(len, lines), default=0) <= WIDTH:
         return lines

@@ -1,4 +1,4 @@
-"""Events, as the API server takes them: what `kubectl describe` shows of an object."""
+"""Builds Events of the API server, which `kubectl describe` shows with an object."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def event(
 
 
 def once(reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """Fields of an Event that is written once."""
+    """Returns the fields of an Event that is written once."""
     when = moment(now)
     said = {"reason": reason, "message": message[:MOST_CHARS]}
     return {**said, "firstTimestamp": when, "lastTimestamp": when, "count": 1}

@@ -25,7 +25,7 @@ _SOLD_AS: Final = (names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED)
 
 
 class Inventory(NamedTuple):
-    """The cards, and the resource under which time slices of them are sold; empty for none."""
+    """The cards of a node, and the resource name of their time slices; empty for none."""
 
     cards: tuple[Card, ...]
     slices: str = ""
@@ -86,7 +86,7 @@ def read_inventory(text: str) -> Inventory:
 
 
 def _slices(found: list[_Card]) -> str:
-    """Cards in one piece are sold as such, whatever else they say."""
+    """Returns the resource name of time slices; cards without replicas have none, whatever their entry says."""
     sold_as = {card.sold_as for card in found if card.replicas > 1}
     if len(sold_as) > 1 or not sold_as <= {*_SOLD_AS}:
         raise _refused(", ".join(sorted(sold_as)), f"time slices of a node are sold as one of {', '.join(_SOLD_AS)}")

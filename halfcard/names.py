@@ -103,7 +103,7 @@ HAMI_AVOID_UUID: Final = "nvidia.com/nouse-gpuuuid"
 
 CERT_MANAGER_INJECTS: Final = "cert-manager.io/inject-"  # on webhook configurations whose caBundle it writes
 CDI_PREFIX: Final = "cdi.k8s.io/"  # some runtimes hand out devices by annotation
-MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, nobody may change it
+MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, which cannot be changed
 
 # --- environment of containers ---------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ DEVICE_LIST_MOUNT: Final = "/run/nvidia-container-devices"  # NVIDIA's list of d
 
 # --- what the node agent leaves on a node ---------------------------------------------------------------------------
 
-CDI_KIND: Final = "halfcard.dev/slot"  # devices that the runtime is told of are named halfcard.dev/slot=<name>
+CDI_KIND: Final = "halfcard.dev/slot"  # of devices for the runtime: halfcard.dev/slot=<name>
 CDI_FOLDER: Final = "/var/run/cdi"
 CDI_FOLDERS: Final = ("/etc/cdi", CDI_FOLDER)  # where NVIDIA's own description of its cards may be
 STATE_FOLDER: Final = "/var/lib/halfcard"

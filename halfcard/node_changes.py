@@ -1,4 +1,4 @@
-"""Whether a node object says something new: it is written again and again only to show that the node lives."""
+"""Tells changes of a node object from heartbeats, by which kubelet only shows that the node is alive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BEAT: Final = "lastHeartbeatTime"
 
 
 def news(node: Mapping[str, Any] | None) -> object:
-    """Equal for two objects that differ by a sign of life alone; None where there is no node."""
+    """Returns the object without heartbeats, for comparison; None where there is no node."""
     if node is None:
         return None
     metadata, status = _mapping(node.get("metadata")), _mapping(node.get("status"))

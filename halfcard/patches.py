@@ -1,4 +1,4 @@
-"""Changes to an object, as JSON Patch (RFC 6902)."""
+"""Makes, applies and reads changes to objects as JSON Patch (RFC 6902)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Pointer = tuple[str | int, ...]
 
 
 class PatchOperation(NamedTuple):
-    """One operation; `add` also replaces a member that is there."""
+    """One operation; `add` also replaces an existing member."""
 
     op: Literal["add", "replace", "remove"]
     pointer: Pointer
@@ -24,7 +24,7 @@ class PatchOperation(NamedTuple):
 
 
 def from_json(operation: Mapping[str, Any]) -> PatchOperation:
-    """A change as a webhook sends it; list positions stay text until they meet their list."""
+    """Reads one operation that a webhook sent; list positions stay text until it is applied."""
     tokens = operation["path"].split("/")[1:]
     pointer = tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
     return PatchOperation(operation["op"], pointer, operation.get("value"))
@@ -39,7 +39,7 @@ def as_json(changes: Iterable[PatchOperation]) -> list[dict[str, Any]]:
 
 
 def apply(obj: Any, changes: Iterable[PatchOperation]) -> Any:
-    """The object after the changes; the one that is given stays as it is, and unchanged parts are shared."""
+    """Returns the object after the changes; the original is not modified, and unchanged parts are shared."""
     for change in changes:
         obj = _applied(obj, change.pointer, change)
     return obj
@@ -62,7 +62,7 @@ def _in_mapping(node: Mapping[Any, Any], pointer: Pointer, change: PatchOperatio
 
 
 def _in_list(node: list[Any], pointer: Pointer, change: PatchOperation) -> list[Any]:
-    """An `add` makes room for what it adds; `-` is the place behind the last."""
+    """Applies a change to a list: `add` inserts, and `-` is the position after the last item."""
     part, rest = pointer[0], pointer[1:]
     copy = list(node)
     position = len(copy) if part == "-" else int(part)
@@ -90,7 +90,7 @@ def value_at(obj: Any, pointer: Pointer) -> Any:
 
 
 def field_path(pointer: Pointer) -> str:
-    """The pointer as Kubernetes writes field paths: spec.containers[0].resources.limits["a/b"]."""
+    """Spells a pointer like Kubernetes spells field paths: spec.containers[0].resources.limits["a/b"]."""
     text = ""
     for part in pointer:
         if isinstance(part, int) or part == "-" or part.isdecimal():

@@ -36,7 +36,7 @@ _EXPONENTS: Final = range(-128, 128)
 
 
 class InvalidQuantity(ValueError):
-    """The text is no Kubernetes quantity."""
+    """The text is not a Kubernetes quantity."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,12 +53,12 @@ class Quantity:
 
     @classmethod
     def of(cls, amount: int) -> Quantity:
-        """A whole number, spelled in decimal."""
+        """Makes the quantity of a whole number, spelled in decimal."""
         return cls(amount * NANOS)
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """The amount that the text spells.
+        """Parses a text.
 
         Raises:
             InvalidQuantity: Kubernetes would refuse the text too.
@@ -66,7 +66,7 @@ class Quantity:
         return _parse(text)
 
     def as_int(self) -> int | None:
-        """The amount where it is whole, else None."""
+        """Returns the amount; None where it is not a whole number."""
         whole, rest = divmod(self.nanos, NANOS)
         return None if rest else whole
 
@@ -94,7 +94,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _scale(suffix: str, text: str) -> tuple[tuple[int, int], Family]:
-    """The suffix as numerator and denominator, and the family it belongs to."""
+    """Returns the factor of a suffix as numerator and denominator, and the family of the suffix."""
     if suffix in _BINARY:
         return (1024 ** _BINARY[suffix], 1), "binary"
     if suffix in _DECIMAL or not suffix:
@@ -114,7 +114,7 @@ def _round_up(numerator: int, denominator: int) -> int:
 
 
 def _kept_family(family: Family, nanos: int) -> Family:
-    """Below 1024, and for fractions, binary amounts are spelled in decimal, as the API server does."""
+    """Returns the family of the canonical spelling: decimal for binary amounts below 1024 and for fractions."""
     if family == "binary" and (abs(nanos) < 1024 * NANOS or nanos % NANOS):
         return "decimal"
     return family
@@ -128,7 +128,7 @@ def _spell_binary(nanos: int) -> str:
 
 
 def _mantissa(nanos: int) -> tuple[int, int]:
-    """The smallest whole mantissa whose power of ten is a multiple of three."""
+    """Returns the smallest whole mantissa whose power of ten is a multiple of three."""
     mantissa, exponent = nanos, -9
     while mantissa and mantissa % 1000 == 0 and exponent + 3 in _EXPONENTS:
         mantissa, exponent = mantissa // 1000, exponent + 3

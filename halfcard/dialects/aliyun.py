@@ -1,4 +1,4 @@
-"""gpushare's words: memory of one card, in GiB or in MiB as the node's plugin was started."""
+"""gpushare's resource: memory of one card, in GiB or in MiB as the node's plugin was started."""
 
 from __future__ import annotations
 

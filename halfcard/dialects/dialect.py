@@ -14,7 +14,7 @@ from ..quantity import NANOS, InvalidQuantity, Quantity
 from .record import PeerRecord
 
 MAX_AMOUNT: Final = 2**31 - 1
-"""Node agents of the field keep amounts in 32 bits; beyond that they wrap to small grants."""
+"""Common node agents keep amounts in 32 bits; larger amounts would wrap to small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class ParsedAmount:
 
     Attributes:
         amount: the number to store.
-        note: what people should know about how it was read; empty for nothing.
-        hint: a note about an amount that was left as it is.
+        note: how the amount was rounded, for a warning; empty where it was not.
+        hint: what people often mean by such an amount, for a warning; empty for none.
     """
 
     amount: int
@@ -34,7 +34,7 @@ class ParsedAmount:
 
 @dataclass(frozen=True, slots=True)
 class AmountRefusal:
-    """The amount means nothing, or two things."""
+    """The amount has no meaning, or two."""
 
     rule: Rule
     fix: str
@@ -141,5 +141,5 @@ def whole_number(quantity: Quantity) -> ParsedAmount | AmountRefusal:
 
 
 def at(where: str, resource: str) -> str:
-    """The field path of one amount."""
+    """Returns the field path of one amount."""
     return f'{where}.limits["{resource}"]'

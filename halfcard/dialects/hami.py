@@ -1,4 +1,4 @@
-"""HAMi's words: a number of cards, and for each of them MiB or per cent of memory and per cent of cores."""
+"""HAMi's resources: a number of cards, and for each of them MiB or per cent of memory and per cent of cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuya's half cards: each unit is half the memory of a card of its own, compute is free."""
+"""Tuya's half cards: each unit is half the memory of a different card, with unlimited compute."""
 
 from __future__ import annotations
 

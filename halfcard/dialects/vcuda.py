@@ -1,4 +1,4 @@
-"""gpu-manager's words: per cent of a card and units of 256 MiB, under whichever domain a company runs it."""
+"""gpu-manager's resources: per cent of a card and units of 256 MiB, under the domain of each company that runs it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _hint(cores: int) -> str:
 
 
 def _read_fraction(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """0.3 of a card is 30; finer than a hundredth cannot be given."""
+    """Reads cards: 0.3 is 30; the smallest unit is a hundredth."""
     share, rest = divmod(quantity.nanos, _HUNDREDTH)
     if not rest:
         return ParsedAmount(share)
@@ -145,7 +145,7 @@ def _read_bytes(quantity: Quantity) -> ParsedAmount | AmountRefusal:
 
 
 def _read_total_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """A whole number is per cent; a fraction can only be meant as cards."""
+    """Reads a whole number as per cent, and a fraction as cards."""
     if not quantity.nanos % NANOS:
         return whole_number(quantity)
     reading = whole_number(Quantity(quantity.nanos * WHOLE_CARD))
@@ -156,7 +156,7 @@ def _read_total_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
 
 
 def _read_total_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """Rounded down: a budget never grants more than was written."""
+    """Rounds down: a budget never allows more than was written."""
     reading = _read_memory(quantity)
     if isinstance(reading, ParsedAmount) and reading.note:
         units = reading.amount - 1

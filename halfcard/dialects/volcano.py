@@ -1,4 +1,4 @@
-"""Volcano's words: MiB of one card, or a number of whole cards."""
+"""Volcano's resources: MiB of one card, or a number of whole cards."""
 
 from __future__ import annotations
 

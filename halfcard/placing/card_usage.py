@@ -47,14 +47,14 @@ def untouched(card: Card) -> CardRoom:
 
 
 def parts_of(card: Card, mode: CardMode) -> int:
-    """Into how many equal parts a card is cut that is used so; 0 where it is not cut."""
+    """Returns the number of equal parts of a card in this mode; 0 where it is not divided."""
     if mode is CardMode.HALVES:
         return HALVES
     return card.replicas if mode is CardMode.SLICES else 0
 
 
 def worth(card: Card, use: CardUse) -> tuple[int, int]:
-    """Cores and MiB: half a card counts as half of both, a time slice as its part of them."""
+    """Returns cores and MiB of a use: half a card counts as half of both, a time slice as its part of them."""
     if parts := parts_of(card, use.mode):
         return WHOLE_CARD * use.parts // parts, (card.memory_mib or 0) * use.parts // parts
     return use.cores, use.mib
@@ -69,7 +69,7 @@ def given(card: Card, left: CardRoom) -> CardUse:
 
 
 def mode_of(claim: Claim, slices: str) -> CardMode:
-    """How a claim uses cards; where a node sells time slices as whole cards, what looks like a card is a slice."""
+    """Returns how a claim uses cards; on a node that offers slices as nvidia.com/gpu, a whole card is a slice."""
     if claim.part is Part.HALF:
         return CardMode.HALVES
     if claim.part is Part.SLICE:
@@ -81,7 +81,7 @@ def mode_of(claim: Claim, slices: str) -> CardMode:
 
 
 def is_sold(claim: Claim, slices: str) -> bool:
-    """Time slices that are asked for by their own name are found only where they are sold under it."""
+    """Returns False for a claim on time slices on a node that does not offer them under their own name."""
     return claim.part is not Part.SLICE or slices == names.NVIDIA_GPU_SHARED
 
 
@@ -98,7 +98,7 @@ def use_of(claim: Claim, card: Card, slices: str, times: int = 1) -> CardUse:
 
 
 def _memory(claim: Claim, card_mib: int) -> int:
-    """A share that names no memory can take all of it, so it is given all of it."""
+    """Returns the memory of a share in MiB: all of the card where it names none, since nothing would limit it."""
     if claim.memory_mib is not None:
         return claim.memory_mib
     return card_mib * (100 if claim.memory_pct is None else claim.memory_pct) // 100
@@ -109,7 +109,7 @@ def take(card: Card, left: CardRoom, use: CardUse) -> CardRoom | None:
     mode = use.mode
     if left.mode is CardMode.FREE:
         if mode is CardMode.SHARED and card.memory_mib is None:
-            return None  # nobody could keep it from its neighbours
+            return None  # nothing could limit it
         parts = parts_of(card, mode)
     elif left.mode is not mode or mode is CardMode.EXCLUSIVE:
         return None
@@ -125,19 +125,19 @@ def give_back(left: CardRoom, use: CardUse) -> CardRoom:
 
 
 def is_whole(card: Card, left: CardRoom) -> bool:
-    """Whether nothing is missing of a card that is locked."""
+    """Returns whether all of a locked card is free."""
     return left == CardRoom(left.mode, WHOLE_CARD, card.memory_mib or 0, parts_of(card, left.mode))
 
 
 def together(one: CardUse, other: CardUse) -> CardUse | None:
-    """Two containers of a pod on one card at the same time; None where they cannot be."""
+    """Returns the use of two containers that run on one card at the same time; None where this is impossible."""
     if one.mode is not other.mode or one.mode is CardMode.EXCLUSIVE:
         return None
     return CardUse(one.mode, one.cores + other.cores, one.mib + other.mib, one.parts + other.parts)
 
 
 def either(one: CardUse, other: CardUse) -> CardUse | None:
-    """The same one after the other: the card is held for the larger."""
+    """Returns the use of two containers that run one after the other, which is the larger; None where modes differ."""
     if one.mode is not other.mode:
         return None
     return CardUse(one.mode, max(one.cores, other.cores), max(one.mib, other.mib), max(one.parts, other.parts))

@@ -1,4 +1,4 @@
-"""The demand of one pod on cards, container by container and without names: pods with equal needs are equal."""
+"""Computes what one pod needs of cards, container by container and without names: pods with equal needs are equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..pod.spec import INIT_CONTAINERS
 
 
 class Demand(NamedTuple):
-    """The demand of one pod.
+    """What one pod needs of a node.
 
     Attributes:
         needs: app containers, then sidecars, then init containers, each in the order of the manifest.
@@ -27,7 +27,7 @@ class Demand(NamedTuple):
 
 
 def needs_of(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
-    """The names of the containers with claims, and their needs, in the same order."""
+    """Returns the names of the containers with claims, and their needs, in the same order."""
     found = [
         (each.place.container.name, Need(_stage(each), each.place.number, claim, _ids(each)))
         for each, claim in _claiming(asked)

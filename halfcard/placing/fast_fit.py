@@ -1,4 +1,4 @@
-"""Could a container have its cards if it were alone in its pod? Nearly all are, and the room has counted already."""
+"""Decides whether a pod with one claim, as nearly all pods have, fits in a room, by totals that the room has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fits_alone(room: Room, need: Need, wanted: CardPreferences) -> bool:
 
 
 def look_for(claim: Claim, slices: str) -> Look:
-    """Whether a room has the cards of a claim, which may be any of its cards."""
+    """Returns a check whether a room has cards for a claim, which may be any of its cards."""
     cards, cores, mib = claim.cards, claim.cores_pct or 0, claim.memory_mib
     mode = mode_of(claim, slices)
     if not is_sold(claim, slices):
@@ -43,9 +43,9 @@ def look_for(claim: Claim, slices: str) -> Look:
 
 
 def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
-    """Whether containers that run together, each with a share of one card, find all of them on the same card.
+    """Returns a check whether containers that run together, each with a share of one card, fit on the same card.
 
-    None where they are others than that.
+    Returns None for containers that run at different times or have other claims.
     """
     cores = mib = 0
     for need in needs:
@@ -58,7 +58,7 @@ def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
 
 
 def _look_for_one(cores: int, mib: int) -> Look:
-    """Rooms differ in much, and few in the most that one card of theirs has left."""
+    """Remembers answers by the largest free shares, in which few rooms differ."""
     fits = lru_cache(1024)(lambda largest: _count(largest, cores, mib) > 0)
     return lambda room: fits(room.counted.largest)
 
@@ -68,7 +68,7 @@ def _count(shares: Iterable[tuple[int, int]], cores: int, mib: int) -> int:
 
 
 def _places(room: Room, claim: Claim, positions: Iterable[int]) -> int:
-    """How many of its cards could be among these: each once, but for time slices."""
+    """Counts the places of a claim on these cards: one on each, and several where it is a time slice."""
     found = 0
     for at in positions:
         card = room.cards[at]

@@ -15,7 +15,7 @@ from ..claims import ContainerStage, Need
 
 
 class ResourceIds(NamedTuple):
-    """How many ids of one resource a container was given."""
+    """How many ids of one resource kubelet allocated to a container."""
 
     stage: ContainerStage
     amount: int
@@ -36,7 +36,7 @@ def id_holders(needs: Sequence[Need], resource: str) -> list[IdHolder]:
 
 
 def candidates(given: Sequence[ResourceIds], listed: int | None, amount: int) -> tuple[int, ...]:
-    """The containers, in kubelet's order, that may hold as many ids which are exactly those of the `listed` one."""
+    """Returns the containers, in kubelet's order, that may have exactly the ids of the `listed` one."""
     alike = [at for at, each in enumerate(given) if each == (ContainerStage.INIT, amount)]
     if listed is None:
         return tuple([at for at in alike if may_go_unlisted(given, at)])
@@ -44,7 +44,7 @@ def candidates(given: Sequence[ResourceIds], listed: int | None, amount: int) ->
 
 
 def may_be_handed_on(given: Sequence[ResourceIds], first: int, last: int) -> bool:
-    """Could exactly the ids of a plain init container be those of a later one that asks for as many?"""
+    """Returns whether a later container with the same amount may get exactly the ids of a plain init container."""
     count, others = given[first].amount, _others_in_pool(given, first)
     for stage, amount in given[first + 1 : last]:
         if stage is ContainerStage.INIT:
@@ -57,7 +57,7 @@ def may_be_handed_on(given: Sequence[ResourceIds], first: int, last: int) -> boo
 
 
 def may_go_unlisted(given: Sequence[ResourceIds], first: int) -> bool:
-    """Could it be that exactly the ids of a plain init container are those of none that goes on running?"""
+    """Returns whether it is possible that no container that keeps running has exactly a plain init container's ids."""
     count, others = given[first].amount, _others_in_pool(given, first)
     for stage, amount in given[first + 1 :]:
         if stage is ContainerStage.INIT:
@@ -80,7 +80,7 @@ def _others_in_pool(given: Sequence[ResourceIds], first: int) -> int:
 
 
 def tied_to(needs: tuple[Need, ...], number: int) -> int | None:
-    """The first of the needs before this one whose cards it has to have; None where it is free to choose."""
+    """Returns the first need before this one that must have the same cards; None where there is none."""
     if needs[-1].stage is not ContainerStage.INIT:  # they come last, and nearly no pod has one
         return None
     first = _firsts(needs)[number]
@@ -89,7 +89,7 @@ def tied_to(needs: tuple[Need, ...], number: int) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _firsts(needs: tuple[Need, ...]) -> tuple[int, ...]:
-    """For each need the first of those that have the same cards."""
+    """Returns for each need the first of those that have the same cards."""
     firsts = list(range(len(needs)))
     for group in _groups(needs):
         tied = {firsts[number] for number in group}
@@ -98,7 +98,7 @@ def _firsts(needs: tuple[Need, ...]) -> tuple[int, ...]:
 
 
 def _groups(needs: tuple[Need, ...]) -> Iterator[list[int]]:
-    """Needs that may be taken for one another, resource by resource."""
+    """Yields groups of needs that the agent cannot tell apart, resource by resource."""
     for resource in {resource for need in needs for resource, _ in need.ids}:
         holders = id_holders(needs, resource)
         given = [each.ids for each in holders]
@@ -107,6 +107,6 @@ def _groups(needs: tuple[Need, ...]) -> Iterator[list[int]]:
 
 
 def _seen(given: Sequence[ResourceIds]) -> Iterator[tuple[int | None, int]]:
-    """All that an agent may see: ids that a container is listed with, or as many that none is."""
+    """Yields all that the agent may see: ids listed for a container, or this number of ids listed for none."""
     for at, (stage, amount) in enumerate(given):
         yield (None if stage is ContainerStage.INIT else at), amount

@@ -21,7 +21,7 @@ __all__ = ["Layout", "Rate", "RatedLayout", "best", "peaks", "possible", "possib
 
 
 class RatedLayout(NamedTuple):
-    """A way to do it, and what it leaves."""
+    """A layout, and the room after it."""
 
     layout: Layout
     room: Room
@@ -30,7 +30,7 @@ class RatedLayout(NamedTuple):
 
 
 def possible(room: Room, demand: Demand) -> bool:
-    """Is there a way? Nearly all pods ask for one thing, and the room knows what it has of each."""
+    """Returns whether a layout exists; for nearly all pods, which have one claim, totals of the room decide."""
     needs, wanted = demand.needs, demand.wanted
     if len(needs) == 1:
         return fits_alone(room, needs[0], wanted)
@@ -41,7 +41,7 @@ def possible(room: Room, demand: Demand) -> bool:
 
 
 def possible_where(demand: Demand, slices: str) -> Look:
-    """`possible` in rooms of nodes that sell time slices so: what the demand alone says is looked at once for all."""
+    """Returns `possible` for rooms of nodes that offer these slices; what depends on the demand alone is done once."""
     needs = demand.needs
     if len(needs) == 1 and not demand.wanted.narrows:
         return look_for(needs[0].claim, slices)
@@ -52,7 +52,7 @@ def possible_where(demand: Demand, slices: str) -> Look:
 
 
 def best(room: Room, demand: Demand, rate: Rate) -> RatedLayout | None:
-    """Container by container, each where the most is left; where that is equal, on the first cards."""
+    """Finds the layout that rates best, container by container; of equal ones, that with the first cards."""
     if not possible(room, demand):
         return None
     found = Search(room, demand, rate).first() or Search(room, demand).first()

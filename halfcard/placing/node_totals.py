@@ -1,4 +1,4 @@
-"""Computes a node's total of each resource: what its live pods hold, plus what it could take now, card by card.
+"""Computes a node's total of each resource: what its live pods request, plus what it could take now, card by card.
 
 A card that is locked to one mode is missing from the totals of other modes until it is free again.
 """
@@ -25,7 +25,7 @@ def offers(dialects: Iterable[Dialect]) -> dict[str, Offer]:
 
 
 def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Offer]) -> dict[str, int]:
-    """For each resource of the table, and time slices; `held` is what each live pod on the node asks for."""
+    """Returns the totals for each resource of the table, and for slices; `held` is what each live pod requests."""
     sold = {**table, room.slices: _slices} if room.slices else table
     could = {resource: _sum_over(room, offer) for resource, offer in sold.items()}
     for asks in held:

@@ -1,7 +1,7 @@
 """Computes a node's room from the pods that are bound to it.
 
 Invariant: the room depends on the node and its pods alone, not on the order of events: two observers of the same pods
-compute the same room. Recorded pods are laid first; pods without a record follow in the order of their creation.
+compute the same room. Recorded pods are placed first; pods without a record follow in the order of their creation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The layout of one pod; `recorded` is False where there is no record and this is the best guess."""
+    """The cards of one pod; `recorded` is False where no record exists and the layout is a guess."""
 
     layout: Layout
     uses: Mapping[int, CardUse]
@@ -48,10 +48,12 @@ class RecordError(ValueError):
 
 
 class NodeUsage(NamedTuple):
-    """Attributes:
-    shares: layouts of pods with claims, by uid.
-    doubts: inconsistencies, a sentence each.
-    is_certain: every pod lies where its record says and no card is over-committed, so that order does not matter.
+    """What the pods on a node use of it.
+
+    Attributes:
+        shares: the cards of pods with claims, by uid.
+        doubts: inconsistencies, a sentence each.
+        is_certain: all pods have usable records and no card is over-committed, so that the order does not matter.
     """
 
     room: Room
@@ -120,9 +122,9 @@ def parted(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
     left = list(holding.room.left)
     for at, use in share.uses.items():
         if node.cards[at].memory_mib is None:
-            return None  # nobody knows how much more than there is was taken
+            return None  # the card may be over-committed by an unknown amount
         left[at] = give_back(left[at], use)
-        # a share of nothing locks a card too
+        # a share without amounts locks a card, too
         if is_whole(node.cards[at], left[at]) and not any(at in other.uses for other in shares.values()):
             left[at] = untouched(node.cards[at])
     return holding._replace(room=_machine_less(holding.room, back, tuple(left)), shares=shares)
@@ -137,7 +139,7 @@ def _age(pod: Bound) -> tuple[str, str]:
 
 
 class _Taking:
-    """Cards that are out of order hold pods as others do; nothing new is put on them is all."""
+    """Places the pods of a node one after the other, also on unhealthy cards, which only take nothing new."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -179,7 +181,7 @@ class _Taking:
         found = best(empty_room(node), demand, packed)
         if cards:
             more = "and more than is left on any" if found is not None else "and asks for more than cards have"
-            self._doubt(pod, f"it has no record of its cards that can be believed, {more}")
+            self._doubt(pod, f"it has no usable record of its cards, {more}")
         return found and tuple([tuple([order[at] for at in positions]) for positions in found.layout])
 
     def _sold(self, demand: Demand) -> str:
@@ -197,7 +199,7 @@ class _Taking:
             card, before = self._node.cards[at], self.left[at]
             left = take(card, before, use)
             if left is None and card.memory_mib is not None:
-                self._doubt(pod, f"card {card.index} has less left than it holds there")
+                self._doubt(pod, f"card {card.index} has less left than the pod uses of it")
             self.left[at] = left or _exhausted(before, use)
         self.shares[pod.uid] = share
 

@@ -1,4 +1,4 @@
-"""The facts that the extender keeps about a pod: identity, demand, node, and record."""
+"""Reduces a pod to the facts that placement needs: identity, demand, node, and record."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class PodFacts:
         node: empty before it is bound.
         created: in the API server's format, which sorts as text.
         containers: the names of those with claims, in the order of the demand's needs.
-        asks: GPU resources and amounts, as quota counts them.
+        asks: requested GPU resources and amounts, as native quota counts them.
         owned: the annotations that only Halfcard and its peers may write.
         preempts: whether other pods may be evicted for it.
-        trouble: what is wrong with its claims; empty for a valid pod. A pod in trouble is never placed, but one that
-            is bound already counts by what can be understood of it.
+        trouble: what is wrong with its claims; empty for a valid pod. An invalid pod is never placed; if it is bound,
+            its valid claims count.
     """
 
     uid: str
@@ -99,13 +99,13 @@ def read_facts(pod: StoredPod, dialects: Dialects) -> PodFacts:
 
 
 def _trouble(asked: tuple[RequestingContainer, ...]) -> str:
-    """A pod that came past admission may ask for anything."""
+    """Returns the first problem of the claims: a pod that was not checked by the webhook may have any."""
     return next((str(problem) for problem in shape_problems(asked)), "")
 
 
 @lru_cache(maxsize=4096)
 def _remembered(needs: tuple[Need, ...]) -> tuple[Need, ...]:
-    """Thousands of pods need the same; one copy is kept and compared by identity first."""
+    """Returns one copy for all pods with equal needs, since comparison by identity is fast."""
     return needs
 
 
@@ -115,7 +115,7 @@ def _needs(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], tup
 
 
 def _machine(pod: Pod) -> tuple[int, int]:
-    """CPU in thousandths of a core and memory in MiB."""
+    """Returns requested CPU in thousandths of a core, and memory in MiB."""
     cost = _cost(pod, _MACHINE)
     cpu, memory = (cost[name].nanos if name in cost else 0 for name in (_CPU, _MEMORY))
     return -(-cpu * 1000 // NANOS), -(-memory // (NANOS * _MIB))
@@ -126,7 +126,7 @@ def _asks(pod: Pod, dialects: Dialects) -> dict[str, int]:
 
 
 def _cost(pod: Pod, resources: frozenset[str]) -> Mapping[str, Quantity]:
-    """Nothing where an amount cannot be read: the scheduler judges those."""
+    """Returns the totals; empty where an amount cannot be read, which the scheduler handles."""
     try:
         return pod_cost(pod, resources)
     except InvalidQuantity:

@@ -1,6 +1,6 @@
-"""Why a node, or one card of it, cannot take a demand: ten reasons, each one text for all nodes of a call.
+"""Finds why a node, or one card of it, cannot take a demand: ten reasons, each with one text for all nodes of a call.
 
-Numbers of a node never appear: kube-scheduler counts equal texts and writes them into the pod.
+A text has no numbers of a node: kube-scheduler counts equal texts and writes them into the pod.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 
 def why_not(room: Room, demand: Demand) -> Reason:
-    """The one reason for a node that has no way to lay the demand."""
+    """Returns the main reason why no layout of the demand exists on the node."""
     if not room.cards:
         return Reason.NO_CARDS
     wanted, usable = demand.wanted, room.usable
@@ -47,7 +47,7 @@ def why_not(room: Room, demand: Demand) -> Reason:
 
 
 def why_not_where(demand: Demand, slices: str) -> Callable[[Room], Reason]:
-    """`why_not` in rooms of nodes that sell time slices so: what the demand alone says is looked at once for all."""
+    """Returns `why_not` for rooms of nodes that offer these slices; what depends on the demand alone is done once."""
     one = len(demand.needs) == 1 and not demand.wanted.narrows
     why = _of_any_room(demand.needs[0], slices) if one else None
     if why is None:
@@ -56,7 +56,7 @@ def why_not_where(demand: Demand, slices: str) -> Callable[[Room], Reason]:
 
 
 def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Reason | None:
-    """The reason of one card; None where it would do for one card's worth of the need."""
+    """Returns the reason for one card; None where the card could be one of the need's."""
     card = room.cards[at]
     if not demand.wanted.allows(card):
         return Reason.NOT_WANTED
@@ -89,7 +89,7 @@ def _of_any_room(need: Need, slices: str) -> Reason | None:
 
 
 def _summed_up(reasons: Iterable[Reason]) -> Reason:
-    """Cards that are locked do not count where another one is only too full."""
+    """Returns the main reason of several cards: that a card is too full counts more than that others are locked."""
     open_ones = set(reasons) - {Reason.LOCKED}
     if not open_ones:
         return Reason.LOCKED
@@ -97,7 +97,7 @@ def _summed_up(reasons: Iterable[Reason]) -> Reason:
 
 
 def _short_of(use: CardUse, left: CardRoom, card_mib: int | None) -> Reason | None:
-    """Names what `card_usage.take` found too small."""
+    """Names the amounts that `card_usage.take` found too small."""
     if use.mode is CardMode.EXCLUSIVE:
         return None if left.mode is CardMode.FREE else Reason.TOO_FEW
     if left.mode not in (CardMode.FREE, use.mode):
@@ -117,7 +117,7 @@ def _short_of_amounts(use: CardUse, left: CardRoom, card_mib: int | None) -> Rea
 
 
 def text(why: Reason, demand: Demand) -> str:
-    """The sentence for the scheduler, with the pod's numbers in it where all its containers ask for the same."""
+    """Returns the sentence for the scheduler, with the request where all containers request the same."""
     claims = {need.claim for need in demand.needs}
     if why is Reason.NOT_WANTED:
         return _not_wanted(demand, claims)

@@ -1,4 +1,4 @@
-"""A node with all that is still free on it: what every decision looks at, and nothing else."""
+"""Defines the room of a node: its cards, and what is still free of them, of CPU and of memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .card_usage import CardMode, CardRoom, untouched
 
 
 class FreeTotals(NamedTuple):
-    """Totals of a room by kind, over cards that may be given away.
+    """Totals of a room by kind, over the cards that may be assigned.
 
     Attributes:
         idle: cards that no pod uses.
@@ -30,11 +30,11 @@ class FreeTotals(NamedTuple):
 
 @dataclass(frozen=True)
 class Room:
-    """Positions count within `cards`; a card's own index may be another number.
+    """A node's cards with what is free of them; positions refer to `cards`, not to the index of a card.
 
     Attributes:
-        left: of each card.
-        slices: how the node sells time slices, as in Node.
+        left: what is free of each card.
+        slices: the resource name of the node's time slices, as in Node.
         cpu_milli: what is free of it, as is `memory_mib`; below 0 where pods were bound by others.
     """
 
@@ -46,7 +46,7 @@ class Room:
 
     @cached_property
     def usable(self) -> tuple[int, ...]:
-        """Positions of the cards that may be given away."""
+        """Returns the positions of the cards that may be assigned."""
         return tuple([at for at, card in enumerate(self.cards) if not card.why_not])
 
     @cached_property
@@ -67,13 +67,13 @@ class Room:
         return FreeTotals(idle, halves, slices, tuple(shares), _largest(shares))
 
     def after(self, left: tuple[CardRoom, ...], *, cpu_milli: int = 0, memory_mib: int = 0) -> Room:
-        """The same node when its cards are so, and this much less of the rest is free."""
+        """Returns the room with this left of each card, and with less free CPU and memory."""
         return Room(self.cards, left, self.slices, self.cpu_milli - cpu_milli, self.memory_mib - memory_mib)
 
 
 @lru_cache(maxsize=4096)
 def _share(cores: int, mib: int) -> tuple[int, int]:
-    """Thousands of cards have as much left: to look at one copy takes half the time of as many that lie apart."""
+    """Returns one copy for all equal amounts: reading one copy takes half the time of reading thousands in memory."""
     return cores, mib
 
 

@@ -1,4 +1,4 @@
-"""The search for a way to lay a demand on a node: container by container, what leaves the most is tried first."""
+"""Searches a layout of a demand on a node, container by container; the cards that rate best are tried first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EQUAL: Final = 1e-9
 
 
 class PartialLayout(NamedTuple):
-    """Some needs are laid: `left` of each card, and by position what the pod holds there."""
+    """A layout of the first needs: what is left of each card, and by position what the pod uses of it."""
 
     layout: Layout
     left: tuple[CardRoom, ...]
@@ -43,7 +43,7 @@ class PartialLayout(NamedTuple):
 
 
 class Search:
-    """Depth first. Without `rate` any way is as good as another."""
+    """A depth-first search; without `rate` all layouts are equally good."""
 
     def __init__(self, room: Room, demand: Demand, rate: Rate | None = None) -> None:
         self._room = room
@@ -68,7 +68,7 @@ class Search:
         return None
 
     def _following(self, step: PartialLayout) -> Iterator[PartialLayout]:
-        """Every way to lay the next need."""
+        """Yields every layout of the next need."""
         number = len(step.layout)
         need = self._demand.needs[number]
         tied = tied_to(self._demand.needs, number)
@@ -90,7 +90,7 @@ class Search:
     # --- one card -----------------------------------------------------------------------------------------------------
 
     def _put(self, step: PartialLayout, need: Need, at: int, times: int = 1) -> PartialLayout | None:
-        """One card's worth of a need, or several slices; None where it does not fit."""
+        """Adds one card of a need, or several slices of a card; None where it does not fit."""
         card = self._room.cards[at]
         use = use_of(need.claim, card, self._room.slices, times)
         held = added(step.held.get(at, NOTHING_HELD), need, use)
@@ -124,7 +124,7 @@ class Search:
     # --- several cards ------------------------------------------------------------------------------------------------
 
     def _sets(self, step: PartialLayout, need: Need) -> Iterator[tuple[int, ...]]:
-        """The one that looks best, then all others; of sets that are alike one."""
+        """Yields sets of cards, the best first; of equivalent sets only one."""
         cards, mode = need.claim.cards, mode_of(need.claim, self._room.slices)
         fitting = {at: tried for at in self._allowed if (tried := self._put(step, need, at)) is not None}
         kinds = {at: self._kind(step, at) for at in fitting}
@@ -151,9 +151,9 @@ class Search:
     def _at_once(
         self, fitting: Mapping[int, PartialLayout], kinds: Mapping[int, Hashable], need: Need
     ) -> tuple[int, ...]:
-        """The cards that are best by themselves; of those that are as good, the ones that are connected best.
+        """Chooses the cards that rate best; of equal ones, those that are connected best.
 
-        Where it is known how they are connected, whole cards are all as good.
+        Whole cards are all equal where their connections are known.
         """
         firsts = {kinds[at]: tried for at, tried in fitting.items()}
         linked = any(self._room.cards[at].links for at in fitting)

@@ -16,16 +16,16 @@ POLICIES: Final = ("default", "binpack", "spread", "fgd")
 
 @dataclass(frozen=True, slots=True)
 class CardPreferences:
-    """Empty where nothing is said.
+    """What the owner of a pod wants; empty where no annotation exists.
 
     Attributes:
         policy: one of POLICIES.
-        models: parts of model names, one of which the card's has, in any case.
-        not_models: parts of model names, none of which the card's has.
-        uuids: the cards to choose among.
-        not_uuids: the cards to leave alone.
-        text: all of it as people wrote it, on one line, for messages.
-        closed: models that a budget leaves nothing of, whatever the owner wants.
+        models: the model of a card must contain one of these texts, in any case.
+        not_models: the model of a card must contain none of these texts.
+        uuids: the cards that may be chosen.
+        not_uuids: the cards that may not be chosen.
+        text: all annotations as they are written, on one line, for messages.
+        closed: models of which a budget has nothing left, whatever the owner wants.
     """
 
     policy: str = ""
@@ -38,7 +38,7 @@ class CardPreferences:
 
     @property
     def narrows(self) -> bool:
-        """Does it leave some cards out?"""
+        """Returns whether some cards may not be chosen."""
         return bool(self.models or self.not_models or self.uuids or self.not_uuids or self.closed)
 
     def allows(self, card: Card) -> bool:
@@ -67,7 +67,7 @@ _TEXT_CHARS: Final = 80
 
 
 def read_wanted(annotations: Mapping[str, str]) -> CardPreferences:
-    """An unknown policy is left out here: admission refuses it, and a pod that is bound has its cards already."""
+    """Reads the annotations; an unknown policy is ignored, since admission refuses it."""
     if _SPOKEN.isdisjoint(annotations):
         return NOTHING_WANTED
     policy = annotations.get(names.ASK_POLICY, "")
@@ -85,7 +85,7 @@ def read_wanted(annotations: Mapping[str, str]) -> CardPreferences:
 
 
 def _words(annotations: Mapping[str, str], spoken: tuple[str, ...]) -> tuple[str, ...]:
-    """Sorted, so that pods that want the same are equal however they spell it."""
+    """Returns the words of these annotations, sorted, so that equal preferences compare equal."""
     written = (word.strip() for name in spoken for word in annotations.get(name, "").split(","))
     return tuple(sorted({word for word in written if word})[:_MOST_WORDS])
 

@@ -17,10 +17,10 @@ _BEFORE_BINDING: Final = frozenset({names.FENCE, names.RECONSIDER, names.CORE_LI
 
 
 def is_owned(key: str) -> bool:
-    """Anything else under these words is left alone."""
+    """Returns whether only Halfcard and its peers may write this annotation."""
     return _OWNED.match(key) is not None
 
 
 def forged(annotations: Iterable[str]) -> list[str]:
-    """Owned annotations that a pod without a node cannot have honestly: a Binding would keep them."""
+    """Returns owned annotations that a pod without a node cannot have yet; they would survive its Binding."""
     return sorted(key for key in annotations if key not in _BEFORE_BINDING and is_owned(key))

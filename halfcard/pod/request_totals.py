@@ -15,7 +15,7 @@ Nanos = dict[str, int]
 
 
 def pod_cost(pod: Pod, resources: frozenset[str]) -> Mapping[str, Quantity]:
-    """The charge for each of these resources that the pod names; a resource asked for with 0 is charged 0."""
+    """Returns the total of each of these resources that the pod names; 0 for a request of 0."""
     if pod.spec is None:
         return {}
     stages = pod.spec.init_containers or []
@@ -40,7 +40,7 @@ def _init_stages(stages: Iterable[Container], resources: frozenset[str]) -> Iter
 
 
 def _requests(container: Container, resources: frozenset[str]) -> Nanos:
-    """The API server copies limits into requests where requests are absent."""
+    """Returns requests, or limits where requests are absent, like the API server."""
     return _nanos({**container.limits, **container.requests}, resources)
 
 

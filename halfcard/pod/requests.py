@@ -31,11 +31,11 @@ class ResourceRequest:
     """One resource of one container.
 
     Attributes:
-        amount: what it means, in the resource's own unit.
-        limits: the spelling under limits, None where nothing is written.
-        requests: the spelling under requests, None where nothing is written.
-        note: what changed in meaning when it was read; empty for nothing.
-        hint: what people often mean by such an amount; empty for nothing.
+        amount: the amount in the resource's own unit.
+        limits: the text under limits; None where it is missing.
+        requests: the text under requests; None where it is missing.
+        note: how the amount was rounded; empty where it was not.
+        hint: what people often mean by such an amount; empty for none.
     """
 
     resource: str
@@ -90,7 +90,7 @@ NOTHING: Final = ContainerRequest()
 
 
 class RequestingContainer(NamedTuple):
-    """A container and its wish."""
+    """A container and its GPU requests."""
 
     place: ContainerPath
     wish: ContainerRequest
@@ -100,7 +100,7 @@ class RequestingContainer(NamedTuple):
         return self.wish.claim
 
     def amounts(self, side: str) -> Amounts:
-        """All that stands there, also what means no GPU."""
+        """Returns all amounts as written, also those of other resources."""
         container = self.place.container
         return container.limits if side == LIMITS else container.requests
 
@@ -113,7 +113,7 @@ def read_pod(pod: Pod, dialects: Dialects) -> tuple[RequestingContainer, ...]:
 
 
 def read_wish(place: ContainerPath, dialects: Dialects) -> ContainerRequest:
-    """Wishes repeat: thousands of pods ask for the same, and what they mean is worked out once."""
+    """Reads the requests of one container; results are remembered, since thousands of pods request the same."""
     limits, requests = place.container.limits, place.container.requests
     if dialects.resources.isdisjoint(limits) and dialects.resources.isdisjoint(requests):
         return NOTHING
@@ -123,7 +123,7 @@ def read_wish(place: ContainerPath, dialects: Dialects) -> ContainerRequest:
 
 
 def _written(amounts: Amounts, dialects: Dialects) -> Written:
-    """Spaces around an amount mean nothing, as where the API server reads JSON."""
+    """Returns the GPU resources and their texts, without spaces around them, which the API server ignores, too."""
     known = dialects.resources
     return tuple([(resource, str(text).strip()) for resource, text in amounts.items() if resource in known])
 
@@ -133,7 +133,7 @@ def claims(asked: tuple[RequestingContainer, ...]) -> tuple[Claim, ...]:
 
 
 def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
-    """Everything wrong with the amounts themselves, container by container, then between containers."""
+    """Yields the problems of the amounts, container by container, then between containers."""
     for each in asked:
         for problem in each.wish.problems:
             yield replace(problem, where=f"{each.place.where}.{problem.where}")
@@ -146,7 +146,7 @@ def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
 
 
 def hints(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
-    """Amounts that are valid and often meant otherwise."""
+    """Yields warnings about valid amounts that are often mistakes."""
     for each in asked:
         for ask in each.wish.asks:
             if ask.hint:
@@ -176,7 +176,7 @@ _remembered_wish = lru_cache(maxsize=1024)(_wish)
 def _read_resource(
     resource: str, spellings: Mapping[str, str], dialect: Dialect
 ) -> tuple[ResourceRequest | None, list[Problem]]:
-    """One resource from both sides; a side that is not written agrees with the other."""
+    """Reads one resource from limits and requests; a missing side equals the other."""
     readings = {side: read_text(dialect.read, resource, text) for side, text in spellings.items()}
     refused = [
         reading.rule.broken(_field(side, resource), spellings[side], reading.fix)
@@ -209,7 +209,7 @@ def _unequal(resource: str, spellings: Mapping[str, str], amounts: list[int]) ->
 def _understood(
     asks: tuple[ResourceRequest, ...], problems: tuple[Problem, ...], dialects: Dialects
 ) -> ContainerRequest:
-    """The claim, once the words are known to be those of one system. An amount of 0 asks for nothing."""
+    """Makes the claim if all resources are of one dialect; an amount of 0 requests nothing."""
     positive = {ask.resource: ask.amount for ask in asks if ask.amount}
     speakers = dialects.speakers(positive)
     if not speakers:

@@ -13,7 +13,7 @@ from .requests import RequestingContainer
 
 
 def slots_due(asked: tuple[RequestingContainer, ...], slotted: frozenset[str]) -> list[int]:
-    """How many each container has to ask for: the first 1, the second 2; 0 for those without."""
+    """Returns how many slots each container must request: the first 1, the second 2; 0 where it needs none."""
     if not slotted:
         return [0] * len(asked)
     carry = [int(not slotted.isdisjoint([ask.resource for ask in each.wish.asks if ask.amount])) for each in asked]

@@ -1,4 +1,4 @@
-"""Pods and their templates as the rules read them: only the fields that matter, everything else passes by unseen."""
+"""Defines pods and pod templates with only the fields that rules read; all others are skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class _Record(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Decoded straight from JSON; unknown fields are skipped, null is the same as absent."""
+    """An object that is decoded from JSON; unknown fields are skipped, and null is the same as absent."""
 
 
 class Resources(_Record, frozen=True):
@@ -128,7 +128,7 @@ class PodMetadata(TemplateMetadata, frozen=True):
 
     @property
     def title(self) -> str:
-        """The name of the object for messages, also before its final name is generated."""
+        """Returns the name for messages, also before the API server has generated it."""
         return self.name or (self.generate_name or "") + "*"
 
     @property
@@ -141,7 +141,7 @@ class PodMetadata(TemplateMetadata, frozen=True):
 
 
 class Pod(_Record, frozen=True):
-    """A pod, or the template of one; not even its name, so pods from one template are the same."""
+    """A pod or a pod template, without its name: pods of one template are equal."""
 
     metadata: TemplateMetadata | None = None
     spec: PodSpec | None = None
@@ -156,7 +156,7 @@ class Pod(_Record, frozen=True):
 
     @property
     def gates(self) -> tuple[str, ...]:
-        """The scheduling gates that are still closed."""
+        """Returns the scheduling gates of the pod."""
         return tuple([each.name for each in (self.spec and self.spec.scheduling_gates) or ()])
 
     @property
@@ -169,7 +169,7 @@ class Pod(_Record, frozen=True):
 
 
 class ContainerPath(NamedTuple):
-    """A container and where it stands in its pod."""
+    """A container and its position in the pod."""
 
     field: str
     number: int
@@ -188,13 +188,13 @@ CONTAINERS, INIT_CONTAINERS, EPHEMERAL_CONTAINERS = "containers", "initContainer
 
 
 def places(pod: Pod) -> list[ContainerPath]:
-    """App containers, then init containers: everything that can ask for a resource."""
+    """Returns app containers, then init containers: all that can request a resource."""
     spec = pod.spec or _EMPTY
     return _placed(CONTAINERS, spec.containers) + _placed(INIT_CONTAINERS, spec.init_containers)
 
 
 def ephemeral_places(pod: Pod) -> list[ContainerPath]:
-    """Containers that people add to a running pod; they cannot ask for resources."""
+    """Returns containers that were added to a running pod; they cannot request resources."""
     return _placed(EPHEMERAL_CONTAINERS, (pod.spec or _EMPTY).ephemeral_containers)
 
 

@@ -1,4 +1,4 @@
-"""Pods as the API server keeps them: what admission looks at, and what became of them since."""
+"""Defines stored pods: the fields that admission reads, and identity, node and phase."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StoredPod(Pod, frozen=True, rename="camel"):
 
     @property
     def kubelet_uid(self) -> str:
-        """Under which kubelet runs it: of a static pod the API server has a copy, with a uid of its own."""
+        """Returns the uid that kubelet uses: for a static pod the API server stores a copy with another uid."""
         return self.annotations.get(names.MIRROR_POD) or self.meta.uid
 
     @property

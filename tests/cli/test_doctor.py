@@ -240,7 +240,7 @@ def test_two_pods_on_one_card_that_each_wants_alone_are_found(doctor: Doctor) ->
 
     printed = doctor.of({**healthy(), "/api/v1/pods": [alone("one"), alone("two")]})
     assert printed.code == 1
-    assert "pod team/two on node gpu-1: card 0 has less left than it holds there" in printed.out
+    assert "pod team/two on node gpu-1: card 0 has less left than the pod uses of it" in printed.out
 
 
 def test_a_command_that_is_too_long_is_broken_as_a_shell_takes_it(doctor: Doctor) -> None:

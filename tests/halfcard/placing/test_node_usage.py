@@ -70,7 +70,7 @@ def test_more_than_there_is_leaves_nothing_and_is_named() -> None:
     pods = [bound(demand(core=60, memory=1), ((0,),), TWO, uid) for uid in "ab"]
     holding = hold(TWO, pods)
     assert holding.room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(TWO.cards[1]))
-    assert holding.doubts == ("pod team/b on node n1: card 0 has less left than it holds there",)
+    assert holding.doubts == ("pod team/b on node n1: card 0 has less left than the pod uses of it",)
 
 
 def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left() -> None:
@@ -81,9 +81,7 @@ def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left(
     ]
     holding = hold(TWO, pods)
     assert [left.cores for left in holding.room.left] == [20, 0]
-    assert holding.doubts[0].startswith(
-        "pod team/c on node n1: it has no record of its cards that can be believed, and"
-    )
+    assert holding.doubts[0].startswith("pod team/c on node n1: it has no usable record of its cards, and")
 
 
 @pytest.mark.parametrize("words", [{"core": 30, "memory": 87}, {"gpu": 3}, {"sgpu": 3}, {"core": 200_000_000}])
@@ -91,7 +89,7 @@ def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str,
     holding = hold(TWO, [unrecorded(demand(**words))])
     assert holding.room.left == empty_room(TWO).left and holding.shares == {}
     assert holding.doubts == (
-        "pod team/u on node n1: it has no record of its cards that can be believed, and asks for more than cards have",
+        "pod team/u on node n1: it has no usable record of its cards, and asks for more than cards have",
     )
 
 
