@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from certs.certificate_folder import CertificateFolderError, ensure
 from certs.server_names import ServerNames
+from serving.log import Log, utc_now
 
 EVERY_S: Final = 60.0
 """Short, since a sleep does not advance while a machine is suspended; the wall clock decides."""
-
-
-class RenewalLog(Protocol):
-    def event(self, text: str, /, **fields: object) -> None: ...
-
-    def error(self, text: str, /, **fields: object) -> None: ...
-
-
-def wall_clock() -> datetime:
-    return datetime.now(UTC)
 
 
 class FolderRenewal:
@@ -33,8 +24,8 @@ class FolderRenewal:
         folder: Path,
         names: ServerNames,
         *,
-        log: RenewalLog,
-        clock: Callable[[], datetime] = wall_clock,
+        log: Log,
+        clock: Callable[[], datetime] = utc_now,
         every_s: float = EVERY_S,
     ) -> None:
         self._folder = folder

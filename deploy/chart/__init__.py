@@ -1,1 +1,1 @@
-"""The Helm chart, and the files in it and next to it that are made from the code."""
+"""The Helm chart, and the files in it and next to it that are generated from the code."""

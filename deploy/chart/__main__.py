@@ -1,4 +1,4 @@
-"""`python -m deploy.chart`: writes what the chart takes from the code, and the manifests that helm renders from it.
+"""`python -m deploy.chart`: writes the generated parts of the chart, and the manifests that helm renders.
 
 Exit codes: 0 done, 3 helm is missing or refuses the chart.
 """

@@ -1,7 +1,7 @@
-"""The chart's template of the static guard, made from `admission/registration/static_guard.py`.
+"""Makes the chart's template of the static guard, from `admission/registration/static_guard.py`.
 
-Left to helm is what an installation's settings change: the words that are spoken, which of the rules refuse, and which
-namespaces are never judged.
+Only the parts that depend on settings are left to helm: the GPU resources, which rules refuse, and the namespaces
+that are never checked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from admission.registration.static_guard import GUARDED, GuardedRule, alone, gua
 from halfcard import names
 from halfcard.dialects import ALL, Dialects
 
-from .words_template import EXEMPT, SAMPLE, head, in_blocks, with_namespaces
+from .template_head import EXEMPT, SAMPLE, head, in_blocks, with_namespaces
 
 _HEAD: Final = """\
 {{- if .Values.webhooks.guard -}}
@@ -61,7 +61,7 @@ def _rules(item: dict[str, Any]) -> str:
 
 
 def _validation(guarded: GuardedRule, validation: dict[str, str]) -> str:
-    """A validation for a rule that refuses: where the rule only warns, the guard admits."""
+    """Returns a validation for a rule that refuses; the guard admits what a rule only warns about."""
     rule = guarded.rule
     condition = f'{{{{- if eq "deny" (get $severities "{rule.code}" | default "{rule.severity}") }}}}\n'
     return f"  {condition}{indent(in_blocks([validation]), '  ')}  {{{{- end }}}}\n"

@@ -1,4 +1,4 @@
-"""The files that are made, and how; later ones from earlier ones."""
+"""The generated files of the chart; later ones depend on earlier ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
 
 
 def with_version(title: str) -> str:
-    """The chart goes with the image, under one version."""
+    """Sets the version of the chart, which is that of the image."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", title, flags=re.MULTILINE)
 
 

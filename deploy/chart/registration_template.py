@@ -1,7 +1,6 @@
-"""The chart's template of the webhook configurations, made from what `halfcard webhooks` prints.
+"""Makes the chart's template of the webhook configurations, from the output of `halfcard webhooks`.
 
-Only what an installation's settings change is left to helm: which resources mean GPU, and which namespaces are never
-judged.
+Only the parts that depend on settings are left to helm: the GPU resources, and the namespaces that are never checked.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from admission.registration.webhook_configurations import cel_list, configuratio
 from halfcard import names
 from halfcard.dialects import Dialects
 
-from .words_template import EXEMPT, SAMPLE, head, in_blocks, with_namespaces
+from .template_head import EXEMPT, SAMPLE, head, in_blocks, with_namespaces
 
 _HEAD: Final = """\
 {{- $asked := append $resources "%s" | sortAlpha -}}

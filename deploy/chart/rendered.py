@@ -1,4 +1,4 @@
-"""The manifests for one `kubectl apply -f`: what helm renders from the chart, behind the namespace."""
+"""Renders the manifests for one `kubectl apply -f`: the namespace, and the output of helm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halfcard import names
 
 _HEAD: Final = f"""\
 # All of Halfcard with the chart's own values: kubectl apply -f deploy/halfcard.yaml
-# Made from deploy/chart/halfcard by `python -m deploy.chart`. To change something, use the chart or Kustomize.
+# Generated from deploy/chart/halfcard by `python -m deploy.chart`. To change something, use the chart or Kustomize.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -19,7 +19,7 @@ metadata:
 
 
 class CannotRenderError(Exception):
-    """Why, in one sentence."""
+    """Helm is missing, or refuses the chart; the text says why."""
 
 
 def manifests(helm: str, chart: Path) -> str:
@@ -28,7 +28,7 @@ def manifests(helm: str, chart: Path) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
         raise CannotRenderError(
-            f"no program {helm}: put helm on PATH, or name one, such as that of `make cluster-tools`: --helm FILE."
+            f"no program {helm}: put helm on PATH, or name it with --helm FILE, such as that of `make cluster-tools`."
         ) from None
     if done.returncode:
         raise CannotRenderError(f"helm refuses {chart}: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""Halfcard's one image, built from Debian's packages and pinned wheels, without an engine and without a registry.
+"""Builds Halfcard's image from Debian packages and pinned wheels, without a container engine or a registry.
 
-Invariant: the same packages, wheels and sources make the same bytes on every machine and at any time.
+Invariant: the same packages, wheels and sources give the same bytes on every machine and at any time.
 """

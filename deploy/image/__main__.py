@@ -1,6 +1,6 @@
 """`python -m deploy.image FILE`: builds the image into one file, on Debian 12, without an engine or a registry.
 
-Exit codes: 0 done, 2 bad arguments, 3 something that it needs is missing.
+Exit codes: 0 done, 2 bad arguments, 3 a requirement is missing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An image as one file for `ctr images import`, `docker load`, `podman load` and `skopeo copy`.
+"""Writes an image as one file for `ctr images import`, `docker load`, `podman load` and `skopeo copy`.
 
-It is an OCI layout; manifest.json says the same in Docker's own format.
+It is an OCI layout; manifest.json describes it in Docker's own format, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OCI: Final = "application/vnd.oci.image"
 
 
 def archive(layers: Sequence[Layer], *, name: str, architecture: str, labels: Mapping[str, str]) -> bytes:
-    """`name` is what it is called in a runtime, such as halfcard:1.0."""
+    """Writes the archive; runtimes show the image as `name`, such as halfcard:1.0."""
     configuration = _json(_configuration(layers, architecture, labels))
     manifest = _json(
         {
@@ -50,7 +50,7 @@ def archive(layers: Sequence[Layer], *, name: str, architecture: str, labels: Ma
 
 
 def digest(packed: bytes) -> str:
-    """The digest by which a registry names the image."""
+    """The digest of the image in a registry."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
         index = opened.extractfile("index.json")
         assert index is not None

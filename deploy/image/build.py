@@ -1,4 +1,4 @@
-"""Builds the image; the base of Debian and wheels is cached by what it was made from."""
+"""Builds the image; the base of Debian packages and wheels is cached by its inputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Base:
 
 
 def image(cache: Path) -> bytes:
-    """The archive."""
+    """Writes the archive."""
     debian.check_machine()
     debian.check_closed()
     architecture = debian.architecture()
@@ -47,7 +47,7 @@ def image(cache: Path) -> bytes:
 
 
 def write_root(target: Path) -> None:
-    """The files alone, for a Dockerfile."""
+    """Writes only the files, for a Dockerfile."""
     debian.check_machine()
     debian.check_closed()
     with tempfile.TemporaryDirectory() as scratch:
@@ -80,7 +80,7 @@ def _make(scratch: Path, packages: Iterable[Package], architecture: str) -> None
 
 
 def _publish(made: Path, folder: Path) -> None:
-    """Whole or not at all; who comes second leaves what is there."""
+    """Moves a complete folder into the cache; an existing one stays."""
     try:
         made.rename(folder)
     except OSError:
@@ -90,7 +90,7 @@ def _publish(made: Path, folder: Path) -> None:
 
 
 def _key(packages: Iterable[Package], architecture: str) -> str:
-    """The cache key of the base: what it is made from, and how."""
+    """Returns the cache key of the base, a hash of its inputs."""
     how = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     what = [*(f"{each.file} {each.sha256}".encode() for each in packages), architecture.encode(), LOCK.read_bytes()]
     return sha256(b"\0".join(hashlib.sha256(each).digest() for each in (*what, *how))).partition(":")[2][:16]

@@ -1,11 +1,11 @@
-"""What the image contains and what is left out: plain data, each entry with its reason."""
+"""The contents of the image and what is left out, as plain data with the reason of each entry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-PYTHON: Final = "3.11"  # that of Debian 12
+PYTHON: Final = "3.11"  # the version of Debian 12
 
 TAKEN: Final[Mapping[str, str]] = {
     f"python{PYTHON}-minimal": "the interpreter",
@@ -37,17 +37,17 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "media-types": "mimetypes, which has a table of its own",
     "mime-support": "as media-types",
 }
-"""On which those depend, and the module of Python for which: no process of ours imports it."""
+"""Dependencies that are left out, with the Python module that needs them, which no process of Halfcard imports."""
 
 UNUSED: Final = (
-    "usr/share/doc/*/[!c]*",  # licences stay
+    "usr/share/doc/*/[!c]*",  # licences are kept
     "usr/share/doc/*/changelog*",
     "usr/share/lintian",
     "usr/share/man",
     "usr/share/binfmts",
     "usr/share/applications",
     "usr/share/pixmaps",
-    "usr/lib/*/gconv",  # character sets that nobody converts
+    "usr/lib/*/gconv",  # conversions between character sets
     "usr/lib/*/audit",
     f"usr/lib/python{PYTHON}/lib2to3",
     f"usr/lib/python{PYTHON}/pydoc_data",
@@ -57,10 +57,10 @@ UNUSED: Final = (
         for module in ("_bz2", "_crypt", "_curses*", "_dbm", "_lzma", "_sqlite3", "_uuid", "nis", "readline")
     ),
 )
-"""Files of those packages that nobody reads here."""
+"""Files of these packages that Halfcard does not need."""
 
 BUILT_WITH_ONLY: Final = "setuptools"
-"""Pinned among the requirements because an editable installation needs it."""
+"""Pinned packages that only an editable installation needs."""
 
 PASSWD: Final = "root:x:0:0:root:/:/none\nhalfcard:x:65532:65532:halfcard:/:/none\n"
 GROUP: Final = "root:x:0:\nhalfcard:x:65532:\n"

@@ -1,4 +1,4 @@
-"""Debian packages as apt knows them: which ones exactly, on what they depend, and their files."""
+"""Reads Debian packages by apt: versions, dependencies and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOWNLOAD: Final = re.compile(r"^'[^']+' (\S+\.deb) \d+ SHA256:([0-9a-f]{64})$",
 
 @dataclass(frozen=True, slots=True, order=True)
 class Package:
-    """A version of a package, by its file."""
+    """One version of a package, and its file."""
 
     file: str
     sha256: str
@@ -33,12 +33,12 @@ def check_machine() -> None:
 
 
 def architecture() -> str:
-    """The architecture in the names of Debian and container engines."""
+    """Returns the architecture in the spelling of Debian and container engines."""
     return _output("dpkg", "--print-architecture").strip()
 
 
 def taken() -> list[Package]:
-    """The packages that apt would fetch now, by name."""
+    """Returns the packages that apt would fetch now, by name."""
     listing = _output("apt-get", "download", "--print-uris", "-qq", *TAKEN)
     return packages_of(listing)
 
@@ -54,16 +54,16 @@ def packages_of(listing: str) -> list[Package]:
 
 
 def check_closed() -> None:
-    """Every dependency is taken, or left out for a reason."""
+    """Checks that every dependency is in TAKEN or LEFT_OUT."""
     if strange := unaccounted(_output("apt-cache", "depends", *TAKEN)):
         raise CannotBuildError(
-            f"nobody has decided about {', '.join(strange)}, on which the image's packages depend: add each to "
+            f"undecided dependencies of the image's packages: {', '.join(strange)}; add each to "
             "TAKEN or LEFT_OUT in deploy/image/contents.py."
         )
 
 
 def unaccounted(listing: str, known: Mapping[str, object] | None = None) -> list[str]:
-    """Dependencies of which no alternative is known; apt marks all but the last alternative with a bar."""
+    """Returns dependencies without a known alternative; apt marks all but the last alternative with a bar."""
     known = {**TAKEN, **LEFT_OUT} if known is None else known
     strange, alternatives = set(), []
     for line in listing.splitlines():
@@ -80,7 +80,7 @@ def _strange(alternatives: Sequence[str], known: Mapping[str, object]) -> set[st
 
 
 def unpack(packages: Iterable[Package], root: Path, *, downloads: Path) -> None:
-    """Fetches and unpacks packages; what image scanners read about them is kept."""
+    """Fetches and unpacks packages; keeps the files that image scanners read."""
     downloads.mkdir(parents=True)
     _output("apt-get", "download", "-qq", *TAKEN, folder=downloads)
     status = root / "var/lib/dpkg/status.d"
@@ -88,7 +88,9 @@ def unpack(packages: Iterable[Package], root: Path, *, downloads: Path) -> None:
     for package in packages:
         archive = downloads / package.file
         if not archive.is_file() or hashlib.sha256(archive.read_bytes()).hexdigest() != package.sha256:
-            raise CannotBuildError(f"{package.file} is not what apt's lists say: run `apt-get update` and build again.")
+            raise CannotBuildError(
+                f"{package.file} has another hash than apt's lists: run `apt-get update` and build again."
+            )
         _output("dpkg-deb", "--extract", str(archive), str(root))
         (status / package.file.partition("_")[0]).write_text(_output("dpkg-deb", "--field", str(archive)))
 

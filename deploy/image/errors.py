@@ -1,7 +1,7 @@
-"""Why an image cannot be built."""
+"""The error of building an image."""
 
 from __future__ import annotations
 
 
 class CannotBuildError(Exception):
-    """The image cannot be built; one sentence, with what to do."""
+    """The image cannot be built; the text says why, and what to do."""

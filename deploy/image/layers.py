@@ -1,4 +1,4 @@
-"""A folder as one layer of an image: entries in order, of root, without times, so that equal files are equal bytes."""
+"""Packs a folder as a layer of an image: sorted, owned by root, without times, so that equal files are equal bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _WORLD_WRITABLE: Final = 0o1777
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Attributes:
-    diff_id: the hash of what is packed, by which an engine knows it once unpacked.
+    """A packed layer.
+
+    Attributes:
+        diff_id: the hash of the uncompressed layer, by which an engine identifies it.
     """
 
     packed: bytes

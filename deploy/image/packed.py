@@ -16,9 +16,11 @@ METADATA: Final = "*.dist-info/METADATA"
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Attributes:
-    configuration: as engines read it: labels, architecture.
-    descriptions: by path, the files that say what was installed.
+    """The contents of an image.
+
+    Attributes:
+        configuration: the configuration that engines read, with labels and architecture.
+        descriptions: the files that describe installed packages, by path.
     """
 
     digest: str

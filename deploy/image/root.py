@@ -1,4 +1,4 @@
-"""The files of the image: Debian's, the pinned wheels', and ours, compiled by the very Python that will run them."""
+"""Writes the files of the image: Debian's, the pinned wheels' and Halfcard's, compiled by the Python that runs them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REPOSITORY: Final = Path(__file__).parents[2]
 LOCK: Final = REPOSITORY / "requirements.lock"
 _OLDEST_LIBC, _LIBC = 17, 36  # of wheels that Debian 12 can load: glibc 2.17 to 2.36
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-_MADE_BY_PIP: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # they tell of the machine that built
+_MADE_BY_PIP: Final = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # they describe the build machine
 
 
 def make_base(root: Path, packages: Iterable[Package], *, architecture: str, downloads: Path) -> None:
-    """All but our own sources."""
+    """Writes everything except Halfcard's own sources."""
     unpack(packages, root, downloads=downloads)
     for pattern in UNUSED:
         for path in [*root.glob(pattern)]:
@@ -39,7 +39,7 @@ def make_base(root: Path, packages: Iterable[Package], *, architecture: str, dow
 
 
 def make_own(root: Path, base: Path) -> None:
-    """Our packages, as `pip install .` chooses them."""
+    """Writes Halfcard's packages, as `pip install .` selects them."""
     target = root / OWN_FOLDER
     for name in own_packages():
         shutil.copytree(
@@ -55,7 +55,7 @@ def own_packages() -> list[str]:
 
 
 def wheels_of(lock: str) -> str:
-    """The lock without what only a build needs."""
+    """Returns the lock file without packages that only a build needs."""
     entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
     return "".join(each for each in entries if not each.startswith(f"{BUILT_WITH_ONLY}=="))
 
@@ -113,4 +113,4 @@ def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
-        path.unlink(missing_ok=True)  # another name of it may have been removed before
+        path.unlink(missing_ok=True)  # another link to it may have been removed before

@@ -1,6 +1,6 @@
-"""The bill of materials of an image, in CycloneDX's JSON: what Debian, the wheels and we ourselves brought.
+"""The bill of materials of an image, in CycloneDX's JSON: the packages of Debian, the wheels and Halfcard.
 
-It is read from the image itself, so that it cannot name what is not in it, and says no time: equal images, equal bills.
+It is read from the image itself, so that it cannot list anything else, and has no time: equal images have equal bills.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def _ours(packed: Packed) -> dict[str, Any]:
 
 
 def _debian(packed: Packed) -> list[dict[str, Any]]:
-    """Lists Debian packages without licences: Debian states those for each file, in usr/share/doc, which the image
-    has.
-    """
+    """Lists Debian packages without licences: Debian states them per file, in usr/share/doc of the image."""
     found = []
     for fields in _said(packed, STATUS):
         name, version, architecture = fields["Package"], fields["Version"], fields["Architecture"]

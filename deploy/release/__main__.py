@@ -1,6 +1,6 @@
-"""`python -m deploy.release DIR`: writes every file of a release; with --check all is made again and compared.
+"""`python -m deploy.release DIR`: writes every file of a release; with --check builds all again and compares.
 
-Exit codes: 0 done, 1 a file is not what is made now, 2 bad arguments, 3 something that it needs is missing.
+Exit codes: 0 done, 1 a file differs, 2 bad arguments, 3 a requirement is missing.
 """
 
 from __future__ import annotations

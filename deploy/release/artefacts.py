@@ -1,4 +1,4 @@
-"""Every file of a release, by its name."""
+"""Makes every file of a release, by its name."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def chart() -> bytes:
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
-    """Hashes in the format of `sha256sum --check`."""
+    """Returns hashes in the format of `sha256sum --check`."""
     return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
 
 
 def differing(files: Mapping[str, bytes], folder: Path) -> list[str]:
-    """Returns the files that a folder lacks, or has with other content."""
+    """Returns the files that are missing in a folder or differ there."""
     return [name for name, content in files.items() if not _holds(folder / name, content)]
 
 

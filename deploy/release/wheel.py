@@ -1,4 +1,4 @@
-"""The wheel, by the build backend that pip calls, from a copy whose modes and times say nothing of this machine."""
+"""Builds the wheel with pip's build backend, from a copy whose modes and times do not depend on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deploy.image.root import REPOSITORY, own_packages
 
 _BACKEND: Final = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 _FILES: Final = ("LICENSE", "README.md", "pyproject.toml")
-_TIME: Final = "315532800"  # the first that a zip file can say: 1980
+_TIME: Final = "315532800"  # the earliest time of a zip file: 1980
 
 
 def wheel() -> bytes:

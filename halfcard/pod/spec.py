@@ -37,7 +37,6 @@ class NamedRef(_Record, frozen=True):
 class EnvFrom(_Record, frozen=True):
     prefix: str = ""
     config_map_ref: NamedRef | None = None
-    secret_ref: NamedRef | None = None
 
 
 class VolumeMount(_Record, frozen=True):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,21 +10,21 @@ from pathlib import Path
 from certs.folder_renewal import FolderRenewal
 from certs.lifetimes import LEAF_LIFE
 from certs.server_names import server_names
+from serving.log import Log
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = server_names(["halfcard.svc"])
 
 
-class Lines:
-    """A log that remembers."""
-
+class Lines(Log):
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._written = io.StringIO()
+        super().__init__(stream=self._written)
 
-    def event(self, text: str, /, **fields: object) -> None:
-        self.lines.append(f"{text}: {fields['reason']}")
-
-    error = event
+    @property
+    def lines(self) -> list[str]:
+        found = map(json.loads, self._written.getvalue().splitlines())
+        return [f"{line['event']}: {line['reason']}" for line in found]
 
 
 class WallClock:

@@ -167,4 +167,4 @@ def _events(folder: Path) -> Iterator[str]:
 
 
 def _logs(function: ast.Attribute) -> bool:
-    return function.attr in ("event", "often", "warning", "error") and ast.unparse(function.value).endswith("log")
+    return function.attr in ("event", "batched", "warning", "error") and ast.unparse(function.value).endswith("log")

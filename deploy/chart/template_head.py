@@ -1,4 +1,4 @@
-"""The head of the chart's generated templates: the enabled dialects, and the exempt namespaces."""
+"""Makes the head of the chart's generated templates: the enabled dialects, and the exempt namespaces."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from halfcard.dialects import ALL
 from halfcard.dialects.vcuda import Vcuda
 
 SAMPLE: Final = Vcuda("sample", "THE-PREFIX", memory_alone=False)
-"""A dialect whose words are the example for all others."""
+"""A dialect whose resource names helm replaces with those of all enabled dialects."""
 
 EXEMPT: Final = "THE-NAMESPACES"
-"""Stands for those of the settings."""
+"""A placeholder for the exempt namespaces of the settings."""
 
 _HEAD: Final = """\
 {{{{- /* Made by `python -m deploy.chart` from admission and halfcard/dialects: change those. */ -}}}}
@@ -47,7 +47,7 @@ def head() -> str:
 
 
 class _Blocks(yaml.SafeDumper):
-    """Expressions as blocks, so that nothing in them has to be escaped."""
+    """Writes expressions as blocks, so that nothing needs escaping."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -61,7 +61,7 @@ _Blocks.add_representer(str, _text)
 
 
 def with_namespaces(text: str) -> str:
-    """Helm writes those of the settings."""
+    """Lets helm write the namespaces of the settings."""
     return re.sub(rf"values:\n *- {EXEMPT}\n", "values: {{ toJson $exempt }}\n", text)
 
 
