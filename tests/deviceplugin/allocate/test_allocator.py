@@ -89,7 +89,7 @@ async def test_a_start_takes_what_the_watch_has_read_of_the_pod_already(
 ) -> None:
     world.bind("p", SHARE, CARD1)
     world.admit("p")
-    for reader in ("node_pods.read_facts", "allocate.allocator.recorded"):
+    for reader in ("node_pods.read_facts", "allocate.allocator.recorded_share"):
         monkeypatch.setattr(f"deviceplugin.{reader}", None)
     await world.start("p")
     assert world.cards("p") == {"GPU-1"}
