@@ -56,29 +56,28 @@ class _JudgedWrite:
 
 
 @dataclass(frozen=True)
-class PodCreate(_JudgedWrite):
+class _PodWrite(_JudgedWrite):
     pod: Pod
 
     @cached_property
     def stored(self) -> QuotaPod:
-        """The pod with its identity, for quotas; decoded only where one asks."""
+        """The pod with its identity, for quotas; decoded only where a quota applies."""
         return _quota_pod(self.request.object)
 
 
+class PodCreate(_PodWrite):
+    """A new pod."""
+
+
 @dataclass(frozen=True)
-class PodUpdate(_JudgedWrite):
+class PodUpdate(_PodWrite):
     """A change of a stored pod, also by its subresources `ephemeralcontainers` and `resize`."""
 
-    pod: Pod
     old: Pod
 
     @property
     def subresource(self) -> str:
         return self.request.sub_resource or ""
-
-    @property
-    def stored(self) -> QuotaPod:
-        return _quota_pod(self.request.object)
 
     @property
     def old_stored(self) -> QuotaPod:
@@ -87,7 +86,7 @@ class PodUpdate(_JudgedWrite):
 
 @dataclass(frozen=True)
 class RecordWrite(_JudgedWrite):
-    """A Binding or a status, which bring annotations to a pod; `pod` has as much of it as they say."""
+    """A Binding or a status, whose annotations become those of the pod; `pod` has no more than they have."""
 
     pod: Pod
     old: Pod | None

@@ -1,4 +1,4 @@
-"""A request to an ASGI application and its answer, without a network."""
+"""Sends requests to an ASGI application, without a network."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def ask(
     headers: Iterable[tuple[str, str]] = (JSON,),
     query: bytes = b"",
 ) -> Answer:
-    """`body` in parts is a body that arrives in parts; a None among them is a caller who says nothing more."""
+    """Sends `body` whole, or in parts; after a part that is None the caller sends nothing more."""
     return asyncio.run(_ask(app, _scope(path, method, headers, query), _messages(body)))
 
 
 def hung_up(app: ASGIApp, path: str) -> Answer:
-    """A caller who goes away after the first part."""
+    """Sends one part, then disconnects."""
     return asyncio.run(_ask(app, _scope(path, "POST", (JSON,), b""), _messages([b"{", ConnectionError])))
 
 

@@ -1,4 +1,4 @@
-"""Objects as people write them, and the webhook's verdict on them, asked for as the API server asks."""
+"""Builds objects as users write them, and asks for verdicts on them like the API server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VOID: Final = {"name": names.VISIBLE_DEVICES, "value": "void"}
 
 
 def changed(obj: Json, *path: Any, to: Any) -> Json:
-    """A copy that differs in one place."""
+    """Returns a copy with another value at the path."""
     result = copy.deepcopy(obj)
     parent: Any = result
     for part in path[:-1]:
@@ -88,7 +88,7 @@ def operations(verdict: Verdict) -> list[Json]:
 
 
 def patched(obj: Json, verdict: Verdict) -> Json:
-    """The object as the API server goes on with it, by an implementation of JSON Patch that is not ours."""
+    """Returns the patched object, by an independent implementation of JSON Patch."""
     result: Json = jsonpatch.apply_patch(copy.deepcopy(obj), operations(verdict))
     return result
 
@@ -100,7 +100,7 @@ def mutated(obj: Json, **context: Any) -> Json:
 
 
 def codes(verdict: Verdict) -> list[str]:
-    """Why it is refused, without repetitions."""
+    """Returns the codes of the problems, each once."""
     return sorted({problem.code for problem in verdict.problems})
 
 
@@ -109,6 +109,6 @@ def warned_codes(verdict: Verdict) -> list[str]:
 
 
 def amounts(obj: Json, number: int = 0, field: str = "containers") -> Mapping[str, Any]:
-    """What stands under limits and requests of one container."""
+    """Returns limits and requests of one container."""
     resources: Mapping[str, Any] = obj["spec"][field][number]["resources"]
     return resources

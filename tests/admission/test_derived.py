@@ -1,4 +1,4 @@
-"""Cards and shares as resources that native quota counts: added, kept, and refused from anybody else."""
+"""Cards and shares as resources for native quota: only Halfcard adds and changes them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHARE: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 
 
 def whole(cards: str = "2", **written: str) -> Json:
-    """As the API server passes it on."""
+    """Returns the pod after the API server's defaults."""
     asked = {GPU: cards, **written}
     return container(asked, dict(asked))
 
 
 def counted(obj: Json, number: int = 0, field: str = "containers") -> list[Any]:
-    """Under limits and under requests: cards, then shares."""
+    """Returns the amounts of cards and of shares, under limits and under requests."""
     found = amounts(obj, number, field)
     return [found[side].get(each) for each in (CARDS, SHARES) for side in ("limits", "requests")]
 

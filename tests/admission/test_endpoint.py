@@ -38,7 +38,7 @@ def broken_cluster() -> ClusterView:
 
 @dataclass
 class Webhook:
-    """The real application, with its log and its counters at hand."""
+    """The real application, with its log and its metrics."""
 
     cluster: Any = known
     said: io.StringIO = field(default_factory=io.StringIO)
@@ -138,7 +138,7 @@ def test_another_content_type_is_415(webhook: Webhook, headers: list[tuple[str, 
 def test_a_body_that_is_not_a_review_is_400_with_one_short_sentence_at_once(webhook: Webhook, broken: bytes) -> None:
     start = time.process_time()
     answer = webhook.ask(broken)
-    assert time.process_time() - start < 0.5  # what is quadratic in such a body takes many times that
+    assert time.process_time() - start < 0.5  # a quadratic step would take many times as long
     assert answer.status == 400
     assert answer.headers["content-type"].startswith("text/plain")
     text = answer.body.decode()

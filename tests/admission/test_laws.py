@@ -1,4 +1,4 @@
-"""What holds for every object, however strange."""
+"""Laws that hold for every object, also for malformed ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ policies = st.sampled_from(wild.POLICIES)
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every member and element, containers included, by its path."""
+    """Returns every member and element by its path, mappings and lists included."""
     yield path, value if not isinstance(value, dict | list) else type(value)
     if isinstance(value, dict):
         for key, member in value.items():
@@ -64,7 +64,7 @@ def tokens(pointer: str) -> tuple[str, ...]:
 
 
 def assert_changes_only_what_it_says(before: Json, verdict: Verdict) -> None:
-    """Each operation taken alone: what differs lies at or below its path, and something does differ."""
+    """Checks each operation alone: it changes something, and only at or below its path."""
     now = before
     for operation in operations(verdict):
         after = patched_by(now, operation)
@@ -84,7 +84,7 @@ def patched_by(obj: Json, operation: Json) -> Json:
 
 
 def assert_respells_only_what_needs_it(before: Json, verdict: Verdict) -> None:
-    """A replaced amount was no whole number of the resource's unit, or was another one."""
+    """Checks that no replaced amount was right before."""
     present = dict(leaves(before))
     for operation in operations(verdict):
         path = tokens(operation["path"])
@@ -147,7 +147,7 @@ def test_an_update_that_changes_nothing_gets_no_patch_and_no_warning(obj: Json, 
 
 
 def defaulted(obj: Json) -> Json:
-    """As the API server reads it: what is limited is requested."""
+    """Copies limits to missing requests, like the API server."""
     result = copy.deepcopy(obj)
     spec = result["spec"]
     for container in (*spec["containers"], *spec.get("initContainers", ())):
@@ -254,7 +254,7 @@ def timed(path: str, body: bytes) -> tuple[Answer, float]:
 
 def assert_answered(path: str, body: bytes) -> None:
     answer, seconds = timed(path, body)
-    if seconds > 0.1:  # once may be the collector's turn, twice is ours
+    if seconds > 0.1:  # the garbage collector may run once; a second time is our fault
         answer, seconds = timed(path, body)
     assert seconds < 0.1
     assert answer.status in {200, 400}
@@ -282,7 +282,7 @@ def test_arbitrary_objects_are_answered_at_once_and_never_with_5xx(path: str, ki
 
 @st.composite
 def odd_fields(draw: st.DrawFn) -> Any:
-    """A pod with one field of any shape."""
+    """Generates pods with one field of any shape."""
     obj = draw(wild.pods())
     places = [path for path, _ in leaves(obj) if path]
     path = draw(st.sampled_from(places))

@@ -272,7 +272,7 @@ def test_an_update_changes_nothing_else() -> None:
 
 
 def test_an_update_restores_the_side_that_the_manifest_omits() -> None:
-    """`kubectl replace` sends the file as it is; the API server fills in requests, never limits."""
+    """`kubectl replace` sends the file; the API server fills in requests, never limits."""
     stored = mutated(pod_of(container(requests={CORE: "0.3", MEMORY: "20"})))
     again = changed(stored, "spec", "containers", 0, "resources", to={"requests": {CORE: "300m", MEMORY: "20"}})
     assert amounts(patched(again, mutate(again, old=stored))) == amounts(stored)
@@ -286,7 +286,7 @@ def test_an_update_restores_the_card_that_hami_amounts_imply() -> None:
 
 
 def test_an_update_keeps_a_foreign_spelling_that_is_stored() -> None:
-    """It was stored while the webhook was away; resources of a pod cannot change any more."""
+    """The pod was stored while the webhook was down; its resources are immutable."""
     old = pod_of(gpu("0.3"))
     assert mutate(changed(old, "metadata", "labels", to={"a": "b"}), old=old).changes == ()
 

@@ -1,4 +1,4 @@
-"""Containers whose resource is only a total on its node get slots, by which the node agent knows them."""
+"""Containers get slots where the node offers their resource only as a total; the agent identifies them by these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOTTED: Final = AdmissionPolicy(slotted=frozenset({MEMORY}))
 
 
 def share(mib: str = "2048", slots: str | None = None) -> Json:
-    """As the API server passes it on."""
+    """Returns the pod after the API server's defaults."""
     asked = {MEMORY: mib, **({} if slots is None else {SLOT: slots})}
     return container(asked, dict(asked))
 
@@ -30,7 +30,7 @@ def made(obj: Json, policy: AdmissionPolicy = SLOTTED) -> Json:
 
 
 def slots(obj: Json, number: int = 0, field: str = "containers") -> list[Any]:
-    """Under limits and under requests."""
+    """Returns the number of slots under limits and under requests."""
     found = amounts(obj, number, field)
     return [found[side].get(SLOT) for side in ("limits", "requests")]
 
@@ -136,7 +136,7 @@ def test_the_same_file_applies_a_second_time_with_slots_of_other_numbers() -> No
 def test_a_pod_that_the_mutating_webhook_did_not_number_is_refused(
     obj: Json, where: str, got: str | None, fix: str
 ) -> None:
-    """Without its slots a container would start without its card; with another's, on the other's card."""
+    """Without its slots a container would start without a card; with those of another, on the other's card."""
     (problem,) = validate(obj, policy=SLOTTED).problems
     assert (problem.code, problem.where) == ("HC015", f'spec.{where}.resources.limits["{SLOT}"]')
     assert (problem.got, problem.fix) == (got, fix)

@@ -1,4 +1,4 @@
-"""Decisions that are remembered are those that would be made anew."""
+"""A remembered verdict is the verdict that would be decided now."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SHARE: Final = pod_of(gpu(), labels={"app": "train"})
 
 
 class Counted(VerdictCache):
-    """Knows how often something was decided."""
+    """Counts the decisions."""
 
     def __init__(self) -> None:
-        super().__init__(self._anew)
+        super().__init__(self._decide_and_count)
         self.times = 0
 
-    def _anew(self, read: Pod, context: ReviewContext) -> Verdict:
+    def _decide_and_count(self, read: Pod, context: ReviewContext) -> Verdict:
         self.times += 1
         return validate_pod(read, context)
 
@@ -44,7 +44,7 @@ def read(obj: Json) -> Pod:
 
 
 def named(obj: Json, name: str) -> Json:
-    """As a controller and the service account's token make one of many."""
+    """Returns one of many pods of a template, with its owner and its token volume."""
     volume = {"name": f"token-{name}", "projected": {"sources": []}}
     result = changed(changed(obj, "metadata", "name", to=name), "spec", "volumes", to=[volume])
     return changed(result, "metadata", "ownerReferences", to=[{"kind": "Job", "name": "train", "uid": name}])
@@ -89,7 +89,7 @@ def test_a_changed_cluster_makes_verdicts_invalid() -> None:
     [
         (pod_of(container(env=[{"name": "A", "value": "x" * 10_000}])), CONTEXT),
         (SHARE, CONTEXT._replace(user="x" * 10_000)),
-        (SHARE, CONTEXT._replace(cluster=cards(4096))),  # refused, with all that is to be said about it
+        (SHARE, CONTEXT._replace(cluster=cards(4096))),  # refused, with a long message
     ],
 )
 def test_long_pods_and_refusals_are_not_remembered(obj: Json, context: ReviewContext) -> None:

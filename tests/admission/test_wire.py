@@ -111,7 +111,7 @@ def compact(obj: Any) -> bytes:
 
 
 def as_go_writes(obj: Any) -> bytes:
-    """The API server's spelling, which ends with a new line."""
+    """Encodes like the API server, with a newline at the end."""
     return compact(obj).replace(b"<", rb"\u003c").replace(b">", rb"\u003e").replace(b"&", rb"\u0026") + b"\n"
 
 

@@ -172,7 +172,7 @@ def test_an_update_is_judged_only_by_what_it_changes() -> None:
 
 
 def test_the_same_file_applies_a_second_time() -> None:
-    """Otherwise every apply would roll the workload out anew."""
+    """Otherwise every apply would roll out the workload again."""
     written = deployment(container({CORE: "0.3", MEMORY: "5Gi"}))
     stored = patched(written, mutate(written))
     assert patched(written, mutate(written, old=stored)) == stored

@@ -1,4 +1,4 @@
-"""What a request wants to write is decoded once, and only what is judged."""
+"""A write is decoded once, and only where it is judged."""
 
 from __future__ import annotations
 

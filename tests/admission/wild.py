@@ -1,4 +1,4 @@
-"""Objects as no sensible person writes them, and sensible ones among them, for laws that hold for all."""
+"""Generates unusual objects, and usual ones among them, for laws that hold for all."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ resources = st.one_of(gpu_resources, st.sampled_from(["cpu", "memory", "example.
 
 @st.composite
 def honest_amounts(draw: st.DrawFn) -> Json:
-    """What one system's user writes."""
+    """Generates the amounts of one dialect."""
     prefix = draw(st.sampled_from([names.TENCENT, names.TENCENT, names.TUYA]))
     core, units = prefix + names.VCUDA_CORE_SUFFIX, prefix + names.VCUDA_MEMORY_SUFFIX
     vcuda = st.fixed_dictionaries({core: cores, units: memory})
@@ -82,7 +82,7 @@ all_amounts = st.one_of(honest_amounts(), honest_amounts(), honest_amounts(), wi
 
 @st.composite
 def sides(draw: st.DrawFn) -> Any:
-    """Limits and requests: one of them, both alike, both respelled, both different."""
+    """Generates limits and requests: one side, or both in equal, respelled or different amounts."""
     limits = draw(all_amounts)
     requests = draw(st.sampled_from([None, "same", "same", "respelled", "other"]))
     if requests is None:

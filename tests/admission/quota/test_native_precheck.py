@@ -1,4 +1,4 @@
-"""What native quota would refuse is refused by us, by what is true now; what is not known passes."""
+"""Pods are refused where native quota would refuse them, by a fresh read; unknown state refuses nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Site:
         self.gate = NativePrecheck(self.known, LiveQuotas(self.calls), POLICY, self._refused)
 
     async def ask(self, obj: Json | None = None, old: Json | None = None, **fields: Any) -> str:
-        """Why it is refused; empty where it passes."""
+        """Returns the message of the refusal; empty where the pod is admitted."""
         usual: dict[str, Any] = {
             "operation": "CREATE" if old is None else "UPDATE",
             "kind": ObjectKind("Pod"),
@@ -60,7 +60,7 @@ class Site:
         self.told.append((quota.reference["name"], namespace, pod.title, message))
 
     def says_to_readers_alone(self, item: Json) -> None:
-        """The watch is behind."""
+        """Changes the quota for reads only: the watch lags behind."""
         with self.server.changed:
             self.server.nodes[item["metadata"]["name"]] = item
 

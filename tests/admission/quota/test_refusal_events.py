@@ -1,4 +1,4 @@
-"""Refusals are told where people look: at the quota, and above the controller whose pods they were."""
+"""Refusals are reported at the quota, and at the owner of the controller that creates the pods."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PATH: Final = "/apis/apps/v1/namespaces/team/replicasets/web-1"
 
 
 def owned(uid: str = "u-set", **owner: object) -> Object:
-    """The ReplicaSet, as it is stored."""
+    """Returns the stored ReplicaSet."""
     return {"metadata": {"name": "web-1", "uid": uid, "ownerReferences": [{**TOP, **owner}] if owner else []}}
 
 
 def events(server: ObjectServer) -> dict[str, tuple[int, str]]:
-    """By the kind of the object: how often, and the last message."""
+    """Returns count and last message of each Event, by the kind of its object."""
     found = [each for path, each in server.objects.items() if "/events/" in path]
     return {each["involvedObject"]["kind"]: (each["count"], each["message"]) for each in found}
 
@@ -41,9 +41,9 @@ async def written(
     with serving_objects() as server:
         server.put(PATH, stored)
         calls = ApiCalls(Access("127.0.0.1", server.port))
-        told = RefusalEvents(calls, "replica", lambda: datetime.now(UTC), Log(), every_s=0.01)
-        job = asyncio.create_task(told.run())
-        refused(told)
+        reporter = RefusalEvents(calls, "replica", lambda: datetime.now(UTC), Log(), every_s=0.01)
+        job = asyncio.create_task(reporter.run())
+        refused(reporter)
         await until(lambda: events(server) == expected)
         job.cancel()
         await asyncio.wait([job])
@@ -51,9 +51,9 @@ async def written(
         return server
 
 
-def twice(told: RefusalEvents) -> None:
+def twice(reporter: RefusalEvents) -> None:
     for message in ("one", "two"):
-        told.refused(BUDGET, "team", OF_SET, message)
+        reporter.refused(BUDGET, "team", OF_SET, message)
 
 
 QUOTA: Final = (2, "team/web-1-*: two")
@@ -82,9 +82,9 @@ async def test_the_owner_of_other_controllers_is_not_looked_up() -> None:
         PodMetadata(name="q", owner_references=[STATEFUL]),
     ]
 
-    def refused(told: RefusalEvents) -> None:
+    def refused(reporter: RefusalEvents) -> None:
         for pod in pods:
-            told.refused(BUDGET, "team", pod, "no")
+            reporter.refused(BUDGET, "team", pod, "no")
 
     server = await written(refused, owned(controller=True), {"GpuQuota": (2, "team/q: no")})
     assert not [call for call in server.calls if "events" not in call.path]

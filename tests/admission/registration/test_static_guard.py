@@ -1,4 +1,4 @@
-"""What the static guard is made of; what it refuses is seen on a real API server, in tests/cluster."""
+"""The contents of the static guard; tests/cluster shows on a real API server what it refuses."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def condition(path: str, name: str) -> str:
 
 
 def sent(path: str) -> dict[str, list[str]]:
-    """Resources and the operations for which they are sent."""
+    """Returns the resources that are sent, each with its operations."""
     return {resource: rule["operations"] for rule in webhook(path)["rules"] for resource in rule["resources"]}
 
 

@@ -21,7 +21,7 @@ WHOLE = gpu("100", None)
 
 
 def both_refuse(obj: Json, **context: Any) -> list[str]:
-    """Neither call lets it pass alone."""
+    """Returns the codes, the same from both calls."""
     first, second = codes(mutate(obj, **context)), codes(validate(obj, **context))
     assert first == second
     return second
