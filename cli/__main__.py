@@ -21,23 +21,23 @@ def parser(program: str = _PROGRAM) -> argparse.ArgumentParser:
     halfcard_parser = argparse.ArgumentParser(
         prog=program,
         description="GPUs on Kubernetes, shared in fractions of a card.",
-        epilog="Exit codes: 0 done and allowed, 1 something was refused, 2 unusable input, 3 could not start.",
+        epilog="Exit codes: 0 success, 1 the answer is no, 2 unusable input, 3 cannot start.",
     )
     halfcard_parser.add_argument("--version", action="version", version=f"halfcard {halfcard.__version__}")
     commands = halfcard_parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, module, summary in (
         ("review", review, "judge manifests offline, as the webhook would"),
-        ("serve", serve, "run the webhook beside a folder of manifests, without an API server"),
-        ("webhooks", webhooks, "print the configuration that makes an API server ask Halfcard"),
-        ("inspect", inspect, "show which cards are there, what is given away of them, and to whom"),
-        ("explain", explain, "say why a pod is where it is, or what is in its way"),
-        ("top", top, "show who uses what of the cards now, as the nodes' agents see it"),
-        ("doctor", doctor, "find out what is wrong with an installation, and how to mend it"),
-        ("quota", quota, "show what a namespace may have of cards, what it has, and who holds it"),
-        ("certs", certs, "show the installation's certificates and who trusts them, or ask for new ones"),
-        ("simulate", simulate, "replay a workload through the same placement, and see what it comes to"),
+        ("serve", serve, "run the webhook with a folder of manifests instead of an API server"),
+        ("webhooks", webhooks, "print the configuration that makes an API server call Halfcard"),
+        ("inspect", inspect, "show the cards of the cluster, and which pods use them"),
+        ("explain", explain, "explain why a pod is on its node, or why it is pending"),
+        ("top", top, "show the current usage of cards, as the nodes' agents measure it"),
+        ("doctor", doctor, "find out what is wrong with an installation, and how to fix it"),
+        ("quota", quota, "show the quotas of a namespace: what is allowed, what is used, and by which pods"),
+        ("certs", certs, "show the installation's certificates, or request new ones"),
+        ("simulate", simulate, "replay a workload with the same placement, and show the result"),
         ("demo", demo, "see the real service judge good and bad manifests (under 20 seconds)"),
-        ("dev", dev, "have a real Kubernetes with Halfcard in it, on this machine, from a checkout"),
+        ("dev", dev, "start a real Kubernetes with Halfcard on this machine, from a checkout"),
     ):
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         module.add_arguments(command)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser(_called_as(sys.argv[0])).parse_args(argv)
     try:
         code: int = arguments.run(arguments)
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     return code

@@ -1,4 +1,4 @@
-"""An installation's certificates as people read them: which object holds what, and what each chain wants."""
+"""Describes an installation's certificates: which object has which certificate, and the next step of each chain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ObjectState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CertificateRow:
-    """One object; `ends` is None where it holds nothing that ends."""
+    """One object; `ends` is None if it has nothing that ends."""
 
     title: str
     ends: datetime | None
@@ -47,14 +47,14 @@ class ChainHealth:
 
 
 def rows(seen: ChainState, refused: Mapping[ObjectPath, str]) -> Iterator[CertificateRow]:
-    """`refused` says why an object could not be read."""
+    """Yields the objects; `refused` gives the reason why an object could not be read."""
     chain = seen.chain
     for place in (chain.authority, *chain.leaves, *chain.configurations):
         item = seen.items[place]
         if place in refused:
-            yield CertificateRow(_title(place), None, "may not be read")
+            yield CertificateRow(_title(place), None, "cannot be read")
         elif item is None:
-            yield CertificateRow(_title(place), None, "is not there")
+            yield CertificateRow(_title(place), None, "is missing")
         elif place in chain.configurations:
             yield CertificateRow(_title(place), None, _trusted(item))
         else:
@@ -100,9 +100,7 @@ def verdict(seen: ChainState, refused: Mapping[ObjectPath, str], now: datetime) 
         return ChainHealth(title, ObjectState.LEFT_ALONE, step.reason)
     if isinstance(step, Keep):
         return ChainHealth(title, ObjectState.DUE if step.needs_action else ObjectState.FINE, step.reason)
-    return ChainHealth(
-        title, ObjectState.DUE, f"{step.reason}; who keeps certificates looks every half minute: does it run?"
-    )
+    return ChainHealth(title, ObjectState.DUE, f"{step.reason}; the controller checks every half minute: does it run?")
 
 
 def as_json(row: CertificateRow, now: datetime) -> dict[str, Any]:

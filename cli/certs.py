@@ -1,4 +1,4 @@
-"""`halfcard certs status|rotate`: what an installation's certificates are, and new ones before their time."""
+"""`halfcard certs status|rotate`: shows an installation's certificates, or requests new ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Told = TypeVar("Told")
 
 
 class _NotRotated(Exception):
-    """Why, and the exit code."""
+    """The reason why nothing was rotated, and the exit code."""
 
     def __init__(self, why: str, code: int) -> None:
         super().__init__(why)
@@ -48,21 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     status = commands.add_parser(
         "status",
-        help="show each certificate, who trusts it, and whether something is due",
-        epilog="Exit codes: 0 all is as it should be, 1 something is due, 2 something cannot be read.",
+        help="show each certificate, what trusts it, and whether something is due",
+        epilog="Exit codes: 0 nothing is due, 1 something is due, 2 something cannot be read.",
     )
     add_access_arguments(status)
     status.add_argument("-o", "--output", choices=("text", "json"), default="text")
     status.set_defaults(command=_status)
     rotate = commands.add_parser(
         "rotate",
-        help="ask for new certificates; who keeps them makes them within a minute",
-        epilog="Exit codes: 0 asked, 1 they are somebody else's, 2 they cannot be asked for.",
+        help="request new certificates; the controller issues them within a minute",
+        epilog="Exit codes: 0 requested, 1 another issuer's, 2 cannot be requested.",
     )
     titles = [chain.title for chain in chains(names.NAMESPACE)]
-    rotate.add_argument("chain", nargs="?", choices=titles, default=titles[0], help="whose (default %(default)s)")
-    rotate.add_argument("--authority", action="store_true", help="a new CA; certificates of it follow by themselves")
-    rotate.add_argument("--dry-run", action="store_true", help="say what would happen, and whether you may")
+    rotate.add_argument("chain", nargs="?", choices=titles, default=titles[0], help="which (default %(default)s)")
+    rotate.add_argument("--authority", action="store_true", help="a new CA; certificates signed by it follow")
+    rotate.add_argument("--dry-run", action="store_true", help="only check whether it is possible and permitted")
     add_access_arguments(rotate)
     rotate.set_defaults(command=_rotate)
 
@@ -161,7 +161,7 @@ def _rotate(arguments: argparse.Namespace) -> int:
 
 
 async def _ask_for(calls: ApiCalls, chain: Chain, arguments: argparse.Namespace) -> None:
-    """All of them on trial first: half a rotation is none."""
+    """Tries all changes as dry runs first, so that a rotation is never half done."""
     asked, wanted = (
         (names.NEW_CA_ASKED, chain.leaves[:1]) if arguments.authority else (names.NEW_LEAF_ASKED, chain.leaves)
     )
@@ -173,24 +173,24 @@ async def _ask_for(calls: ApiCalls, chain: Chain, arguments: argparse.Namespace)
 
 def _check(place: ObjectPath, answer: Answer) -> None:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise _NotRotated(f"{place.name} is not there; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
+        raise _NotRotated(f"{place.name} is missing; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
     if answer.status != HTTPStatus.OK:
-        said = f"writing {place.name}: the API server answered {answer.status}: {answer.message()}"
+        said = f"updating {place.name}: the API server answered {answer.status}: {answer.message()}"
         raise _NotRotated(said, EXIT_USAGE)
     found = certificates(objects.entry(msgspec.json.decode(answer.body), objects.TLS_CRT))
     if found and not is_ours(found[0]):
-        raise _NotRotated(f"{place.name} was not issued by Halfcard; whoever issued it renews it", EXIT_REFUSED)
+        raise _NotRotated(f"{place.name} was not issued by Halfcard; its issuer renews it", EXIT_REFUSED)
 
 
 def _told(chain: Chain, arguments: argparse.Namespace) -> Sequence[str]:
-    begin = "would ask" if arguments.dry_run else "asked"
+    begin = "would request" if arguments.dry_run else "requested"
     if not arguments.authority:
-        return (f"{begin} for new certificates: {', '.join(place.name for place in chain.leaves)}",)
+        return (f"{begin} new certificates: {', '.join(place.name for place in chain.leaves)}",)
     minutes, hours = KNOWN_AFTER.total_seconds() / 60, RETIREMENT.total_seconds() / 3600
     steps = (
-        f"{begin} for a new CA in {chain.authority.name}; it is trusted beside the old one at once",
-        f"{minutes:.0f} minutes later certificates of it follow",
-        f"{hours:.0f} hour after the last of them the old CA goes",
+        f"{begin} a new CA in {chain.authority.name}; it is trusted at once, next to the old one",
+        f"{minutes:.0f} minutes later it signs new certificates",
+        f"{hours:.0f} hour after the last of them the old CA is removed",
     )
     return (*steps, _BY_HAND) if chain.title == _EXTENDER else steps
 

@@ -1,4 +1,6 @@
-"""`halfcard demo`: the real service over real TLS, a few good and bad manifests, and what kubectl would show."""
+"""`halfcard demo`: runs the real service over TLS, sends it good and bad manifests, and shows what kubectl would
+print.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from .judge import differences
 from .terminal import Colour, Screen
 
 _READING_S: Final = 0.6
-"""Between scenes on a terminal, where somebody reads along."""
+"""The pause between scenes on a terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _service(state: Path) -> Iterator[dict[str, Any]]:
-    """`halfcard serve` as a process of its own; empty where it did not come up (it has said why)."""
+    """Runs `halfcard serve` as a process; yields nothing if it did not start (it has printed why)."""
     command = [sys.executable, "-m", "cli", "serve", "--state", str(state), "--grace", "0"]
     log = state / "service.log"
     with log.open("w") as errors:
@@ -122,7 +124,7 @@ def _close(screen: Screen) -> None:
     for command, purpose in (
         ("halfcard review -f your-pods.yaml", "judge your own manifests, no cluster needed"),
         ("halfcard review -f deploy/examples/mistakes/manifests", "the mistakes people make, and the messages"),
-        ("halfcard serve --state DIR", "the webhook beside a folder of manifests"),
+        ("halfcard serve --state DIR", "the webhook with a folder of manifests"),
         ("make test", "see that all of this is true"),
     ):
         screen.line(f"  {command:54}{screen.paint(purpose, Colour.DIM)}")

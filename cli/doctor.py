@@ -1,4 +1,4 @@
-"""`halfcard doctor`: what is wrong with an installation, and how to mend it."""
+"""`halfcard doctor`: what is wrong with an installation, and how to fix it."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _NAMES: Final = {check.name: check for check in CHECKS}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_arguments(parser)
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="default: those in the cluster, where it has any")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="default: those in the cluster, if any")
     parser.add_argument(
         "-n",
         "--namespace",
         default="default",
         metavar="NAME",
-        help="where pods are tried for show; default %(default)s",
+        help="where dry-run pods are created; default %(default)s",
     )
     parser.add_argument("--strict", action="store_true", help="warnings make the exit code 1, too")
-    parser.add_argument("--explain", choices=_NAMES, metavar="CHECK", help="only say what a check is about")
+    parser.add_argument("--explain", choices=_NAMES, metavar="CHECK", help="only explain this check")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
@@ -107,12 +107,12 @@ def _print_check(screen: Screen, findings: Sequence[Finding]) -> None:
             _print_command(screen, each.command)
         told = each.fix
     if (more := len(findings) - _MOST_OF_A_CHECK) > 0:
-        screen.line(screen.paint(f"  … and {more} more; -o json holds all", Colour.DIM))
+        screen.line(screen.paint(f"  … and {more} more; -o json lists all", Colour.DIM))
     screen.line()
 
 
 def _print_command(screen: Screen, command: str) -> None:
-    """Broken between words where it is too long, so that a shell takes it as it stands."""
+    """Breaks a long command between words, so that a shell accepts it unchanged."""
     line = "     "
     for word in command.split():
         if len(line) + len(word) + len("  \\") > WIDTH:

@@ -1,4 +1,4 @@
-"""`halfcard explain`: why a pod is where it is, or what is in its way on each node and card."""
+"""`halfcard explain`: why a pod is on its node, or what keeps it from each node and card."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_PODS: Final = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pod", metavar="pod/NAMESPACE/NAME", help="the pod; NAMESPACE/NAME does as well")
+    parser.add_argument("pod", metavar="pod/NAMESPACE/NAME", help="the pod; NAMESPACE/NAME works too")
     add_source(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
@@ -79,7 +79,7 @@ async def _told(access: Access, namespace: str) -> list[QuotaAnswer]:
     try:
         return (await concerning(calls, namespace))[0]
     except NoClusterError:
-        return []  # the kinds are not installed, or are not shown to whoever asks
+        return []  # the kinds are not installed, or the user may not read them
     finally:
         calls.close()
 
@@ -87,10 +87,10 @@ async def _told(access: Access, namespace: str) -> list[QuotaAnswer]:
 def _stored(cluster: ClusterState, written: str) -> StoredPod:
     namespace, _, name = written.removeprefix("pod/").rpartition("/")
     if "/" in namespace or not name:
-        raise NoClusterError(f'got "{written}"; a pod is written pod/NAMESPACE/NAME')
+        raise NoClusterError(f'got "{written}"; write a pod as pod/NAMESPACE/NAME')
     pod = cluster.pods.get(f"{namespace or 'default'}/{name}")
     if pod is None:
-        raise NoClusterError(f"pod {namespace or 'default'}/{name} is not there; check its namespace and its name")
+        raise NoClusterError(f"pod {namespace or 'default'}/{name} does not exist; check its namespace and its name")
     return pod
 
 
@@ -109,7 +109,7 @@ def _print(screen: Screen, found: Explanation) -> None:
         screen.line(f"  {container}: {asks}")
         _print_cards_held(screen, _held(found, container))
     if found.wants:
-        screen.wrapped(f"it wants {found.wants}", indent="  ", hanging="  ")
+        screen.wrapped(f"it prefers {found.wants}", indent="  ", hanging="  ")
     if found.trouble:
         screen.wrapped(found.trouble, indent="", hanging="  ", colour=Colour.RED)
     if names.QUOTA_GATE in found.gates:
@@ -120,27 +120,27 @@ def _print(screen: Screen, found: Explanation) -> None:
 
 def _behind_gate(found: Explanation) -> str:
     namespace = found.pod.partition("/")[0]
-    return f"It waits for room in its quotas, behind the gate {names.QUOTA_GATE}: halfcard quota explain {namespace}"
+    return f"It waits for its quotas, with the scheduling gate {names.QUOTA_GATE}: halfcard quota explain {namespace}"
 
 
 def _headline(found: Explanation) -> str:
     match found.standing:
         case PodState.NO_CARDS:
-            return f"Pod {found.pod} asks for no card: Halfcard lets it go anywhere."
+            return f"Pod {found.pod} requests no card: for Halfcard it may run anywhere."
         case PodState.OVER:
-            return f"Pod {found.pod} is over and holds no card."
+            return f"Pod {found.pod} has ended and uses no card."
         case PodState.BOUND if found.whereabouts is not None:
             return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found.whereabouts)}."
     if found.trouble:
-        return f"Pod {found.pod} is pending, and no node can ever take it:"
-    return f"Pod {found.pod} is pending (priority {found.priority}). It asks for:"
+        return f"Pod {found.pod} is pending, and can never fit on any node:"
+    return f"Pod {found.pod} is pending (priority {found.priority}). It requests:"
 
 
 def _by_whom(where: BoundPod) -> str:
     if not where.grants:
-        return "and lies on none of its cards"
+        return "and uses none of its cards"
     if not where.recorded_by:
-        return "its cards are not recorded: our guess"
+        return "its cards are not recorded and are guessed"
     return f"its cards recorded by {where.recorded_by}" + (f" at {where.since}" if where.since else "")
 
 
@@ -183,13 +183,13 @@ def _print_nearest(screen: Screen, prospects: PendingPod) -> None:
     if lower is not None:
         _print_departure(screen, lower, "of lower priority")
     else:
-        screen.line("Nowhere is it enough that pods of lower priority go.")
+        screen.line("Evicting pods of lower priority is not enough on any node.")
     if anybody is not None and (lower is None or len(anybody.pods) < len(lower.pods)):
         _print_departure(screen, anybody, "of any priority")
 
 
 def _print_departure(screen: Screen, departure: NodeEvictions, whose: str) -> None:
-    screen.line(f"Nearest: {departure.node}, if {_counted(len(departure.pods), 'pod')} {whose} went:")
+    screen.line(f"Nearest: {departure.node}, if {_counted(len(departure.pods), 'pod')} {whose} ended:")
     for victim in departure.pods[:_MOST_PODS]:
         screen.line(f"  {victim.pod} (priority {victim.priority})")
     _print_rest(screen, len(departure.pods) - _MOST_PODS, "pod")
@@ -258,7 +258,7 @@ def _print_cards_held(screen: Screen, cards: Sequence[HeldCard]) -> None:
 
 def _print_rest(screen: Screen, left_out: int, what: str) -> None:
     if left_out > 0:
-        screen.line(screen.paint(f"  … and {_counted(left_out, what)} more; -o json holds all", Colour.DIM))
+        screen.line(screen.paint(f"  … and {_counted(left_out, what)} more; -o json lists all", Colour.DIM))
 
 
 def _counted(number: int, what: str) -> str:

@@ -132,7 +132,7 @@ def tabbed(parts: Iterable[str]) -> str:
 
 
 def _blocks(lines: Sequence[Sequence[str]], column: int) -> Iterator[list[int]]:
-    """The runs of lines in which the column's cell is ended by a tab."""
+    """Returns the runs of lines in which a tab ends the column's cell."""
     run: list[int] = []
     for at, cells in enumerate(lines):
         if len(cells) > column + 1:

@@ -1,4 +1,4 @@
-"""`halfcard inspect`: which cards are there, what is given away of them, and to whom."""
+"""`halfcard inspect`: the cards of the cluster, and which pods use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLOURS: Final = {CardMode.FREE: Colour.GREEN, CardMode.EXCLUSIVE: Colour.BLUE}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", nargs="?", metavar="NODE", help="only this one")
-    parser.add_argument("-d", "--details", action="store_true", help="each card, and who is on it")
+    parser.add_argument("-d", "--details", action="store_true", help="each card, and the pods on it")
     add_source(parser)
     parser.add_argument(
         "--format", choices=("table", "gpushare"), default="table", help="gpushare: as kubectl-inspect-gpushare prints"
@@ -64,7 +64,9 @@ def _as_json(cluster: ClusterState, nodes: Sequence[NodeInspection], form: str) 
 def _nodes(cluster: ClusterState, wanted: str | None) -> list[NodeInspection]:
     known = cluster.state.nodes()
     if wanted is not None and wanted not in known:
-        raise NoClusterError(f"node {wanted} is not there, or cannot be believed; `halfcard inspect` lists the nodes")
+        raise NoClusterError(
+            f"node {wanted} does not exist, or its cards are implausible; `halfcard inspect` lists the nodes"
+        )
     return [inspect(cluster.state, known[name], cluster.table) for name in ([wanted] if wanted else sorted(known))]
 
 
@@ -74,7 +76,7 @@ def warn(doubts: Sequence[str]) -> None:
     for doubt in doubts[:_MOST_WARNINGS]:
         screen.wrapped(f"Warning: {doubt}", indent="", hanging="  ", colour=Colour.YELLOW)
     if len(doubts) > _MOST_WARNINGS:
-        screen.line(f"Warning: {len(doubts) - _MOST_WARNINGS} more of these; -o json holds all")
+        screen.line(f"Warning: {len(doubts) - _MOST_WARNINGS} more of these; -o json lists all")
 
 
 def _print(screen: Screen, nodes: Sequence[NodeInspection], *, details: bool) -> None:
@@ -145,8 +147,8 @@ def _print_card(screen: Screen, card: CardInspection) -> None:
     colour = Colour.RED if card.out_of_order else _COLOURS.get(card.mode)
     screen.wrapped("  ".join(filter(None, words)), indent="  ", hanging="    ", colour=colour)
     if card.out_of_order:
-        screen.wrapped(f"gets nothing new: {card.out_of_order}", indent="    ", hanging="  ", colour=Colour.RED)
-    rows = [(pod.title, share(pod) + ("" if pod.recorded else "  not recorded: our guess")) for pod in card.pods]
+        screen.wrapped(f"gets no new pods: {card.out_of_order}", indent="    ", hanging="  ", colour=Colour.RED)
+    rows = [(pod.title, share(pod) + ("" if pod.recorded else "  not recorded: guessed")) for pod in card.pods]
     for line in columns(rows):
         screen.line(f"    {line}")
 

@@ -1,4 +1,4 @@
-"""One object through both webhooks, as the API server would send it: repaired, then judged as it will be stored."""
+"""Sends one object through both webhooks as the API server would: repaired, then judged as it will be stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Under which circumstances objects are judged."""
+    """The policy, cluster and user by which objects are judged."""
 
     policy: AdmissionPolicy
     cluster: ClusterView
@@ -36,7 +36,7 @@ class Judge:
     user: str = ""
 
     def review(self, obj: Mapping[str, Any]) -> Item:
-        """The verdict of both calls in one."""
+        """Returns the verdict of both calls as one."""
         namespace = str(_metadata(obj).get("namespace") or self._default_namespace(obj))
         try:
             verdict = self._verdict(obj, namespace)
@@ -45,7 +45,7 @@ class Judge:
         return Item(obj, namespace, verdict)
 
     def _default_namespace(self, obj: Mapping[str, Any]) -> str:
-        """Kinds that we do not know may belong to no namespace at all."""
+        """Returns the namespace for objects that name none; unknown kinds may belong to no namespace."""
         return self.namespace if obj.get("kind") in _CALLS else ""
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
@@ -70,7 +70,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object and what became of it."""
+    """An object, its verdict and its patch."""
 
     obj: Mapping[str, Any]
     namespace: str
@@ -115,7 +115,7 @@ def differences(obj: Any, changes: Iterable[PatchOperation]) -> Iterator[str]:
 
 
 def _leaves(change: PatchOperation) -> Iterator[tuple[Pointer, Any]]:
-    """A member a line reads better than a whole mapping."""
+    """Yields one line for each member, which reads better than a whole mapping."""
     if isinstance(change.value, Mapping):
         for key, value in change.value.items():
             yield (*change.pointer, key), value
@@ -129,7 +129,7 @@ def _both(first: Verdict, second: Verdict) -> Verdict:
 
 
 def _malformed(text: str) -> Problem:
-    """Msgspec says: Expected `array | null`, got `object` - at `$.spec.containers`."""
+    """Rewords msgspec's error, such as: Expected `array | null`, got `object` - at `$.spec.containers`."""
     what, _, where = text.partition(" - at ")
     wanted, _, got = what.replace("`", "").removeprefix("Expected ").partition(", got ")
     return MALFORMED.broken(where.strip("`$.") or "object", got or what, f"write {wanted.removesuffix(' | null')}")

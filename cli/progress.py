@@ -9,7 +9,7 @@ _EVERY_S: Final = 2.0
 
 
 class Progress:
-    """Repeats the last message while no new one comes."""
+    """Repeats the last message until a new one comes."""
 
     def __init__(self, stream: TextIO, command: str) -> None:
         self._stream = stream

@@ -1,4 +1,6 @@
-"""`halfcard quota explain NAMESPACE`: what is allowed there, what is used and by whom, and whether a pod would fit."""
+"""`halfcard quota explain NAMESPACE`: what is allowed there, what is used and by which pods, and whether a pod would
+fit.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from .terminal import Colour, Screen
 
 _HEADS: Final = ("", "USED", "ALLOWED", "FREE")
 _UNLIMITED: Final = "-"
-_SUMMARY: Final = "what is allowed in a namespace, what is used and by whom, and whether a pod would fit"
+_SUMMARY: Final = "what is allowed in a namespace, what is used and by which pods, and whether a pod would fit"
 
 Object = Mapping[str, Any]
 
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pod",
         type=_charge,
         metavar="AMOUNTS",
-        help="would this be stored? such as cores=30,memory=5Gi,shares=1; the exit code is 1 where it would not",
+        help="would such a pod be stored? such as cores=30,memory=5Gi,shares=1; exit code 1 if not",
     )
     add_access_arguments(explain)
     explain.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
@@ -97,7 +99,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 class _Answer(NamedTuple):
-    """The answer for a pod; it is stored and waits where no quota refuses it."""
+    """The answer for a pod: it is stored if no quota refuses it, and may still wait."""
 
     refused: list[str]
     waits: list[str]
@@ -116,7 +118,7 @@ def _answer(found: Found, charge: Amounts, policy: AdmissionPolicy) -> _Answer:
 
 
 class Found(NamedTuple):
-    """All that concerns one namespace."""
+    """All quotas that concern one namespace."""
 
     told: list[QuotaAnswer]
     native: native_explain.NativeQuotaAnswer
@@ -192,14 +194,14 @@ def _amounts(written: Mapping[str, str]) -> str:
 def _remarks(status: Object) -> Iterable[str]:
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if conditions.get("Ready", {}).get("status") != "True":
-        yield "nobody has counted yet what is in use: new pods have to wait; is the quota service running?"
+        yield "its usage is not counted yet: new pods have to wait; is the quota service running?"
     if conditions.get("Exceeded", {}).get("status") == "True":
         yield str(conditions["Exceeded"]["message"])
     if "Exempt" in conditions:
         yield str(conditions["Exempt"]["message"])
     if status.get("promised"):
-        yield f"{status['promised']} pods are about to be stored, and counted already"
+        yield f"{status['promised']} pods are reserved and not stored yet"
     if status.get("waiting"):
-        yield f"{status['waiting']} pods wait behind the gate until there is room"
+        yield f"{status['waiting']} pods wait with the scheduling gate until there is room"
     if status.get("late"):
-        yield f"{status['late']} pods came past the quota while there was too little left"
+        yield f"{status['late']} pods were created without the webhook while too little was left"

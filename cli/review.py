@@ -1,4 +1,4 @@
-"""`halfcard review`: judge manifests offline, with the same decisions as the webhook."""
+"""`halfcard review`: judges manifests offline, with the same decisions as the webhook."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, metavar="DIR", help="manifests of the cluster: nodes, ConfigMaps")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")
-    parser.add_argument("-n", "--namespace", default="default", help="for objects that name none")
+    parser.add_argument("-n", "--namespace", default="default", help="the namespace of objects that name none")
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
 
 

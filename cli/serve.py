@@ -36,8 +36,12 @@ _SERVICE: Final = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="manifests of the cluster; watched")
-    parser.add_argument("--tls-dir", type=Path, metavar="DIR", help="keeps CA and certificate (default STATE/.tls)")
+    parser.add_argument(
+        "--state", type=Path, required=True, metavar="DIR", help="manifests of the cluster; followed for changes"
+    )
+    parser.add_argument(
+        "--tls-dir", type=Path, metavar="DIR", help="the folder of CA and certificate (default STATE/.tls)"
+    )
     add_common(parser, admission=f"127.0.0.1:{names.ADMISSION_PORT}", status=f"127.0.0.1:{names.STATUS_PORT}")
 
 

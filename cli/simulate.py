@@ -1,4 +1,4 @@
-"""`halfcard simulate`: replay a workload through the placement of the live extender, and see what it comes to."""
+"""`halfcard simulate`: replays a workload with the placement of the live extender, and reports the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BETWEEN_SIGNS_OF_LIFE: Final = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = "a .csv table of an openb trace, or a manifest, a dump or a folder of them"
+    what = "a .csv table of an openb trace, a manifest, a dump, or a folder of them"
     parser.add_argument("--nodes", type=Path, required=True, metavar="F", help=what)
     parser.add_argument("--pods", type=Path, required=True, metavar="F", help="likewise")
     choice = parser.add_mutually_exclusive_group()
@@ -41,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_tune,
         default=_TUNE,
         metavar="R",
-        help="draw pods until they ask for R times the cards there are; 0: the pods as they are, once, in order "
-        "(default: %(default)s)",
+        help="draw pods until they request R times the cards; 0: every pod once, in order (default: %(default)s)",
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings, for manifests")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
@@ -54,7 +53,7 @@ def _tune(text: str) -> float:
     except ValueError:
         tune = -1.0
     if not 0 <= tune <= _MOST_TUNE:
-        raise argparse.ArgumentTypeError(f'got "{text[:40]}"; a number from 0 to {_MOST_TUNE:g}, as 1.3')
+        raise argparse.ArgumentTypeError(f'got "{text[:40]}"; use a number from 0 to {_MOST_TUNE:g}, such as 1.3')
     return tune
 
 
@@ -83,16 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(workload: ReplayWorkload, arguments: argparse.Namespace) -> None:
     if not workload.capacity_milli:
-        raise NoWorkloadError(f"{arguments.nodes}: no node in it has a GPU; a replay needs at least one")
+        raise NoWorkloadError(f"{arguments.nodes}: it has no node with a GPU; a replay needs at least one")
     if arguments.tune and not milli_of(workload.pods):
-        raise NoWorkloadError(
-            f"{arguments.pods}: no pod in it asks for a GPU, so that none can be drawn until they ask for "
-            f"{arguments.tune:g} times the cards; --tune 0 takes the pods as they are"
-        )
+        raise NoWorkloadError(f"{arguments.pods}: no pod in it requests a GPU, so none can be drawn; use --tune 0")
 
 
 class ReplayProgress:
-    """A line that is overwritten on a terminal."""
+    """The progress of a replay, in one line that is overwritten on a terminal."""
 
     def __init__(self, screen: Screen, policy: str) -> None:
         self._screen = screen
@@ -110,7 +106,7 @@ def _print(screen: Screen, results: Sequence[Result]) -> None:
     first = results[0]
     drawn = f" (drawn by seed {first.seed} until {first.tune:g} times the GPUs)" if first.tune else ""
     screen.line(f"{_counted(first.nodes, 'node')}, {_counted(first.gpus, 'GPU')}")
-    screen.line(f"{_counted(first.pods, 'pod')}, asking for {first.demand_gpus:,.2f} GPUs{drawn}")
+    screen.line(f"{_counted(first.pods, 'pod')}, requesting {first.demand_gpus:,.2f} GPUs{drawn}")
     screen.line()
     heads, *rows = columns(list(_rows(results)), right=range(1, 11))
     screen.line(screen.paint(heads, Colour.BOLD))

@@ -1,4 +1,4 @@
-"""Output for people: colour where a terminal supports it, lines that fit 100 columns."""
+"""Output for terminals: colour where it is supported, and lines of at most 100 columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Screen:
 
     @classmethod
     def on(cls, stream: TextIO) -> Screen:
-        """NO_COLOR is obeyed as no-color.org asks."""
+        """Returns the screen for a stream; NO_COLOR switches colour off, as no-color.org defines."""
         return cls(stream, stream.isatty() and "NO_COLOR" not in os.environ)
 
     @property
@@ -41,7 +41,7 @@ class Screen:
         self.stream.write(text + "\n")
 
     def wrapped(self, text: str, *, indent: str, hanging: str = "", colour: Colour | None = None) -> None:
-        """Long words (field paths) are never broken: people copy them."""
+        """Prints wrapped text; long words (field paths) are never broken, because users copy them."""
         lines = textwrap.wrap(
             text,
             WIDTH,

@@ -1,4 +1,4 @@
-"""`halfcard top`: who uses what of the cards now, as the nodes' agents see it; asked through the API server."""
+"""`halfcard top`: the current usage of cards as the nodes' agents measure it, read through the API server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Node(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class SilentAgent:
-    """A node whose agent could not be asked."""
+    """A node whose agent did not answer."""
 
     node: str
     why: str
@@ -89,7 +89,7 @@ def _ask_agents(arguments: argparse.Namespace) -> Sequence[NodeUsageReport | Sil
         and isinstance(answers[0], SilentAgent)
         and not any(isinstance(each, NodeUsageReport) for each in answers)
     ):
-        raise NoClusterError(f"no agent could be asked; {answers[0]}")
+        raise NoClusterError(f"no agent answers; {answers[0]}")
     return answers
 
 
@@ -99,12 +99,12 @@ def _with_agents(access: Access, wanted: str | None) -> list[str]:
     if wanted is None:
         return having
     if wanted not in having:
-        raise NoClusterError(f"node {wanted} is not there, or has no agent; `halfcard top` lists those that have one")
+        raise NoClusterError(f"node {wanted} does not exist, or has no agent; `halfcard top` lists those that have one")
     return [wanted]
 
 
 async def _ask_all(access: Access, nodes: Iterable[str]) -> list[NodeUsageReport | SilentAgent]:
-    """Some at a time; a node that hangs costs the others nothing but its turn."""
+    """Asks a few agents at a time; a node that hangs delays no others."""
     calls, turns = ApiCalls(access, _AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: str) -> NodeUsageReport | SilentAgent:
@@ -127,7 +127,7 @@ async def _ask(calls: ApiCalls, node: str) -> NodeUsageReport | SilentAgent:
     except NoAnswerError as error:
         return SilentAgent(node, printable(str(error), _WHY_CHARS))
     except msgspec.MsgspecError as error:
-        return SilentAgent(node, printable(f"what answers is no agent: {error}", _WHY_CHARS))
+        return SilentAgent(node, printable(f"the answer is not an agent's: {error}", _WHY_CHARS))
 
 
 def _within(usage: NodeUsageReport, namespace: str | None) -> NodeUsageReport:
@@ -187,7 +187,7 @@ def _total(cards: Iterable[CardUsage]) -> str:
 
 
 def _sum(amounts: Iterable[int | None]) -> str:
-    """Not known where one of them is not."""
+    """Returns None if one of the numbers is unknown."""
     found = list(amounts)
     known_ones = [amount for amount in found if amount is not None]
     return known(sum(known_ones) if len(known_ones) == len(found) else None)

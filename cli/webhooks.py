@@ -1,4 +1,4 @@
-"""`halfcard webhooks`: the two configuration objects that make the API server ask Halfcard."""
+"""`halfcard webhooks`: prints the two configuration objects that make the API server call Halfcard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from settings.settings_file import load_settings
 
 
 class _Plain(yaml.SafeDumper):
-    """A dumper without anchors: people edit the YAML."""
+    """A YAML dumper without anchors, because people edit the output."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

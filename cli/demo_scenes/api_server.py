@@ -1,4 +1,4 @@
-"""The API server's part of the story: it sends reviews over TLS, applies the patch, and says what kubectl prints."""
+"""The API server of the demonstration: sends reviews over TLS, applies the patch, and says what kubectl prints."""
 
 from __future__ import annotations
 

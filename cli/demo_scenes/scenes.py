@@ -1,4 +1,4 @@
-"""The manifests of the demonstration: what people really write, in the words of the systems they come from."""
+"""The manifests of the demonstration, as users of each system write them."""
 
 from __future__ import annotations
 

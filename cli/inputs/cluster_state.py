@@ -1,4 +1,4 @@
-"""The cluster as a command sees it: all nodes and pods once, from an API server or from manifests, as one state."""
+"""Reads all nodes and pods once, from an API server or from manifests, into the state that commands use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class NoClusterError(Exception):
-    """The cluster cannot be read; the text says what and how to mend it."""
+    """The cluster cannot be read; the text says why and how to fix it."""
 
 
 More = Callable[[Sequence[Document], list[str]], Iterable[Document]]
@@ -45,12 +45,12 @@ one."""
 
 @dataclass(slots=True)
 class ClusterState:
-    """One moment of it.
+    """The state of a cluster at one moment.
 
     Attributes:
-        pods: all of them by namespace/name, also those that ask for no card.
+        pods: all of them by namespace/name, also those that request no card.
         table: what each resource's name counts.
-        policy_of: by name, the default for an empty one.
+        policy_of: the policy by name; the default for an empty name.
         left_out: objects that could not be read, a sentence each.
     """
 
@@ -66,7 +66,7 @@ class ClusterState:
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: as kubectl finds it")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the one that kubectl uses")
     parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
 
 
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, _left_out: ()) -> ClusterState:
-    """All nodes and pods of the source that the arguments name.
+    """Reads all nodes and pods of the source in the arguments.
 
     Raises:
         NoClusterError: they cannot be read, or the settings cannot.
@@ -132,7 +132,7 @@ def _add_document(cluster: ClusterState, document: Document) -> None:
 
 
 def _with_names(metadata: Any) -> Any:
-    """A pod that people wrote down has no uid and may leave its namespace out."""
+    """Adds the uid and the namespace that a pod in a manifest may lack."""
     if not isinstance(metadata, dict):
         return metadata
     namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
@@ -144,19 +144,19 @@ def _with_names(metadata: Any) -> Any:
 
 
 def find_access(arguments: argparse.Namespace) -> Access:
-    """Raises AccessError where no kubeconfig says how."""
+    """Reads the kubeconfig; raises AccessError if there is none."""
     instead = ", or a dump with --state" if "state" in arguments else ""
     file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""), instead)
     return from_kubeconfig(file, arguments.context)
 
 
 def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
-    """The first of several that is there: unlike kubectl, we do not merge them."""
+    """Returns the first kubeconfig that exists: unlike kubectl, we do not merge several."""
     files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
     found = next((file for file in files if file.exists()), None)
     if found is None:
         looked = ", ".join(map(str, files))
-        raise AccessError(f"{looked}: no kubeconfig is there; name one with --kubeconfig{instead}")
+        raise AccessError(f"{looked}: found no kubeconfig; name one with --kubeconfig{instead}")
     return found
 
 
@@ -168,7 +168,7 @@ def _add_collections(cluster: ClusterState, access: Access) -> None:
 
 
 def everything(access: Access, path: str, item: type[T], left_out: list[str]) -> Iterator[T]:
-    """All objects of a collection; those that cannot be read are named in `left_out`.
+    """Returns all objects of a collection; those that cannot be read are named in `left_out`.
 
     Raises:
         NoClusterError: no API server answers.
@@ -186,4 +186,4 @@ def everything(access: Access, path: str, item: type[T], left_out: list[str]) ->
             f"{access.host}:{access.port}: the API server cannot be reached: {error}; check the server of the context"
         ) from None
     except msgspec.MsgspecError as error:
-        raise NoClusterError(f"{access.host}:{access.port}: this is no API server: {error}") from None
+        raise NoClusterError(f"{access.host}:{access.port}: this is not an API server: {error}") from None

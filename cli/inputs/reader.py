@@ -1,6 +1,6 @@
-"""Reads a cluster once: single objects and collections; sources that may not be read are remembered.
+"""Reads a cluster once: single objects and collections; remembers which sources the user may not read.
 
-Invariant: a missing right is reported, and everything else is read nevertheless.
+Invariant: a missing right is reported, and everything else is still read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Within one event loop.
+    """Reads within one event loop.
 
     Attributes:
         unread: what could not be read.
@@ -42,7 +42,7 @@ class Reader:
         self._say = say
 
     async def object(self, path: str) -> Object | None:
-        """ABSENT where it is not there, None where it may not be read."""
+        """Returns an object: ABSENT if it is missing, None if the user may not read it."""
         self._say(f"reading {path}")
         try:
             answer = await self.calls.get(path)
@@ -59,16 +59,16 @@ class Reader:
         try:
             found: Object = msgspec.json.decode(answer.body, type=dict[str, Any])
         except msgspec.MsgspecError as error:
-            raise NoClusterError(f"{call}: this is no API server: {error}") from None
+            raise NoClusterError(f"{call}: this is not an API server: {error}") from None
         return found
 
     async def selected(self, path: str, **selector: str) -> list[Object]:
-        """Reads the first few hundred objects that a selector matches; nothing where the collection may not be read."""
+        """Reads the first few hundred objects that a selector matches; none if the user may not read the collection."""
         found = await self.object(f"{path}?{urlencode({**selector, 'limit': _MOST_SELECTED})}")
         return list((found or ABSENT).get("items") or ())
 
     async def collection(self, path: str, item: type[T]) -> list[T] | None:
-        """All of it, or None where it may not be read; nothing where the API server knows no such kind."""
+        """Reads a whole collection: None if the user may not read it, empty for an unknown kind."""
         try:
             return await self.must(path, item, [])
         except AbsentError:
@@ -81,7 +81,7 @@ class Reader:
         """Reads a whole collection.
 
         Raises:
-            ApiError: it may not be read.
+            ApiError: the user may not read it.
             NoClusterError: the API server does not answer.
         """
         return await asyncio.to_thread(self._all, path, item, left_out)
@@ -95,8 +95,8 @@ class Reader:
         return found
 
     async def create_for_show(self, path: str, item: Mapping[str, Any]) -> Probe | None:
-        """Creates an object as a dry run; None where the user may not create, or no answer came."""
-        self._say(f"trying a pod at {path}, for show")
+        """Creates an object as a dry run; returns None if the user may not create it, or without an answer."""
+        self._say(f"creating a pod at {path} as a dry run")
         try:
             answer = await self.calls.post(f"{path}?dryRun=All", msgspec.json.encode(item))
         except NoAnswerError as error:

@@ -23,7 +23,7 @@ _PLENTY: Final = 2**40
 
 
 class NoWorkloadError(Exception):
-    """There is nothing to replay; the text says what and how to mend it."""
+    """There is nothing to replay; the text says why and how to fix it."""
 
 
 class Read(NamedTuple):
@@ -34,10 +34,10 @@ class Read(NamedTuple):
 
 
 def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read:
-    """Both may be the same file or folder.
+    """Reads nodes and pods; both may be in the same file or folder.
 
     Raises:
-        NoWorkloadError: something cannot be read, or is not there.
+        NoWorkloadError: something cannot be read, or is missing.
     """
     try:
         there, odd = _nodes(nodes, settings)
@@ -45,9 +45,9 @@ def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read
     except (TableError, NoClusterError) as error:
         raise NoWorkloadError(str(error)) from None
     if not there:
-        raise NoWorkloadError(f"{nodes}: no Node in it; save them with `kubectl get nodes -o json`")
+        raise NoWorkloadError(f"{nodes}: it has no Node; save them with `kubectl get nodes -o json`")
     if not coming:
-        raise NoWorkloadError(f"{pods}: no Pod in it that is to run; save them with `kubectl get pods -A -o json`")
+        raise NoWorkloadError(f"{pods}: it has no Pod that has to run; save them with `kubectl get pods -A -o json`")
     return Read(ReplayWorkload(there, coming), (*odd, *strange))
 
 
@@ -64,7 +64,7 @@ def _plentiful(node: Node) -> Node:
 
 
 def _pods(path: Path, settings: Path | None, card_mib: int) -> tuple[tuple[TracePod, ...], tuple[str, ...]]:
-    """Wherever they are now: in the replay they come one after the other to empty nodes."""
+    """Reads pods without their nodes: in the replay they arrive one after the other at empty nodes."""
     if path.suffix == _TABLE:
         return read_pods(_text(path), str(path)), ()
     cluster = read_cluster(_manifests(path, settings), pods_of_workloads)

@@ -1,4 +1,4 @@
-"""The GpuQuotas that concern a namespace, and what their statuses say."""
+"""Reads the GpuQuotas that concern a namespace, and their statuses."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TOLD: Final = (
     *("pods", "promised", "waiting", "late", "places", "perLabel"),
     *("borrowed", "lent", "holders", "conditions"),
 )
-"""Of a status, as it stands there."""
+"""The fields of a status that are shown unchanged."""
 
 
 class QuotaAnswer(NamedTuple):
-    """One quota, and what its status says."""
+    """One quota and its status."""
 
     budget: Budget
     used: Amounts
@@ -94,7 +94,7 @@ async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
     try:
         kept = await LedgerStore(calls, names.NAMESPACE).read(budget.ledger)
     except LedgerError as error:
-        return f"what is used of {budget.title} is not shown: {error}"
+        return f"the usage of {budget.title} cannot be read: {error}"
     ledger = kept.ledger if kept else Ledger(budget.hard)
     status = status_of(ledger._replace(hard=budget.hard))
     if budget.exemption is not None and budget.hard and not ledger.hard:
@@ -106,7 +106,7 @@ async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:
     """Reads shared quotas: members of a namespace may read its own quotas, and not always the shared ones."""
     answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
     if answer.status == HTTPStatus.FORBIDDEN:
-        return [], [f"quotas that it shares with other namespaces are not shown: {answer.message()}"]
+        return [], [f"quotas shared with other namespaces cannot be read: {answer.message()}"]
     return _decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"], []
 
 
@@ -132,5 +132,5 @@ def _used(status: Object) -> Amounts:
 
 
 def _amounts(written: Object) -> Amounts:
-    """Reads the used part of each `used/allowed`."""
+    """Parses the used part of each `used/allowed`."""
     return read_amounts({key: str(written[key]).partition("/")[0] for key in COUNTED if key in written})

@@ -1,4 +1,4 @@
-"""`halfcard quota import`: the quotas of TKE's ConfigMap as GpuQuota objects, for `kubectl apply -f -`.
+"""`halfcard quota import`: prints the quotas of TKE's ConfigMap as GpuQuota objects, for `kubectl apply -f -`.
 
 Exit codes: 0 all were read, 1 some were not, 2 there is nothing to read.
 """
@@ -32,7 +32,7 @@ Object = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="instead of a cluster's: its manifest")
+    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="read this manifest instead of the cluster")
     add_access_arguments(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     parser.set_defaults(does=run)
@@ -79,7 +79,9 @@ def _read(arguments: argparse.Namespace) -> GpuQuotaMap:
 def _in_file(file: Path) -> Object:
     found = [each.obj for each in read_path(file) if each.kind == "ConfigMap"]
     if len(found) != 1:
-        raise NoClusterError(f"{file}: got {len(found)} ConfigMaps; name the manifest of the one that holds the quotas")
+        raise NoClusterError(
+            f"{file}: got {len(found)} ConfigMaps; name a manifest with only the one that has the quotas"
+        )
     return found[0]
 
 

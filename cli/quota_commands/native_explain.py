@@ -21,7 +21,7 @@ from kube.quota.native_quota_source import ReadError, quotas_in
 from ..terminal import Colour, Screen
 
 _LOOK_AGAIN_S: Final = 2.0
-"""Kubernetes lets go of a pod's charge a moment after the pod has ended."""
+"""Kubernetes releases a pod's charge a moment after the pod has ended."""
 
 _UNKNOWN: Final = "-"
 _NONE: Final[Found] = {}
@@ -31,7 +31,7 @@ class NativeQuotaAnswer(NamedTuple):
     """The ResourceQuotas of one namespace that count GPUs.
 
     Attributes:
-        drift: the `used` that differ from the sum of their pods.
+        drift: the `used` amounts that differ from the sum of their pods.
         problems: what could not be read, a sentence each.
     """
 
@@ -41,15 +41,15 @@ class NativeQuotaAnswer(NamedTuple):
 
 
 async def ask(calls: ApiCalls, namespace: str, resources: frozenset[str]) -> NativeQuotaAnswer:
-    """Raises NoAnswerError."""
+    """Reads the ResourceQuotas of a namespace; raises NoAnswerError."""
     try:
         found = [each for each in await quotas_in(calls, namespace) if each.names(resources)]
     except ReadError as error:
-        return NativeQuotaAnswer(problems=(f"its ResourceQuotas are not shown: {error}",))
+        return NativeQuotaAnswer(problems=(f"its ResourceQuotas cannot be read: {error}",))
     try:
         drift = await _drift(calls, namespace, resources) if found else {}
     except ReadError as error:
-        return NativeQuotaAnswer(found, problems=(f"whether its ResourceQuotas count right is not known: {error}",))
+        return NativeQuotaAnswer(found, problems=(f"whether its ResourceQuotas count correctly is unknown: {error}",))
     return NativeQuotaAnswer(found, drift)
 
 
@@ -111,10 +111,10 @@ def _free(quota: ResourceQuota, key: str) -> str:
 
 def _remarks(quota: ResourceQuota, drift: Sequence[Drift], resources: frozenset[str]) -> Iterator[str]:
     if quota.scopes:
-        yield f"of pods with the scopes {', '.join(map(str, quota.scopes))} alone"
+        yield f"only for pods with the scopes {', '.join(map(str, quota.scopes))}"
     if said := never_counted(quota, resources):
         yield said
     if _hard(quota, resources).keys() - quota.enforced.keys():
-        yield "Kubernetes has not counted yet what is in use"
+        yield "Kubernetes has not counted its usage yet"
     if drift:
         yield drifted(drift)

@@ -1,4 +1,4 @@
-"""`halfcard quota repair`: ResourceQuotas that Kubernetes accepted and never counts are made to count."""
+"""`halfcard quota repair`: makes ResourceQuotas count that Kubernetes accepted and never counts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from settings.settings_file import load_settings
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from ..terminal import Colour, Screen
 
-SUMMARY: Final = "make ResourceQuotas count that Kubernetes accepted and never counts"
+SUMMARY: Final = "make ResourceQuotas count that Kubernetes accepted but never counts"
 
 
 class Repaired(NamedTuple):
-    """A quota, and what its pods have by now of what it did not count; empty where that is not known."""
+    """A repaired quota, and the usage that it did not count until now; empty if unknown."""
 
     repair: Repair
     in_use: Mapping[str, str]
@@ -47,7 +47,7 @@ class Repaired(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
     parser.add_argument(
-        "--dry-run", action="store_true", help="change nothing; the exit code is 1 where something would be changed"
+        "--dry-run", action="store_true", help="change nothing; exit code 1 if something would be changed"
     )
     add_access_arguments(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
@@ -95,7 +95,7 @@ async def _one(calls: ApiCalls, quota: ResourceQuota, dialects: Dialects, *, reh
 
 def _print(screen: Screen, found: Sequence[Repaired], *, rehearsed: bool) -> None:
     if not found:
-        screen.line("every ResourceQuota counts what it says of GPUs")
+        screen.line("every ResourceQuota counts its GPU resources")
     for each in found:
         screen.line(screen.paint(each.repair.title, Colour.BOLD))
         for line in _lines(each, rehearsed=rehearsed):
@@ -104,7 +104,7 @@ def _print(screen: Screen, found: Sequence[Repaired], *, rehearsed: bool) -> Non
 
 def _lines(found: Repaired, *, rehearsed: bool) -> Iterable[str]:
     if found.repair.why_not:
-        return [f"still counts nothing: {found.repair.why_not}"]
+        return [f"still does not count: {found.repair.why_not}"]
     used = ", ".join(f"{resource}={amount}" for resource, amount in found.in_use.items())
     done = [f"dry run: {each}" if rehearsed else each for each in found.repair.done]
     return [*done, *([f"in use: {used}"] if used else [])]

@@ -1,6 +1,6 @@
-"""`halfcard quota report`: who uses how much of the cluster's cards at this moment, by namespace or by a label of pods.
+"""`halfcard quota report`: the current usage of the cluster's cards, by namespace or by a label of pods.
 
-It counts pods, not quotas: teams without a quota are in it, too.
+It counts pods, not quotas: it includes teams without a quota.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 
-SUMMARY: Final = "who uses how much of the cluster's cards at this moment"
+SUMMARY: Final = "the current usage of the cluster's cards, by team"
 _NOBODY: Final = "-"
 
 
@@ -50,7 +50,9 @@ class TeamUsage(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--by", metavar="LABEL", help="of pods, whose values are the teams (default: their namespaces)")
+    parser.add_argument(
+        "--by", metavar="LABEL", help="the label of pods whose values are the teams (default: their namespaces)"
+    )
     add_access_arguments(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
@@ -82,7 +84,7 @@ def _team_by(label: str | None) -> Callable[[StoredPod], str]:
 
 
 def usages(pods: Iterable[StoredPod], dialects: Dialects, team_of: Callable[[StoredPod], str]) -> list[TeamUsage]:
-    """Sums usage by team, the most cores first; pods that are over hold nothing."""
+    """Sums usage by team, the most cores first; pods that have ended use nothing."""
     by_team: defaultdict[str, list[tuple[StoredPod, Mapping[str, int]]]] = defaultdict(list)
     for pod in pods:
         charged = charge(needs_of(read_pod(pod, dialects))[1])

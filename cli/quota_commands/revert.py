@@ -1,4 +1,4 @@
-"""`halfcard quota revert`: ResourceQuotas as people wrote them, once Halfcard is removed."""
+"""`halfcard quota revert`: restores ResourceQuotas as people wrote them, once Halfcard is removed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kube.quota.native_quota_source import ReadError, quotas_anywhere, quotas_in
 from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from ..terminal import Colour, Screen
 
-SUMMARY: Final = "take the keys away that Halfcard added to ResourceQuotas, once it is removed"
+SUMMARY: Final = "remove the keys that Halfcard added to ResourceQuotas, once it is removed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
     parser.add_argument(
-        "--dry-run", action="store_true", help="change nothing; the exit code is 1 where something would be changed"
+        "--dry-run", action="store_true", help="change nothing; exit code 1 if something would be changed"
     )
     add_access_arguments(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
@@ -69,6 +69,6 @@ def _print(screen: Screen, found: Sequence[Repair], *, rehearsed: bool) -> None:
     for each in found:
         screen.line(screen.paint(each.title, Colour.BOLD))
         if each.why_not:
-            screen.wrapped(f"left as it is: {each.why_not}", indent="  ", hanging="  ", colour=Colour.RED)
+            screen.wrapped(f"not changed: {each.why_not}", indent="  ", hanging="  ", colour=Colour.RED)
         for done in each.done:
             screen.wrapped(f"dry run: {done}" if rehearsed else done, indent="  ", hanging="  ")

@@ -111,8 +111,8 @@ def test_what_nobody_keeps_is_due(cluster: Cluster) -> None:
     cluster.store.delete(LEAF)
     printed = cluster.certs("status")
     assert printed.code == 1
-    assert cells(printed, "secret/halfcard-admission-tls") == ["-", "-", "is not there"]
-    assert "admission: due: tls.crt is missing; who keeps certificates looks every half minute" in printed.out
+    assert cells(printed, "secret/halfcard-admission-tls") == ["-", "-", "is missing"]
+    assert "admission: due: tls.crt is missing; the controller checks every half minute" in printed.out
 
 
 @pytest.mark.parametrize("contents", [b"garbage", b""])
@@ -126,7 +126,7 @@ def test_who_may_not_read_the_ca_sees_the_rest(cluster: Cluster) -> None:
     cluster.hidden = (ADMISSION.authority,)
     printed = cluster.certs("status")
     assert printed.code == 2
-    assert cells(printed, "secret/halfcard-ca") == ["-", "-", "may not be read"]
+    assert cells(printed, "secret/halfcard-ca") == ["-", "-", "cannot be read"]
     assert 'admission: unreadable: reading halfcard-ca: the API server answered 403: secrets "halfcard-ca" is' in (
         printed.out
     )
@@ -153,7 +153,7 @@ def test_scripts_get_the_same_as_json(cluster: Cluster) -> None:
 def test_rotate_asks_for_leaves_which_the_keeper_then_makes(cluster: Cluster) -> None:
     before = cluster.store.items[LEAF]["data"]
     printed = cluster.certs("rotate")
-    assert (printed.code, printed.out) == (0, "asked for new certificates: halfcard-admission-tls\n")
+    assert (printed.code, printed.out) == (0, "requested new certificates: halfcard-admission-tls\n")
     assert cluster.store.items[LEAF]["data"] == before
     cluster.keep(timedelta(seconds=2))
     assert cluster.store.items[LEAF]["data"] != before
@@ -185,7 +185,7 @@ def test_the_scheduler_is_given_new_files_by_people_and_the_command_says_how(clu
 
 def test_a_dry_run_asks_for_nothing(cluster: Cluster) -> None:
     printed = cluster.certs("rotate", "--authority", "--dry-run")
-    assert printed.code == 0 and printed.out.startswith("would ask for a new CA in halfcard-ca; ")
+    assert printed.code == 0 and printed.out.startswith("would request a new CA in halfcard-ca; ")
     assert not annotation(cluster.store.items[LEAF], names.NEW_CA_ASKED)
 
 
@@ -194,7 +194,7 @@ def test_where_there_is_nothing_to_rotate_it_says_who_should_have_made_it(cluste
     printed = cluster.certs("rotate", "extender")
     assert printed.code == 2
     assert printed.err == (
-        "halfcard certs: halfcard-scheduler-tls is not there; does the Deployment halfcard-certs run?\n"
+        "halfcard certs: halfcard-scheduler-tls is missing; does the Deployment halfcard-certs run?\n"
     )
     assert not annotation(cluster.store.items[EXTENDER.leaves[0]], names.NEW_LEAF_ASKED)
 
@@ -203,7 +203,7 @@ def test_what_is_somebody_elses_is_not_asked_of_us(cluster: Cluster) -> None:
     cluster.store.set_entry(LEAF, TLS_CRT, foreign_certificate())
     printed = cluster.certs("rotate")
     assert printed.code == 1
-    assert "was not issued by Halfcard; whoever issued it renews it" in printed.err
+    assert "was not issued by Halfcard; its issuer renews it" in printed.err
 
 
 def test_a_cluster_that_is_away_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,4 +215,4 @@ def test_an_absent_configuration_is_shown_as_absent(cluster: Cluster) -> None:
     cluster.store.delete(CONFIGURATIONS[0])
     printed = cluster.certs("status")
     assert printed.code == 0
-    assert cells(printed, "validatingwebhookconfiguration/halfcard") == ["-", "-", "is not there"]
+    assert cells(printed, "validatingwebhookconfiguration/halfcard") == ["-", "-", "is missing"]

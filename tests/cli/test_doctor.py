@@ -198,7 +198,7 @@ def test_no_api_server_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_what_answers_as_an_api_server_never_would_is_exit_code_2(doctor: Doctor) -> None:
     printed = doctor.of({**healthy(), LEASE: b"<html>sign in</html>"})
     assert (printed.code, printed.out) == (2, "")
-    assert "this is no API server" in printed.err
+    assert "this is not an API server" in printed.err
 
 
 def test_the_settings_in_the_cluster_count_unless_others_are_named(doctor: Doctor, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_many_findings_of_one_check_are_cut_and_lines_fit(doctor: Doctor) -> Non
     hard = {f"limits.{names.VCUDA_CORE}": "100", f"limits.{names.VCUDA_MEMORY}": "100"}
     quotas = [{"metadata": {"namespace": "team", "name": f"q{at}"}, "spec": {"hard": hard}} for at in range(7)]
     printed = doctor.of({**healthy(), "/api/v1/resourcequotas": quotas})
-    assert "… and 2 more; -o json holds all" in printed.out
+    assert "… and 2 more; -o json lists all" in printed.out
     assert "    halfcard quota repair team\n" in printed.out
     assert too_wide(printed.out) == []
 

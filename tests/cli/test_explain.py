@@ -54,12 +54,12 @@ def test_a_pod_that_fits_nowhere_exits_1_with_reasons_cards_and_the_nearest_node
     assert (
         told
         == """\
-Pod default/new is pending (priority 5). It asks for:
+Pod default/new is pending (priority 5). It requests:
   main: 30 % and 2048 MiB of a card
 It fits on no node:
   2 nodes: no GPU known to Halfcard (cpu1, cpu2)
   1 node: no card has 30 % free (gpu1)
-Nearest: gpu1, if 1 pod of lower priority went:
+Nearest: gpu1, if 1 pod of lower priority ended:
   default/a (priority 1)
 gpu1:
   card 0  shared  20 % and 14336 MiB free  1 pod  too few cores
@@ -69,8 +69,8 @@ gpu1:
 
 def test_whom_only_a_person_could_end_is_marked(explain: Explain) -> None:
     _, told = explain("default/new", [*FULL, pod("new")])
-    assert "Nowhere is it enough that pods of lower priority go.\n" in told
-    assert "Nearest: gpu1, if 1 pod of any priority went:\n  default/a (priority 1)\n" in told
+    assert "Evicting pods of lower priority is not enough on any node.\n" in told
+    assert "Nearest: gpu1, if 1 pod of any priority ended:\n  default/a (priority 1)\n" in told
 
 
 def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Explain) -> None:
@@ -78,7 +78,7 @@ def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Exp
     choosy["metadata"]["annotations"] = {names.ASK_MODEL: "A100"}
     code, told = explain("default/new", [*FULL, choosy])
     assert code == 1
-    assert f"it wants {names.ASK_MODEL}=A100" in told
+    assert f"it prefers {names.ASK_MODEL}=A100" in told
     assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among the requested cards" in told
 
 
@@ -103,14 +103,14 @@ Pod default/a is on node gpu1, its cards recorded by Halfcard.
 """,
     )
     _, guessed = explain("default/b", [*FULL, pod("b", 10, on="gpu1")])
-    assert guessed.startswith("Pod default/b is on node gpu1, its cards are not recorded: our guess.\n")
+    assert guessed.startswith("Pod default/b is on node gpu1, its cards are not recorded and are guessed.\n")
 
 
 def test_a_forged_record_and_an_odd_amount_are_said_to_be_the_reason(explain: Explain) -> None:
     for odd, told in ((pod("odd", card=0), names.PLACEMENT), (pod("odd", "1.5"), 'got "1.5"')):
         code, said = explain("default/odd", [*FULL, odd])
         assert code == 1
-        assert said.startswith("Pod default/odd is pending, and no node can ever take it:\n") and told in said
+        assert said.startswith("Pod default/odd is pending, and can never fit on any node:\n") and told in said
 
 
 def test_pods_without_cards_and_pods_that_are_over_are_nobodys_trouble(explain: Explain) -> None:
@@ -118,10 +118,10 @@ def test_pods_without_cards_and_pods_that_are_over_are_nobodys_trouble(explain: 
     over = {**pod("over", on="gpu1", card=0), "status": {"phase": "Failed"}}
     assert explain("default/plain", [plain]) == (
         0,
-        "Pod default/plain asks for no card: Halfcard lets it go anywhere.\n",
+        "Pod default/plain requests no card: for Halfcard it may run anywhere.\n",
     )
     code, told = explain("default/over", [node("gpu1"), over])
-    assert code == 0 and told.startswith("Pod default/over is over and holds no card.\n")
+    assert code == 0 and told.startswith("Pod default/over has ended and uses no card.\n")
 
 
 def test_a_large_cluster_fills_a_screen_and_the_json_holds_all_of_it(explain: Explain) -> None:
@@ -149,8 +149,8 @@ def test_a_large_cluster_fills_a_screen_and_the_json_holds_all_of_it(explain: Ex
 
 
 UNUSABLE = {
-    "no such pod": ("pod/team-a/none", "pod team-a/none is not there"),
-    "too many parts": ("pod/a/b/c", 'got "pod/a/b/c"; a pod is written pod/NAMESPACE/NAME'),
+    "no such pod": ("pod/team-a/none", "pod team-a/none does not exist"),
+    "too many parts": ("pod/a/b/c", 'got "pod/a/b/c"; write a pod as pod/NAMESPACE/NAME'),
     "no name": ("pod/", 'got "pod/"'),
 }
 

@@ -179,8 +179,8 @@ def test_details_name_guesses_cordons_and_pods_on_no_card(inspect: Inspect) -> N
     there = gpushare_node("n1", 28, 2)
     there["metadata"]["annotations"] = {names.CORDONED_CARDS: "1"}
     told = inspect([there, node("cpu", {}), sharing("guess", 2, None, "n1"), sharing("lost", 2, None, "cpu")], "-d")
-    assert "default/guess  2048 MiB  not recorded: our guess" in told
-    assert "gets nothing new: cordoned" in told
+    assert "default/guess  2048 MiB  not recorded: guessed" in told
+    assert "gets no new pods: cordoned" in told
     assert "  no card  default/lost\n" in told
 
 
@@ -228,7 +228,7 @@ def test_doubts_are_warnings_and_spoil_only_themselves(tmp_path: Path, capsys: p
 
 
 UNUSABLE = {
-    "no such node": (["inspect", "none", "--state", str(MIXED)], "node none is not there"),
+    "no such node": (["inspect", "none", "--state", str(MIXED)], "node none does not exist"),
     "no such folder": (["inspect", "--state", "/nowhere"], "/nowhere:1: cannot be read"),
     "no such kubeconfig": (["inspect", "--kubeconfig", "/nowhere"], "/nowhere: cannot be read"),
     "no such settings": (["inspect", "--state", str(MIXED), "--settings", "/nowhere"], "/nowhere: cannot be read"),
@@ -267,7 +267,7 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
 def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path, command: str, fix: str) -> None:
     done = halfcard(command, environment={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert done.code == 2
-    assert done.err.endswith(f"{tmp_path}/.kube/config: no kubeconfig is there; name one with {fix}\n")
+    assert done.err.endswith(f"{tmp_path}/.kube/config: found no kubeconfig; name one with {fix}\n")
 
 
 def test_what_the_server_refuses_is_told_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,8 +190,8 @@ def _pod(name: str, cores: str, phase: str = "Pending") -> dict[str, Any]:
 # --- what cannot be replayed
 
 UNUSABLE = {
-    "no GPU": (f"{NODE_HEADS}\nn,1,1,0,\n", pod_table(), "nodes.csv: no node in it has a GPU"),
-    "nobody asks for a GPU": (node_table(), f"{POD_HEADS}\np,1,1,0,0,,\n", "--tune 0 takes the pods as they are"),
+    "no GPU": (f"{NODE_HEADS}\nn,1,1,0,\n", pod_table(), "nodes.csv: it has no node with a GPU"),
+    "nobody asks for a GPU": (node_table(), f"{POD_HEADS}\np,1,1,0,0,,\n", "use --tune 0"),
     "an empty file": (node_table(), "", "pods.csv:1: no column name"),
     "a negative number": (f"{NODE_HEADS}\nn,-1,1,1,T4\n", pod_table(), 'nodes.csv:2: cpu_milli: got "-1"'),
     "a huge number": (f"{NODE_HEADS}\nn,1,1,{10**30},T4\n", pod_table(), "nodes.csv:2: gpu: got "),
@@ -235,7 +235,7 @@ def test_a_dump_without_nodes_or_pods_says_how_to_save_them(
     empty.write_text('{"kind": "List", "apiVersion": "v1", "items": []}')
     nodes, pods = (str(empty), MIXED) if what == "Node" else (MIXED, str(empty))
     assert main(["simulate", "--nodes", nodes, "--pods", pods]) == 2
-    assert f"no {what} in it" in capsys.readouterr().err
+    assert f"it has no {what}" in capsys.readouterr().err
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,9 +247,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.Captu
 
 WRONG = {
     "an unknown policy": (["--policy", "best"], "invalid choice: 'best'"),
-    "a negative tune": (["--tune=-1"], 'got "-1"; a number from 0 to 10'),
-    "a huge tune": (["--tune", "1e300"], 'got "1e300"; a number from 0 to 10'),
-    "a tune that is no number": (["--tune", "nan"], 'got "nan"; a number from 0 to 10'),
+    "a negative tune": (["--tune=-1"], 'got "-1"; use a number from 0 to 10'),
+    "a huge tune": (["--tune", "1e300"], 'got "1e300"; use a number from 0 to 10'),
+    "a tune that is no number": (["--tune", "nan"], 'got "nan"; use a number from 0 to 10'),
     "a seed that is no number": (["--seed", "one"], "invalid int value: 'one'"),
     "one policy and all of them": (["--policy", "fgd", "--compare"], "not allowed with argument"),
 }

@@ -98,7 +98,7 @@ def test_the_json_holds_all_of_it(top: Top) -> None:
 SILENT: Final[dict[str, tuple[str | bytes, str]]] = {
     "nothing listens there": (REFUSES, "connection refused"),
     "it hangs": (HANGS, "no answer to GET"),
-    "something else listens there": (b"<html>", "what answers is no agent"),
+    "something else listens there": (b"<html>", "the answer is not an agent's"),
 }
 
 
@@ -123,9 +123,9 @@ def test_many_nodes_that_hang_do_not_use_up_the_patience_for_the_others(
 
 
 UNUSABLE: Final[dict[str, tuple[dict[str, str | bytes | None], list[str], str]]] = {
-    "nobody answers": ({"gpu1": REFUSES}, [], "no agent could be asked; gpu1"),
-    "the node is not there": ({"gpu1": b""}, ["--node", "gpu7"], "node gpu7 is not there, or has no agent"),
-    "the node has no agent": ({"cpu1": None}, ["--node", "cpu1"], "node cpu1 is not there, or has no agent"),
+    "nobody answers": ({"gpu1": REFUSES}, [], "no agent answers; gpu1"),
+    "the node is not there": ({"gpu1": b""}, ["--node", "gpu7"], "node gpu7 does not exist, or has no agent"),
+    "the node has no agent": ({"cpu1": None}, ["--node", "cpu1"], "node cpu1 does not exist, or has no agent"),
 }
 
 
