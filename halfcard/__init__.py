@@ -43,7 +43,7 @@ On the node
 agent         the device plugin and its reporting, one per node
 allocate      answer kubelet's Allocate call: a slot, since the pod is not known yet
 slot          the set of device ids that one container was allocated
-grant         the cards, limits and files of a slot, written when PreStartContainer tells who starts
+grant         the cards, limits and files of a slot, written at PreStartContainer, when the container is known
 advertise     publish devices to kubelet, and inventory and capacity to the node object
 adopt         take over the pods that another device plugin started
 container limits  the file in which a container and its isolation library read what it may use
