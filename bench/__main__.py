@@ -18,7 +18,7 @@ _OUT: Final = ROOT / "bench" / "out" / "bench.json"
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    # On a busy machine only the ratios tell something.
+    # On a busy machine only the ratios are meaningful.
     busy = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
     parts = _quick() if arguments.quick else _full()
     print(f"{busy}\n\n{table(parts)}")

@@ -1,4 +1,4 @@
-"""`python -m bench.agent_server CONTAINERS FOLDER`: the agent's HTTP side over a full node that nobody has to have.
+"""`python -m bench.agent_server CONTAINERS FOLDER`: the agent's HTTP side over a simulated full node.
 
 The cards' loads are in memory and the processes' cgroups in files below FOLDER, which are read as /proc is. Beside
 the metrics it answers their floor: the same number of bytes, always the same ones.

@@ -1,7 +1,7 @@
-"""`python -m bench.extender`: what the scheduler waits for, each beside the floor of the same run.
+"""`python -m bench.extender`: how long the scheduler waits for answers, compared with the floor of the same run.
 
-The floor is the same server reading the same body and answering that every node will do: what is beyond it is what
-the decision costs. Calls of both take turns on one kept connection.
+The floor is the same server that reads the same body and accepts every node: the difference is the cost of the
+decision. Calls of both alternate on one connection.
 """
 
 from __future__ import annotations
@@ -115,16 +115,16 @@ class Bench:
     size: Size
     rounds: Rounds
 
-    def questions(self, pod: Json) -> list[bytes]:
+    def filter_calls(self, pod: Json) -> list[bytes]:
         """The same call with the nodes in other orders."""
         named = [cluster.node_name(number) for number in range(self.size.nodes)]
         Random(7).shuffle(named)
         random = Random(8)
         return [cluster.by_name(pod, _as_threads_come(named, random)) for _ in range(_ORDERS)]
 
-    async def sequel(self, pod: Json, question: bytes) -> bytes:
-        """What the scheduler asks prioritize next: the nodes that filter returned, in that order."""
-        answer = await self.caller.ask(names.FILTER_PATH, question)
+    async def prioritize_call(self, pod: Json, call: bytes) -> bytes:
+        """Returns the call of prioritize that follows: with the nodes that filter returned, in that order."""
+        answer = await self.caller.ask(names.FILTER_PATH, call)
         return cluster.by_name(pod, json.loads(answer.body)["NodeNames"])
 
     async def against_floor(self, path: str, floor: str, bodies: Sequence[bytes]) -> tuple[Sample, Sample]:
@@ -188,7 +188,7 @@ def _sample(calls: Sequence[Call]) -> Sample:
 async def _warm_filter(bench: Bench) -> list[Part]:
     parts = []
     for kind in ("a share", "two whole cards", "five whole cards, which no node has"):
-        mine, floor = await bench.against_floor(names.FILTER_PATH, FLOOR_FILTER, bench.questions(_KINDS[kind]))
+        mine, floor = await bench.against_floor(names.FILTER_PATH, FLOOR_FILTER, bench.filter_calls(_KINDS[kind]))
         parts.append(Part(f"filter by name, warm: {kind}", _compared(mine, floor, MOST_WARM)))
     return parts
 
@@ -206,7 +206,7 @@ def _compared(mine: Sample, floor: Sample, at_most: float) -> list[Figure]:
 async def _first_filter(bench: Bench) -> Part:
     figures = []
     for kind, pod in _KINDS.items():
-        bodies = bench.questions(pod)
+        bodies = bench.filter_calls(pod)
         floor = _sample(await bench.calls(FLOOR_FILTER, bodies, _FLOORS))
         first = await bench.first(names.FILTER_PATH, bodies)
         figures += [
@@ -228,11 +228,11 @@ async def _full_filter(bench: Bench) -> Part:
 async def _prioritize(bench: Bench) -> Part:
     figures = []
     for kind in ("a share", "two whole cards"):
-        bodies = [await bench.sequel(_KINDS[kind], question) for question in bench.questions(_KINDS[kind])]
+        bodies = [await bench.prioritize_call(_KINDS[kind], call) for call in bench.filter_calls(_KINDS[kind])]
         mine, floor = await bench.against_floor(names.PRIORITIZE_PATH, FLOOR_PRIORITIZE, bodies)
         figures += [replace(each, name=f"{kind}: {each.name}") for each in _compared(mine, floor, MOST_WARM)]
     for kind, pod in _KINDS.items():
-        first = await bench.first(names.PRIORITIZE_PATH, bench.questions(pod))
+        first = await bench.first(names.PRIORITIZE_PATH, bench.filter_calls(pod))
         figures += [
             Figure(f"the first of {kind}", first.p50, "ms", MOST_FIRST_PRIORITIZE_MS, 1),
             Figure(f"the first of {kind}: CPU", first.cpu, "ms", MOST_FIRST_PRIORITIZE_MS, 1),
@@ -241,7 +241,7 @@ async def _prioritize(bench: Bench) -> Part:
 
 
 async def _changes(bench: Bench) -> Part:
-    bodies = bench.questions(_KINDS["a share"])
+    bodies = bench.filter_calls(_KINDS["a share"])
     figures = [Figure("one pod comes or goes", await bench.event_us(), "us", None, 1)]
     for path, what in ((names.FILTER_PATH, "filter"), (names.PRIORITIZE_PATH, "prioritize")):
         for count in (1, bench.size.nodes // 100, bench.size.nodes // 10):
@@ -273,7 +273,7 @@ async def _costs(bench: Bench, bodies: Sequence[bytes]) -> Costs:
 async def _growth(few: Bench, many: Bench) -> Part:
     """Runs both servers in turns, so that other load on the machine affects both alike."""
     pods = await many.caller.control(GROW)
-    bodies = few.questions(_KINDS["a share"])
+    bodies = few.filter_calls(_KINDS["a share"])
     turns = [(await _costs(few, bodies), await _costs(many, bodies)) for _ in range(few.rounds.turns // 4 + 1)]
     ratios = zip(*[[later / before for before, later in zip(*turn, strict=True)] for turn in turns[1:]], strict=True)
     figures = [

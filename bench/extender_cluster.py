@@ -20,7 +20,7 @@ CARDS: Final = 8
 _UNITS_A_CARD: Final = 59
 _ASKING: Final = 10_000_000
 _CROWDED: Final = CARDS - 1
-"""The card on which the pods lie that come later: it is shared among them and no one else is on it."""
+"""The card of each node for the pods that are added later; no other pods are on it."""
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
 _SHARES: Final = tuple(
@@ -81,7 +81,7 @@ def full_node(number: int, kilobytes: int = 10) -> Json:
 
 
 def placed(size: Size) -> Iterator[StoredPod]:
-    """Pods of every kind, evenly over the nodes, each with its record; every fourth node is busier than the others."""
+    """Yields pods of every kind with their records, evenly over the nodes; every fourth node has more."""
     random = Random(42)
     for number in range(size.pods):
         on, place = number % size.nodes, number // size.nodes % _PAIRS
@@ -93,7 +93,7 @@ def placed(size: Size) -> Iterator[StoredPod]:
 
 
 def later(size: Size) -> Iterator[StoredPod]:
-    """Small pods, all of one node on one card, which stays below full until there are ten times as many pods."""
+    """Yields small pods, those of a node on one card, which is not full until there are ten times as many pods."""
     for number in range(size.pods, size.pods_later):
         yield bound(number, number % size.nodes, _SMALL, [_CROWDED])
 
@@ -108,7 +108,7 @@ def asking(asked: Amounts, containers: int = 1, number: int = 0) -> Json:
 
 
 def kinds() -> dict[str, Json]:
-    """Pods that the scheduler asks about."""
+    """Returns the pods that the scheduler places."""
     share = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10}
     return {
         "a share": asking(share, number=1),
@@ -154,5 +154,5 @@ def in_full(pod: Json, nodes: list[Json]) -> bytes:
     return _compact({"Pod": pod, "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None})
 
 
-def _compact(question: Json) -> bytes:
-    return json.dumps(question, separators=(",", ":")).encode()
+def _compact(call: Json) -> bytes:
+    return json.dumps(call, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""`python -m bench.extender_server NODES PODS PODS_LATER`: the extender over a cluster that it was told of, not shown.
+"""`python -m bench.extender_server NODES PODS PODS_LATER`: the extender with a synthetic cluster instead of watches.
 
 Beside the verbs it answers the floor of each: the same reading of the body on the same connection, the same library,
 and every node is as good as every other. What else happens to its cluster is asked of it at `/bench/…`.
@@ -62,7 +62,7 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
-class _Asked(msgspec.Struct, rename="pascal"):
+class _CallBody(msgspec.Struct, rename="pascal"):
     pod: StoredPod
     nodes: _List | None
     node_names: list[str] | None
@@ -81,7 +81,7 @@ class _Score(msgspec.Struct, rename="pascal", gc=False):
     score: int
 
 
-_READ: Final = msgspec.json.Decoder(_Asked)
+_READ: Final = msgspec.json.Decoder(_CallBody)
 _write: Final = msgspec.json.Encoder().encode
 
 
@@ -106,7 +106,7 @@ class Extender:
         self._state.node_classes()
         self._later = cluster.later(size)
         self._coming_and_going = _coming_and_going(size)
-        self._expectations = PolicyCache("default", WorkloadStats().mix, self._state)
+        self._policies = PolicyCache("default", WorkloadStats().mix, self._state)
         self._floors = {
             FLOOR_FILTER: self._verb("floor of filter", _everything_fits),
             FLOOR_PRIORITIZE: self._verb("floor of prioritize", _all_alike),
@@ -132,11 +132,11 @@ class Extender:
 
     def _make(self) -> VerbHandlers:
         calls = ApiCalls(Access("127.0.0.1", 1))
-        manners = BindRules(self._expectations.policy, Dialects(), time.time_ns, lambda: False, lambda: "")
+        rules = BindRules(self._policies.policy, Dialects(), time.time_ns, lambda: False, lambda: "")
         return VerbHandlers(
             self._state,
-            AnswerCache(self._state, self._expectations.policy),
-            Binder(self._state, calls, manners, _no_budgets(calls)),
+            AnswerCache(self._state, self._policies.policy),
+            Binder(self._state, calls, rules, _no_budgets(calls)),
             Forwarding(lambda: None, "", _no_tls),
             lambda: True,
             lambda: False,
@@ -148,7 +148,7 @@ class Extender:
 
     def _forget(self, _count: int) -> None:
         """Reuses the application: garbage of an old one would slow down the next call."""
-        object.__setattr__(self._scheduling, "answers", AnswerCache(self._state, self._expectations.policy))
+        object.__setattr__(self._scheduling, "answers", AnswerCache(self._state, self._policies.policy))
 
     def _change(self, count: int) -> float:
         """Microseconds for each of so many pods, when one is added to or removed from each node in turn."""
@@ -170,7 +170,7 @@ class Extender:
 
 
 def _no_tls() -> Any:
-    raise AssertionError("nobody is forwarded to")
+    raise AssertionError("no call is forwarded")
 
 
 def _coming_and_going(size: Size) -> Iterator[tuple[str, StoredPod]]:

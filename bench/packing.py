@@ -1,4 +1,4 @@
-"""`python -m bench.packing`: how full a cluster becomes, and who is turned away, beside the published policy.
+"""`python -m bench.packing`: how full a cluster becomes, and which pods are refused, compared with a published policy.
 
 The pods and nodes are those of the public openb trace and further workloads of its family. A fill-up is the mean of
 several seeds; under churn pods come and go, the same ones for each policy.
@@ -53,7 +53,7 @@ MOST_MORE_TURNED_AWAY: Final = 0.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured; variants are filled by fewer seeds."""
+    """The measured runs; variants are filled with fewer seeds."""
 
     seeds: int = PUBLISHED_SEEDS
     variant_seeds: int = 2
@@ -90,7 +90,7 @@ class Done:
     """Per cent: what a fill-up allocated; what churn rejected of all demand, and by size."""
 
     allocated: float = 0.0
-    turned_away: float = 0.0
+    rejected: float = 0.0
     by_size: tuple[float, ...] = ()
 
 
@@ -104,7 +104,7 @@ def do(data: Path, job: Job) -> Done:
     if job.load is None:
         return Done(allocated=fill_up(workload, job.policy, seed=job.seed, tune=TUNE).allocated_percent)
     turned = churn(workload, job.policy, seed=job.seed, load=job.load)
-    return Done(turned_away=turned.percent(), by_size=tuple([turned.percent(size) for size in _SIZES]))
+    return Done(rejected=turned.percent(), by_size=tuple([turned.percent(size) for size in _SIZES]))
 
 
 @cache
@@ -192,11 +192,11 @@ def churn_part(measured: Measured) -> Part:
     for job, theirs, ours in _churned(measured):
         what = f"{job.workload} at {100 * (job.load or 0):g} %"
         figures += [
-            Figure(f"{what}: turned away by FGD", theirs.turned_away, "%"),
-            Figure(f"{what}: turned away by default", ours.turned_away, "%"),
-            Figure(f"{what}: more than FGD", ours.turned_away - theirs.turned_away, "points", MOST_MORE_TURNED_AWAY),
+            Figure(f"{what}: rejected by FGD", theirs.rejected, "%"),
+            Figure(f"{what}: rejected by default", ours.rejected, "%"),
+            Figure(f"{what}: more than FGD", ours.rejected - theirs.rejected, "points", MOST_MORE_TURNED_AWAY),
         ]
-    return Part("Churn: demand that is turned away", figures)
+    return Part("Churn: rejected demand", figures)
 
 
 def churn_table(measured: Measured) -> list[tuple[str, ...]]:
@@ -205,7 +205,7 @@ def churn_table(measured: Measured) -> list[tuple[str, ...]]:
     ]
     for job, theirs, ours in _churned(measured):
         for policy, done in ((THEIRS, theirs), (OURS, ours)):
-            amounts = [f"{percent:.2f} %" for percent in (done.turned_away, *done.by_size)]
+            amounts = [f"{percent:.2f} %" for percent in (done.rejected, *done.by_size)]
             rows.append((job.workload, f"{100 * (job.load or 0):g} %", policy, *amounts))
     return rows
 

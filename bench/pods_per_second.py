@@ -127,10 +127,10 @@ def _turns(creating: Creating, pairs: int, pods: int) -> Iterator[Turn]:
             order.reverse()
         if turn:
             rates = {name: pods // _SLICES * _SLICES / taken for name, taken in seconds.items()}
-            yield _told(Turn(rates[OURS], rates[CONSTANT], rates[NOBODY]), turn, pairs)
+            yield _printed(Turn(rates[OURS], rates[CONSTANT], rates[NOBODY]), turn, pairs)
 
 
-def _told(turn: Turn, number: int, of: int) -> Turn:
+def _printed(turn: Turn, number: int, of: int) -> Turn:
     line = f"turn {number} of {of}: ours {turn.ours:.0f}, constant {turn.constant:.0f}, nobody {turn.nobody:.0f} pods/s"
     print(line, file=sys.stderr)
     return turn

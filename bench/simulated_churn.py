@@ -23,42 +23,42 @@ from simulation.workload import ReplayWorkload, TracePod, milli_of
 from .go_float64 import float64
 
 _SETTLING: Final = 3.0
-"""Lifetimes from an empty cluster until what is turned away counts."""
+"""Lifetimes from an empty cluster until rejected pods are counted."""
 
 _COUNTED: Final = 3.0
 
 
 @dataclass(slots=True)
-class Turned:
+class Rejections:
     """Demand and rejected demand in thousandths of cards, by size."""
 
     asked: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
-    away: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
+    rejected: defaultdict[Size, int] = field(default_factory=lambda: defaultdict(int))
 
-    def note(self, pod: TracePod, *, is_away: bool) -> None:
+    def note(self, pod: TracePod, *, is_rejected: bool) -> None:
         size = size_of(pod)
         self.asked[size] += pod.milli
-        self.away[size] += pod.milli if is_away else 0
+        self.rejected[size] += pod.milli if is_rejected else 0
 
     def percent(self, *sizes: Size) -> float:
         """The rejected part of the demand of these sizes, or of all."""
-        asked, away = (sum(each[size] for size in sizes or Size) for each in (self.asked, self.away))
-        return 100 * away / asked if asked else 0.0
+        asked, rejected = (sum(each[size] for size in sizes or Size) for each in (self.asked, self.rejected))
+        return 100 * rejected / asked if asked else 0.0
 
     def by_size(self) -> Mapping[str, float]:
         return {str(size): self.percent(size) for size in Size if self.asked[size]}
 
 
-class _Coming:
+class _Arrivals:
     """Draws when the next pod comes, which pod it is, and how long it stays."""
 
     def __init__(self, workload: ReplayWorkload, load: float, random: GoRandom) -> None:
         self._pods = workload.pods
         self._random = random
-        self.in_a_lifetime = load * workload.capacity_milli * len(workload.pods) / milli_of(workload.pods)
+        self.per_lifetime = load * workload.capacity_milli * len(workload.pods) / milli_of(workload.pods)
 
     def pause(self) -> float:
-        return self.life() / self.in_a_lifetime
+        return self.life() / self.per_lifetime
 
     def life(self) -> float:
         return -log(1 - float64(self._random))
@@ -69,36 +69,36 @@ class _Coming:
 
 def churn(
     workload: ReplayWorkload, policy: str, *, seed: int, load: float, on_progress: OnProgress = ignore_progress
-) -> Turned:
+) -> Rejections:
     """Simulates; `load` is the demand of the pods that would run at any time, relative to the cards."""
     random = GoRandom(seed)
     nodes = [workload.nodes[at] for at in random.perm(len(workload.nodes))]
     cluster = SimulatedCluster(nodes, POLICIES[policy](workload.mix, workload.fleet))
-    coming = _Coming(workload, load, random)
-    turned, leaving, now = Turned(), _Leaving(cluster), 0.0
-    expected = round(coming.in_a_lifetime * (_SETTLING + _COUNTED))
+    arrivals = _Arrivals(workload, load, random)
+    rejections, departures, now = Rejections(), _Departures(cluster), 0.0
+    expected = round(arrivals.per_lifetime * (_SETTLING + _COUNTED))
     for number in range(expected):
         on_progress(number, expected)
-        now += coming.pause()
-        leaving.until(now)
-        pod, life = coming.pod(), coming.life()
-        stay = cluster.arrive(pod.demand)
-        if stay is not None:
-            leaving.at(now + life, stay)
+        now += arrivals.pause()
+        departures.until(now)
+        pod, life = arrivals.pod(), arrivals.life()
+        placed = cluster.arrive(pod.demand)
+        if placed is not None:
+            departures.at(now + life, placed)
         if now > _SETTLING:
-            turned.note(pod, is_away=stay is None)
-    return turned
+            rejections.note(pod, is_rejected=placed is None)
+    return rejections
 
 
-class _Leaving:
+class _Departures:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._order = count()
-        self._stays: list[tuple[float, int, SimulatedPod]] = []
+        self._placed: list[tuple[float, int, SimulatedPod]] = []
 
-    def at(self, time: float, stay: SimulatedPod) -> None:
-        heappush(self._stays, (time, next(self._order), stay))
+    def at(self, time: float, placed: SimulatedPod) -> None:
+        heappush(self._placed, (time, next(self._order), placed))
 
     def until(self, now: float) -> None:
-        while self._stays and self._stays[0][0] <= now:
-            self._cluster.leave(heappop(self._stays)[2])
+        while self._placed and self._placed[0][0] <= now:
+            self._cluster.leave(heappop(self._placed)[2])

@@ -1,7 +1,7 @@
 """What a call costs through TLS, beside the same server answering a constant, in interleaved rounds.
 
 Two servers run on one core and take turns; a round calls each of them the same number of times, so that
-whatever else the machine does falls on all alike. The medians over the rounds are told.
+other load on the machine affects all alike. The medians over the rounds are printed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def test_it_prints_tables_and_writes_them_as_json(data: Path, capsys: pytest.Cap
     assert {line.split("  ")[0] for line in lines} >= {*packing.PUBLISHED, *packing.QUICK.variants}
     fill, churn = json.loads(file.read_text())["parts"]
     assert "default: left by default, against FGD's" in {figure["name"] for figure in fill["figures"]}
-    assert "default at 95 %: turned away by FGD" in {figure["name"] for figure in churn["figures"]}
+    assert "default at 95 %: rejected by FGD" in {figure["name"] for figure in churn["figures"]}
 
 
 def test_without_the_trace_it_says_how_to_pass_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_the_mean_over_all_seeds_is_compared() -> None:
         Job("default", THEIRS, 43): Done(allocated=96.0),
         Job("default", OURS, 42): Done(allocated=96.0),
         Job("default", OURS, 43): Done(allocated=97.0),
-        Job("default", OURS, 42, 0.95): Done(turned_away=3.0),
+        Job("default", OURS, 42, 0.95): Done(rejected=3.0),
     }
     (row,) = filled(measured, 1000)
     assert (row.theirs, row.ours) == (95.0, 96.5)
@@ -81,7 +81,7 @@ def test_fgd_is_compared_with_its_published_figures() -> None:
 @pytest.mark.parametrize(("ours", "verdict"), [(2.0, "met"), (2.1, "MISSED")])
 def test_more_refused_pods_than_the_peer_miss_the_target(ours: float, verdict: str) -> None:
     measured = {
-        Job("default", OURS, 42, 0.95): Done(turned_away=ours),
-        Job("default", THEIRS, 42, 0.95): Done(turned_away=2.0),
+        Job("default", OURS, 42, 0.95): Done(rejected=ours),
+        Job("default", THEIRS, 42, 0.95): Done(rejected=2.0),
     }
     assert churn_part(measured).figures[-1].verdict == verdict

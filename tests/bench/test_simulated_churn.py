@@ -1,4 +1,4 @@
-"""Pods that come and go: who is turned away, and that policies are asked the same."""
+"""Simulated churn: which pods are rejected, and that all policies get the same arrivals."""
 
 from __future__ import annotations
 

@@ -45,10 +45,10 @@ class PodServer:
         self._lock = threading.Lock()
 
     async def somebody_is_held(self) -> None:
-        assert await asyncio.to_thread(self.held.acquire, timeout=10), "nobody called"
+        assert await asyncio.to_thread(self.held.acquire, timeout=10), "no call arrived"
 
     def put(self, pod: Object) -> Object:
-        """As somebody else creates or changes it."""
+        """Stores a pod as another client would."""
         with self._lock:
             return self._store(pod["metadata"]["name"], pod)
 

@@ -38,12 +38,12 @@ SHARE = pod("asking").asks(core="30", memory="8")
 
 
 def _no_tls() -> Any:
-    raise AssertionError("nobody is forwarded to")
+    raise AssertionError("no call is forwarded")
 
 
 @dataclass
 class Extender:
-    """Nobody answers its binds, and no other replica leads."""
+    """Its binds get no answer, and no other replica leads."""
 
     state: State
     is_ready: bool = True
@@ -55,11 +55,11 @@ class Extender:
 
     def __post_init__(self) -> None:
         policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(self.state.nodes().values()))
-        manners = BindRules(lambda _: policy, Dialects(), lambda: 1, lambda: False, lambda: "term")
+        rules = BindRules(lambda _: policy, Dialects(), lambda: 1, lambda: False, lambda: "term")
         self.scheduling = VerbHandlers(
             self.state,
             AnswerCache(self.state, lambda _: policy),
-            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), manners, self.budgets),
+            Binder(self.state, ApiCalls(Access("127.0.0.1", 1)), rules, self.budgets),
             Forwarding(lambda: None, "", _no_tls),
             ready=lambda: self.is_ready,
             may_decide=lambda: False,

@@ -52,9 +52,9 @@ async def _try(
     replica.see_all()
     facts = replica.state.pod(f"uid-{name}")
     assert facts is not None
-    told = answers.feasible(facts.demand).by_reason(NODES)
-    accepted = told.pop(FITS, [])
-    for node in [node for refused in told.values() for node in refused]:
+    by_reason = answers.feasible(facts.demand).by_reason(NODES)
+    accepted = by_reason.pop(FITS, [])
+    for node in [node for refused in by_reason.values() for node in refused]:
         assert await _refusal(replica, name, node)
     if accepted:
         node = accepted[which % len(accepted)]

@@ -98,8 +98,8 @@ def test_the_error_names_a_missing_client_ca(
 
 
 def test_a_client_ca_without_tls_is_refused(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = usage(["--kubeconfig", str(kubeconfig), "--client-ca", "ca.crt"], capsys)
-    assert told.endswith("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
+    message = usage(["--kubeconfig", str(kubeconfig), "--client-ca", "ca.crt"], capsys)
+    assert message.endswith("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
 
 
 # --- addresses
@@ -127,5 +127,5 @@ def test_the_error_for_a_bad_address_shows_valid_forms(text: str, capsys: pytest
     "text", ["10.0.0.7:3456", "https://10.0.0.7", "https://10.0.0.7:0x1", "https://10.0.0.7:3456/scheduler", ""]
 )
 def test_the_advertised_address_must_be_a_complete_url(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = usage(["--advertise", text], capsys)
-    assert f'argument --advertise: got "{text}"; a URL with a port and no path' in told
+    message = usage(["--advertise", text], capsys)
+    assert f'argument --advertise: got "{text}"; a URL with a port and no path' in message

@@ -50,7 +50,7 @@ def wanting(asking: PodBuilder, priority: int = 100) -> StoredPod:
 
 CASES = {
     "it fits already": (1, [on(0, share("a", 30))], wanting(share("new", 30)), set()),
-    "one of two is enough, and the less important goes": (
+    "one of two is enough, and the less important one is evicted": (
         1,
         [on(0, share("dear", 50), priority=9), on(0, share("cheap", 50))],
         wanting(share("new", 50)),
@@ -100,7 +100,7 @@ CASES = {
         wanting(share("new", 10)),
         {"h1", "h2"},
     ),
-    "where nobody wrote a card down, the others move up in our guess": (
+    "without records the guessed cards of the remaining pods change": (
         2,
         [stored(share(name, 60), on="gpu1") for name in ("a", "b")],
         wanting(pod("new").asks(gpu=1)),
@@ -108,13 +108,13 @@ CASES = {
     ),
     "equals are left alone": (1, [on(0, share("a", 90), priority=100)], wanting(share("new", 30)), None),
     "the important are left alone": (1, [on(0, share("a", 90), priority=101)], wanting(share("new", 30)), None),
-    "nobody could make room on a card that is too small": (
+    "no eviction makes room on a card that is too small": (
         1,
         [on(0, share("a", 10))],
         wanting(share("new", 10, 2 * CARD_MIB)),
         None,
     ),
-    "a pod without cards is in nobody's way": (
+    "a pod without cards is no victim": (
         1,
         [stored(pod("idle").container(), on="gpu1"), on(0, share("a", 90))],
         wanting(share("new", 30)),
@@ -157,8 +157,8 @@ def limits_of(facts: PodFacts) -> QuotaLimits:
 
 def preempted(state: State, given: str, asking: StoredPod) -> dict[str, list[str]]:
     victims = {"gpu1": wire.MetaVictims([wire.MetaPod(uid) for uid in given.split()])}
-    told = json.loads(preempt(state, asking, victims, limits_of))["NodeNameToMetaVictims"]
-    return {name: [each["UID"] for each in chosen["Pods"]] for name, chosen in told.items()}
+    answer = json.loads(preempt(state, asking, victims, limits_of))["NodeNameToMetaVictims"]
+    return {name: [each["UID"] for each in chosen["Pods"]] for name, chosen in answer.items()}
 
 
 def elsewhere(asked: StoredPod) -> StoredPod:

@@ -15,7 +15,7 @@ from .test_main import ANY_PORT, KUBECONFIG
 
 @contextmanager
 def running(kubeconfig: Path) -> Iterator[tuple[str, int]]:
-    """An extender whose API server nobody reaches; yields where it tells its status."""
+    """An extender whose API server is not reachable; yields the address of its status port."""
     command = [sys.executable, "-m", "extender", "--kubeconfig", str(kubeconfig), *ANY_PORT, "--grace", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -246,8 +246,8 @@ def assert_fresh(world: World) -> None:
             assert ranked.answer(asked) == fresh.ranked(demand).answer(asked)
 
 
-def by_node(told: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    return [(name, reason) for reason, names in told.items() for name in names]
+def by_node(groups: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    return [(name, reason) for reason, names in groups.items() for name in names]
 
 
 @given(STORIES)

@@ -78,11 +78,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), REFUSED.values(), ids=REFUSED.keys())
-def test_an_implausible_row_is_refused_with_file_and_line(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_an_implausible_row_is_refused_with_file_and_line(text: str, message: str) -> None:
     with pytest.raises(TableError) as error:
         read_pods(text, "pods.csv")
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith("pods.csv:") and len(str(error.value)) < 300
 
 

@@ -1,4 +1,4 @@
-"""Fill-ups: what they tell adds up, and they tell the same each time."""
+"""The results of fill-ups add up and are reproducible."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_without_tune_the_pods_come_as_they_are() -> None:
 
 
 def test_progress_goes_up_to_the_last_pod() -> None:
-    told: list[tuple[int, int]] = []
-    fill_up(BASE, "binpack", seed=1, tune=0, on_progress=lambda done, of: told.append((done, of)))
-    assert told == [(done, len(BASE.pods)) for done in range(len(BASE.pods) + 1)]
+    progress: list[tuple[int, int]] = []
+    fill_up(BASE, "binpack", seed=1, tune=0, on_progress=lambda done, of: progress.append((done, of)))
+    assert progress == [(done, len(BASE.pods)) for done in range(len(BASE.pods) + 1)]
 
 
 def test_more_pods_never_allocate_less() -> None:

@@ -183,7 +183,7 @@ def _bound(known: dict[str, Any], to: str, annotations: dict[str, str]) -> dict[
 
 
 async def test_a_pod_that_changed_meanwhile_is_read_and_bound(server: PodServer, replica: Replica) -> None:
-    server.change("p", note="somebody wrote something")
+    server.change("p", note="another change")
     await replica.bind("p")
     assert writes(server) == ["binding", "binding"]
     assert server.node("p") == "n1"

@@ -126,13 +126,13 @@ async def test_the_answer_says_why_no_leader_can_be_reached(leader: str | None, 
 
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
-NOBODY: tuple[str, int] | None = None
-STRANGERS = [("10.0.0.7", 1), ("::ffff:10.0.0.7", 1), ("fd00::7", 1), ("scheduler", 1), ("", 1), NOBODY]
-NEIGHBOURS = [("127.0.0.1", 1), ("127.9.9.9", 1), ("::1", 1), ("::ffff:127.0.0.1", 1)]
+UNKNOWN: tuple[str, int] | None = None
+REMOTE = [("10.0.0.7", 1), ("::ffff:10.0.0.7", 1), ("fd00::7", 1), ("scheduler", 1), ("", 1), UNKNOWN]
+LOCAL = [("127.0.0.1", 1), ("127.9.9.9", 1), ("::1", 1), ("::ffff:127.0.0.1", 1)]
 
 
 async def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> list[str]:
-    """Of the verbs that lend our rights to whoever calls."""
+    """Returns the errors of the calls that act with our rights."""
 
     async def ask(verb: Callable[[bytes, Any], Awaitable[bytes]], body: bytes) -> str:
         try:
@@ -145,7 +145,7 @@ async def refusals(scheduling: VerbHandlers, client: tuple[str, int] | None) -> 
     return [said for said in answers if "only calls from this machine" in said]
 
 
-@pytest.mark.parametrize("client", STRANGERS)
+@pytest.mark.parametrize("client", REMOTE)
 async def test_bind_and_preempt_from_other_machines_need_a_client_certificate(
     client: tuple[str, int] | None,
 ) -> None:
@@ -155,6 +155,6 @@ async def test_bind_and_preempt_from_other_machines_need_a_client_certificate(
     assert await refusals(replace(follower(None), is_mutual=True), client) == []
 
 
-@pytest.mark.parametrize("client", NEIGHBOURS)
+@pytest.mark.parametrize("client", LOCAL)
 async def test_calls_from_this_machine_need_no_client_certificate(client: tuple[str, int]) -> None:
     assert await refusals(follower(None), client) == []

@@ -33,7 +33,7 @@ HALVES = stored(pod("halves").asks(sgpu=2), on="a10", cards=["a10-0", "a10-1"])
 MEMORY = stored(pod("memory").asks(tuya_memory=10), on="a10", cards=["a10-2"])
 WHOLE = stored(pod("whole").asks(gpu=1), on="a10", cards=["a10-3"])
 STEPS = {
-    "nobody": ([], (4, 0), (8, 0), (344, 0)),
+    "no pods": ([], (4, 0), (8, 0), (344, 0)),
     "two halves lock two cards": ([HALVES], (2, 0), (8, 2), (172, 0)),
     "memory locks another": ([HALVES, MEMORY], (1, 0), (6, 2), (172, 10)),
     "a whole card takes the last": ([HALVES, MEMORY, WHOLE], (1, 1), (4, 2), (86, 10)),
@@ -55,16 +55,16 @@ def test_a_mixed_node_offers_what_its_pods_use_and_what_is_free(
 def test_the_amounts_follow_the_pods() -> None:
     published = dict(zip(SEED_RESOURCES, ("4", "8", "344"), strict=True))
     state = state_of([node("a10", 4, A10_MIB, capacity=published)])
-    told = []
+    found = []
     for each in (HALVES, MEMORY, WHOLE):
-        told.append(totals_of(state))
+        found.append(totals_of(state))
         state.put_pod(each)
-    told.append(totals_of(state))
-    assert told == [(4, 8, 344), (2, 8, 172), (1, 6, 172), (1, 4, 86)]
+    found.append(totals_of(state))
+    assert found == [(4, 8, 344), (2, 8, 172), (1, 6, 172), (1, 4, 86)]
     for each in (WHOLE, MEMORY, HALVES):
-        assert totals_of(state) == told.pop()
+        assert totals_of(state) == found.pop()
         state.end_pod(each.meta.uid)
-    assert totals_of(state) == told.pop()
+    assert totals_of(state) == found.pop()
 
 
 def totals_of(state: State) -> tuple[int | None, ...]:
@@ -99,8 +99,8 @@ def test_used_amounts_add_up_in_every_card_mode() -> None:
         stored(pod("whole").asks(gpu=1), on="gpu1", cards=["gpu1-2"]),
     ]
     cards = seen(state_of([node(cards=4)], pods)).cards
-    told = [(str(card.mode), card.cores.used, card.memory_mib.used) for card in cards]
-    assert told == [
+    found = [(str(card.mode), card.cores.used, card.memory_mib.used) for card in cards]
+    assert found == [
         ("shared", 30, 3072),
         ("halves", 50, CARD_MIB // 2),
         ("exclusive", 100, CARD_MIB),
@@ -135,9 +135,9 @@ def test_a_card_out_of_order_says_why_and_an_overfull_card_is_an_inconsistency()
 
 def test_the_json_has_the_same_content() -> None:
     state = state_of([node(address="10.0.0.1")], [stored(pod("p").asks(sgpu=1), on="gpu1", cards=["gpu1-0"])])
-    told = json.loads(json.dumps(inspect_json(state, state.nodes()["gpu1"], TABLE)))
-    assert told["address"] == "10.0.0.1"
-    (card,) = told["cards"]
+    found = json.loads(json.dumps(inspect_json(state, state.nodes()["gpu1"], TABLE)))
+    assert found["address"] == "10.0.0.1"
+    (card,) = found["cards"]
     assert (card["mode"], card["parts"]) == ("halves", {"total": 2, "used": 1})
     assert [(each["name"], each["recorded"]) for each in card["pods"]] == [("p", True)]
 
@@ -191,6 +191,6 @@ def test_a_node_is_inspected_by_name_in_both_formats() -> None:
 
 @pytest.mark.parametrize("path", ["/inspect/none", "/gpushare-scheduler/inspect/none"])
 def test_an_unknown_node_is_an_error_in_the_same_format(path: str) -> None:
-    status, told = asked(state_of([node()]), path)
-    assert (status, told["nodes"]) == (404, [])
-    assert "node none" in told["error"]
+    status, found = asked(state_of([node()]), path)
+    assert (status, found["nodes"]) == (404, [])
+    assert "node none" in found["error"]

@@ -32,6 +32,6 @@ def test_ranks_are_computed_again_after_a_takeover() -> None:
 
     before_takeover = ranks()
     refresh.load()
-    learnt = AnswerCache(state, PolicyCache("default", before.mix, state).policy).ranked(wanted)
-    assert ranks() == learnt.ranks(["gpu1", "gpu2"])
+    expected = AnswerCache(state, PolicyCache("default", before.mix, state).policy).ranked(wanted)
+    assert ranks() == expected.ranks(["gpu1", "gpu2"])
     assert ranks() != before_takeover

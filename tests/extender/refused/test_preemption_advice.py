@@ -39,7 +39,7 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class Heard:
+class Requests:
     """What the API server was asked; evictions are answered with `evicted`."""
 
     asked: list[str] = field(default_factory=list)
@@ -49,31 +49,31 @@ class Heard:
 
 
 @contextmanager
-def api_server() -> Iterator[Heard]:
-    heard = Heard()
+def api_server() -> Iterator[Requests]:
+    requests = Requests()
 
     class Handler(JsonHandler):
         def do_POST(self) -> None:  # noqa: N802  (http.server's name)
             body = self.asked()
             is_eviction = self.path.endswith("/eviction")
-            told = f"evict {body['metadata']['name']}" if is_eviction else f"tell {body['involvedObject']['name']}"
-            heard.asked.append(told)
-            heard.said.append(body.get("message", ""))
-            status = heard.evicted if is_eviction else 201
+            written = f"evict {body['metadata']['name']}" if is_eviction else f"tell {body['involvedObject']['name']}"
+            requests.asked.append(written)
+            requests.said.append(body.get("message", ""))
+            status = requests.evicted if is_eviction else 201
             self.answer(status, body if status == 201 else refusal(status, "a disruption budget")[1])
 
-    with listening(Handler) as heard.port:
-        yield heard
+    with listening(Handler) as requests.port:
+        yield requests
 
 
 class Scene:
-    def __init__(self, heard: Heard, limits_of: LimitsOf) -> None:
-        self.heard = heard
+    def __init__(self, requests: Requests, limits_of: LimitsOf) -> None:
+        self.requests = requests
         self.leads: list[bool] = []
         """When it is asked; True from then on."""
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.state: State = state_of([node("gpu1")], [HELD])
-        self.calls = ApiCalls(Access("127.0.0.1", heard.port))
+        self.calls = ApiCalls(Access("127.0.0.1", requests.port))
         self.counsel = PreemptionAdvice(
             self.state,
             self.calls,
@@ -85,7 +85,7 @@ class Scene:
         )
 
     def urgent(self, name: str, core: int = 50, **spec: Any) -> None:
-        """A pod that finds no card, as filter has heard of it."""
+        """A pod that finds no card, as filter has requests of it."""
         waiting = stored(pod(name).asks(core=core, memory=20), priority=9)
         assert waiting.spec is not None
         self.state.put_pod(replace(waiting, spec=replace(waiting.spec, **spec)))
@@ -94,14 +94,14 @@ class Scene:
         self.counsel.enqueue(facts, ["gpu1"])
 
     async def has_asked(self, count: int) -> None:
-        await until(lambda: len(self.heard.asked) == count)
+        await until(lambda: len(self.requests.asked) == count)
 
 
 @asynccontextmanager
 async def advising(evicted: int = 201, limits_of: LimitsOf = unlimited) -> AsyncIterator[Scene]:
-    with api_server() as heard:
-        heard.evicted = evicted
-        scene = Scene(heard, limits_of)
+    with api_server() as requests:
+        requests.evicted = evicted
+        scene = Scene(requests, limits_of)
         running = asyncio.create_task(scene.counsel.run())
         try:
             yield scene
@@ -116,9 +116,10 @@ async def test_the_victims_are_reported_and_evicted() -> None:
         scene.urgent("urgent")
         await scene.has_asked(2)
         assert (
-            scene.heard.said[0] == "the pod would fit on node gpu1 without ns/low (priority 1); these pods are evicted"
+            scene.requests.said[0]
+            == "the pod would fit on node gpu1 without ns/low (priority 1); these pods are evicted"
         )
-    assert scene.heard.asked == ["tell urgent", "evict low"]
+    assert scene.requests.asked == ["tell urgent", "evict low"]
 
 
 async def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_one() -> None:
@@ -128,7 +129,7 @@ async def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_on
         scene.urgent("urgent", core=90)
         scene.urgent("another", core=90)
         await scene.has_asked(4)
-    assert scene.heard.asked == ["tell urgent", "evict lower", "tell another", "evict lower"]
+    assert scene.requests.asked == ["tell urgent", "evict lower", "tell another", "evict lower"]
 
 
 async def test_a_replica_that_does_not_lead_reports_nothing() -> None:
@@ -137,7 +138,7 @@ async def test_a_replica_that_does_not_lead_reports_nothing() -> None:
         scene.urgent("urgent")
         scene.urgent("another")
         await scene.has_asked(2)
-    assert scene.heard.asked == ["tell another", "evict low"]
+    assert scene.requests.asked == ["tell another", "evict low"]
 
 
 async def test_the_event_is_repeated_after_two_minutes() -> None:
@@ -146,9 +147,9 @@ async def test_the_event_is_repeated_after_two_minutes() -> None:
             scene.now += timedelta(seconds=later)
             scene.urgent("urgent")
             scene.urgent(also)
-            await until(lambda also=also: f"tell {also}" in scene.heard.asked)  # type: ignore[misc]
-    told = [each for each in scene.heard.asked if each.startswith("tell")]
-    assert told == ["tell urgent", "tell a", "tell b", "tell urgent", "tell c"]
+            await until(lambda also=also: f"tell {also}" in scene.requests.asked)  # type: ignore[misc]
+    written = [each for each in scene.requests.asked if each.startswith("tell")]
+    assert written == ["tell urgent", "tell a", "tell b", "tell urgent", "tell c"]
 
 
 async def test_no_victims_for_a_pod_with_preemption_policy_never() -> None:
@@ -156,7 +157,7 @@ async def test_no_victims_for_a_pod_with_preemption_policy_never() -> None:
         scene.urgent("patient", preemption_policy="Never")
         scene.urgent("urgent", preemption_policy="PreemptLowerPriority")
         await scene.has_asked(2)
-    assert scene.heard.asked == ["tell urgent", "evict low"]
+    assert scene.requests.asked == ["tell urgent", "evict low"]
 
 
 async def test_no_victims_on_nodes_that_a_quota_closes() -> None:
@@ -171,4 +172,4 @@ async def test_no_victims_on_nodes_that_a_quota_closes() -> None:
         scene.urgent("urgent")
         scene.urgent("allowed")
         await scene.has_asked(2)
-    assert scene.heard.asked == ["tell allowed", "evict low"]
+    assert scene.requests.asked == ["tell allowed", "evict low"]

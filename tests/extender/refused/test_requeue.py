@@ -1,4 +1,4 @@
-"""Pods that were refused and would find a card now are brought to the scheduler's mind, once, and nobody else is."""
+"""Pods that were refused and fit now are requeued once; other pods are not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def state(server: PodServer) -> State:
 
 @pytest.fixture
 async def requeue(server: PodServer, state: State) -> AsyncIterator[Requeue]:
-    """A running requeue that saw `small` and `large` refused."""
+    """A running Requeue to which `small` and `large` were added."""
     policy = POLICIES["binpack"](WorkloadMix(()), fleet_of(state.nodes().values()))
     calls = ApiCalls(Access("127.0.0.1", server.port))
     requeue = Requeue(state, AnswerCache(state, lambda _name: policy), calls, no_budgets())

@@ -1,4 +1,4 @@
-"""Scores that are told again: the same as if all of them were written anew, whatever changes in between."""
+"""Scores that are encoded again equal new ones after any changes."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def scores(answer: bytes) -> dict[str, int]:
 def test_an_updated_answer_equals_a_new_one(begin: list[str], later: list[Change]) -> None:
     now = {f"n{at:02}": letter for at, letter in enumerate(begin)}
     names = [*now]
-    told = ScoreCache(names, now.__getitem__)
+    cache = ScoreCache(names, now.__getitem__)
     for change in [{}, *later]:
         changed = {names[at]: letter for at, letter in change.items() if at < len(names)}
         now |= changed
-        anew = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
-        told.change({*changed, "stranger"})
-        assert scores(told.answer(RANKS)) == scores(anew)
+        new = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
+        cache.change({*changed, "stranger"})
+        assert scores(cache.answer(RANKS)) == scores(new)
 
 
 def test_a_name_that_looks_like_two_entries_is_encoded_as_one() -> None:
     names = ["n1", 'n2","Score":9},{"Host":"n3', "n4"]
     now = dict(zip(names, LETTERS[1:4], strict=True))
-    told = ScoreCache(names, now.__getitem__)
+    cache = ScoreCache(names, now.__getitem__)
     for name, letter in (("n1", LETTERS[1]), ("n1", LETTERS[5])):
         now[name] = letter
-        anew = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
-        told.change({name})
-        assert scores(told.answer(RANKS)) == scores(anew)
+        new = wire.prioritize_answer(names, encode_scores(RANKS, "".join(now.values()), names))
+        cache.change({name})
+        assert scores(cache.answer(RANKS)) == scores(new)

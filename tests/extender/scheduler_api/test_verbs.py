@@ -1,4 +1,4 @@
-"""What the scheduler asks and what it is told: in both forms, at every path, and whatever is wrong with it."""
+"""Calls of the scheduler and their answers: in both forms, at every path, and malformed ones."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_content_type_may_name_a_charset(extender: Extender) -> None:
 
 
 def test_a_caller_that_disconnects_is_not_counted_as_a_bug(extender: Extender) -> None:
-    assert "went away" in json.loads(hung_up(extender.app, names.FILTER_PATH).body)["Error"]
+    assert "the caller disconnected" in json.loads(hung_up(extender.app, names.FILTER_PATH).body)["Error"]
     assert '"bug"' not in extender.said.getvalue()
 
 

@@ -15,7 +15,7 @@ from halfcard.pod.stored_pod import StoredPod
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), unique=True, max_size=12)
 
 
-def question(names: list[str]) -> wire.NodesCall:
+def call_of(names: list[str]) -> wire.NodesCall:
     return wire.NodesCall(StoredPod(), names, None)
 
 
@@ -24,7 +24,7 @@ def test_every_refused_node_has_its_reason_whatever_its_name(names: list[str], r
     refused: dict[str, list[str]] = {}
     for number, name in enumerate(names):
         refused.setdefault(reasons[number % len(reasons)], []).append(name)
-    answer = json.loads(wire.filter_answer(question(names), [], refused))
+    answer = json.loads(wire.filter_answer(call_of(names), [], refused))
     assert answer == {
         "Nodes": None,
         "NodeNames": [],
@@ -38,8 +38,8 @@ def test_every_refused_node_has_its_reason_whatever_its_name(names: list[str], r
 def test_shared_names_are_encoded_like_a_list(names: list[str], reasons: list[str]) -> None:
     kept = wire.SharedNames(names)
     for reason in (*reasons, *reasons):
-        assert wire.filter_answer(question(names), kept, {reason: kept}) == wire.filter_answer(
-            question(names), names, {reason: names}
+        assert wire.filter_answer(call_of(names), kept, {reason: kept}) == wire.filter_answer(
+            call_of(names), names, {reason: names}
         )
 
 
@@ -62,13 +62,13 @@ def test_every_node_of_a_short_list_has_a_score() -> None:
 
 
 def test_nodes_with_score_0_are_omitted_when_there_are_thousands() -> None:
-    """kube-scheduler adds what it is told to what it has; a node that is not named has 0."""
+    """Decodes scores like kube-scheduler, which takes a missing score as 0."""
     assert scored([0] * 2000 + [10, 3] + [0] * 2000) == {"n2000": 10, "n2001": 3}
 
 
-@pytest.mark.parametrize(("crowd", "told"), [(1, {"n2000": 9, "n2001": 2}), (3, {"n2000": 7}), (4, None)])
+@pytest.mark.parametrize(("common", "expected"), [(1, {"n2000": 9, "n2001": 2}), (3, {"n2000": 7}), (4, None)])
 def test_a_low_score_of_thousands_is_omitted_and_better_scores_keep_their_distance(
-    crowd: int, told: dict[str, int] | None
+    common: int, expected: dict[str, int] | None
 ) -> None:
-    found = scored([crowd] * 2000 + [10, 3, 0])
-    assert found == told if told else len(found) == 2003
+    found = scored([common] * 2000 + [10, 3, 0])
+    assert found == expected if expected else len(found) == 2003

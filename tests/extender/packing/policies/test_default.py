@@ -39,8 +39,8 @@ def default(mix: WorkloadMix = MIX) -> PackingPolicy:
 
 
 PLACES: Final[dict[str, tuple[list[Room], Demand, int]]] = {
-    "a share goes beside shares": ([room(100, 100), room(100, 50)], share(50), 1),
-    "and fills a hole that nobody else would": ([room(75), room(60), room(100)], share(10), 1),
+    "a share is placed next to shares": ([room(100, 100), room(100, 50)], share(50), 1),
+    "and fills a hole that no other pod would": ([room(75), room(60), room(100)], share(10), 1),
     "whole cards are left whole": ([room(100), room(60)], share(25), 1),
     "a whole card is taken where the rest is used": ([room(100, 100), room(100, 0)], whole(1), 0),
     "shares go to weak cards first": ([room(100, 100, model="A100"), room(100, 100, model="T4")], share(50), 1),
@@ -50,13 +50,13 @@ PLACES: Final[dict[str, tuple[list[Room], Demand, int]]] = {
         1,
     ),
     "of nodes that are alike the first is filled": ([room(100, 100), room(100, 100)], share(50), 0),
-    "a half goes beside a half": ([room(100, 100), room(100, ONE_HALF)], half(), 1),
+    "a half is placed next to a half": ([room(100, 100), room(100, ONE_HALF)], half(), 1),
     "cards without CPU for them are taken by pods that need none": (
         [room(100, 100, cpu_milli=64_000), room(100, 100, cpu_milli=2000)],
         whole(1),
         1,
     ),
-    "CPU goes where there is more than cards could use": (
+    "CPU is used where cards could not use all of it": (
         [room(100, 100, cpu_milli=16_000), room(100, 100, cpu_milli=90_000)],
         whole(1, cpu_milli=16_000),
         1,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from extender.packing.policies.holes import worth_of_holes
 
 EXPECTED: Final[dict[str, tuple[dict[int, float], dict[int, float]]]] = {
-    "nobody wants a share: only whole cards are worth something": ({}, {0: 0, 99: 0, 100: 1}),
+    "no shares are expected: only whole cards have a value": ({}, {0: 0, 99: 0, 100: 1}),
     "whole cards alone say nothing of holes": ({100: 7}, {50: 0, 99: 0, 100: 1}),
     "halves": ({50: 3}, {49: 0, 50: 1 / 2, 99: 1 / 2, 100: 1}),
     "what is left beside a large share is worth nothing where nothing fits": ({81: 5}, {19: 0, 80: 0, 81: 1}),
