@@ -15,7 +15,7 @@ _MIB_OF_GIB: Final = 1024
 
 
 def exceeded(title: str, shortages: Iterable[Shortage]) -> str:
-    """One budget that has too little left, and by how much."""
+    """Describes an exceeded budget, and what is missing."""
     told = tuple(shortages)
     sums = [
         f"{word}: {','.join(f'{_key(each)}={amount(each.key, part(each))}' for each in told)}" for word, part in _PARTS

@@ -73,7 +73,7 @@ class Budget(NamedTuple):
         return {} if self.is_exempt(now) else self.hard
 
     def for_namespace(self, namespace: str) -> Budget:
-        """A default, as it is for one of them."""
+        """Returns a default as the budget of one namespace."""
         return self._replace(namespace=namespace, uid=f"{self.uid}{_OF_ONE}{namespace}")
 
     @property
@@ -93,7 +93,7 @@ class Budget(NamedTuple):
 
     @property
     def reference(self) -> dict[str, str]:
-        """To the object that it stands in."""
+        """The reference to its object."""
         named = {"kind": self.kind, "name": self.name}
         uid = self.uid.partition(_OF_ONE)[0]
         if self.is_mapped:
@@ -111,11 +111,11 @@ class Budget(NamedTuple):
         return f"{_OWN}{self.namespace}.{self.name}" if self.namespace else f"{_SHARED}{self.name}"
 
     def is_same(self, other: Budget) -> bool:
-        """The very quota, though it may say something else by now."""
+        """Returns whether both are the same quota, whose spec may have changed."""
         return (self.ledger, self.uid) == (other.ledger, other.uid)
 
     def covers(self, namespace: str, labels: Labels) -> bool:
-        """`labels` are the namespace's."""
+        """Returns whether the budget covers a namespace with these labels."""
         return namespace == self.namespace if self.namespace else self.namespaces.cover(namespace, labels)
 
     def counted(self, charge: Amounts, labels: Labels) -> Amounts:
@@ -130,7 +130,7 @@ class Budget(NamedTuple):
 
     @property
     def depends_on_location(self) -> bool:
-        """Does it matter to it on which node a pod is?"""
+        """Whether it counts models or pools, so that a charge depends on the node."""
         return bool(self.models or self.pools)
 
     def counted_at(self, place: PodLocation) -> Amounts:
@@ -145,7 +145,7 @@ class Budget(NamedTuple):
 
 
 def _naming(named: tuple[str, ...], means_it: Callable[[str], bool]) -> list[str]:
-    """One at most, the longest: where A100 and A100-SXM4-80GB are named, a card counts in one of them."""
+    """Returns the longest matching name: with A100 and A100-SXM4-80GB, a card counts in one of them only."""
     meaning = sorted((each for each in named if each != OTHERS and means_it(each)), key=len)
     return meaning[-1:] or [each for each in named if each == OTHERS]
 

@@ -34,7 +34,7 @@ def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
 
 
 def of_claim(claim: Claim) -> Counter[str]:
-    """The charge of one container while it runs."""
+    """Returns the charge of one container while it runs."""
     if claim.exclusive:
         return +Counter({CORES: claim.cards * WHOLE_CARD, CARDS: claim.cards})
     cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0

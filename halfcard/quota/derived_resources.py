@@ -31,12 +31,12 @@ class DerivedSettings(NamedTuple):
 
     @property
     def resources(self) -> frozenset[str]:
-        """All that a quota may count."""
+        """All resources that a quota may count."""
         general = _RESOURCES.values()
         return frozenset([*general, *(of_model(each, model) for each in general for model in self.models)])
 
     def model_of(self, wanted: CardPreferences) -> str | None:
-        """The longest of the models that the pod pins itself to, whichever of its words comes true."""
+        """Returns the longest model name that covers every model that the pod accepts; None where there is none."""
         pinned = [each for each in self.models if wanted.models and all(_means(word, each) for word in wanted.models)]
         return max(pinned, key=len, default=None)
 

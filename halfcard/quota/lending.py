@@ -36,19 +36,19 @@ class Loan(NamedTuple):
 
 
 def lend(ledger: Ledger, loan: Loan) -> Ledger:
-    """The lender's. Raises Full where he needs it himself by now."""
+    """Returns the lender's ledger after the loan. Raises Exceeded if the lender uses the amount by now."""
     if short := shortages(ledger, loan.amounts):
         raise Exceeded(short)
     return ledger._replace(lent=_changed(ledger.lent, loan.borrower, loan.amounts))
 
 
 def borrow(ledger: Ledger, loan: Loan) -> Ledger:
-    """The borrower's, only after it was lent."""
+    """Returns the borrower's ledger after the loan, which must be in the lender's ledger already."""
     return ledger._replace(borrowed=_changed(ledger.borrowed, loan.lender, loan.amounts))
 
 
 def give_back(ledger: Ledger, loan: Loan) -> Ledger:
-    """The borrower's. Raises Full where it is used by now."""
+    """Returns the borrower's ledger after the return. Raises Exceeded if the amount is used by now."""
     if short := shortages(ledger, loan.amounts):
         raise Exceeded(short)
     return ledger._replace(borrowed=_changed(ledger.borrowed, loan.lender, _less(loan.amounts)))
@@ -64,8 +64,8 @@ def owed(
 
 def lenders_of(ledgers: Mapping[str, Ledger]) -> frozenset[str]:
     """Returns the ledgers that have lent something, by their own content or by a borrower's."""
-    told = {name for name, ledger in ledgers.items() if ledger.lent}
-    return frozenset(told.union(*[ledger.borrowed.keys() for ledger in ledgers.values() if ledger.borrowed]))
+    lenders = {name for name, ledger in ledgers.items() if ledger.lent}
+    return frozenset(lenders.union(*[ledger.borrowed.keys() for ledger in ledgers.values() if ledger.borrowed]))
 
 
 def _changed(loans: Mapping[str, Amounts], of: str, more: Amounts) -> Mapping[str, Amounts]:
@@ -75,20 +75,20 @@ def _changed(loans: Mapping[str, Amounts], of: str, more: Amounts) -> Mapping[st
 
 
 def merged(loans: Iterable[Loan]) -> list[Loan]:
-    """One for each two."""
+    """Adds up the loans between the same two ledgers."""
     found: dict[tuple[str, str], Counter[str]] = {}
     for loan in loans:
         found.setdefault((loan.lender, loan.borrower), Counter()).update(loan.amounts)
     return [Loan(lender, borrower, amounts) for (lender, borrower), amounts in found.items()]
 
 
-# --- what is lent to whom ---------------------------------------------------------------------------------------------
+# --- the choice of lenders --------------------------------------------------------------------------------------------
 
 
 class Lenders:
-    """The quotas of all cohorts, as they stand after what was lent here.
+    """The budgets of all cohorts, after the loans that were counted here.
 
-    `wanting` are those that have too little themselves: they lend nothing, so that what comes back stays with them.
+    The budgets in `in_need` have too little themselves: they lend nothing, so that returned amounts stay with them.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class Lenders:
         crowds: Mapping[str, ReservationBatch],
         ledgers: Mapping[str, Ledger],
         terms: Mapping[str, Terms],
-        wanting: Collection[str] = (),
+        in_need: Collection[str] = (),
     ) -> None:
         self._crowds = crowds
         self._terms = {name: each for name, each in terms.items() if name in ledgers}
-        self._wanting = wanting
+        self._in_need = in_need
         self._lent = {name: sum_of(ledgers[name].lent.values()) for name in self._terms}
         self._borrowed = {name: sum_of(ledgers[name].borrowed.values()) for name in self._terms}
 
     def offer(self, borrower: str, short: Iterable[Shortage]) -> list[Loan]:
-        """Loans that make up for all of it; none where these lenders cannot."""
+        """Returns loans that make up for all shortages; none where these lenders cannot."""
         found: dict[str, dict[str, int]] = {}
         for each in short:
             parts = self._parts(borrower, each.key, each.missing)
@@ -134,7 +134,7 @@ class Lenders:
         able = [
             (name, self._lendable(name, key))
             for name, terms in self._terms.items()
-            if terms.cohort == cohort and name != borrower and name not in self._wanting
+            if terms.cohort == cohort and name != borrower and name not in self._in_need
         ]
         return sorted(able, key=lambda each: (-each[1], each[0]))
 
@@ -190,7 +190,7 @@ def _positive(amounts: Amounts) -> Amounts:
 
 
 def reach(hard: Amounts, terms: Terms, others: Sequence[tuple[Amounts, Terms]]) -> Amounts:
-    """The most that a quota can ever allow, if those `others` that are of its cohort lend what they may."""
+    """Returns the most that a budget can ever allow, if all `others` of its cohort lend what they may."""
     lendable = Counter[str]()
     for amounts, of in others:
         if of.cohort == terms.cohort:

@@ -99,7 +99,7 @@ class ResourceQuota(msgspec.Struct, frozen=True):
 
     @property
     def scopes(self) -> tuple[ScopeRequirement, ...]:
-        """All of them have to hold of a pod that it counts."""
+        """Its scopes: it counts the pods that match all of them."""
         spec = self.spec or _NO_SPEC
         listed = tuple([ScopeRequirement(scope) for scope in spec.scopes or ()])
         return listed + (spec.scope_selector.match_expressions or () if spec.scope_selector else ())
@@ -108,12 +108,12 @@ class ResourceQuota(msgspec.Struct, frozen=True):
         return all(holds(each, pod) for each in self.scopes)
 
     def names(self, resources: Iterable[str]) -> bool:
-        """Does it say anything of one of these, counted or not?"""
+        """Returns whether it has a key of one of these resources, counted or not."""
         hard = self.hard
         return any(side + each in hard for each in resources for side in (COUNTED, *UNCOUNTED))
 
     def uncounted(self, resources: Iterable[str]) -> list[str]:
-        """Keys of these that Kubernetes never counts, where nothing counts in their place."""
+        """Returns the keys of these resources that Kubernetes never counts, where no other key counts instead."""
         hard = self.hard
         silent = [each for each in resources if COUNTED + each not in hard]
         return sorted(side + each for each in silent for side in UNCOUNTED if side + each in hard)

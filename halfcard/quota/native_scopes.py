@@ -89,12 +89,12 @@ class QuotaPod(StoredPod, frozen=True, rename="camel"):
 
     @property
     def reaches_out(self) -> bool:
-        """Does its affinity look at pods of other namespaces?"""
+        """Whether its affinity looks at pods of other namespaces."""
         affinity = (self.spec or _NO_SPEC).affinity
         return affinity is not None and affinity.reaches_out
 
     def is_released(self, now_s: float) -> bool:
-        """Stored, and charged for no longer: it is over, or stuck in its deletion."""
+        """Returns whether a stored pod is not charged any more: it has ended, or is stuck in its deletion."""
         if self.is_over:
             return True
         meta = self.metadata

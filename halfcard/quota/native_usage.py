@@ -12,7 +12,7 @@ from .native_scopes import QuotaPod
 
 
 class Drift(NamedTuple):
-    """A resource of which a quota says that another amount is used than its pods come to."""
+    """A resource whose `used` differs from the sum of the pods."""
 
     key: str
     used: str

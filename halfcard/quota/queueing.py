@@ -16,11 +16,11 @@ _NO_TERMS: Final[Mapping[str, Terms]] = {}
 
 
 class WaitingPod(NamedTuple):
-    """One pod behind the gate.
+    """One gated pod.
 
     Attributes:
-        created: as the API server writes times, which sort as text.
-        entries: what it would be charged for in each ledger, by the ledger's name.
+        created: in the API server's format, which sorts as text.
+        entries: the charge in each ledger, by the ledger's name.
     """
 
     uid: str
@@ -42,10 +42,10 @@ class BlockedPod(NamedTuple):
 class Queue(NamedTuple):
     """
     Attributes:
-        openable: those for whom there is room, once the loans are made.
-        first: of those that wait for a ledger, the first of each.
-        loans: to be made first.
-        unused: loans that are to be given back.
+        admissible: the pods that fit once the loans are made.
+        first_blocked: the first pod that waits for each ledger.
+        loans: the loans to make first.
+        unused: the loans to return.
     """
 
     admissible: tuple[WaitingPod, ...]
@@ -57,10 +57,9 @@ class Queue(NamedTuple):
 def queue(
     waiting: Iterable[WaitingPod], ledgers: Mapping[str, Ledger], terms: Mapping[str, Terms] = _NO_TERMS
 ) -> Queue:
-    """Decides the queue; `terms` are those of the budgets that lend and borrow, by ledger name.
+    """Decides which pods are admitted; `terms` are those of the budgets that lend and borrow, by ledger name.
 
-    What is borrowed and not used is returned first, and a budget's own amount goes to its own pods first, whatever
-    their age.
+    Unused loans are returned first, and a budget's own amount is for its own pods first, whatever their age.
     """
     ordered = in_order(waiting)
     names = {name for each in ordered for name in each.entries} | terms.keys()
@@ -70,7 +69,7 @@ def queue(
     crowds = {name: ReservationBatch(ledger) for name, ledger in there.items()}
     alone = _Row(crowds, Lenders(crowds, there, _NO_TERMS))
     left = alone.admit(ordered)
-    helped = _Row(crowds, Lenders(crowds, there, terms, wanting=alone.blocked))
+    helped = _Row(crowds, Lenders(crowds, there, terms, in_need=alone.blocked))
     helped.admit(left)
     loans, still_unused = netted(helped.loans, back)
     return Queue((*alone.openable, *helped.openable), tuple(helped.first), tuple(loans), tuple(still_unused))

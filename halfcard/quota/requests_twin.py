@@ -31,7 +31,7 @@ class Twin:
 
     @property
     def wanted(self) -> int | None:
-        """The smallest of the written amounts; None where none is left."""
+        """Returns the smallest of the written amounts; None where none is left."""
         written = [*self.sources.values()]
         if self.present is not None and not self.ours:
             written.append(_amount(self.present))
@@ -53,7 +53,7 @@ class TwinnedQuota(NamedTuple):
 
 
 def unreadable(quota: ResourceQuota, dialects: Dialects) -> list[Problem]:
-    """Amounts that mean nothing: such a quota is not settled."""
+    """Returns the problems of invalid amounts; a quota that has one is not changed."""
     return _read(quota.hard, dialects)[1]
 
 
@@ -115,7 +115,7 @@ def _twins(
 
 
 def _kept(key: str, twins: list[Twin]) -> bool:
-    """A requests key that is about to follow its source is written once, by that."""
+    """Returns whether a key is respelled alone; a requests key that follows its source is written with that change."""
     return all(twin.key != key or twin.wanted == _amount(twin.present or "0") for twin in twins)
 
 

@@ -24,7 +24,7 @@ _SORTS: Final = (names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTAS)
 
 Object = Mapping[str, Any]
 Key = tuple[str, str]
-"""Namespace, empty for what is the cluster's, and name."""
+"""Namespace (empty for cluster-wide objects) and name."""
 
 
 class _Metadata(msgspec.Struct):
@@ -37,12 +37,12 @@ class _Namespace(msgspec.Struct):
 
 
 class BudgetSource:
-    """Running all of `jobs` keeps it fresh; `changed` is called when budgets or namespaces have changed.
+    """The budgets, while `jobs` run; calls `changed` when budgets or namespaces have changed.
 
-    Where the two kinds are not installed there are no budgets, which is no trouble.
+    If the two kinds are not installed, there are no budgets, and this is no error.
 
     Attributes:
-        map: those of the ConfigMap of TKE's quota admission.
+        map: the budgets of the ConfigMap of TKE's quota admission.
     """
 
     def __init__(self, access: Access, changed: Callable[[], None] = lambda: None) -> None:
@@ -67,7 +67,7 @@ class BudgetSource:
             self._forget()
 
         def change(changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
-            """A status is written every second, and says nothing to us."""
+            """Ignores changes of the status, which may come every second."""
             before = dict(self._read[sort])
             for each in changes:
                 if isinstance(each.object, dict):
@@ -110,10 +110,10 @@ class BudgetSource:
     def _following(self) -> list[Informer[Any]]:
         return [*self._quotas, self._namespaces, self.map.informer]
 
-    # --- what is known ------------------------------------------------------------------------------------------------
+    # --- the known budgets --------------------------------------------------------------------------------------------
 
     def budgets(self) -> list[Budget]:
-        """Defaults as they are for each namespace."""
+        """Returns all budgets, with each default replaced by one budget per namespace."""
         if self._each is None:
             self._each = expand_defaults(self._written(), self._labels)
         return self._each
@@ -132,7 +132,7 @@ class BudgetSource:
         return found
 
     def reach(self, budget: Budget) -> Amounts:
-        """The most that it can ever allow, with what others may lend it; nothing is limited while it is exempt."""
+        """Returns the most that a budget can ever allow, with all possible loans; no limits while it is exempt."""
         if budget.is_exempt(datetime.now(UTC)):
             return {}
         if budget.terms is None:
@@ -149,7 +149,7 @@ class BudgetSource:
 
     @property
     def ready(self) -> bool:
-        """Has all been seen once?"""
+        """Whether all objects have been listed once."""
         return all(each.ready for each in self._following())
 
     async def wait_until_ready(self) -> None:

@@ -21,7 +21,7 @@ Found = Mapping[str, tuple[Drift, ...]]
 
 
 async def look(calls: ApiCalls, namespace: str, resources: frozenset[str], now_s: float) -> Found:
-    """Raises ReadError and NoAnswerError."""
+    """Compares the quotas of a namespace that do not change meanwhile. Raises ReadError and NoAnswerError."""
     before = {each.title: each.used for each in await quotas_in(calls, namespace)}
     pods = await pods_in(calls, namespace)
     steady = [each for each in await quotas_in(calls, namespace) if before.get(each.title) == each.used]
@@ -33,7 +33,7 @@ def _of(quota: ResourceQuota, pods: list[QuotaPod], resources: frozenset[str], n
     try:
         return tuple(drifts(quota, pods, resources, now_s))
     except InvalidQuantity:
-        return ()  # what cannot be read cannot be compared
+        return ()  # an unreadable amount cannot be compared
 
 
 def lasting(first: Found, second: Found) -> Found:

@@ -35,7 +35,7 @@ class Repair(NamedTuple):
 
 
 async def repair(calls: ApiCalls, quota: ResourceQuota, dialects: Dialects, *, rehearse: bool = False) -> Repair:
-    """A rehearsal goes through everything but the store: rights, webhooks and all."""
+    """Adds the keys that count. A rehearsal passes rights and webhooks, and stores nothing."""
     if problems := unreadable(quota, dialects):
         return Repair(quota.title, why_not=" | ".join(map(str, problems)))
     return await _write(calls, quota, settle(quota, dialects), rehearse=rehearse)
@@ -53,15 +53,15 @@ async def _write(calls: ApiCalls, quota: ResourceQuota, settled: TwinnedQuota, *
     except NoAnswerError as error:
         return Repair(quota.title, why_not=f"it may or may not be changed by now: {error}")
     if answer.status == HTTPStatus.CONFLICT:
-        return Repair(quota.title, why_not="somebody else has changed it meanwhile: try again")
+        return Repair(quota.title, why_not="it was changed meanwhile; try again")
     if answer.status != HTTPStatus.OK:
         return Repair(quota.title, why_not=f"the API server answered {answer.status}: {answer.message()}")
-    if _is_as_before(msgspec.json.decode(answer.body, type=ResourceQuota), settled):
+    if _is_added_again(msgspec.json.decode(answer.body, type=ResourceQuota), settled):
         return Repair(quota.title, why_not="the webhook added it again: remove Halfcard first")
     return Repair(quota.title, settled.notes)
 
 
-def _is_as_before(quota: ResourceQuota, settled: TwinnedQuota) -> bool:
+def _is_added_again(quota: ResourceQuota, settled: TwinnedQuota) -> bool:
     return any(change.op == "remove" and change.pointer[-1] in quota.hard for change in settled.changes)
 
 

@@ -1,4 +1,4 @@
-"""The ResourceQuotas of a cluster that speak of GPUs, followed, and read as they are at this moment."""
+"""Follows the ResourceQuotas of a cluster that name GPU resources, and reads them and their pods directly."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class NativeQuotas:
-    """Running `following` keeps it fresh; quotas that say nothing of what is `counted` are not kept.
+    """The quotas that name a `counted` resource, while `informer` runs.
 
     Attributes:
-        resources: of which people write any key, and some that count nothing.
-        counted: these, and what is added to pods for quotas to count.
+        resources: the GPU resources; people also write keys of them that Kubernetes does not count.
+        counted: these, and the resources that are added to pods so that quotas count them.
     """
 
     def __init__(self, access: Access, resources: frozenset[str], added: frozenset[str] = frozenset()) -> None:
@@ -84,7 +84,7 @@ class NativeQuotas:
             self._by_namespace.pop(namespace, None)
 
 
-# --- as it is at this moment -----------------------------------------------------------------------------------------
+# --- direct reads -----------------------------------------------------------------------------------------------------
 
 
 class _Meta(msgspec.Struct):
@@ -101,7 +101,7 @@ _PODS: Final = msgspec.json.Decoder(_List[QuotaPod])
 
 
 class ReadError(Exception):
-    """The API server refused, or what it answers is not what was asked for; the text is a sentence."""
+    """The API server refused, or its answer cannot be read; the text is a sentence."""
 
     def __init__(self, why: str, status: int = 0) -> None:
         super().__init__(why)
@@ -124,7 +124,7 @@ async def pods_in(calls: ApiCalls, namespace: str) -> list[QuotaPod]:
 
 
 def path_of(namespace: str, name: str = "") -> str:
-    """The path of one quota, or of all in the namespace."""
+    """Returns the path of one quota, or of all in the namespace."""
     collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/resourcequotas"
     return f"{collection}/{quote(name, safe='')}" if name else collection
 
@@ -150,4 +150,4 @@ def _decoded(decoder: msgspec.json.Decoder[_List[T]], body: bytes, path: str) ->
     try:
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
-        raise ReadError(f"what GET {path} answers cannot be read: {error}") from error
+        raise ReadError(f"the answer to GET {path} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""The ConfigMap of TKE's quota admission, followed: what it allows is a budget for each of its namespaces."""
+"""Follows the ConfigMap of TKE's quota admission, which is a budget for each of its namespaces."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class _ConfigMap(msgspec.Struct):
 
 
 class TkeMapSource:
-    """Calls `changed` when it may allow something else.
+    """Calls `changed` when the budgets may have changed.
 
     Attributes:
-        problems: what is wrong with it, a sentence each. One that cannot be read allows what it allowed before.
-        uid: its own; empty where it is not there.
+        problems: one sentence for each mistake. An unreadable ConfigMap leaves the earlier budgets in force.
+        uid: the uid of the ConfigMap; empty where it does not exist.
     """
 
     def __init__(self, access: Access, changed: Callable[[], None]) -> None:

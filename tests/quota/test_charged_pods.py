@@ -23,7 +23,7 @@ def pod(name: str, *gates: str) -> Object:
     return share.gated(*gates).manifest
 
 
-async def test_who_waits_holds_nothing_and_who_looks_keeps_what_he_has_seen_when_it_is_gone() -> None:
+async def test_a_gated_pod_has_no_charge_and_returned_pods_are_a_copy() -> None:
     with serving() as server:
         pods = ChargedPods(Access("127.0.0.1", server.port), Dialects(), lambda _: None, lambda _: None)
         server.put(pod("waits", names.QUOTA_GATE))

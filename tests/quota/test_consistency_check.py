@@ -16,7 +16,7 @@ ONE = ChargedPod("team", "one", {}, {"cores": 30})
 TWO = ChargedPod("team", "two", {}, {"cores": 30})
 
 
-def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
+def test_a_pod_whose_count_differs_from_what_is_stored_is_a_difference() -> None:
     moved = TWO._replace(node="n")
     found = differences({"a": ONE, "b": TWO, "c": ONE}, {"b": moved, "c": ONE, "d": TWO})
     assert found == {"a": Difference(ONE, None), "b": Difference(TWO, moved), "d": Difference(None, TWO)}
@@ -26,7 +26,7 @@ def test_what_is_counted_otherwise_than_it_is_stored_is_a_difference() -> None:
     )
 
 
-def test_only_what_two_looks_have_found_alike_is_believed() -> None:
+def test_only_differences_that_two_comparisons_find_are_confirmed() -> None:
     first = {"a": Difference(ONE, None), "b": Difference(ONE, None), "c": Difference(ONE, None)}
     second = {"a": Difference(ONE, None), "b": Difference(None, ONE), "d": Difference(ONE, None)}
     assert confirmed(first, second) == {"a": Difference(ONE, None)}
@@ -36,7 +36,7 @@ def pod(name: str, phase: str = "Running") -> Object:
     return builders.pod(name).created().asks(core=30, memory=20).in_phase(phase).manifest
 
 
-async def test_what_no_watch_has_brought_is_found_and_counted_and_ordinary_changes_are_none_of_it() -> None:
+async def test_changes_that_no_watch_brought_are_found_and_ordinary_changes_are_not() -> None:
     with serving() as server:
         access, repaired = Access("127.0.0.1", server.port), list[Differences]()
         pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)

@@ -86,7 +86,7 @@ async def test_a_new_ledger_is_ready_once_all_pods_are_counted(scene: Scene) -> 
     assert scene.ledger().late == frozenset()
 
 
-async def test_whoever_takes_over_deposes_the_one_before(scene: Scene) -> None:
+async def test_a_takeover_deposes_the_earlier_leader(scene: Scene) -> None:
     before = await scene.leading()
     after = await scene.leading()
     with pytest.raises(LostLeadership):
@@ -102,7 +102,7 @@ async def test_a_commit_keeps_what_was_reserved_meanwhile(scene: Scene) -> None:
     assert scene.ledger().reservations.keys() == {"v"} and used(scene.ledger()) == {"cores": 20}
 
 
-async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(scene: Scene) -> None:
+async def test_the_reservation_of_a_pod_that_has_ended_is_released_at_once(scene: Scene) -> None:
     controller = await scene.leading()
     scene.reserve("u")
     scene.ended.add("u")
@@ -112,7 +112,7 @@ async def test_the_reservation_of_a_pod_that_came_and_went_is_settled_at_once(sc
     assert used(scene.ledger()) == {}
 
 
-async def test_a_pod_that_came_without_a_reservation_is_late_where_there_is_too_little(scene: Scene) -> None:
+async def test_a_pod_without_a_reservation_is_late_where_the_ledger_is_exceeded(scene: Scene) -> None:
     controller = await scene.leading()
     await scene.commit(controller, {"u": entry(90)})
     await scene.commit(controller, {"u": entry(90), "v": entry(20)})
@@ -129,7 +129,7 @@ async def test_a_reservation_whose_pod_never_comes_expires_after_its_time_and_tw
     assert scene.ledger().reservations.keys() == {"slow"}
 
 
-async def test_while_nobody_answers_nothing_grows_old(scene: Scene) -> None:
+async def test_while_the_api_server_does_not_answer_no_reservation_ages(scene: Scene) -> None:
     controller = await scene.leading()
     scene.reserve("u")
     await scene.pass_time(controller, OLD_S - 5)
@@ -138,14 +138,14 @@ async def test_while_nobody_answers_nothing_grows_old(scene: Scene) -> None:
     assert scene.ledger().reservations.keys() == {"u"}
 
 
-async def test_what_is_allowed_follows_the_quota(scene: Scene) -> None:
+async def test_the_limits_follow_the_quota(scene: Scene) -> None:
     controller = await scene.leading()
     controller.budget = BUDGET._replace(hard={"cores": 5})
     await scene.commit(controller, {})
     assert scene.ledger().hard == {"cores": 5}
 
 
-async def test_it_is_told_once_that_there_is_more_room(scene: Scene) -> None:
+async def test_gained_room_is_reported_once(scene: Scene) -> None:
     controller = await scene.leading()
     assert controller.has_gained_room() and not controller.has_gained_room()
     await scene.commit(controller, {"u": entry(100)})
@@ -154,7 +154,7 @@ async def test_it_is_told_once_that_there_is_more_room(scene: Scene) -> None:
     assert controller.has_gained_room()
 
 
-async def test_a_ledger_that_somebody_deleted_is_begun_anew(scene: Scene) -> None:
+async def test_a_deleted_ledger_is_created_and_counted_again(scene: Scene) -> None:
     controller = await scene.leading()
     scene.server.drop(NAME)
     with pytest.raises(LostLeadership):
@@ -163,7 +163,7 @@ async def test_a_ledger_that_somebody_deleted_is_begun_anew(scene: Scene) -> Non
     assert not scene.ledger().is_ready
 
 
-async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(scene: Scene) -> None:
+async def test_the_ledger_of_a_deleted_quota_is_deleted_after_its_reservations(scene: Scene) -> None:
     controller = await scene.leading()
     scene.reserve("u")
     await scene.pass_time(controller, 1)
@@ -174,13 +174,13 @@ async def test_the_ledger_of_a_quota_that_is_gone_waits_for_its_reservations(sce
     assert scene.server.there() == set()
 
 
-async def test_what_is_no_ledger_is_named_with_what_to_do(scene: Scene) -> None:
+async def test_an_invalid_ledger_is_reported_with_what_to_do(scene: Scene) -> None:
     scene.server.put_text(NAME, "scribble")
     with pytest.raises(LedgerError, match=f"{NAME} is not a valid ledger: .* delete it, and Halfcard creates it again"):
         await scene.controller().take_over()
 
 
-async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_over_again(scene: Scene) -> None:
+async def test_the_ledger_of_a_deleted_quota_reserves_nothing_until_it_is_taken_over_again(scene: Scene) -> None:
     """A quota that comes back as the same object, as a default does, would reserve in a ledger that is not counted."""
     controller = await scene.leading()
     assert (scene.ledger().quota_uid, scene.ledger().is_ready) == ("q", True)
@@ -191,7 +191,7 @@ async def test_the_ledger_of_a_quota_that_is_gone_is_nobodys_until_it_is_taken_o
     assert (scene.ledger().quota_uid, scene.ledger().is_ready) == ("q", False)
 
 
-async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(scene: Scene) -> None:
+async def test_an_exemption_lifts_the_limits_and_usage_is_still_counted(scene: Scene) -> None:
     noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
     exempt = BUDGET._replace(exemption=Exemption(noon, "the paper is due"))
     now = [noon - timedelta(seconds=1)]
@@ -206,7 +206,7 @@ async def test_an_exemption_lifts_what_is_allowed_and_what_is_used_counts_on(sce
     assert (scene.ledger().hard, controller.is_outdated) == ({"cores": 100}, False)
 
 
-async def test_what_somebody_else_writes_there_of_pods_is_noticed_and_put_right(scene: Scene) -> None:
+async def test_committed_amounts_that_another_writer_changed_are_corrected(scene: Scene) -> None:
     controller = await scene.leading()
     live = {"u": entry(30)}
     await scene.commit(controller, live)

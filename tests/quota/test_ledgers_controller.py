@@ -104,7 +104,7 @@ async def scene() -> AsyncIterator[Scene]:
             yield scene
 
 
-async def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along(scene: Scene) -> None:
+async def test_a_quota_that_changes_while_it_is_counted_counts_its_pods_all_the_time(scene: Scene) -> None:
     scene.keep()
     await until(lambda: scene.used() == 30)
     scene.ledgers.faults.append("held")
@@ -120,7 +120,7 @@ async def test_a_quota_that_changes_while_it_is_counted_holds_its_pods_all_along
     assert counted[-1] == 60
 
 
-async def test_what_was_not_counted_because_of_a_bug_is_counted_when_it_begins_anew(
+async def test_pods_that_a_bug_left_uncounted_are_counted_after_a_restart(
     monkeypatch: pytest.MonkeyPatch, scene: Scene
 ) -> None:
     def bug(*_: object) -> None:

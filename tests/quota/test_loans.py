@@ -68,7 +68,7 @@ async def scene() -> AsyncIterator[Scene]:
         yield scene
 
 
-async def test_what_is_lent_is_borrowed_and_comes_back(scene: Scene) -> None:
+async def test_a_loan_is_lent_borrowed_and_returned(scene: Scene) -> None:
     await scene.loans.make([LOAN])
     assert scene.lent() == (LENT, BORROWED) and scene.loans.exist
     await scene.loans.give_back([LOAN])
@@ -78,7 +78,7 @@ async def test_what_is_lent_is_borrowed_and_comes_back(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("fault", "in_the_end"), [("unanswered", (LENT, BORROWED)), ("unheard", ({}, {}))])
-async def test_a_lender_counts_on_nothing_that_nobody_knows(
+async def test_a_lender_does_not_rely_on_an_uncertain_return(
     fault: Fault, in_the_end: tuple[dict[str, Amounts], dict[str, Amounts]], scene: Scene
 ) -> None:
     scene.server.faults = [None, fault]
@@ -100,7 +100,7 @@ async def test_a_loan_that_was_not_written_by_the_lender_is_not_borrowed(scene: 
     assert scene.lent() == ({}, {}), "the lender has come to need it"
 
 
-async def test_a_ledger_that_is_made_anew_is_told_what_others_have_borrowed_from_it(scene: Scene) -> None:
+async def test_a_ledger_that_is_created_again_contains_what_others_have_borrowed_from_it(scene: Scene) -> None:
     await scene.loans.make([LOAN])
     scene.server.drop(LENDER)
     await scene.take_over(LENDER)

@@ -39,7 +39,7 @@ def leaving(server: ObjectServer, way: str) -> int:
 
 
 @pytest.mark.parametrize("way", ["open", "delete"])
-def test_only_who_waits_for_us_is_let_go(way: str) -> None:
+def test_only_pods_behind_our_gate_are_opened_or_deleted(way: str) -> None:
     with serving_objects() as server:
         keep(server, pod("ours", names.QUOTA_GATE), pod("free"), pod("theirs", "example.com/other"))
         leaving(server, way)
@@ -51,14 +51,14 @@ def test_only_who_waits_for_us_is_let_go(way: str) -> None:
     assert [item["spec"]["schedulingGates"] for item in found.values()] == [[], [{"name": "example.com/other"}]]
 
 
-def test_it_says_how_many_wait_on_and_tries_again_where_an_answer_is_missing() -> None:
+def test_it_retries_after_a_missing_answer_and_says_how_many_pods_still_wait() -> None:
     with serving_objects() as server:
         keep(server, pod("ours", names.QUOTA_GATE))
         server.faults = ["refused", "unanswered"]
         assert leaving(server, "open") == 1
 
 
-def test_nobody_waits_where_nobody_ever_did() -> None:
+def test_without_gated_pods_it_ends_at_once() -> None:
     with serving_objects() as server:
         keep(server, pod("free"))
         assert leaving(server, "delete") == 0

@@ -21,7 +21,7 @@ CHANGES: Final = st.lists(
 
 
 @given(CHANGES)
-def test_however_they_come_and_go_it_is_what_a_count_of_those_that_are_left_would_find(
+def test_the_index_always_equals_a_new_count_of_the_remaining_pods(
     changes: list[tuple[str, CountedPod | None]],
 ) -> None:
     holding, left = UsageIndex(), dict[str, CountedPod]()
@@ -40,7 +40,7 @@ def test_however_they_come_and_go_it_is_what_a_count_of_those_that_are_left_woul
 
 
 @given(CHANGES, CHANGES)
-def test_who_came_since_it_was_counted_is_known_and_has_not_gone_again(
+def test_arrived_pods_are_known_until_they_are_cleared_or_gone(
     before: list[tuple[str, CountedPod | None]], after: list[tuple[str, CountedPod | None]]
 ) -> None:
     holding = UsageIndex()
@@ -55,7 +55,7 @@ def test_who_came_since_it_was_counted_is_known_and_has_not_gone_again(
     assert holding.entries.keys() - known <= holding.arrived <= holding.entries.keys() - (known - gone)
 
 
-def test_only_those_that_changed_are_looked_at_and_once() -> None:
+def test_only_changed_pods_are_marked_and_once() -> None:
     holding = UsageIndex()
     assert set(holding.take_marked(["u", "v"])) == {"u", "v"}
     holding.put("u", CountedPod(Entry("team", "p", {"cores": 1})))
@@ -64,7 +64,7 @@ def test_only_those_that_changed_are_looked_at_and_once() -> None:
     assert [*holding.take_marked()] == []
 
 
-def test_where_all_are_looked_at_so_are_those_that_are_no_longer_there() -> None:
+def test_marking_all_includes_pods_that_are_gone() -> None:
     holding = UsageIndex()
     holding.take_marked()
     holding.put("gone", CountedPod(Entry("team", "p", {"cores": 1})))

@@ -28,14 +28,14 @@ def budget(obj: dict[str, Any]) -> Budget:
     return found
 
 
-def test_what_is_allowed_is_read_in_the_units_of_a_ledger() -> None:
+def test_limits_are_read_in_the_units_of_a_ledger() -> None:
     found = budget(own({"hard": {"cores": 150, "memory": "1.5Gi", "cards": 2, "shares": 0}}))
     assert found.hard == {"cores": 150, "memory": 1536, "cards": 2, "shares": 0}
     assert (found.title, found.kind, found.ledger) == ("team/gpu", "GpuQuota", "gpuquota.team.gpu")
     assert budget(own({"hard": {"memory": 2**21}})).hard == {"memory": 2}
 
 
-def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
+def test_limits_per_label_value_have_their_own_keys() -> None:
     found = budget(own({"hard": {"cores": 100}, "perLabel": {"key": "user", "hard": {"cores": 50}}}))
     assert found.hard == {"cores": 100, "cores per user": 50}
     charge = {"cores": 30, "shares": 1}
@@ -48,7 +48,7 @@ def test_what_is_allowed_to_each_value_of_a_label_has_keys_of_its_own() -> None:
     assert found.counted(charge, {})["cores per user="] == 30
 
 
-def test_only_pods_that_may_wait_can_be_lent_something() -> None:
+def test_only_budgets_with_a_queue_borrow() -> None:
     borrowing = {"cohort": "c", "lendingLimit": {"memory": "2Gi"}}
     spec = {"hard": {"cores": 100}, "borrowing": borrowing}
     assert budget(own({**spec, "onExceeded": "Gate"})).terms == Terms("c", {}, {"memory": 2048})
@@ -67,13 +67,13 @@ def test_a_default_is_for_each_namespace_that_has_no_quota_of_its_own() -> None:
     assert expand_defaults([default, mine], labels) == [mine, for_a]
 
 
-def test_a_default_stands_beside_what_namespaces_share() -> None:
+def test_a_default_applies_together_with_shared_quotas() -> None:
     spec = {"hard": {"cores": 60}, "namespaces": {"names": ["a"]}}
     both = [budget(shared(spec, "all")), budget(shared({**spec, "asDefault": True}, "std"))]
     assert [each.title for each in covering(both, "a", {})] == ["all", "std for a"]
 
 
-def test_a_namespace_that_nobody_has_seen_yet_has_a_default_too() -> None:
+def test_an_unknown_namespace_has_the_default_too() -> None:
     default = budget(shared({"hard": {"cores": 60}, "asDefault": True, "namespaces": {"selector": {}}}, "std"))
     assert [each.ledger for each in covering([default], "new", {})] == ["defaultgpuquota.new.std"]
 
@@ -90,7 +90,7 @@ def test_an_exemption_limits_nothing_and_ends_by_itself() -> None:
     assert budget(own({"hard": {"cores": 100}})).enforced(NOON) == {"cores": 100}
 
 
-def test_an_exemption_without_a_time_zone_ends_at_no_certain_time() -> None:
+def test_an_exemption_needs_a_time_zone() -> None:
     found = read_budget(own({"hard": {"cores": 1}, "exemption": {"until": "2026-11-22T12:00:00", "reason": "x"}}))
     assert isinstance(found, UnreadableBudget)
 
@@ -100,7 +100,7 @@ A100: Final = "NVIDIA A100-SXM4-80GB"
 ONE_CARD: Final = {"cores": 100, "cards": 1}
 
 
-def test_what_is_allowed_on_models_and_in_pools_has_keys_of_its_own() -> None:
+def test_limits_by_model_and_pool_have_their_own_keys() -> None:
     found = budget(own({"byModel": {"T4": {"cards": 4}}, "byPool": {"lab": {"memory": "2Gi"}}}))
     assert found.hard == {"cards of model T4": 4, "memory of pool lab": 2048}
     assert found.depends_on_location
@@ -159,17 +159,17 @@ NAMESPACES: Final = {"a": {}, "b": {"tier": "gold"}, "c": {"tier": "tin"}}
 
 
 @pytest.mark.parametrize(("namespaces", "concerned"), CONCERNED.values(), ids=CONCERNED)
-def test_a_shared_quota_concerns_namespaces_by_name_and_label(namespaces: dict[str, Any], concerned: set[str]) -> None:
+def test_a_shared_quota_covers_namespaces_by_name_and_label(namespaces: dict[str, Any], concerned: set[str]) -> None:
     found = budget(shared({"hard": {"cores": 1}, "namespaces": namespaces}))
     assert {name for name, labels in NAMESPACES.items() if found.covers(name, labels)} == concerned
 
 
-def test_an_own_quota_concerns_its_namespace_alone_whatever_it_says() -> None:
+def test_a_namespaced_quota_covers_only_its_namespace() -> None:
     found = budget(own({"hard": {"cores": 1}, "namespaces": {"selector": {}}}))
     assert found.covers("team", {}) and not found.covers("other", {})
 
 
-def test_a_quota_is_the_same_whatever_it_says_until_it_is_made_anew() -> None:
+def test_a_quota_is_the_same_until_it_is_created_again() -> None:
     one = deleted_budget("gpuquota.team.gpu")._replace(uid="one", hard={"cores": 100})
     assert one.is_same(one._replace(hard={"cores": 50}, gates=True))
     assert not one.is_same(one._replace(uid="another"))
@@ -200,7 +200,7 @@ ODD: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize(("obj", "words"), ODD.values(), ids=ODD)
-def test_an_odd_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: str) -> None:
+def test_an_invalid_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: str) -> None:
     found = read_budget(obj)
     assert isinstance(found, UnreadableBudget)
     assert words in str(found)
@@ -209,7 +209,7 @@ def test_an_odd_quota_limits_nothing_and_says_why(obj: dict[str, Any], words: st
 @pytest.mark.parametrize(
     "ledger", ["gpuquota.team.gpu", "gpuquota.team.gpu.v2", "clustergpuquota.all.v2", "defaultgpuquota.team.std.v2"]
 )
-def test_what_stands_for_a_quota_that_is_gone_has_its_ledger_and_nothing_else(ledger: str) -> None:
+def test_the_budget_of_a_deleted_quota_has_only_its_ledger(ledger: str) -> None:
     assert deleted_budget(ledger).ledger == ledger
     assert (
         not deleted_budget(ledger).hard
@@ -218,7 +218,7 @@ def test_what_stands_for_a_quota_that_is_gone_has_its_ledger_and_nothing_else(le
     )
 
 
-def test_a_refusal_has_the_shape_that_people_know_and_says_what_is_missing() -> None:
+def test_a_refusal_has_the_form_of_native_quota_and_says_what_is_missing() -> None:
     assert exceeded("team/gpu", [Shortage("cores", 30, 80, 100)]) == (
         "exceeded quota: team/gpu, requested: cores=30, used: cores=80, limited: cores=100 "
         "(10 more needed: 0.30 card asked, 0.20 card free)"
@@ -231,6 +231,6 @@ def test_a_refusal_has_the_shape_that_people_know_and_says_what_is_missing() -> 
     )
 
 
-def test_a_refusal_fits_into_an_event_whatever_stands_in_a_label() -> None:
+def test_a_refusal_fits_into_an_event_for_any_label_value() -> None:
     told = exceeded("team/gpu", [Shortage(f"cores per user={'x' * 500}", 1, 1, 1)] * 9)
     assert len(told.encode()) <= 900

@@ -43,13 +43,11 @@ def due(built: PodBuilder, derived: DerivedSettings | None = MODELS) -> list[dic
         ({"core": 0}, {}),
     ],
 )
-def test_whole_cards_and_shares_are_told_apart_in_every_systems_words(
-    asked: dict[str, Amount], expected: dict[str, int]
-) -> None:
+def test_whole_cards_and_shares_differ_in_every_dialect(asked: dict[str, Amount], expected: dict[str, int]) -> None:
     assert due(pod().asks(**asked)) == [expected]
 
 
-def test_nothing_is_added_where_the_installation_did_not_ask_for_it() -> None:
+def test_nothing_is_added_without_the_setting() -> None:
     assert due(pod().asks(gpu=1).asks(core=30, memory=20), None) == [{}, {}]
 
 

@@ -34,7 +34,7 @@ def test_one_namespace_cannot_use_up_a_shared_budget_with_reservations() -> None
         reserve(READY._replace(reservations=everywhere), "v", entry(cores=1))
 
 
-def test_who_writes_labels_cannot_make_a_ledger_too_large_to_be_written() -> None:
+def test_label_values_cannot_make_a_ledger_too_large_to_write() -> None:
     committed = {f"{key} per user={at}": 1 for at in range(MAX_LABEL_VALUES) for key in ("cores", "shares")}
     crowded = READY._replace(committed=committed)
     with pytest.raises(Busy, match=f"{MAX_LABEL_VALUES} values of its label"):

@@ -40,28 +40,28 @@ THREE: Final = {"a": ledger(10, 10), "b": ledger(10, 4), "c": ledger(10, 8)}
         (5, {"a": Terms("team", {"memory": 4}, {})}, {"b": 5}),  # what a limit does not name has none
     ],
 )
-def test_who_lends_how_much(missing: int, terms: dict[str, Terms], expected: Amounts) -> None:
+def test_lenders_and_amounts(missing: int, terms: dict[str, Terms], expected: Amounts) -> None:
     offered = lenders(THREE, {**dict.fromkeys("abc", TERMS), **terms}).offer("a", [short(missing)])
     assert {loan.lender: loan.amounts["cores"] for loan in offered} == expected
 
 
-def test_who_has_too_little_himself_lends_nothing() -> None:
+def test_a_budget_that_has_too_little_itself_lends_nothing() -> None:
     assert lenders(THREE, dict.fromkeys("abc", TERMS), "b").offer("a", [short(5)]) == []
 
 
-def test_what_one_person_or_one_model_may_have_is_not_lent() -> None:
+def test_limits_per_label_value_or_model_are_not_lent() -> None:
     parts = {name: Ledger({"cores of model T4": 10, "cores per user": 10}, is_ready=True) for name in "ab"}
     able = lenders(parts, dict.fromkeys("ab", TERMS))
     assert able.offer("a", [short(1, "cores of model T4")]) == able.offer("a", [short(1, "cores per user=ann")]) == []
 
 
-def test_what_is_counted_as_lent_is_lent_to_nobody_else() -> None:
+def test_an_amount_is_lent_only_once() -> None:
     able = lenders(THREE, dict.fromkeys("abc", TERMS))
     able.count(able.offer("a", [short(6)]))
     assert able.offer("a", [short(3)]) == []
 
 
-def test_a_loan_moves_what_is_allowed_and_comes_back_whole() -> None:
+def test_a_loan_moves_limits_and_is_returned_completely() -> None:
     loan = Loan("b", "a", {"cores": 6})
     lent, borrowed = lend(THREE["b"], loan), borrow(THREE["a"], loan)
     assert (allowed(lent), allowed(borrowed)) == ({"cores": 4}, {"cores": 16})
@@ -74,12 +74,12 @@ def test_a_loan_moves_what_is_allowed_and_comes_back_whole() -> None:
     assert [*unused_loans({"a": busy, "b": lent})] == [Loan("b", "a", {"cores": 5})]
 
 
-def test_what_is_no_longer_limited_needs_no_loan() -> None:
+def test_an_amount_without_a_limit_needs_no_loan() -> None:
     borrowed = borrow(ledger(0), Loan("b", "a", {"cores": 6}))
     assert [*unused_loans({"a": borrowed._replace(hard={}, committed={"cores": 6})})] == [Loan("b", "a", {"cores": 6})]
 
 
-def test_what_comes_back_and_goes_again_does_not_move() -> None:
+def test_a_loan_that_is_returned_and_made_again_does_not_move() -> None:
     back = [Loan("b", "a", {"cores": 5}), Loan("c", "a", {"cores": 2})]
     loans = [Loan("b", "a", {"cores": 3}), Loan("b", "a", {"cores": 4}), Loan("c", "d", {"cores": 1})]
     assert netted(loans, back) == (
@@ -89,7 +89,7 @@ def test_what_comes_back_and_goes_again_does_not_move() -> None:
     assert netted(back, merged(back)) == ([], [])
 
 
-def test_nobody_waits_for_more_than_all_of_his_cohort_may_lend() -> None:
+def test_no_pod_waits_for_more_than_its_cohort_can_lend() -> None:
     others = [
         ({"cores": 50, "cores per user": 9}, Terms("team", {}, {"cores": 20})),
         ({"cores": 30}, TERMS),

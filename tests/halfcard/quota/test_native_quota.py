@@ -38,7 +38,7 @@ def said(asked: Mapping[str, Quantity], *quotas: Object) -> str:
     return told(exceeded_by([read(each) for each in quotas], asked), UNITS)
 
 
-def test_the_sentence_is_the_api_servers_and_says_what_is_missing() -> None:
+def test_the_message_is_the_api_servers_and_says_what_is_missing() -> None:
     assert said(cost(core=30), quota({CORES: "100"}, {CORES: "80"})) == (
         f"exceeded quota: team-a/gpu, requested: {CORES}=30, used: {CORES}=80, limited: {CORES}=100 "
         "(10 more needed: 0.30 card asked, 0.20 card free)"
@@ -67,7 +67,7 @@ def test_all_quotas_that_are_short_are_named_in_one_line() -> None:
     assert len(many.encode()) <= MAX_MESSAGE_BYTES
 
 
-def test_what_is_used_beyond_the_limit_leaves_nothing() -> None:
+def test_nothing_is_free_beyond_the_limit() -> None:
     assert "(60 more needed: 0.30 card asked, 0.00 card free)" in said(
         cost(core=30), quota({CORES: "50"}, {CORES: "80"})
     )
@@ -122,7 +122,7 @@ FREE: Final = {
 
 
 @pytest.mark.parametrize("resource", sorted({*WORDS.values()} - {CORE}))
-def test_each_systems_amounts_are_said_in_cards_and_gib(resource: str) -> None:
+def test_amounts_of_each_dialect_are_given_in_cards_and_gib(resource: str) -> None:
     number, words = FREE.get(resource.replace(names.TUYA + "/v", names.TENCENT + "/v"), (50, "0.50 card"))
     key = f"requests.{resource}"
     short = said({resource: Quantity.of(number)}, quota({key: "0"}, {key: "0"}))
@@ -135,7 +135,7 @@ def test_units_follow_the_settings() -> None:
     assert spelled(own[names.ALIYUN_GPU_MEM], Quantity.of(512)) == "0.5 GiB"
 
 
-def test_a_charge_is_said_in_every_systems_words() -> None:
+def test_a_charge_is_converted_to_every_dialect() -> None:
     asked = in_words_of({"cores": 30, "memory": 5 * 1024, "shares": 1}, UNITS)
     assert {CORE: "30", MEMORY: "20", names.ALIYUN_GPU_MEM: "5", names.VOLCANO_GPU_MEMORY: "5120"}.items() <= {
         key: str(amount) for key, amount in asked.items()
@@ -155,19 +155,19 @@ UNCOUNTED: Final[dict[str, tuple[Object, list[str]]]] = {
 
 
 @pytest.mark.parametrize(("item", "keys"), UNCOUNTED.values(), ids=UNCOUNTED)
-def test_what_is_never_counted_is_found(item: Object, keys: list[str]) -> None:
+def test_keys_that_are_never_counted_are_found(item: Object, keys: list[str]) -> None:
     found = read(item)
     assert found.uncounted(GPUS) == sorted(keys)
     assert bool(never_counted(found, GPUS)) is bool(keys)
 
 
 @pytest.mark.parametrize("key", [CORES, f"limits.{CORE}", CORE])
-def test_a_quota_that_speaks_of_gpus_is_told_from_others(key: str) -> None:
+def test_a_quota_that_names_gpus_is_recognised(key: str) -> None:
     assert read(quota({key: "1", "pods": "1"})).names(GPUS)
     assert not read(quota({"limits.cpu": "1", "requests.example.com/thing": "1"})).names(GPUS)
 
 
-def test_whoever_wrote_it_is_told_what_makes_it_count() -> None:
+def test_the_author_of_a_quota_is_told_the_command_that_makes_it_count() -> None:
     assert never_counted(read(quota({f"limits.{CORE}": "50"})), GPUS) == (
         f"Kubernetes accepts limits.{CORE}=50 and never counts it, so it limits nothing: "
         "`halfcard quota repair team-a` adds what counts"
@@ -178,7 +178,7 @@ def running(core: int, **fields: Any) -> Any:
     return read_pod(**building("p").asks(core=core).manifest["spec"], **fields)
 
 
-def test_drift_is_what_the_pods_do_not_come_to() -> None:
+def test_a_drift_is_a_difference_to_the_sum_of_the_pods() -> None:
     item = read(quota({CORES: "100", MEMORIES: "10"}, {CORES: "80", MEMORIES: "0"}))
     pods = [running(30), running(20), running(100, status={"phase": "Succeeded"})]
     assert drifts(item, pods, GPUS, 0) == [Drift(CORES, "80", "50")]
@@ -190,5 +190,5 @@ def test_a_quota_with_scopes_drifts_by_the_pods_that_it_counts() -> None:
     assert drifts(item, [running(30, activeDeadlineSeconds=9), running(20)], GPUS, 0) == []
 
 
-def test_what_is_not_counted_yet_does_not_drift() -> None:
+def test_a_quota_that_is_not_counted_yet_does_not_drift() -> None:
     assert drifts(read(quota({CORES: "100"}, {CORES: "0"}, in_force={CORES: "50"})), [running(30)], GPUS, 0) == []

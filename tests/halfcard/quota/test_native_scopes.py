@@ -51,7 +51,7 @@ SIMPLE: Final[dict[str, tuple[str, dict[str, Any], bool]]] = {
 
 
 @pytest.mark.parametrize(("scope", "fields", "expected"), SIMPLE.values(), ids=SIMPLE)
-def test_a_scope_holds_of_the_pods_that_it_names(scope: str, fields: dict[str, Any], *, expected: bool) -> None:
+def test_a_scope_matches_the_pods_that_it_names(scope: str, fields: dict[str, Any], *, expected: bool) -> None:
     assert holds(ScopeRequirement(scope), read_pod(**fields)) is expected
 
 
@@ -77,7 +77,7 @@ def test_a_priority_class_is_chosen_by_each_operator(
     assert holds(msgspec.convert(written, ScopeRequirement), read_pod(priorityClassName=name)) is expected
 
 
-def test_all_scopes_of_a_quota_have_to_hold() -> None:
+def test_all_scopes_of_a_quota_must_match() -> None:
     selector = [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
     narrow = read(quota({}, scopes=["Terminating"], selector=selector))
     assert narrow.counts(read_pod(activeDeadlineSeconds=1, priorityClassName="high"))

@@ -40,12 +40,12 @@ def test_containers_are_charged_where_each_lies() -> None:
     }
 
 
-def test_init_containers_hold_nothing_beside_what_follows_them() -> None:
+def test_init_containers_add_nothing_to_the_containers_that_follow() -> None:
     found = location_of(MIXED, needs(pod().init(core=60, memory=4).asks(core=30, memory=4)), ((0,), (0,)))
     assert found.by_model["T4"]["cores"] == 60
 
 
-def test_a_pod_is_where_its_record_says_and_on_any_card_where_that_cannot_be_believed() -> None:
+def test_a_pod_is_located_by_its_record_or_on_any_card_if_that_is_invalid() -> None:
     asked = needs(pod().asks(core=100))
     assert recorded_location(MIXED, asked, (("2",),)) == location_of(MIXED, asked, ((2,),))
     assert recorded_location(MIXED, asked, None) == widest_location(kind_of(MIXED), asked)
@@ -61,7 +61,7 @@ def test_without_a_record_a_pod_may_be_on_any_model_of_its_node() -> None:
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=4))
-def test_models_together_hold_no_less_than_the_pod_is_charged_for(cards: list[int]) -> None:
+def test_the_charges_of_all_models_are_no_less_than_the_charge_of_the_pod(cards: list[int]) -> None:
     built = pod()
     for _ in cards:
         built = built.asks(core=10, memory=1)

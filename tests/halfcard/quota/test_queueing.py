@@ -33,7 +33,7 @@ PODS: Final = st.lists(
 
 
 @given(PODS)
-def test_who_is_let_in_fits_and_comes_before_all_who_wait_for_the_same(pods: list[WaitingPod]) -> None:
+def test_admitted_pods_fit_and_come_before_all_that_wait_for_the_same(pods: list[WaitingPod]) -> None:
     found = queue(pods, ROOM)
     for name, ledger in ROOM.items():
         here = [each for each in in_order(pods) if name in each.entries]

@@ -22,25 +22,25 @@ def every(step: float, until: float) -> list[float]:
 OLD = every(5.0, OLD_S)
 
 
-def test_an_old_reservation_is_void_after_two_reads_that_find_no_pod() -> None:
+def test_an_old_reservation_expires_after_two_reads_without_its_pod() -> None:
     old = reads(OpenReservations(), *OLD)
     assert old.expired() == frozenset()
     assert reads(old, OLD_S + APART_S / 2).expired() == frozenset()
     assert reads(old, OLD_S + APART_S / 2, OLD_S + APART_S).expired() == {"u"}
 
 
-def test_one_whose_pod_is_found_between_is_kept() -> None:
+def test_a_reservation_whose_pod_is_found_in_between_stays() -> None:
     found = reads(reads(OpenReservations(), *OLD), OLD_S + 5.0, stored=["u"])
     assert reads(found, OLD_S + 10.0, OLD_S + 15.0).expired() == frozenset()
 
 
 @pytest.mark.parametrize("gap", [60.0, 3600.0, 10**9])
-def test_time_in_which_nobody_answered_does_not_count(gap: float) -> None:
+def test_time_without_answers_does_not_count(gap: float) -> None:
     assert reads(OpenReservations(), 0.0, gap, 2 * gap, 3 * gap).now == 3 * STEP_S
     after_failure = reads(reads(OpenReservations(), 0.0).failed(), gap)
     assert after_failure.now == 0.0
     assert reads(after_failure, gap + 2.0).now == 2.0
 
 
-def test_what_is_open_no_longer_is_forgotten() -> None:
+def test_reservations_that_are_gone_have_no_age() -> None:
     assert reads(OpenReservations(), *OLD).read(OLD_S + 5.0, (), ()).seen_since == {}

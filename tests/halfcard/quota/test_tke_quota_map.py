@@ -30,14 +30,14 @@ def test_cards_of_models_and_pools_are_read_as_the_spec_of_a_quota() -> None:
     }
 
 
-def test_without_pools_every_pool_will_do_and_a_model_without_a_number_has_none() -> None:
+def test_without_pools_every_pool_is_allowed_and_a_missing_model_has_no_cards() -> None:
     assert read({"team": {"quota": {"T4": 1}}, "b": {}}).specs == {
         "team": {"byModel": {"T4": {"cores": 100}, "*": NOTHING}},
         "b": {"byModel": {"*": NOTHING}},
     }
 
 
-def test_a_mapped_budget_says_where_it_stands_and_counts_by_model() -> None:
+def test_a_mapped_budget_refers_to_the_config_map_and_counts_by_model() -> None:
     (budget,) = budgets_of(read({"team": {"quota": {"T4": 1}}}), "uid")
     assert (budget.title, budget.ledger, budget.kind) == (
         "kube-system/gpuquota for team",
@@ -67,19 +67,19 @@ ODD: Final[dict[str, tuple[Any, str]]] = {
 
 
 @pytest.mark.parametrize(("entry", "why"), ODD.values(), ids=ODD)
-def test_an_odd_entry_is_named_and_the_others_count(entry: Any, why: str) -> None:
+def test_an_invalid_entry_is_named_and_the_others_count(entry: Any, why: str) -> None:
     found = read({"odd": entry, "team": {"quota": {"T4": 1}}})
     assert found.specs.keys() == {"team"}
     (said,) = found.unreadable
     assert said.startswith('kube-system/gpuquota, key gpu_quota: "odd" limits nothing: ') and why in said
 
 
-def test_a_name_that_no_namespace_has_is_odd() -> None:
+def test_an_invalid_namespace_name_is_an_invalid_entry() -> None:
     assert "no namespace can have this name" in read({"Team A": {}}).unreadable[0]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '{"a": 1'])
-def test_what_is_no_map_at_all_is_not_taken_for_an_empty_one(text: str) -> None:
+def test_invalid_json_is_not_read_as_an_empty_map(text: str) -> None:
     assert read_map(text) is None
 
 

@@ -30,13 +30,13 @@ def stored(ledger: Ledger) -> bytes:
 
 
 @pytest.mark.parametrize("many", [0, 3, MAX_RESERVATIONS])
-def test_what_is_written_is_read_again(many: int) -> None:
+def test_a_written_ledger_is_read_unchanged(many: int) -> None:
     ledger = Ledger({"cores": 9}, committed={"cores": 5}, reservations=reservations(many), lent={"b": {"cores": 1}})
     kept = WatchedLedger("gpuquota.a.b", msgspec.json.decode(stored(ledger), type=ConfigMap)).read()
     assert kept is not None and kept.ledger == ledger and kept.version == "7"
 
 
-def test_the_largest_ledger_is_one_that_the_api_server_takes() -> None:
+def test_the_largest_ledger_is_accepted_by_the_api_server() -> None:
     chance = random.Random(7)
     letters = string.ascii_letters + string.digits
     values = ["".join(chance.choices(letters, k=63)) for _ in range(MAX_LABEL_VALUES)]
@@ -46,6 +46,6 @@ def test_the_largest_ledger_is_one_that_the_api_server_takes() -> None:
 
 
 @pytest.mark.parametrize("content", [{"data": {"ledger": "{}"}}, {"binaryData": {"ledger": "bm9wZQ=="}}, {}])
-def test_what_is_no_ledger_is_not_read_as_one(content: dict[str, object]) -> None:
+def test_an_invalid_config_map_is_not_read_as_a_ledger(content: dict[str, object]) -> None:
     found = msgspec.convert({"metadata": {"name": "x", "resourceVersion": "1"}, **content}, ConfigMap)
     assert WatchedLedger("x", found).read() is None

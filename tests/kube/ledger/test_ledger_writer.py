@@ -151,7 +151,7 @@ async def test_a_release_of_a_reservation_that_was_committed_meanwhile_is_droppe
     assert scene.open() == {"v"}
 
 
-async def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones(scene: Scene) -> None:
+async def test_nothing_is_reserved_in_the_ledger_of_another_quota_until_it_is_taken_over(scene: Scene) -> None:
     writer = scene.writer()
     with pytest.raises(Busy, match="still being initialised"):
         await writer.reserve("u", entry(), "another")
@@ -159,14 +159,14 @@ async def test_the_ledger_of_another_quota_grants_nothing_until_it_is_this_ones(
     assert await writer.reserve("u", entry(), "another")
 
 
-async def test_where_there_is_no_ledger_yet_nobody_is_told_anything(scene: Scene) -> None:
+async def test_without_a_ledger_calls_are_busy(scene: Scene) -> None:
     scene.server.drop(NAME)
     with pytest.raises(Busy, match="still being initialised"):
         await scene.writer().reserve("u", entry(), OF)
 
 
 @pytest.mark.parametrize("text", ["scribble", "[]", '[{"cores":"many"}]'])
-async def test_what_is_no_ledger_keeps_nobody_waiting(text: str, scene: Scene) -> None:
+async def test_an_invalid_ledger_makes_calls_busy_at_once(text: str, scene: Scene) -> None:
     scene.server.put_text(NAME, text)
     async with asyncio.timeout(2):
         with pytest.raises(Busy, match="is not a valid ledger"):
@@ -192,7 +192,7 @@ async def test_a_check_reserves_nothing(scene: Scene) -> None:
 # --- what is known meanwhile ------------------------------------------------------------------------------------------
 
 
-async def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known(scene: Scene) -> None:
+async def test_the_last_ledger_is_known_while_a_write_is_retried(scene: Scene) -> None:
     writer = scene.writer()
     writer.ledger_changed(scene.server.seen(NAME))
     scene.server.faults = ["outrun"]
@@ -202,7 +202,7 @@ async def test_while_a_write_is_tried_again_what_was_seen_last_is_still_known(sc
         await asyncio.sleep(0)
 
 
-async def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anything(scene: Scene) -> None:
+async def test_the_last_ledger_is_known_after_a_failed_call(scene: Scene) -> None:
     writer = scene.writer()
     await writer.reserve("u", entry(100), OF)
     scene.server.drop(NAME)
@@ -214,7 +214,7 @@ async def test_what_was_seen_last_is_known_too_after_nobody_could_be_told_anythi
     assert await writer.reserve("v", entry(100), OF)  # it was not written over
 
 
-async def test_a_watch_that_is_faster_than_the_answer_is_believed(scene: Scene) -> None:
+async def test_a_watch_that_is_faster_than_the_answer_counts(scene: Scene) -> None:
     writer, later = scene.writer(), READY._replace(committed={"cores": 70})
     scene.server.faults = ["held"]
     asking = asyncio.create_task(writer.reserve("u", entry(), OF))

@@ -31,7 +31,7 @@ def seen(server: ObjectServer) -> Found:
     return asked(server.port, lambda calls: look(calls, "team-a", Dialects().resources, 0))
 
 
-def test_what_the_pods_do_not_come_to_is_found() -> None:
+def test_a_difference_to_the_sum_of_the_pods_is_found() -> None:
     with serving_objects() as server:
         server.put(
             QUOTAS, page([quota({CORES: "100"}, {CORES: "90"}), quota({CORES: "9"}, {CORES: "60"}, name="right")])
@@ -40,7 +40,7 @@ def test_what_the_pods_do_not_come_to_is_found() -> None:
         assert seen(server) == {"team-a/gpu": (Drift(CORES, "90", "60"),)}
 
 
-def test_what_changes_during_the_look_is_not_judged() -> None:
+def test_a_quota_that_changes_during_the_comparison_is_skipped() -> None:
     with serving_objects() as server:
         server.put(QUOTAS, page([quota({CORES: "100"}, {CORES: "90"})]))
         server.put(PODS, page([]))
@@ -55,12 +55,12 @@ def test_what_changes_during_the_look_is_not_judged() -> None:
         assert seen(server) == {}
 
 
-def test_a_refusal_is_told() -> None:
+def test_a_refusal_is_reported() -> None:
     with serving_objects() as server, pytest.raises(ReadError, match="answered 404 to GET /api/v1/namespaces/team-a"):
         seen(server)
 
 
-def test_what_is_no_list_is_told() -> None:
+def test_an_answer_that_is_no_list_is_reported() -> None:
     with serving_objects() as server:
         server.put(QUOTAS, {"metadata": {}, "items": 7})
         with pytest.raises(ReadError, match="cannot be read"):
@@ -70,7 +70,7 @@ def test_what_is_no_list_is_told() -> None:
 ONE, OTHER = Drift("a", "2", "1"), Drift("b", "2", "1")
 
 
-def test_only_what_both_looks_found_lasts_as_the_second_saw_it() -> None:
+def test_a_confirmed_drift_has_the_amounts_of_the_second_comparison() -> None:
     later = ONE._replace(used="3")
     assert lasting({"q": (ONE, OTHER), "gone": (ONE,)}, {"q": (later,), "new": (ONE,)}) == {"q": (later,)}
     assert lasting({}, {"q": (ONE,)}) == {}

@@ -37,25 +37,25 @@ def test_the_key_that_counts_is_added_with_the_same_amount() -> None:
     assert after["spec"]["hard"] == {f"limits.{CORE}": "50", f"requests.{CORE}": "50", "pods": "3"}
 
 
-def test_it_is_what_the_webhook_would_have_made_of_it() -> None:
+def test_a_repair_equals_what_the_webhook_makes() -> None:
     _, after = repaired({CORE: "0.5"})
     assert after["spec"]["hard"] == {CORE: "50", f"requests.{CORE}": "50"}
     assert after["metadata"]["annotations"] == {names.QUOTA_TWINS: f"requests.{CORE}=50"}
 
 
-def test_amounts_that_mean_nothing_stay_and_are_named() -> None:
+def test_invalid_amounts_stay_and_are_named() -> None:
     said, after = repaired({f"limits.{CORE}": "1.005"})
     assert f'spec.hard["limits.{CORE}"]: got "1.005"' in said.why_not
     assert f"requests.{CORE}" not in after["spec"]["hard"]
 
 
-def test_what_somebody_else_changed_meanwhile_stays() -> None:
+def test_a_quota_that_was_changed_meanwhile_stays() -> None:
     said, after = repaired({f"limits.{CORE}": "50"}, outrun=True)
-    assert "somebody else has changed it meanwhile" in said.why_not
+    assert "it was changed meanwhile; try again" in said.why_not
     assert f"requests.{CORE}" not in after["spec"]["hard"]
 
 
-def test_a_refusal_and_a_lost_answer_are_told() -> None:
+def test_a_refusal_and_a_lost_answer_are_reported() -> None:
     assert "the API server answered 500: no leader" in repaired({f"limits.{CORE}": "50"}, "refused")[0].why_not
     assert "it may or may not be changed by now" in repaired({f"limits.{CORE}": "50"}, "unanswered")[0].why_not
 
@@ -68,7 +68,7 @@ def reverted(hard: Mapping[str, str], marks: str) -> tuple[Repair, Any]:
         return asked(server.port, lambda calls: revert(calls, looked_at)), server.objects[PATH]
 
 
-def test_what_was_added_is_taken_away_again() -> None:
+def test_added_keys_are_removed_again() -> None:
     written = {f"limits.{CORE}": "50", "pods": "3"}
     said, after = reverted({**written, f"requests.{CORE}": "50"}, f"requests.{CORE}=50")
     assert said.done == (f"requests.{CORE}=50 was removed: Halfcard had added it",)
@@ -76,7 +76,7 @@ def test_what_was_added_is_taken_away_again() -> None:
     assert names.QUOTA_TWINS not in after["metadata"].get("annotations", {})
 
 
-def test_what_people_made_of_it_since_is_theirs() -> None:
+def test_keys_that_people_changed_since_stay() -> None:
     said, after = reverted({f"limits.{CORE}": "50", f"requests.{CORE}": "30"}, f"requests.{CORE}=50")
     assert (said.done, said.why_not) == ((), "")
     assert after["spec"]["hard"][f"requests.{CORE}"] == "30"

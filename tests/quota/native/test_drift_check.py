@@ -22,7 +22,7 @@ CORES: Final = f"requests.{names.VCUDA_CORE}"
 REST_S: Final = 0.01
 
 
-async def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
+async def test_a_drift_is_shown_until_it_ends_or_another_replica_leads() -> None:
     with serving() as server:  # gives the same everywhere: read as a pod, a quota asks for nothing
         access = Access("127.0.0.1", server.port)
         calls, leads = ApiCalls(access), True
@@ -48,7 +48,7 @@ async def test_what_lasts_is_shown_until_it_is_gone_or_another_leads() -> None:
         await asyncio.sleep(0)  # the loop closes what has been asked to
 
 
-async def test_what_is_added_for_quotas_to_count_is_compared_too() -> None:
+async def test_added_resources_are_compared_too() -> None:
     cards = f"requests.{names.DERIVED_CARDS}"
     with serving() as server:
         access = Access("127.0.0.1", server.port)

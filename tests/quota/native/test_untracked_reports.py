@@ -37,7 +37,7 @@ def stored(server: ObjectServer) -> list[dict[str, Any]]:
     return [item for path, item in server.objects.items() if path.startswith(EVENTS)]
 
 
-def test_one_event_counts_what_is_said_again_also_by_another_replica() -> None:
+def test_one_event_counts_its_repetitions_by_any_replica() -> None:
     with serving_objects() as server:
         for message in ("first", "second"):
             assert tell(server, ("NeverCounted", message)) == [""]
@@ -47,19 +47,19 @@ def test_one_event_counts_what_is_said_again_also_by_another_replica() -> None:
     assert event["involvedObject"]["kind"] == "ResourceQuota"
 
 
-def test_each_reason_has_an_event_of_its_own() -> None:
+def test_each_reason_has_its_own_event() -> None:
     with serving_objects() as server:
         tell(server, ("NeverCounted", "a"), ("MadeToCount", "b"))
         assert len(stored(server)) == 2
 
 
-def test_what_cannot_be_written_is_told() -> None:
+def test_an_event_that_cannot_be_written_is_reported() -> None:
     with serving_objects() as server:
         server.faults += ["refused", "refused"]
         assert tell(server, ("NeverCounted", "a")) == ["event at team-a/gpu: the API server answered 500: no leader"]
 
 
-async def test_what_is_to_be_done_at_the_start_is_tried_until_it_is_answered_and_done_once(
+async def test_the_repair_at_the_start_is_retried_until_it_is_answered_and_done_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(untracked_reports, "_EVERY_S", 0.01)

@@ -42,7 +42,7 @@ def test_amounts_are_used_of_allowed_in_the_units_of_the_manifest() -> None:
     assert status["perLabel"] == [{"key": "cores per user=alice", "amount": "30/30"}]
 
 
-def test_what_is_reserved_counts_as_used() -> None:
+def test_reserved_amounts_count_as_used() -> None:
     reserved = LEDGER._replace(reservations={"w": Entry("team", "new", {"cores": 100})})
     status = status_of(reserved, LIVE)
     assert (status["cores"], status["promised"]) == ("330/400", 1)
@@ -72,7 +72,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     }
 
 
-def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None:
+def test_limits_by_model_and_pool_are_listed_by_place() -> None:
     ledger = Ledger(
         {"cards of model A100": 4, "shares of model A100": 2, "memory of pool lab": 2048},
         committed={"cards of model A100": 3, "cores of model A100": 300},
@@ -83,7 +83,7 @@ def test_what_is_allowed_on_models_and_in_pools_is_told_place_by_place() -> None
     ]
 
 
-def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -> None:
+def test_the_status_of_a_default_adds_up_its_namespaces_and_names_those_that_exceed_it() -> None:
     small = LEDGER._replace(hard={"cores": 400}, committed={"cores": 30}, is_ready=False)
     fuller = small._replace(committed={"cores": 430})
     status = status_of_each({"team": LedgerUsage(fuller, LIVE, 1), "other": LedgerUsage(small, TopPods(1, [BIG]), 2)})
@@ -96,7 +96,7 @@ def test_a_default_says_what_all_its_namespaces_use_and_where_it_is_too_much() -
     assert [each["status"] for each in status_of_each(apart)["conditions"]] == ["True", "False"]
 
 
-def test_an_exemption_is_told_with_its_end_and_its_reason_and_so_is_what_is_too_much() -> None:
+def test_the_status_of_an_exempt_quota_has_end_reason_and_excess() -> None:
     exemption = Exemption(datetime(2026, 11, 22, 12, tzinfo=UTC), "the paper is due")
     status = exempted(status_of(LEDGER._replace(hard={"cores": 200}), LIVE), exemption)
     assert status["cores"] == "230/200"
