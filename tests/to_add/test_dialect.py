@@ -51,7 +51,7 @@ from deviceplugin.allocate.container_identity import StartingContainer
 from deviceplugin.allocate.grant import grant_of
 from tests.deviceplugin.allocate.test_grant import FILES, OPTIONS, placed
 
-resources = Settings(node_resources=["{RESOURCE}"]).offered()
+resources = Settings(node_resources=["{RESOURCE}"]).advertised_resources()
 print(dict(supply(empty_room(node(2, 16384)), (), OfferRules(resources, Dialects())).ids))
 case = placed(ASKS, ((1,),), node(2, 16384))
 who = StartingContainer("team", "p", "{RESOURCE}", frozenset("abcd"), "containers-0")
