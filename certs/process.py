@@ -39,8 +39,8 @@ class CertificateService:
         self._log = log
         self._calls = ApiCalls(access)
         self._registry = CollectorRegistry()
-        metrics, tell = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).report
-        self._controller = ChainsController(ApiStore(self._calls), chains, metrics, tell, log, every_s=every_s)
+        metrics, report = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).report
+        self._controller = ChainsController(ApiStore(self._calls), chains, metrics, report, log, every_s=every_s)
         self._informers = [self._follow(access, place) for place in CONFIGURATIONS]
 
     def _follow(self, access: Access, place: ObjectPath) -> Informer[dict[str, Any]]:

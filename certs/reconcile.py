@@ -34,7 +34,7 @@ from certs.store import Store
 from halfcard import names
 
 _MOST_STEPS: Final = 40
-"""The longest way has some ten; the others are for whoever else is writing."""
+"""The longest way has about ten; the others allow for writes of other programs."""
 
 _OPAQUE: Final = "Opaque"
 _TLS: Final = "kubernetes.io/tls"
@@ -42,7 +42,7 @@ _TLS: Final = "kubernetes.io/tls"
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """The objects of a chain, None where there is none."""
+    """The objects of a chain; None for a missing one."""
 
     chain: Chain
     items: Mapping[ObjectPath, Object | None]
