@@ -1,0 +1,154 @@
+"""GpuQuotas at admission: new pods reserve their charge or wait behind a gate, and workloads get a warning."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import pytest
+
+from admission.gates import Gate
+from admission.quota.budget_ledgers import BudgetLedgers
+from admission.quota.budget_reservation import BudgetReservation
+from admission.quota.refusal_events import RefusingQuota
+from admission.quota.scheduling_gate import QueueGate
+from admission.quota.workload_hints import WorkloadHints
+from admission.verdict import ALLOWED, Verdict
+from admission.wire import ObjectKind, ReviewRequest, UserInfo
+from admission.writes import decode_write
+from halfcard import names
+from halfcard.cluster_view import NOTHING_KNOWN
+from halfcard.pod.spec import PodMetadata
+from halfcard.quota.budgets import Budget
+from halfcard.quota.ledger import Amounts, Ledger, StoredPods, commit
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.ledger.ledger_store import LedgerStore
+from kube.quota.budget_source import BudgetSource
+from tests.builders import Json, container, gpu, pod_of
+from tests.halfcard.quota.test_budgets import budget, own
+from tests.kube.ledger_server import LedgerServer, serving_ledgers
+
+from ..judging import POLICY
+
+BUDGET: Final = budget(own({"hard": {"cores": 100}, "onExceeded": "Gate"}))
+GATE: Final = {"name": names.QUOTA_GATE}
+
+
+@dataclass
+class Budgets:
+    """One budget in the namespace team."""
+
+    ready: bool = True
+
+    def of(self, namespace: str) -> Sequence[Budget]:
+        return [BUDGET] if namespace == "team" else []
+
+    def reach(self, budget: Budget) -> Amounts:
+        return budget.hard
+
+
+@dataclass
+class Site:
+    server: LedgerServer
+    budgets: Budgets
+    ledgers: BudgetLedgers
+    reported: list[str] = field(default_factory=list)
+
+    async def reserve(self, obj: Json, **more: Any) -> str:
+        """Returns the message of the refusal; empty where the pod is admitted."""
+        return (await self.ask(BudgetReservation(self.ledgers, self._refused), obj, **more)).message
+
+    async def ask(self, gate: Gate, obj: Json, *, kind: str = "Pod", old: Json | None = None, **more: Any) -> Verdict:
+        usual = {"operation": "CREATE" if old is None else "UPDATE", "namespace": "team", "old_object": old}
+        write = decode_write(ReviewRequest("1", kind=ObjectKind(kind), object=obj, **(usual | more)), POLICY)
+        return ALLOWED if write is None else await gate(write, ALLOWED)
+
+    def charges(self) -> list[Amounts]:
+        return [each.charge for each in self.server.ledger(BUDGET.ledger).reservations.values()]
+
+    def _refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, _message: str) -> None:
+        self.reported.append(f"{quota.title}: {namespace}/{pod.title}")
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    with serving_ledgers() as server:
+        server.put(BUDGET.ledger, commit(Ledger(BUDGET.hard, quota_uid=BUDGET.uid), 0, StoredPods({})))
+        calls, budgets = ApiCalls(Access("127.0.0.1", server.port)), Budgets()
+        store = LedgerStore(calls, names.NAMESPACE)
+        ledgers = BudgetLedgers(cast("BudgetSource", budgets), store, POLICY, lambda: NOTHING_KNOWN)
+        ledgers.update(BUDGET.ledger, server.seen(BUDGET.ledger))
+        yield Site(server, budgets, ledgers)
+        calls.close()
+
+
+def named(obj: Json, uid: str) -> Json:
+    return {**obj, "metadata": {**obj["metadata"], "uid": uid}}
+
+
+async def test_a_new_pod_reserves_its_charge_until_the_budget_is_exhausted(site: Site) -> None:
+    assert await site.reserve(named(pod_of(gpu("60")), "a")) == ""
+    assert [each["cores"] for each in site.charges()] == [60]
+    refused = await site.reserve(named(pod_of(gpu("50")), "b"))
+    assert "exceeded quota: team/gpu, requested: cores=50, used: cores=60, limited: cores=100" in refused
+    assert len(site.charges()) == 1
+    assert site.reported == ["team/gpu: team/train"]
+
+
+async def test_a_dry_run_gets_the_same_answer_and_changes_nothing(site: Site) -> None:
+    assert await site.reserve(pod_of(gpu("60")), dry_run=True) == ""
+    assert "exceeded" in await site.reserve(pod_of(gpu("200", None)), dry_run=True)
+    assert (site.charges(), site.reported) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"old": pod_of(gpu("60"))},
+        {"old": pod_of(gpu("60")), "sub_resource": "resize"},
+        {"kind": "Binding"},
+        {"namespace": "other"},
+        {"namespace": "kube-system"},
+        {"user_info": UserInfo("system:node:n1")},
+    ],
+    ids=str,
+)
+async def test_only_new_pods_reserve_and_mirrors_of_static_pods_do_not(site: Site, more: dict[str, Any]) -> None:
+    assert await site.reserve(pod_of(gpu("60"), annotations={names.MIRROR_POD: "hash"}), **more) == ""
+    assert site.charges() == []
+
+
+async def test_pods_are_refused_and_may_be_created_again_while_budgets_are_unknown(site: Site) -> None:
+    site.budgets.ready = False
+    verdict = await site.ask(BudgetReservation(site.ledgers, site._refused), pod_of(gpu()))
+    assert verdict.no_room is not None and verdict.no_room.retry_s == 1
+
+
+async def test_a_pod_that_waits_reserves_nothing_and_is_refused_where_it_can_never_fit(site: Site) -> None:
+    assert await site.reserve(pod_of(gpu("60"), schedulingGates=[GATE])) == ""
+    assert "exceeded" in await site.reserve(pod_of(gpu("200", None), schedulingGates=[GATE]))
+    assert site.charges() == []
+
+
+@pytest.mark.parametrize(
+    ("obj", "gated"),
+    [
+        (pod_of(gpu()), True),
+        (pod_of(container()), False),
+        (pod_of(gpu(), nodeName="n1"), False),  # the API server refuses gates on such a pod
+        (pod_of(gpu(), schedulingGates=[GATE]), False),
+    ],
+)
+async def test_pods_get_the_gate_where_their_budget_lets_them_wait(site: Site, obj: Json, gated: bool) -> None:  # noqa: FBT001
+    changes = (await site.ask(QueueGate(site.ledgers), obj)).changes
+    assert [each.value for each in changes] == ([[GATE]] if gated else [])
+    assert (await site.ask(QueueGate(site.ledgers), obj, old=obj)).changes == ()
+
+
+async def test_a_new_workload_gets_a_warning_where_not_all_of_its_pods_fit(site: Site) -> None:
+    workload = {"spec": {"replicas": 5, "template": pod_of(gpu("30"))}}
+    (hint,) = (await site.ask(WorkloadHints(site.ledgers), workload, kind="Deployment")).warnings
+    assert hint == "team/gpu: only 3 of 5 pods fit: cores=100 free"
+    assert (await site.ask(WorkloadHints(site.ledgers), workload, kind="Deployment", old=workload)).warnings == ()
