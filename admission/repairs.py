@@ -36,7 +36,7 @@ NO_REPAIRS: Final = RepairedPod()
 
 def repair_pod(subject: Subject) -> RepairedPod:
     ours = _set_all_added(subject)
-    asks = any(wish.asks for _, wish in subject.asked)
+    asks = any(request.asks for _, request in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return ours
     changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
@@ -65,8 +65,8 @@ def _clear(asked: RequestingContainer) -> tuple[ResourceRequest, ...]:
     """Returns the unambiguous requests: where two amounts differ, neither is guessed, however mild the rule's
     severity is.
     """
-    unclear = any(problem.code == NOT_EQUAL.code for problem in asked.wish.problems)
-    return () if unclear else (*asked.wish.asks, *asked.wish.implied)
+    unclear = any(problem.code == NOT_EQUAL.code for problem in asked.request.problems)
+    return () if unclear else (*asked.request.asks, *asked.request.implied)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _clear(asked: RequestingContainer) -> tuple[ResourceRequest, ...]:
 
 def _fill_amounts(asked: tuple[RequestingContainer, ...]) -> Iterator[PatchOperation]:
     for each in asked:
-        if not each.wish.is_settled:
+        if not each.request.is_settled:
             yield from _fill_side(each, LIMITS)
             yield from _fill_side(each, REQUESTS)
 
@@ -106,13 +106,13 @@ def _spelling(ask: ResourceRequest, side: str) -> str | None:
 def _notes(asked: tuple[RequestingContainer, ...]) -> Iterator[str]:
     yield from _rounded(asked)
     for each in asked:
-        for ask in each.wish.implied:
+        for ask in each.request.implied:
             yield f"{each.place.where}: {ask.resource}: {ask.amount} was added: the others only say how much of a card"
 
 
 def _rounded(asked: tuple[RequestingContainer, ...]) -> Iterator[str]:
     for each in asked:
-        for ask in each.wish.asks:
+        for ask in each.request.asks:
             if ask.note:
                 yield f"{each.place.where} {ask.resource}: {ask.note}"
 
@@ -263,7 +263,7 @@ def restore(subject: Subject, old: tuple[RequestingContainer, ...]) -> RepairedP
 
 def _restored(asked: RequestingContainer, stored: RequestingContainer) -> Iterator[PatchOperation]:
     now = {ask.resource: ask for ask in _clear(asked)}
-    pairs = [(now[before.resource], before) for before in stored.wish.asks if before.resource in now]
+    pairs = [(now[before.resource], before) for before in stored.request.asks if before.resource in now]
     same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
     for side in (LIMITS, REQUESTS):
         texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}

@@ -33,8 +33,8 @@ def _changed_requests(judged: Subject) -> tuple[RequestingContainer, ...]:
     """Returns the requests that this write changes: a respelling of the others would roll out the workload again."""
     if judged.old is None:
         return judged.asked
-    before = {each.place.pointer: each.wish for each in read_pod(judged.old, judged.context.policy.dialects)}
-    return tuple(each for each in judged.asked if before.get(each.place.pointer) != each.wish)
+    before = {each.place.pointer: each.request for each in read_pod(judged.old, judged.context.policy.dialects)}
+    return tuple(each for each in judged.asked if before.get(each.place.pointer) != each.request)
 
 
 def _review(

@@ -28,7 +28,7 @@ from deviceplugin.usage.usage_report import StartedPod
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import StoredPod
 from serving.lifecycle import Lifecycle, run
@@ -76,7 +76,7 @@ def _meter(containers: int, folder: Path) -> Meter:
     tenants = [_tenant(number) for number in range(containers)]
     for number in range(containers):
         _write_cgroup(folder, number)
-    holding = hold(node, [tenant.facts.bound() for tenant in tenants])
+    holding = usage_of_pods(node, [tenant.facts.bound() for tenant in tenants])
     loads = _loads(node, [at for each in tenants for at in holding.shares[each.facts.uid].layout[0]])
     return Meter(
         loads.__getitem__,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
-from halfcard.placing.node_usage import NodeUsage, Share, hold
+from halfcard.placing.node_usage import NodeUsage, Share, usage_of_pods
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
@@ -53,7 +53,7 @@ class NodePods:
     def usage(self, node: Node) -> NodeUsage:
         """Returns the usage of the node's cards, computed once for each state of pods and cards."""
         if self._usage is None or self._usage[0] != node:
-            self._usage = node, hold(node, [facts.bound() for _, facts in self.with_claims()])
+            self._usage = node, usage_of_pods(node, [facts.bound() for _, facts in self.with_claims()])
         return self._usage[1]
 
     def facts(self, pod: StoredPod) -> PodFacts:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.node_changes import news
+from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import Informer, follow_jobs
@@ -145,7 +145,7 @@ class Agent:
         self._failed &= {facts.uid for _, facts in self._pods}
 
     def _node_changed(self) -> None:
-        found = news(self._node.object)
+        found = without_heartbeat(self._node.object)
         self._node_writer.observe(self._node.object, is_news=found != self._last_news)
         if found != self._last_news:
             self._last_news = found

@@ -1,6 +1,6 @@
 """Groups equal rooms into classes: thousands of nodes form some hundred classes, and each class is judged once.
 
-Invariant: what is `possible` in a room, and why not, is the same for its whole class, unless the pod names single
+Invariant: whether a demand fits in a room, and why not, is the same for its whole class, unless the pod names single
 cards.
 """
 

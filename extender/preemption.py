@@ -15,8 +15,8 @@ from halfcard.cards import Card, Node
 from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched, use_of
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
-from halfcard.placing.node_usage import NodeUsage, hold
+from halfcard.placing.layouts import fits
+from halfcard.placing.node_usage import NodeUsage, usage_of_pods
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.room import Room
 
@@ -52,16 +52,18 @@ def fewest_victims(
     node: Node, pods: Sequence[PodFacts], evictable: Sequence[PodFacts], demand: Demand
 ) -> Victims | None:
     """Returns the fewest of the evictable pods without which the demand fits."""
-    usage = hold(node, (each.bound() for each in pods))
+    usage = usage_of_pods(node, (each.bound() for each in pods))
     uses = _uses_of_cards(usage)
 
     def room_without(victims: Victims) -> Room:
         if all(share.recorded for share in usage.shares.values()):
             return _room_without(usage, uses, victims)
-        return hold(node, (each.bound() for each in pods if each.uid not in victims)).room  # guessed cards may change
+        return usage_of_pods(
+            node, (each.bound() for each in pods if each.uid not in victims)
+        ).room  # guessed cards may change
 
     def fits_without(victims: Victims) -> bool:
-        return possible(room_without(victims), demand)
+        return fits(room_without(victims), demand)
 
     cheapest_first = sorted(evictable, key=_cost)
     candidates = _candidates(usage, uses, cheapest_first, demand)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from halfcard.claims import Need
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
+from halfcard.placing.layouts import fits
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.room import Room
 from halfcard.quota.budget_messages import exceeded
@@ -73,7 +73,7 @@ def narrowed(demand: Demand, closed: Iterable[str]) -> Demand:
 
 
 def _fits(room: Room | None, demand: Demand) -> bool:
-    return room is not None and possible(room, demand)
+    return room is not None and fits(room, demand)
 
 
 UNLIMITED: Final = QuotaLimits((), ())

@@ -20,8 +20,8 @@ from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
 from halfcard.dialects import Dialects
-from halfcard.node_changes import news
-from halfcard.placing.node_usage import Bound, NodeUsage, hold, joined, parted
+from halfcard.node_changes import without_heartbeat
+from halfcard.placing.node_usage import Bound, NodeUsage, usage_of_pods, with_pod, without_pod
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
@@ -123,7 +123,7 @@ class State:
         if node is None:
             return None
         if (known := self._usages.get(name)) is None:
-            known = self._usages[name] = hold(node, self._bound[name].values())
+            known = self._usages[name] = usage_of_pods(node, self._bound[name].values())
         return known
 
     def pod(self, uid: str) -> PodFacts | None:
@@ -262,10 +262,10 @@ class State:
             return
         if before is not None and was is not None:
             self._bound[before.node].pop(before.uid, None)
-            self._mark_changed(before.node, was, parted)
+            self._mark_changed(before.node, was, without_pod)
         if after is not None and now is not None:
             self._bound[after.node][after.uid] = now
-            self._mark_changed(after.node, now, joined)
+            self._mark_changed(after.node, now, with_pod)
 
     def _mark_changed(self, name: str, pod: Bound | None = None, change: Change | None = None) -> None:
         """Marks a node as changed; if it is one pod that came or left, the others are not read again."""
@@ -280,7 +280,7 @@ class State:
 
 
 def _fingerprint(obj: Mapping[str, Any]) -> int:
-    return hash(_encode(news(obj)))
+    return hash(_encode(without_heartbeat(obj)))
 
 
 def _name(obj: Mapping[str, Any]) -> str:

@@ -77,23 +77,23 @@ class PublishedCapacity:
         return self.label(names.NVIDIA_LABEL_MEMORY) or None
 
 
-def stock(published: PublishedCapacity, dealings: CapacityRules) -> CardStock:
+def card_stock(published: PublishedCapacity, rules: CapacityRules) -> CardStock:
     """Returns the cards of a node, by the first system that publishes any.
 
     Raises:
         ImplausibleError: a number is not what its system could publish.
     """
-    for read in _readers(dealings):
+    for read in _readers(rules):
         found = read(published)
         if found.cards:
             return _believable(found)
     return NO_CARDS
 
 
-def _readers(dealings: CapacityRules) -> list[Callable[[PublishedCapacity], CardStock]]:
+def _readers(rules: CapacityRules) -> list[Callable[[PublishedCapacity], CardStock]]:
     """Returns the readers, the most exact first: NVIDIA's resource names appear together with most of the others."""
-    by_prefix = [lambda node, prefix=prefix: _vcuda(node, prefix) for prefix in dealings.vcuda_prefixes]
-    return [*by_prefix, lambda node: _aliyun(node, dealings.aliyun_unit_mib), _volcano, _nvidia]
+    by_prefix = [lambda node, prefix=prefix: _vcuda(node, prefix) for prefix in rules.vcuda_prefixes]
+    return [*by_prefix, lambda node: _aliyun(node, rules.aliyun_unit_mib), _volcano, _nvidia]
 
 
 def _vcuda(node: PublishedCapacity, prefix: str) -> CardStock:
@@ -101,7 +101,7 @@ def _vcuda(node: PublishedCapacity, prefix: str) -> CardStock:
     cores = node.amount(core)
     cards, rest = divmod(cores, WHOLE_CARD)
     if rest:
-        raise refused(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
+        raise implausible(_path(core), cores, f"a node has {WHOLE_CARD} for each card")
     if not cards:
         return _mixed(node, prefix, units) if units else NO_CARDS
     return CardStock(cards, units // cards * UNIT_MIB or node.labelled_memory_mib())
@@ -117,7 +117,7 @@ def _mixed(node: PublishedCapacity, prefix: str, units: int) -> CardStock:
     cards = node.label(names.NVIDIA_LABEL_COUNT) or max(whole, -(-halves // 2))
     if not cards:
         memory = prefix + names.VCUDA_MEMORY_SUFFIX
-        raise refused(_path(memory), units, "it stands beside the number of cards")
+        raise implausible(_path(memory), units, "it stands beside the number of cards")
     all_free = whole == cards and halves in (0, 2 * cards) and units % cards == 0
     return CardStock(cards, units // cards * UNIT_MIB if all_free else node.labelled_memory_mib())
 
@@ -134,7 +134,7 @@ def _counted(node: PublishedCapacity, memory: str, count: str, unit_mib: int) ->
     """Divides a total of memory by a number of cards."""
     total, cards = node.amount(memory), node.amount(count)
     if total and not cards:
-        raise refused(_path(memory), total, f"it stands beside {count}, which is missing")
+        raise implausible(_path(memory), total, f"it stands beside {count}, which is missing")
     return CardStock(cards, total // cards * unit_mib or node.labelled_memory_mib()) if cards else NO_CARDS
 
 
@@ -150,18 +150,18 @@ def _nvidia(node: PublishedCapacity) -> CardStock:
 
 def _believable(found: CardStock) -> CardStock:
     if found.cards > MAX_CARDS:
-        raise refused("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
+        raise implausible("number of cards", found.cards, f"a node has at most {MAX_CARDS}")
     if (found.memory_mib or 0) > MAX_CARD_MIB:
-        raise refused("memory of one card, in MiB", found.memory_mib, f"it is at most {MAX_CARD_MIB}")
+        raise implausible("memory of one card, in MiB", found.memory_mib, f"it is at most {MAX_CARD_MIB}")
     if found.replicas > MOST_REPLICAS:
-        raise refused("time slices of one card", found.replicas, f"they are at most {MOST_REPLICAS}")
+        raise implausible("time slices of one card", found.replicas, f"they are at most {MOST_REPLICAS}")
     return found
 
 
 def _whole(value: Any, where: str) -> int:
     number = _integer(value)
     if number is None or number < 0:
-        raise refused(where, value, "it is a whole number, not negative")
+        raise implausible(where, value, "it is a whole number, not negative")
     return number
 
 
@@ -178,7 +178,7 @@ def _path(resource: str) -> str:
     return f'status.capacity["{resource}"]'
 
 
-def refused(where: str, value: object, rule: str) -> ImplausibleError:
+def implausible(where: str, value: object, rule: str) -> ImplausibleError:
     """Makes the error of an impossible value."""
     return ImplausibleError(f'{where}: got "{_spelled(value)}"; {rule}')
 

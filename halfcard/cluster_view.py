@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from . import names
-from .capacity import CapacityRules, ImplausibleError, PublishedCapacity, stock
+from .capacity import CapacityRules, ImplausibleError, PublishedCapacity, card_stock
 from .cards import Card, Node
 from .inventory import Inventory, read_inventory
 from .problems import printable
@@ -91,7 +91,7 @@ def _inventory(published: PublishedCapacity, annotations: Mapping[str, Any], dea
         return read_inventory(written)
     if names.HAMI_REGISTER in annotations:
         return _NOTHING  # HAMi's agent starts no pod that HAMi's scheduler has not announced to it
-    found = stock(published, dealings)
+    found = card_stock(published, dealings)
     model = _first(published.labels, names.MODEL_LABELS).removesuffix(_SHARED)
     cards = tuple([Card(index, model, found.memory_mib, replicas=found.replicas) for index in range(found.cards)])
     return Inventory(cards, _slices(published, len(cards)))
@@ -129,7 +129,7 @@ def _thousandths(amount: object) -> int:
         return 0
 
 
-def split(read: Iterable[Node | ImplausibleNode]) -> tuple[tuple[Node, ...], tuple[ImplausibleNode, ...]]:
+def separate(read: Iterable[Node | ImplausibleNode]) -> tuple[tuple[Node, ...], tuple[ImplausibleNode, ...]]:
     """Separates nodes that could be read from implausible ones."""
     everything = tuple(read)
     return (

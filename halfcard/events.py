@@ -24,7 +24,7 @@ def event(
     about: Mapping[str, str],
     metadata: Mapping[str, str],
     source: Mapping[str, str],
-    told: Mapping[str, Any],
+    content: Mapping[str, Any],
     *,
     is_warning: bool = True,
 ) -> bytes:
@@ -39,7 +39,7 @@ def event(
             "involvedObject": about,
             "type": "Warning" if is_warning else "Normal",
             "source": source,
-            **told,
+            **content,
         }
     )
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from . import names
-from .capacity import MAX_CARD_MIB, MAX_CARDS, MOST_REPLICAS, ImplausibleError, refused
+from .capacity import MAX_CARD_MIB, MAX_CARDS, MOST_REPLICAS, ImplausibleError, implausible
 from .cards import Card
 from .problems import MOST_ANNOTATED, printable
 
@@ -119,4 +119,4 @@ def _read(card: _Card) -> Card:
 
 
 def _refused(got: object, rule: str) -> ImplausibleError:
-    return refused(WHERE, got, rule)
+    return implausible(WHERE, got, rule)

@@ -10,7 +10,7 @@ _STATUS: Final = ("capacity", "allocatable", "nodeInfo", "addresses")
 _BEAT: Final = "lastHeartbeatTime"
 
 
-def news(node: Mapping[str, Any] | None) -> object:
+def without_heartbeat(node: Mapping[str, Any] | None) -> object:
     """Returns the object without heartbeats, for comparison; None where there is no node."""
     if node is None:
         return None

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
-from halfcard.cluster_view import NOTHING_KNOWN, ClusterView, ImplausibleNode, read_node, split
+from halfcard.cluster_view import NOTHING_KNOWN, ClusterView, ImplausibleNode, read_node, separate
 
 from .api.access import Access
 from .api.list_watch import Collection, Undecodable, WatchEvent
@@ -34,7 +34,7 @@ class NodeSource:
     def view(self) -> ClusterView:
         with self._lock:
             if self._view is None:
-                nodes, odd = split(self._nodes.values())
+                nodes, odd = separate(self._nodes.values())
                 self._view = ClusterView(nodes=nodes, odd_nodes=odd)
             return self._view
 

@@ -15,7 +15,7 @@ import msgspec
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
-from halfcard.node_changes import news
+from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent
@@ -63,7 +63,7 @@ class NodeLocations:
 
     def _put(self, found: Object) -> bool:
         """Adds a node; returns whether it has changed. Heartbeats are ignored."""
-        name, digest = _name(found), hash(_encode(news(found)))
+        name, digest = _name(found), hash(_encode(without_heartbeat(found)))
         if self._hashes.get(name) == digest:
             return False
         self._hashes[name] = digest

@@ -54,19 +54,19 @@ def limits_of(pod: Pod, asked: tuple[RequestingContainer, ...]) -> list[CoreLimi
     """Returns every core limit of the pod that applies to one of its claims, by the dialect of the claim."""
     present = pod.annotations
     applying: dict[str, list[Claim]] = {}
-    for _, wish in asked:
-        key = wish.dialect and wish.dialect.core_limit
+    for _, request in asked:
+        key = request.dialect and request.dialect.core_limit
         if key and key in present:
-            applying.setdefault(key, []).extend([wish.claim] if wish.claim else ())
+            applying.setdefault(key, []).extend([request.claim] if request.claim else ())
     return [CoreLimit(key, present[key], tuple(mine)) for key, mine in sorted(applying.items())]
 
 
 def default_limit(asked: tuple[RequestingContainer, ...]) -> tuple[str, int] | None:
     """Returns the annotation and its value where all GPU containers request the same share; else None."""
     wanted = {
-        (wish.dialect.core_limit, wish.claim.cores_pct if wish.claim.is_share else None)
-        for _, wish in asked
-        if wish.claim and wish.dialect
+        (request.dialect.core_limit, request.claim.cores_pct if request.claim.is_share else None)
+        for _, request in asked
+        if request.claim and request.dialect
     }
     if len(wanted) != 1:
         return None

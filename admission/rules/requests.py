@@ -41,9 +41,9 @@ def units_are_repaired(subject: Subject) -> Iterator[Problem]:
     if subject.context.stage is ReviewStage.PROPOSED:
         return
     for each in subject.asked:
-        if each.wish.is_settled:
+        if each.request.is_settled:
             continue
-        for ask in each.wish.asks:
+        for ask in each.request.asks:
             yield from _foreign_units(each, ask)
         if subject.context.stage is ReviewStage.FINAL:
             yield from _missing(each)
@@ -57,7 +57,7 @@ def _foreign_units(asked: RequestingContainer, ask: ResourceRequest) -> Iterator
 
 
 def _missing(asked: RequestingContainer) -> Iterator[Problem]:
-    for ask in asked.wish.implied:
+    for ask in asked.request.implied:
         yield UNREPAIRED.broken(asked.field(LIMITS, ask.resource), None, f"add {ask.resource}: {ask.amount}")
 
 
@@ -96,7 +96,7 @@ def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
         return
     for each in subject.asked:
         claim = each.claim
-        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest or not each.wish.is_read:
+        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest or not each.request.is_read:
             continue
         where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
         rule = MEMORY_TOO_LARGE if claim.is_share else WHOLE_MEMORY

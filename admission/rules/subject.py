@@ -66,6 +66,6 @@ class Subject(NamedTuple):
 
 def subject(pod: Pod, context: ReviewContext, old: Pod | None = None) -> Subject:
     asked = read_pod(pod, context.policy.dialects)
-    able = [(place, wish.claim) for place, wish in asked]
+    able = [(place, request.claim) for place, request in asked]
     unable = [(place, None) for place in ephemeral_places(pod)]
     return Subject(pod, asked, claims(asked), (*able, *unable), context, old)

@@ -14,7 +14,7 @@ from halfcard.cards import Card, Node
 from halfcard.placing import node_usage
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, take, untouched
 from halfcard.placing.layouts import best
-from halfcard.placing.node_usage import Share, hold, packed
+from halfcard.placing.node_usage import Share, packed, usage_of_pods
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of
 from halfcard.placing.room import empty_room
@@ -46,7 +46,7 @@ def choose_share(pod: PodFacts, node: Node, others: Iterable[PodFacts]) -> Share
     """Chooses a layout for a pod that was bound by a scheduler that writes no record."""
     if pod.trouble:
         raise RefusedError(pod.trouble)
-    room = hold(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
+    room = usage_of_pods(node, [each.bound() for each in others if each.uid != pod.uid and not each.is_over]).room
     laid = best(room, pod.demand._replace(cpu_milli=0, memory_mib=0), packed)
     if laid is None:
         raise RefusedError(

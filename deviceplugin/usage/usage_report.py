@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from halfcard.cards import Node
 from halfcard.claims import UNIT_MIB, Claim, ContainerStage
-from halfcard.placing.card_usage import CardMode, given, use_of, worth
+from halfcard.placing.card_usage import CardMode, use_of, use_of_card, worth
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts
 
@@ -218,7 +218,7 @@ def _card(
     node: Node, usage: NodeUsage, at: int, load: Load | None, strangers: Iterable[UnaccountedProcess]
 ) -> CardUsage:
     card, left = node.cards[at], usage.room.left[at]
-    cores, mib = worth(card, given(card, left))
+    cores, mib = worth(card, use_of_card(card, left))
     return CardUsage(
         card.index,
         card.uuid,

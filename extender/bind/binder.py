@@ -19,7 +19,7 @@ import msgspec
 from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import Layout, best, possible
+from halfcard.placing.layouts import Layout, best, fits
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.reasons import text, why_not
 from halfcard.placing.records import PlacedPod, write
@@ -308,7 +308,7 @@ class Binder:
 
 def _no_room(room: Room, demand: Demand) -> str:
     """Returns why the demand does not fit; empty where it fits."""
-    return "" if possible(room, demand) else text(why_not(room, demand), demand)
+    return "" if fits(room, demand) else text(why_not(room, demand), demand)
 
 
 def _refused(assumed: PodFacts, answer: Answer) -> NotBound:

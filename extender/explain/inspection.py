@@ -13,9 +13,9 @@ import msgspec
 
 from halfcard.cards import Card, Node
 from halfcard.claims import WHOLE_CARD
-from halfcard.placing.card_usage import CardMode, CardUse, given, parts_of, worth
+from halfcard.placing.card_usage import CardMode, CardUse, parts_of, use_of_card, worth
 from halfcard.placing.node_totals import Offer, totals
-from halfcard.placing.node_usage import NodeUsage, hold
+from halfcard.placing.node_usage import NodeUsage, usage_of_pods
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import name_of
 
@@ -86,7 +86,7 @@ class NodeInspection:
 
 
 def inspect(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspection:
-    usage = state.usage(node.name) or hold(node, ())
+    usage = state.usage(node.name) or usage_of_pods(node, ())
     pods = {facts.uid: facts for facts in state.pods_on(node.name)}
     return NodeInspection(
         node.name,
@@ -115,7 +115,7 @@ def _inspect_card(node: Node, usage: NodeUsage, pods: Mapping[str, PodFacts], at
         for uid, share in usage.shares.items()
         if at in share.uses and uid in pods
     ]
-    taken = given(card, left)
+    taken = use_of_card(card, left)
     cores, mib = worth(card, taken)
     return CardInspection(
         card.index,

@@ -12,7 +12,7 @@ from halfcard.cards import Card
 from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, mode_of
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
+from halfcard.placing.layouts import fits
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.reasons import Reason, text, why_not, why_not_card
@@ -86,7 +86,7 @@ class PendingPod:
 def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
     demand, (rooms, unpublished) = _without_node_resources(pod.demand), _rooms(state, pod)
     closed = _closed(state, rooms, demand, limits)
-    fitting = [name for name, room in rooms.items() if possible(room, demand) and name not in closed]
+    fitting = [name for name, room in rooms.items() if fits(room, demand) and name not in closed]
     refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
     fits = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
@@ -158,7 +158,7 @@ def _titles(state: State, name: str, usage: NodeUsage) -> dict[int, list[str]]:
 
 def _unplaced_need(room: Room, demand: Demand) -> Need:
     """Returns the need of the container that does not fit; of the first one where each fits alone."""
-    alone = (need for need in demand.needs if not possible(room, demand._replace(needs=(need,))))
+    alone = (need for need in demand.needs if not fits(room, demand._replace(needs=(need,))))
     return next(alone, demand.needs[0])
 
 
@@ -219,7 +219,7 @@ def fewest_evictions(
     """Returns the fewest evictions of lower priority on the nodes `among`; None if none is needed or none helps."""
     demand, (rooms, _) = _without_node_resources(pod.demand), _rooms(state, pod)
     allowed = sorted((rooms.keys() & set(among)) - _closed(state, rooms, demand, limits).keys())
-    if any(possible(rooms[name], demand) for name in allowed):
+    if any(fits(rooms[name], demand) for name in allowed):
         return None
     return _nearest(state, demand, allowed, pod.priority)
 

@@ -21,7 +21,7 @@ from itertools import compress, filterfalse, islice
 from typing import Any, Final, TypeVar
 
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible_where
+from halfcard.placing.layouts import fits_where
 from halfcard.placing.reasons import Reason, text, why_not_where
 from halfcard.placing.room import Room
 
@@ -95,7 +95,7 @@ class FeasibleNodes:
         self._reasons = [*dict.fromkeys((FITS, *self._texts.values()))]
         self._letters = {reason: chr(at) for at, reason in enumerate(self._reasons)}
         self._seen_changes = state.changes.now
-        self._fits = _Memo(partial(possible_where, demand), _MAX_CLASSES)
+        self._fits = _Memo(partial(fits_where, demand), _MAX_CLASSES)
         self._why_not = _Memo(partial(why_not_where, demand), _MAX_CLASSES)
         self._letters_of_classes: dict[NodeClass, str] = {}
         self._letters_of_nodes = _ReasonLetters(self._letters[self.unknown_reason])

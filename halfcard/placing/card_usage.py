@@ -60,7 +60,7 @@ def worth(card: Card, use: CardUse) -> tuple[int, int]:
     return use.cores, use.mib
 
 
-def given(card: Card, left: CardRoom) -> CardUse:
+def use_of_card(card: Card, left: CardRoom) -> CardUse:
     """Returns what all pods together use of a card."""
     parts = parts_of(card, left.mode)
     return CardUse(
@@ -80,7 +80,7 @@ def mode_of(claim: Claim, slices: str) -> CardMode:
     return CardMode.SLICES if is_slice else CardMode.EXCLUSIVE
 
 
-def is_sold(claim: Claim, slices: str) -> bool:
+def is_offered(claim: Claim, slices: str) -> bool:
     """Returns False for a claim on time slices on a node that does not offer them under their own name."""
     return claim.part is not Part.SLICE or slices == names.NVIDIA_GPU_SHARED
 
@@ -129,14 +129,14 @@ def is_whole(card: Card, left: CardRoom) -> bool:
     return left == CardRoom(left.mode, WHOLE_CARD, card.memory_mib or 0, parts_of(card, left.mode))
 
 
-def together(one: CardUse, other: CardUse) -> CardUse | None:
+def use_at_once(one: CardUse, other: CardUse) -> CardUse | None:
     """Returns the use of two containers that run on one card at the same time; None where this is impossible."""
     if one.mode is not other.mode or one.mode is CardMode.EXCLUSIVE:
         return None
     return CardUse(one.mode, one.cores + other.cores, one.mib + other.mib, one.parts + other.parts)
 
 
-def either(one: CardUse, other: CardUse) -> CardUse | None:
+def use_in_turn(one: CardUse, other: CardUse) -> CardUse | None:
     """Returns the use of two containers that run one after the other, which is the larger; None where modes differ."""
     if one.mode is not other.mode:
         return None

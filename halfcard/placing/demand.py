@@ -43,8 +43,8 @@ def _claiming(asked: tuple[RequestingContainer, ...]) -> Iterator[tuple[Requesti
 
 
 def _ids(each: RequestingContainer) -> tuple[tuple[str, int], ...]:
-    without = each.wish.dialect.without_ids if each.wish.dialect is not None else frozenset()
-    asks = (*each.wish.asks, *each.wish.implied)
+    without = each.request.dialect.without_ids if each.request.dialect is not None else frozenset()
+    asks = (*each.request.asks, *each.request.implied)
     return tuple(sorted([(ask.resource, ask.amount) for ask in asks if ask.amount and ask.resource not in without]))
 
 

@@ -7,27 +7,27 @@ from functools import lru_cache
 
 from ..claims import Claim, ContainerStage, Need
 from ..pod.card_preferences import CardPreferences
-from .card_usage import CardMode, is_sold, mode_of, take, use_of
+from .card_usage import CardMode, is_offered, mode_of, take, use_of
 from .room import Room
 
-Look = Callable[[Room], bool]
+FitCheck = Callable[[Room], bool]
 """Returns whether a claim fits, on a node with known time slices."""
 
 
 def fits_alone(room: Room, need: Need, wanted: CardPreferences) -> bool:
     claim = need.claim
-    if wanted.narrows and is_sold(claim, room.slices):
+    if wanted.narrows and is_offered(claim, room.slices):
         allowed = [at for at in room.usable if wanted.allows(room.cards[at])]
         if len(allowed) < len(room.usable):
             return _places(room, claim, allowed) >= claim.cards
-    return look_for(claim, room.slices)(room)
+    return check_for(claim, room.slices)(room)
 
 
-def look_for(claim: Claim, slices: str) -> Look:
+def check_for(claim: Claim, slices: str) -> FitCheck:
     """Returns a check whether a room has cards for a claim, which may be any of its cards."""
     cards, cores, mib = claim.cards, claim.cores_pct or 0, claim.memory_mib
     mode = mode_of(claim, slices)
-    if not is_sold(claim, slices):
+    if not is_offered(claim, slices):
         return lambda _: False
     if mode is CardMode.EXCLUSIVE:
         return lambda room: room.counted.idle >= cards
@@ -42,7 +42,7 @@ def look_for(claim: Claim, slices: str) -> Look:
     return _look_for_one(cores, mib)
 
 
-def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
+def check_for_one_card(needs: Iterable[Need], slices: str) -> FitCheck | None:
     """Returns a check whether containers that run together, each with a share of one card, fit on the same card.
 
     Returns None for containers that run at different times or have other claims.
@@ -57,7 +57,7 @@ def look_for_one_card(needs: Iterable[Need], slices: str) -> Look | None:
     return _look_for_one(cores, mib)
 
 
-def _look_for_one(cores: int, mib: int) -> Look:
+def _look_for_one(cores: int, mib: int) -> FitCheck:
     """Remembers answers by the largest free shares, in which few rooms differ."""
     fits = lru_cache(1024)(lambda largest: _count(largest, cores, mib) > 0)
     return lambda room: fits(room.counted.largest)

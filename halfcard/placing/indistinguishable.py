@@ -79,7 +79,7 @@ def _others_in_pool(given: Sequence[ResourceIds], first: int) -> int:
     return pool - given[first].amount
 
 
-def tied_to(needs: tuple[Need, ...], number: int) -> int | None:
+def same_cards_as(needs: tuple[Need, ...], number: int) -> int | None:
     """Returns the first need before this one that must have the same cards; None where there is none."""
     if needs[-1].stage is not ContainerStage.INIT:  # they come last, and nearly no pod has one
         return None

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from .card_usage import CardMode, CardUse, mode_of, use_of
 from .demand import Demand
-from .fast_fit import Look, fits_alone, look_for, look_for_one_card
+from .fast_fit import FitCheck, check_for, check_for_one_card, fits_alone
 from .pod_usage import NOTHING_HELD, PodUsage, added
 from .room import Room
 from .search import Layout, Rate, Search
 
-__all__ = ["Layout", "Rate", "RatedLayout", "best", "peaks", "possible", "possible_where"]
+__all__ = ["Layout", "Rate", "RatedLayout", "best", "fits", "fits_where", "peaks"]
 
 
 class RatedLayout(NamedTuple):
@@ -29,31 +29,31 @@ class RatedLayout(NamedTuple):
     """What the pod uses of each card, by the card's position."""
 
 
-def possible(room: Room, demand: Demand) -> bool:
+def fits(room: Room, demand: Demand) -> bool:
     """Returns whether a layout exists; for nearly all pods, which have one claim, totals of the room decide."""
     needs, wanted = demand.needs, demand.wanted
     if len(needs) == 1:
         return fits_alone(room, needs[0], wanted)
-    on_one_card = None if wanted.narrows else look_for_one_card(needs, room.slices)
+    on_one_card = None if wanted.narrows else check_for_one_card(needs, room.slices)
     if on_one_card is not None and on_one_card(room):
         return True
     return all(fits_alone(room, need, wanted) for need in needs) and Search(room, demand).first() is not None
 
 
-def possible_where(demand: Demand, slices: str) -> Look:
-    """Returns `possible` for rooms of nodes that offer these slices; what depends on the demand alone is done once."""
+def fits_where(demand: Demand, slices: str) -> FitCheck:
+    """Returns `fits` for rooms of nodes that offer these slices; what depends on the demand alone is done once."""
     needs = demand.needs
     if len(needs) == 1 and not demand.wanted.narrows:
-        return look_for(needs[0].claim, slices)
-    on_one_card = None if demand.wanted.narrows else look_for_one_card(needs, slices)
+        return check_for(needs[0].claim, slices)
+    on_one_card = None if demand.wanted.narrows else check_for_one_card(needs, slices)
     if on_one_card is None:
-        return lambda room: possible(room, demand)
-    return lambda room: on_one_card(room) or possible(room, demand)
+        return lambda room: fits(room, demand)
+    return lambda room: on_one_card(room) or fits(room, demand)
 
 
 def best(room: Room, demand: Demand, rate: Rate) -> RatedLayout | None:
     """Finds the layout that rates best, container by container; of equal ones, that with the first cards."""
-    if not possible(room, demand):
+    if not fits(room, demand):
         return None
     found = Search(room, demand, rate).first() or Search(room, demand).first()
     if found is None:

@@ -80,7 +80,7 @@ def recorded(pod: Bound, node: Node, room: Room) -> Share | None:
     return Share(layout, uses, recorded=True)
 
 
-def hold(node: Node, pods: Iterable[Bound]) -> NodeUsage:
+def usage_of_pods(node: Node, pods: Iterable[Bound]) -> NodeUsage:
     in_order = sorted(pods, key=_age)
     taking = _Taking(node)
     unrecorded = [pod for pod in in_order if pod.demand.needs and not taking.obey(pod)]
@@ -92,8 +92,8 @@ def hold(node: Node, pods: Iterable[Bound]) -> NodeUsage:
     return NodeUsage(room, taking.shares, tuple(taking.doubts), not taking.doubts and not unrecorded)
 
 
-def joined(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
-    """Adds one pod; equal to `hold` with that pod. None where the result depends on the other pods."""
+def with_pod(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
+    """Adds one pod; equal to `usage_of_pods` with that pod. None where the result depends on the other pods."""
     if not pod.demand.needs:
         return holding._replace(room=_machine_less(holding.room, pod.demand))
     layout = positions(pod.named, node) if pod.named is not None else None
@@ -109,8 +109,8 @@ def joined(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
     return holding._replace(room=_machine_less(holding.room, pod.demand, tuple(left)), shares=shares)
 
 
-def parted(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
-    """Removes one pod; equal to `hold` without it. None where the result depends on the other pods."""
+def without_pod(holding: NodeUsage, node: Node, pod: Bound) -> NodeUsage | None:
+    """Removes one pod; equal to `usage_of_pods` without it. None where the result depends on the other pods."""
     back = pod.demand._replace(cpu_milli=-pod.demand.cpu_milli, memory_mib=-pod.demand.memory_mib)
     share = holding.shares.get(pod.uid)
     if share is None and not pod.demand.needs:

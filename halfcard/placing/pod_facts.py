@@ -9,7 +9,7 @@ from typing import Final
 
 from ..claims import Need
 from ..dialects import Dialects
-from ..pod.card_preferences import read_wanted
+from ..pod.card_preferences import read_preferences
 from ..pod.owned_annotations import is_owned
 from ..pod.request_totals import pod_cost
 from ..pod.requests import RequestingContainer, read_pod, shape_problems
@@ -79,7 +79,7 @@ def read_facts(pod: StoredPod, dialects: Dialects) -> PodFacts:
     containers, needs = _needs(asked)
     annotations = pod.annotations
     cpu_milli, memory_mib = _machine(pod)
-    wanted = read_wanted(annotations)
+    wanted = read_preferences(annotations)
     return PodFacts(
         uid=meta.uid,
         namespace=meta.namespace or "",
@@ -91,7 +91,7 @@ def read_facts(pod: StoredPod, dialects: Dialects) -> PodFacts:
         is_over=pod.is_over,
         demand=Demand(needs, wanted, cpu_milli, memory_mib),
         containers=containers,
-        asks=_asks(pod, dialects) if needs and all(wish.is_read for _, wish in asked) else {},
+        asks=_asks(pod, dialects) if needs and all(request.is_read for _, request in asked) else {},
         owned={key: value for key, value in annotations.items() if is_owned(key)},
         trouble=_trouble(asked),
         preempts=pod.spec is None or pod.spec.preemption_policy != _NEVER,

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ..cards import Card
 from ..claims import ContainerStage, Need
-from .card_usage import CardMode, CardRoom, CardUse, either, take, together
+from .card_usage import CardMode, CardRoom, CardUse, take, use_at_once, use_in_turn
 
 
 class PodUsage(NamedTuple):
@@ -42,7 +42,7 @@ NOTHING_HELD: Final = PodUsage(None, None, None, ())
 def added(held: PodUsage, need: Need, use: CardUse) -> PodUsage | None:
     """Adds one container; None where the containers exclude each other."""
     beside = _beside(held, need)
-    now = use if beside is None else together(beside, use)
+    now = use if beside is None else use_at_once(beside, use)
     if now is None:
         return None
     part, whole = held.part, held.whole
@@ -50,7 +50,7 @@ def added(held: PodUsage, need: Need, use: CardUse) -> PodUsage | None:
         whole = now
     elif part is None:
         part = now
-    elif (part := either(part, now)) is None:
+    elif (part := use_in_turn(part, now)) is None:
         return None
     if need.stage is ContainerStage.INIT:
         return PodUsage(part, whole, held.running, held.sidecars)
@@ -65,5 +65,5 @@ def _beside(held: PodUsage, need: Need) -> CardUse | None:
     total: CardUse | None = None
     for order, use in held.sidecars:
         if order < need.order:
-            total = use if total is None else together(total, use)
+            total = use if total is None else use_at_once(total, use)
     return total

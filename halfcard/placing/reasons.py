@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from .. import names
 from ..claims import Claim, Need, Part
-from .card_usage import CardMode, CardRoom, CardUse, is_sold, mode_of, use_of
+from .card_usage import CardMode, CardRoom, CardUse, is_offered, mode_of, use_of
 from .demand import Demand
 from .fast_fit import fits_alone
 from .room import Room
@@ -62,7 +62,7 @@ def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Reason | No
         return Reason.NOT_WANTED
     if card.why_not:
         return Reason.OUT_OF_ORDER
-    if not is_sold(need.claim, room.slices):
+    if not is_offered(need.claim, room.slices):
         return Reason.NOT_WANTED
     use = use_of(need.claim, card, room.slices)
     return _short_of(use, room.left[at], card.memory_mib)
@@ -81,7 +81,7 @@ def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Reason:
 def _of_any_room(need: Need, slices: str) -> Reason | None:
     """Returns a reason that follows from the totals of the room; None where the cards have to be checked one by one."""
     mode = mode_of(need.claim, slices)
-    if not is_sold(need.claim, slices):
+    if not is_offered(need.claim, slices):
         return Reason.NOT_WANTED
     if mode is CardMode.SLICES:
         return Reason.TOO_FEW_SLICES

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ..claims import Need
 from .card_usage import CardMode, CardRoom, mode_of, use_of
 from .demand import Demand
-from .indistinguishable import tied_to
+from .indistinguishable import same_cards_as
 from .pod_usage import NOTHING_HELD, PodUsage, added
 from .room import Room
 
@@ -71,7 +71,7 @@ class Search:
         """Yields every layout of the next need."""
         number = len(step.layout)
         need = self._demand.needs[number]
-        tied = tied_to(self._demand.needs, number)
+        tied = same_cards_as(self._demand.needs, number)
         if tied is not None:
             positions = step.layout[tied]
             return self._onto(step, need, [positions] if len(positions) == need.claim.cards else [])

@@ -66,7 +66,7 @@ _MOST_WORDS: Final = 64
 _TEXT_CHARS: Final = 80
 
 
-def read_wanted(annotations: Mapping[str, str]) -> CardPreferences:
+def read_preferences(annotations: Mapping[str, str]) -> CardPreferences:
     """Reads the annotations; an unknown policy is ignored, since admission refuses it."""
     if _SPOKEN.isdisjoint(annotations):
         return NOTHING_WANTED

@@ -93,11 +93,11 @@ class RequestingContainer(NamedTuple):
     """A container and its GPU requests."""
 
     place: ContainerPath
-    wish: ContainerRequest
+    request: ContainerRequest
 
     @property
     def claim(self) -> Claim | None:
-        return self.wish.claim
+        return self.request.claim
 
     def amounts(self, side: str) -> Amounts:
         """Returns all amounts as written, also those of other resources."""
@@ -109,17 +109,17 @@ class RequestingContainer(NamedTuple):
 
 
 def read_pod(pod: Pod, dialects: Dialects) -> tuple[RequestingContainer, ...]:
-    return tuple([RequestingContainer(place, read_wish(place, dialects)) for place in places(pod)])
+    return tuple([RequestingContainer(place, read_request(place, dialects)) for place in places(pod)])
 
 
-def read_wish(place: ContainerPath, dialects: Dialects) -> ContainerRequest:
+def read_request(place: ContainerPath, dialects: Dialects) -> ContainerRequest:
     """Reads the requests of one container; results are remembered, since thousands of pods request the same."""
     limits, requests = place.container.limits, place.container.requests
     if dialects.resources.isdisjoint(limits) and dialects.resources.isdisjoint(requests):
         return NOTHING
     written = _written(limits, dialects), _written(requests, dialects)
     longest = max([len(text) for side in written for _, text in side])
-    return (_remembered_wish if longest <= _LONGEST_REMEMBERED else _wish)(*written, dialects)
+    return (_remembered_request if longest <= _LONGEST_REMEMBERED else _read_request)(*written, dialects)
 
 
 def _written(amounts: Amounts, dialects: Dialects) -> Written:
@@ -129,15 +129,15 @@ def _written(amounts: Amounts, dialects: Dialects) -> Written:
 
 
 def claims(asked: tuple[RequestingContainer, ...]) -> tuple[Claim, ...]:
-    return tuple([wish.claim for _, wish in asked if wish.claim is not None])
+    return tuple([request.claim for _, request in asked if request.claim is not None])
 
 
 def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
     """Yields the problems of the amounts, container by container, then between containers."""
     for each in asked:
-        for problem in each.wish.problems:
+        for problem in each.request.problems:
             yield replace(problem, where=f"{each.place.where}.{problem.where}")
-    spoken = {wish.claim.dialect for _, wish in asked if wish.claim}
+    spoken = {request.claim.dialect for _, request in asked if request.claim}
     for pair in INCOMPATIBLE:
         if pair <= spoken:
             first, second = sorted(pair)
@@ -148,7 +148,7 @@ def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
 def hints(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
     """Yields warnings about valid amounts that are often mistakes."""
     for each in asked:
-        for ask in each.wish.asks:
+        for ask in each.request.asks:
             if ask.hint:
                 side = LIMITS if ask.limits is not None else REQUESTS
                 yield SMALL_CORES.broken(each.field(side, ask.resource), ask.written(side), ask.hint)
@@ -158,7 +158,7 @@ def _field(side: str, resource: str) -> str:
     return f'resources.{side}["{resource}"]'
 
 
-def _wish(limits: Written, requests: Written, dialects: Dialects) -> ContainerRequest:
+def _read_request(limits: Written, requests: Written, dialects: Dialects) -> ContainerRequest:
     sides = {LIMITS: dict(limits), REQUESTS: dict(requests)}
     asks: list[ResourceRequest] = []
     problems: list[Problem] = []
@@ -170,7 +170,7 @@ def _wish(limits: Written, requests: Written, dialects: Dialects) -> ContainerRe
     return _understood(tuple(asks), tuple(problems), dialects)
 
 
-_remembered_wish = lru_cache(maxsize=1024)(_wish)
+_remembered_request = lru_cache(maxsize=1024)(_read_request)
 
 
 def _read_resource(

@@ -16,5 +16,5 @@ def slots_due(asked: tuple[RequestingContainer, ...], slotted: frozenset[str]) -
     """Returns how many slots each container must request: the first 1, the second 2; 0 where it needs none."""
     if not slotted:
         return [0] * len(asked)
-    carry = [int(not slotted.isdisjoint([ask.resource for ask in each.wish.asks if ask.amount])) for each in asked]
+    carry = [int(not slotted.isdisjoint([ask.resource for ask in each.request.asks if ask.amount])) for each in asked]
     return [number * carries for number, carries in zip(accumulate(carry), carry, strict=True)]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from .. import names
 from ..claims import CARDS, SHARES, Claim
-from ..pod.card_preferences import CardPreferences, read_wanted
+from ..pod.card_preferences import CardPreferences, read_preferences
 from ..pod.requests import RequestingContainer
 from ..pod.spec import Pod
 from .charge import of_claim
@@ -55,7 +55,7 @@ def derived_due(
     """Returns what each container has to request in addition."""
     if derived is None:
         return [_NOTHING] * len(asked)
-    model = derived.model_of(read_wanted(pod.annotations))
+    model = derived.model_of(read_preferences(pod.annotations))
     return [_NOTHING if each.claim is None else _due(each.claim, model) for each in asked]
 
 

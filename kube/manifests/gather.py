@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from halfcard.capacity import CapacityRules
-from halfcard.cluster_view import ClusterView, read_node, split
+from halfcard.cluster_view import ClusterView, read_node, separate
 
 from .documents import Document
 
@@ -29,7 +29,7 @@ def gather(documents: Iterable[Document], rules: CapacityRules) -> ClusterView:
     for document in documents:
         if document.kind in _KNOWN:
             _add(document, found[document.kind])
-    nodes, odd = split(read_node(document.obj, rules) for document in found["Node"].values())
+    nodes, odd = separate(read_node(document.obj, rules) for document in found["Node"].values())
     return ClusterView(
         nodes=nodes,
         odd_nodes=odd,

@@ -23,7 +23,7 @@ from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.dialects import ALL, Dialects
-from halfcard.placing.layouts import possible
+from halfcard.placing.layouts import fits
 from halfcard.placing.node_totals import offers
 from halfcard.pod.stored_pod import StoredPod
 
@@ -244,7 +244,7 @@ class Seen:
             return False
         model = pod["spec"]["nodeSelector"][names.NVIDIA_LABEL_PRODUCT].lower()
         rooms = (self.state.room(name) for name in self.state.nodes() if f"-{model}-" in f"-{name}")
-        return any(room is not None and possible(room, facts.demand) for room in rooms)
+        return any(room is not None and fits(room, facts.demand) for room in rooms)
 
 
 def look(cluster: Cluster) -> Seen:

@@ -10,7 +10,7 @@ from deviceplugin.usage.cgroup_paths import Owner
 from deviceplugin.usage.usage_report import NodeUsageReport, StartedPod, usage_of
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import stored
@@ -49,7 +49,7 @@ def usage(
     owners: Mapping[int, Owner] | None = None,
     node: Node = NODE,
 ) -> NodeUsageReport:
-    holding = hold(node, [each.facts.bound() for each in tenants])
+    holding = usage_of_pods(node, [each.facts.bound() for each in tenants])
     every = {card.uuid: IDLE for card in node.cards} if loads is None else loads
     return usage_of(node, holding, tenants, every, owners or {})
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from extender.node_classes import class_of, names_single_cards
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
+from halfcard.placing.layouts import fits
 from halfcard.placing.reasons import why_not, why_not_where
 from halfcard.placing.room import Room
 from tests.halfcard.placing.examples import demands, room, rooms
@@ -19,8 +19,8 @@ from tests.halfcard.placing.examples import demands, room, rooms
 def test_a_room_and_its_class_have_the_same_fit_and_reason(found: Room, demand: Demand) -> None:
     assume(not names_single_cards(demand))
     alike = class_of(found).room
-    assert possible(found, demand) == possible(alike, demand)
-    if not possible(found, demand):
+    assert fits(found, demand) == fits(alike, demand)
+    if not fits(found, demand):
         assert why_not(found, demand) == why_not(alike, demand)
         assert why_not(found, demand) == why_not_where(demand, found.slices)(found)
 

@@ -18,8 +18,8 @@ from halfcard import names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
-from halfcard.placing.node_usage import hold
+from halfcard.placing.layouts import fits
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.budgets import Budget, read_budget
@@ -218,7 +218,7 @@ def test_no_smaller_set_of_victims_is_enough(
             size
             for size in range(len(spare) + 1)
             for chosen in combinations(spare, size)
-            if fits(state, frozenset(each.uid for each in chosen), demand)
+            if would_fit(state, frozenset(each.uid for each in chosen), demand)
         ),
         None,
     )
@@ -235,10 +235,10 @@ def test_the_pod_fits_without_the_victims_and_none_of_them_is_unnecessary(
     spare = {each.uid for each in of_lower_priority(priority, pods)}
     found = fewest_victims(state.nodes()["gpu1"], pods, of_lower_priority(priority, pods), demand)
     if found is None:
-        assert not fits(state, frozenset(spare), demand)
+        assert not would_fit(state, frozenset(spare), demand)
     else:
-        assert found <= spare and fits(state, found, demand)
-        assert not any(fits(state, found - {uid}, demand) for uid in found)
+        assert found <= spare and would_fit(state, found, demand)
+        assert not any(would_fit(state, found - {uid}, demand) for uid in found)
 
 
 @settings(max_examples=60)
@@ -251,7 +251,7 @@ def test_no_smaller_set_is_enough_where_pods_use_several_cards(pairs: list[tuple
     found = fewest_victims(state.nodes()["gpu1"], spare, spare, demand)
     assert found is not None
     smaller = (frozenset(each.uid for each in chosen) for chosen in combinations(spare, max(len(found) - 1, 0)))
-    assert not found or not any(fits(state, chosen, demand) for chosen in smaller)
+    assert not found or not any(would_fit(state, chosen, demand) for chosen in smaller)
 
 
 def crowded(crowd: list[tuple[int, int, int, int]]) -> State:
@@ -259,9 +259,9 @@ def crowded(crowd: list[tuple[int, int, int, int]]) -> State:
     return state_of([node(cards=2)], pods)
 
 
-def fits(state: State, without: Victims, demand: Demand) -> bool:
+def would_fit(state: State, without: Victims, demand: Demand) -> bool:
     staying = [each.bound() for each in state.pods_on("gpu1") if each.uid not in without]
-    return possible(hold(state.nodes()["gpu1"], staying).room, demand)
+    return fits(usage_of_pods(state.nodes()["gpu1"], staying).room, demand)
 
 
 def facts_of(state: State, asking: StoredPod) -> PodFacts:

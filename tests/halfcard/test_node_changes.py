@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from halfcard.node_changes import news
+from halfcard.node_changes import without_heartbeat
 
 
 def node(**status: Any) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def node(**status: Any) -> dict[str, Any]:
 def test_a_heartbeat_is_no_news() -> None:
     beat = node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}])
     beat["metadata"]["resourceVersion"] = "2"
-    assert news(beat) == news(node())
+    assert without_heartbeat(beat) == without_heartbeat(node())
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ def test_a_heartbeat_is_no_news() -> None:
     ],
 )
 def test_what_a_status_says_besides_is_news(status: dict[str, Any]) -> None:
-    assert news(node(**status)) != news(node())
+    assert without_heartbeat(node(**status)) != without_heartbeat(node())
 
 
 @pytest.mark.parametrize("field", ["labels", "annotations"])
 def test_what_people_write_is_news(field: str) -> None:
     changed = node()
     changed["metadata"][field] = {"a": "2"}
-    assert news(changed) != news(node())
+    assert without_heartbeat(changed) != without_heartbeat(node())
 
 
 def test_a_node_that_goes_or_comes_is_news() -> None:
-    assert news(None) != news(node()) and news(None) == news(None)
+    assert without_heartbeat(None) != without_heartbeat(node()) and without_heartbeat(None) == without_heartbeat(None)

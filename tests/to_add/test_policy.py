@@ -53,10 +53,10 @@ from extender.packing.workload_stats import WorkloadStats
 from extender.state import State
 from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
-from halfcard.pod.card_preferences import read_wanted
+from halfcard.pod.card_preferences import read_preferences
 from settings.installation import Settings
 
-wanted = read_wanted({"%s": "widest"})
+wanted = read_preferences({"%s": "widest"})
 policies = PolicyCache(Settings(packing="widest").packing, WorkloadStats().mix, State(Dialects(), CapacityRules()))
 print(policies.policy(wanted.policy).name, policies.policy("").name)
 """

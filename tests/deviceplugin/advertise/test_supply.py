@@ -19,7 +19,7 @@ from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.hami import HAMI_WORDS
 from halfcard.placing.layouts import best
 from halfcard.placing.node_totals import offers
-from halfcard.placing.node_usage import Bound, hold
+from halfcard.placing.node_usage import Bound, usage_of_pods
 from halfcard.placing.room import Room, empty_room
 from halfcard.pod.spec import CONTAINERS, INIT_CONTAINERS
 from tests.builders import PodBuilder, pod
@@ -57,7 +57,7 @@ def packed(room: Room) -> float:
 
 def placed(asking: PodBuilder, where: Node, there: list[Placed], uid: str) -> Placed | None:
     demand = demand_of(asking)
-    laid = best(hold(where, [each.bound for each in there]).room, demand, packed)
+    laid = best(usage_of_pods(where, [each.bound for each in there]).room, demand, packed)
     return laid and Placed(bound(demand, laid.layout, where, uid), facts(asking, uid).asks)
 
 
@@ -75,7 +75,7 @@ class Day:
         self.pods[uid] = came
 
     def offers(self) -> Supply:
-        room = hold(self.where, [each.bound for each in self.pods.values()]).room
+        room = usage_of_pods(self.where, [each.bound for each in self.pods.values()]).room
         return supply(room, [each.asks for each in self.pods.values()], self.said)
 
 
@@ -320,7 +320,7 @@ def summed(pods: list[Placed]) -> dict[str, int]:
 @given(full(), st.data())
 def test_pods_that_were_placed_together_are_admitted_in_any_order(node: Full, data: st.DataObject) -> None:
     seen = [each for each in node.pods if data.draw(st.booleans())]
-    room = hold(node.where, [each.bound for each in seen]).room
+    room = usage_of_pods(node.where, [each.bound for each in seen]).room
     found = offered(supply(room, [each.asks for each in seen], node.said))
     needed = summed(node.pods)
     assert {resource: found[resource] for resource in needed if found[resource] < needed[resource]} == {}
@@ -330,7 +330,7 @@ def test_pods_that_were_placed_together_are_admitted_in_any_order(node: Full, da
 def test_nothing_is_offered_below_what_live_pods_hold(node: Full, unit: int, split: int, data: st.DataObject) -> None:
     """Also when cards fail under them, or more of them share one than was said."""
     ill = tuple(replace(card, why_not=data.draw(st.sampled_from(["", "ill"]))) for card in node.where.cards)
-    room = hold(replace(node.where, cards=ill), [each.bound for each in node.pods]).room
+    room = usage_of_pods(replace(node.where, cards=ill), [each.bound for each in node.pods]).room
     said = replace(node.said, dialects=in_unit(unit), hami_split=split)
     found = supply(room, [each.asks for each in node.pods], said)
     assert all(offered(found)[resource] >= held for resource, held in summed(node.pods).items())

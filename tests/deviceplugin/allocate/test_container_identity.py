@@ -16,7 +16,7 @@ from deviceplugin.allocate.container_identity import (
 from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
 from halfcard.claims import ContainerStage
-from halfcard.placing.indistinguishable import tied_to
+from halfcard.placing.indistinguishable import same_cards_as
 from tests.builders import pod
 from tests.halfcard.placing.examples import HAMI, WRITTEN, Written, facts, stored
 
@@ -103,7 +103,7 @@ def test_indistinguishable_containers_with_the_same_cards_are_never_refused(
     needs = seen.demand.needs
     cards: list[int] = []
     for number in range(len(needs)):
-        tied = tied_to(needs, number)
+        tied = same_cards_as(needs, number)
         cards.append(number if tied is None else cards[tied])
     cards_of = dict(zip(seen.containers, cards, strict=True))
     kubelet = DeviceManager(data.draw(st.integers()), frozenset(resource for need in needs for resource, _ in need.ids))

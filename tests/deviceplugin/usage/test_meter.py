@@ -13,7 +13,7 @@ from deviceplugin.gpus.interface import GpusError, Load, Process
 from deviceplugin.usage.cgroups import Cgroups
 from deviceplugin.usage.meter import GrantedCards, Meter
 from deviceplugin.usage.usage_report import NodeUsageReport
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from tests.waiting import until
 
 from ..usages import IDLE, NODE, SEED, id_of, load
@@ -47,7 +47,7 @@ def meter(tmp_path: Path, driver: Driver) -> Meter:
     file = tmp_path / "7" / "cgroup"
     file.parent.mkdir()
     file.write_text(f"0::/kubepods/pod{UID}/{id_of('vcuda/tensorflow')}\n")
-    given = GrantedCards(NODE, hold(NODE, [SEED.facts.bound()]), [SEED])
+    given = GrantedCards(NODE, usage_of_pods(NODE, [SEED.facts.bound()]), [SEED])
     return Meter(driver.load, Cgroups(tmp_path / "cgroup", tmp_path), lambda: given, is_made_up=True)
 
 

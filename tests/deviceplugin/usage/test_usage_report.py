@@ -13,7 +13,7 @@ from halfcard.cards import Node
 from halfcard.claims import WHOLE_CARD, ContainerStage
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.demand import Demand
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.pod_facts import PodFacts
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import Asking, askings, nodes
@@ -175,9 +175,9 @@ def test_containers_have_no_more_than_is_given_of_a_card_and_that_is_no_more_tha
     node: Node, asked: list[Asking], data: st.DataObject
 ) -> None:
     pods = [facts(asking, f"p{number}") for number, asking in enumerate(asked)]
-    while hold(node, [each.bound() for each in pods]).doubts:
+    while usage_of_pods(node, [each.bound() for each in pods]).doubts:
         pods.pop()  # it does not fit
-    holding = hold(node, [each.bound() for each in pods])
+    holding = usage_of_pods(node, [each.bound() for each in pods])
     seen = usage_of(node, holding, [data.draw(phases(each)) for each in pods], {}, {})
     for card in seen.cards:
         parts = [part for each in seen.containers for part in each.cards if part.card == card.index]

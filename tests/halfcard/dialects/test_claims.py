@@ -21,7 +21,7 @@ DIALECTS: Final = Dialects()
 
 def wish(words: dict[str, Any], dialects: Dialects = DIALECTS) -> ContainerRequest:
     (asked,) = read_pod(pod().asks(**words).read, dialects)
-    return asked.wish
+    return asked.request
 
 
 CLAIMS: Final = {

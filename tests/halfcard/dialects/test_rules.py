@@ -27,7 +27,7 @@ DIALECTS: Final = Dialects()
 
 def wish(words: dict[str, Any]) -> ContainerRequest:
     (asked,) = read_pod(pod().asks(**words).read, DIALECTS)
-    return asked.wish
+    return asked.request
 
 
 def problems(of: PodBuilder) -> list[Problem]:

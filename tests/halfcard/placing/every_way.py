@@ -8,7 +8,7 @@ from itertools import combinations, combinations_with_replacement, product
 from halfcard import names
 from halfcard.claims import ContainerStage, Need, Part
 from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, use_of
-from halfcard.placing.indistinguishable import tied_to
+from halfcard.placing.indistinguishable import same_cards_as
 from halfcard.placing.layouts import Layout
 from halfcard.placing.room import Room
 
@@ -84,5 +84,5 @@ def _parts(left: CardRoom, mode: CardMode, replicas: int) -> int:
 
 
 def _is_told_apart(needs: tuple[Need, ...], layout: Layout) -> bool:
-    ties = [(number, tied_to(needs, number)) for number in range(len(needs))]
+    ties = [(number, same_cards_as(needs, number)) for number in range(len(needs))]
     return all(tied is None or layout[number] == layout[tied] for number, tied in ties)

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from halfcard.claims import ContainerStage
-from halfcard.placing.indistinguishable import ResourceIds, candidates, tied_to
+from halfcard.placing.indistinguishable import ResourceIds, candidates, same_cards_as
 from tests.builders import PodBuilder, pod
 from tests.deviceplugin.device_manager import every_way
 
@@ -96,4 +96,4 @@ TIES: Final[dict[str, tuple[PodBuilder, list[int | None]]]] = {
 @pytest.mark.parametrize(("asking", "wanted"), TIES.values(), ids=TIES)
 def test_needs_that_have_the_same_cards_as_one_before(asking: PodBuilder, wanted: list[int | None]) -> None:
     needs = demand_of(asking).needs
-    assert [tied_to(needs, number) for number in range(len(needs))] == wanted
+    assert [same_cards_as(needs, number) for number in range(len(needs))] == wanted

@@ -10,7 +10,7 @@ from halfcard import names
 from halfcard.cards import Card
 from halfcard.placing.card_usage import CardMode, CardRoom
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import Layout, best, peaks, possible, possible_where
+from halfcard.placing.layouts import Layout, best, fits, fits_where, peaks
 from halfcard.placing.room import Room, empty_room
 from halfcard.pod.card_preferences import CardPreferences
 from tests.builders import PodBuilder, pod
@@ -170,7 +170,7 @@ SEVERAL: Final[dict[str, tuple[Room, PodBuilder, Layout | None]]] = {
 @pytest.mark.parametrize(("found", "asking", "expected"), SEVERAL.values(), ids=SEVERAL)
 def test_the_containers_of_a_pod_are_laid_together(found: Room, asking: PodBuilder, expected: Layout | None) -> None:
     assert layout(found, demand_of(asking)) == expected
-    assert possible(found, demand_of(asking)) is (expected is not None)
+    assert fits(found, demand_of(asking)) is (expected is not None)
 
 
 def test_a_pod_without_claims_lies_anywhere() -> None:
@@ -183,7 +183,7 @@ def test_cards_that_are_out_of_order_get_nothing_new() -> None:
     cards = tuple(replace(card, why_not="cordoned" if card.index else "") for card in node(3).cards)
     found = empty_room(replace(node(3), cards=cards))
     assert layout(found, demand(**SHARE)) == ((0,),)
-    assert not possible(found, demand(gpu=2))
+    assert not fits(found, demand(gpu=2))
 
 
 WANTS: Final = {
@@ -252,8 +252,8 @@ def test_a_pod_that_was_made_to_be_hard_is_refused_in_time() -> None:
     asking = pod()
     for number in range(600):
         asking = asking.asks(core=1 + number % 99, memory=1 + number % 3)
-    assert not possible(room(8), demand_of(asking))
-    assert not possible(room(8), demand(gpu_shared=100_000))
+    assert not fits(room(8), demand_of(asking))
+    assert not fits(room(8), demand(gpu_shared=100_000))
 
 
 def test_what_cannot_lie_so_holds_nothing() -> None:
@@ -271,7 +271,7 @@ def test_what_cannot_lie_so_holds_nothing() -> None:
 @given(rooms(), askings(most=2))
 def test_a_way_is_found_exactly_where_there_is_one(found: Room, asking: Asking) -> None:
     there_is_one = next(every_way(found, asking), None) is not None
-    assert possible(found, asking.demand) is there_is_one
+    assert fits(found, asking.demand) is there_is_one
     for rate in (fullest, emptiest):
         assert (best(found, asking.demand, rate) is not None) is there_is_one
 
@@ -279,14 +279,14 @@ def test_a_way_is_found_exactly_where_there_is_one(found: Room, asking: Asking) 
 @settings(max_examples=250)
 @given(rooms(), askings(most=3))
 def test_what_is_decided_once_for_many_rooms_is_decided_alike(found: Room, asking: Asking) -> None:
-    assert possible_where(asking.demand, found.slices)(found) is possible(found, asking.demand)
+    assert fits_where(asking.demand, found.slices)(found) is fits(found, asking.demand)
 
 
 @settings(max_examples=150)
 @given(rooms(most_cards=4), askings(most=4, least=3))
 def test_pods_with_more_containers_too(found: Room, asking: Asking) -> None:
     laid = best(found, asking.demand, fullest)
-    assert possible(found, asking.demand) is (laid is not None)
+    assert fits(found, asking.demand) is (laid is not None)
     if laid is not None:
         assert is_way(found, asking, laid.layout)
 

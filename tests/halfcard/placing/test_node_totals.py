@@ -14,7 +14,7 @@ from halfcard.dialects import ALL, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.placing.layouts import best
 from halfcard.placing.node_totals import offers, slots, totals
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.room import Room, empty_room
 from tests.builders import PodBuilder, pod
 
@@ -49,7 +49,7 @@ class Day:
 
     @property
     def room(self) -> Room:
-        return hold(self.where, self.records.values()).room
+        return usage_of_pods(self.where, self.records.values()).room
 
     def offers(self, *resources: str) -> tuple[int, ...]:
         held = [facts(asking).asks for asking in self.pods.values()]
@@ -150,13 +150,13 @@ def test_when_everybody_has_gone_everything_is_offered_again(arrivals: list[tupl
     held: list[dict[str, int]] = []
     for number, (written, _) in enumerate(arrivals):
         asked = demand_of(PodBuilder({}, {"containers": [_container(written)]}))
-        laid = best(hold(where, pods).room, asked, packed)
+        laid = best(usage_of_pods(where, pods).room, asked, packed)
         if laid is not None:
             pods.append(bound(asked, laid.layout, where, str(number)))
             held.append(dict(written.amounts))
-        offered = totals(hold(where, pods).room, held, TABLE)
+        offered = totals(usage_of_pods(where, pods).room, held, TABLE)
         assert all(0 <= offered[resource] <= full[resource] for resource in TABLE)
-    assert totals(hold(where, ()).room, [], TABLE) == full
+    assert totals(usage_of_pods(where, ()).room, [], TABLE) == full
 
 
 def _container(written: Written) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from halfcard.cards import Node
 from halfcard.placing.card_usage import CardMode, CardRoom, untouched
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import best
-from halfcard.placing.node_usage import Bound, NodeUsage, hold, joined, parted
+from halfcard.placing.node_usage import Bound, NodeUsage, usage_of_pods, with_pod, without_pod
 from halfcard.placing.records import NOT_UNDERSTOOD
 from halfcard.placing.room import Room, empty_room
 from tests.builders import pod
@@ -29,11 +29,11 @@ def modes(holding: NodeUsage) -> list[str]:
 
 
 def test_a_node_without_pods_is_empty() -> None:
-    assert hold(TWO, ()).room == empty_room(TWO)
+    assert usage_of_pods(TWO, ()).room == empty_room(TWO)
 
 
 def test_a_pod_is_where_its_record_says() -> None:
-    holding = hold(TWO, [bound(demand(**SHARE), ((1,),), TWO)])
+    holding = usage_of_pods(TWO, [bound(demand(**SHARE), ((1,),), TWO)])
     assert holding.room.left == (untouched(TWO.cards[0]), CardRoom(CardMode.SHARED, 70, CARD_MIB - 5120, 0))
     assert holding.shares["u"].layout == ((1,),) and holding.shares["u"].recorded
     assert holding.doubts == ()
@@ -41,7 +41,7 @@ def test_a_pod_is_where_its_record_says() -> None:
 
 def test_a_pod_without_a_record_counts_by_its_claim_where_it_most_likely_is() -> None:
     pods = [bound(demand(**SHARE), ((1,),), TWO, "a"), unrecorded(demand(**SHARE), "b")]
-    holding = hold(TWO, pods)
+    holding = usage_of_pods(TWO, pods)
     assert holding.shares["b"].layout == ((1,),) and not holding.shares["b"].recorded
     assert holding.doubts == ()
 
@@ -49,26 +49,26 @@ def test_a_pod_without_a_record_counts_by_its_claim_where_it_most_likely_is() ->
 def test_records_are_obeyed_before_anything_is_guessed() -> None:
     """The guess came first, and would have taken the only card that the record names."""
     pods = [unrecorded(demand(gpu=1), "a"), bound(demand(**SHARE), ((0,),), TWO, "b")]
-    assert modes(hold(TWO, pods)) == ["shared", "exclusive"]
+    assert modes(usage_of_pods(TWO, pods)) == ["shared", "exclusive"]
 
 
 def test_a_cordoned_card_holds_the_pods_that_it_held_before() -> None:
     pods = [unrecorded(demand(sgpu=1), "a"), unrecorded(demand(gpu=1), "b")]
     cordoned = replace(TWO, cards=(replace(TWO.cards[0], why_not="cordoned"), TWO.cards[1]))
-    before, after = hold(TWO, pods), hold(cordoned, pods)
+    before, after = usage_of_pods(TWO, pods), usage_of_pods(cordoned, pods)
     assert after.room.left == before.room.left and after.shares == before.shares
     assert after.room.cards == cordoned.cards and after.room.usable == (1,)
 
 
 def test_pods_use_the_machine_too() -> None:
     asked = [Demand((), cpu_milli=1500, memory_mib=100), demand(**SHARE)._replace(cpu_milli=500, memory_mib=28)]
-    room = hold(TWO, [unrecorded(each, str(number)) for number, each in enumerate(asked)]).room
+    room = usage_of_pods(TWO, [unrecorded(each, str(number)) for number, each in enumerate(asked)]).room
     assert (room.cpu_milli, room.memory_mib) == (TWO.cpu_milli - 2000, TWO.memory_mib - 128)
 
 
 def test_more_than_there_is_leaves_nothing_and_is_named() -> None:
     pods = [bound(demand(core=60, memory=1), ((0,),), TWO, uid) for uid in "ab"]
-    holding = hold(TWO, pods)
+    holding = usage_of_pods(TWO, pods)
     assert holding.room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(TWO.cards[1]))
     assert holding.doubts == ("pod team/b on node n1: card 0 has less left than the pod uses of it",)
 
@@ -79,14 +79,14 @@ def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left(
         bound(demand(core=70, memory=1), ((1,),), TWO, "b"),
         unrecorded(demand(core=40, memory=1), "c"),
     ]
-    holding = hold(TWO, pods)
+    holding = usage_of_pods(TWO, pods)
     assert [left.cores for left in holding.room.left] == [20, 0]
     assert holding.doubts[0].startswith("pod team/c on node n1: it has no usable record of its cards, and")
 
 
 @pytest.mark.parametrize("words", [{"core": 30, "memory": 87}, {"gpu": 3}, {"sgpu": 3}, {"core": 200_000_000}])
 def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str, Any]) -> None:
-    holding = hold(TWO, [unrecorded(demand(**words))])
+    holding = usage_of_pods(TWO, [unrecorded(demand(**words))])
     assert holding.room.left == empty_room(TWO).left and holding.shares == {}
     assert holding.doubts == (
         "pod team/u on node n1: it has no usable record of its cards, and asks for more than cards have",
@@ -96,12 +96,12 @@ def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str,
 def test_a_share_on_a_card_of_unknown_size_keeps_the_card_from_everybody() -> None:
     unknown = node(2, None)
     for pods in ([unrecorded(demand(**SHARE))], [bound(demand(**SHARE), ((0,),), unknown)]):
-        room = hold(unknown, pods).room
+        room = usage_of_pods(unknown, pods).room
         assert room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(unknown.cards[1]))
 
 
 def test_a_node_whose_cards_are_not_known_holds_no_pod_and_doubts_none() -> None:
-    holding = hold(Node("n1"), [unrecorded(demand(gpu=1))])
+    holding = usage_of_pods(Node("n1"), [unrecorded(demand(gpu=1))])
     assert holding.room.left == () and holding.doubts == ()
 
 
@@ -161,9 +161,9 @@ def test_an_odd_record_is_named_and_spoils_only_its_own_pod(
 ) -> None:
     odd = facts(pod("u").asks(**words), "u", annotations).bound()
     neighbour = bound(demand(**SHARE), ((1,),), TWO, "a")
-    holding = hold(TWO, [odd, neighbour])
-    assert holding.shares["a"] == hold(TWO, [neighbour]).shares["a"]
-    assert holding.room == hold(TWO, [odd._replace(named=None), neighbour]).room
+    holding = usage_of_pods(TWO, [odd, neighbour])
+    assert holding.shares["a"] == usage_of_pods(TWO, [neighbour]).shares["a"]
+    assert holding.room == usage_of_pods(TWO, [odd._replace(named=None), neighbour]).room
     doubts = [doubt for doubt in holding.doubts if "its record" in doubt]
     assert len(doubts) == 1 and doubts[0].startswith("pod team/u on node n1: its record") and why in doubts[0]
     assert all(doubt.isprintable() and len(doubt) < 300 for doubt in holding.doubts)
@@ -181,7 +181,7 @@ def crowds(draw: st.DrawFn, most: int = 5) -> tuple[Node, list[Bound]]:
     where = draw(nodes())
     pods: list[Bound] = []
     for number, asked in enumerate(draw(st.lists(demands, max_size=most))):
-        found = best(hold(where, pods).room, asked, crowded)
+        found = best(usage_of_pods(where, pods).room, asked, crowded)
         uid = str(number)
         if found is not None and draw(st.integers(0, 3)):
             pods.append(bound(asked, found.layout, where, uid))
@@ -199,16 +199,16 @@ def crowded(room: Room) -> float:
 @given(crowds(), st.randoms(use_true_random=False))
 def test_a_room_does_not_depend_on_the_order_of_its_pods(crowd: tuple[Node, list[Bound]], dice: random.Random) -> None:
     where, pods = crowd
-    before = hold(where, pods)
+    before = usage_of_pods(where, pods)
     dice.shuffle(pods)
-    assert hold(where, pods) == before
+    assert usage_of_pods(where, pods) == before
 
 
 @settings(max_examples=150)
 @given(crowds())
 def test_nothing_is_ever_left_that_is_not_there(crowd: tuple[Node, list[Bound]]) -> None:
     where, pods = crowd
-    holding = hold(where, pods)
+    holding = usage_of_pods(where, pods)
     for at, (card, left) in enumerate(zip(where.cards, holding.room.left, strict=True)):
         tenants = [share.uses[at] for share in holding.shares.values() if at in share.uses]
         assert (left.mode is CardMode.FREE) is (not tenants)
@@ -223,13 +223,13 @@ def test_nothing_is_ever_left_that_is_not_there(crowd: tuple[Node, list[Bound]])
 @given(crowds(most=4), askings(most=3))
 def test_a_pod_that_goes_leaves_the_room_as_it_was_before_it_came(crowd: tuple[Node, list[Bound]], asking: Any) -> None:
     where, pods = crowd
-    before = hold(where, pods)
+    before = usage_of_pods(where, pods)
     found = best(before.room, asking.demand, crowded)
     if found is None:
         return
     newcomer = bound(asking.demand, found.layout, where, "z")
-    assert hold(where, [*pods, newcomer]).shares["z"].layout == found.layout
-    assert hold(where, pods) == before
+    assert usage_of_pods(where, [*pods, newcomer]).shares["z"].layout == found.layout
+    assert usage_of_pods(where, pods) == before
 
 
 @settings(max_examples=150)
@@ -245,14 +245,14 @@ def test_what_was_laid_is_held_as_it_was_promised(data: st.DataObject) -> None:
         if found is not None:
             pods.append(bound(asked, found.layout, where, str(number)))
             room = found.room
-            holding = hold(where, pods)
+            holding = usage_of_pods(where, pods)
             assert holding.room == room and holding.doubts == ()
             assert holding.shares[str(number)].uses == found.uses
 
 
 def test_containers_of_one_pod_are_held_together() -> None:
     asked = demand_of(pod().asks(**SHARE).asks(core=40, memory=20).init(core=90, memory=10))
-    holding = hold(TWO, [bound(asked, ((0,), (0,), (0,)), TWO)])
+    holding = usage_of_pods(TWO, [bound(asked, ((0,), (0,), (0,)), TWO)])
     assert holding.room.left[0] == CardRoom(CardMode.SHARED, 10, CARD_MIB - 40 * 256, 0)
 
 
@@ -262,26 +262,26 @@ def test_what_one_pod_changes_is_what_all_of_them_would_have_come_to(crowd: tupl
     node, pods = crowd
     for number, each in enumerate(pods):
         others = [*pods[:number], *pods[number + 1 :]]
-        assert joined(hold(node, others), node, each) in (None, hold(node, pods))
-        assert parted(hold(node, pods), node, each) in (None, hold(node, others))
+        assert with_pod(usage_of_pods(node, others), node, each) in (None, usage_of_pods(node, pods))
+        assert without_pod(usage_of_pods(node, pods), node, each) in (None, usage_of_pods(node, others))
 
 
 def test_where_all_is_recorded_the_others_are_not_looked_at_again() -> None:
     pods = [bound(demand(**SHARE), ((at,),), TWO, uid) for at, uid in ((0, "a"), (0, "b"), (1, "c"))]
-    assert joined(hold(TWO, pods[:2]), TWO, pods[2]) == hold(TWO, pods)
-    assert parted(hold(TWO, pods), TWO, pods[0]) == hold(TWO, pods[1:])
+    assert with_pod(usage_of_pods(TWO, pods[:2]), TWO, pods[2]) == usage_of_pods(TWO, pods)
+    assert without_pod(usage_of_pods(TWO, pods), TWO, pods[0]) == usage_of_pods(TWO, pods[1:])
 
 
 def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
     tiny = replace(TWO, cards=tuple([replace(card, memory_mib=50) for card in TWO.cards]))
     pods = [bound(demand(gpu=1, gpumem_percentage=1), ((0,),), tiny, uid) for uid in "ab"]
-    assert hold(tiny, pods).room.left[0] == CardRoom(CardMode.SHARED, 100, 50, 0)
-    assert parted(hold(tiny, pods), tiny, pods[0]) == hold(tiny, pods[1:])
-    assert parted(hold(tiny, pods[1:]), tiny, pods[1]) == hold(tiny, [])
+    assert usage_of_pods(tiny, pods).room.left[0] == CardRoom(CardMode.SHARED, 100, 50, 0)
+    assert without_pod(usage_of_pods(tiny, pods), tiny, pods[0]) == usage_of_pods(tiny, pods[1:])
+    assert without_pod(usage_of_pods(tiny, pods[1:]), tiny, pods[1]) == usage_of_pods(tiny, [])
 
 
 def test_where_nobody_knows_how_large_a_card_is_the_others_are_looked_at_again() -> None:
     unknown = replace(TWO, cards=tuple([replace(card, memory_mib=None) for card in TWO.cards]))
     pods = [bound(demand(**SHARE), ((0,),), unknown, uid) for uid in "ab"]
-    assert hold(unknown, pods).is_certain
-    assert parted(hold(unknown, pods), unknown, pods[0]) is None
+    assert usage_of_pods(unknown, pods).is_certain
+    assert without_pod(usage_of_pods(unknown, pods), unknown, pods[0]) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from halfcard import names
 from halfcard.claims import ContainerStage
-from halfcard.placing.node_usage import hold
+from halfcard.placing.node_usage import usage_of_pods
 from halfcard.placing.pod_facts import read_facts
 from halfcard.pod.card_preferences import CardPreferences
 from halfcard.pod.stored_pod import StoredPod
@@ -74,13 +74,13 @@ def test_a_bound_pod_in_trouble_counts_by_what_can_be_understood() -> None:
     """A share without memory can take all of it: its neighbours are kept away."""
     seen = facts(pod().asks(core=30))
     assert seen.trouble
-    assert [left.mib for left in hold(node(1), [seen.bound()]).room.left] == [0]
+    assert [left.mib for left in usage_of_pods(node(1), [seen.bound()]).room.left] == [0]
 
 
 @pytest.mark.parametrize("words", [{"core": "10E", "memory": 1}, {"gpu": 2**31 - 1}, {"memory": 5}, {"core": -5}])
 def test_a_bound_pod_that_cannot_be_understood_spoils_only_itself(words: dict[str, Any]) -> None:
     seen = facts(pod().asks(**words))
-    room = hold(node(2), [seen.bound()]).room
+    room = usage_of_pods(node(2), [seen.bound()]).room
     assert room.counted.idle >= 1
     assert all(0 <= amount < 2**31 for amount in seen.asks.values())
 
@@ -155,7 +155,7 @@ def test_any_pod_has_facts_and_lies_on_a_node_without_spoiling_it(manifest: dict
     seen = read_facts(msgspec.json.decode(_json(manifest), type=StoredPod), DIALECTS)
     assert len(seen.containers) == len(seen.demand.needs)
     assert not seen.trouble or seen.trouble.isprintable()
-    holding = hold(node(2), [seen.bound()])
+    holding = usage_of_pods(node(2), [seen.bound()])
     assert all(left.cores >= 0 and left.mib >= 0 and left.parts >= 0 for left in holding.room.left)
     assert all(doubt.isprintable() for doubt in holding.doubts)
 

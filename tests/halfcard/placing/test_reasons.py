@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 from halfcard import names
-from halfcard.placing.card_usage import is_sold, take, use_of
+from halfcard.placing.card_usage import is_offered, take, use_of
 from halfcard.placing.demand import Demand
-from halfcard.placing.layouts import possible
+from halfcard.placing.layouts import fits
 from halfcard.placing.reasons import Reason, text, why_not, why_not_card
 from halfcard.placing.room import Room, empty_room
-from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_wanted
+from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_preferences
 from tests.builders import pod
 
 from .examples import CARD_MIB, Asking, askings, demand, demand_of, node, room, rooms
@@ -26,7 +26,7 @@ REASONS: Final[dict[str, tuple[Room, Demand, Reason, str]]] = {
     "no cards": (room(0), demand(gpu=1), Reason.NO_CARDS, "no GPU known to Halfcard"),
     "none that is wanted": (
         room(2),
-        Demand(demand(gpu=1).needs, read_wanted({names.ASK_MODEL: "H100"})),
+        Demand(demand(gpu=1).needs, read_preferences({names.ASK_MODEL: "H100"})),
         Reason.NOT_WANTED,
         "no card is what the pod asks for (ask.halfcard.dev/model=H100)",
     ),
@@ -114,7 +114,7 @@ REASONS: Final[dict[str, tuple[Room, Demand, Reason, str]]] = {
 
 @pytest.mark.parametrize(("found", "asked", "why", "sentence"), REASONS.values(), ids=REASONS)
 def test_a_node_that_cannot_take_a_pod_has_one_reason(found: Room, asked: Demand, why: Reason, sentence: str) -> None:
-    assert not possible(found, asked)
+    assert not fits(found, asked)
     assert why_not(found, asked) is why
     assert text(why, asked) == sentence
 
@@ -148,7 +148,7 @@ def test_a_card_has_a_reason_of_its_own(
 def test_there_is_a_reason_wherever_there_is_no_way_and_it_names_no_number_of_the_node(
     found: Room, asking: Asking
 ) -> None:
-    if possible(found, asking.demand):
+    if fits(found, asking.demand):
         return
     why = why_not(found, asking.demand)
     elsewhere = Room(tuple(replace(card, memory_mib=77777) for card in found.cards), found.left, found.slices)
@@ -170,6 +170,6 @@ def test_a_card_has_a_reason_exactly_where_it_would_not_do(found: Room, asking: 
     (need,) = asking.demand.needs
     for at, card in enumerate(found.cards):
         fits = take(card, found.left[at], use_of(need.claim, card, found.slices)) is not None
-        fits = fits and is_sold(need.claim, found.slices)
+        fits = fits and is_offered(need.claim, found.slices)
         would_do = fits and not card.why_not and asking.demand.wanted.allows(card)
         assert (why_not_card(found, at, need, asking.demand) is None) is would_do

@@ -6,7 +6,7 @@ import pytest
 
 from halfcard import names
 from halfcard.cards import Card
-from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_wanted
+from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_preferences
 
 READ: Final[dict[str, tuple[dict[str, str], CardPreferences]]] = {
     "nothing": ({"team": "a"}, NOTHING_WANTED),
@@ -32,16 +32,16 @@ READ: Final[dict[str, tuple[dict[str, str], CardPreferences]]] = {
 
 @pytest.mark.parametrize(("annotations", "wanted"), READ.values(), ids=READ)
 def test_what_an_owner_says_about_cards(annotations: dict[str, str], wanted: CardPreferences) -> None:
-    assert read_wanted(annotations) == wanted
+    assert read_preferences(annotations) == wanted
 
 
 def test_what_was_said_is_kept_on_one_short_line() -> None:
-    text = read_wanted({names.ASK_MODEL: "a\n" * 1000}).text
+    text = read_preferences({names.ASK_MODEL: "a\n" * 1000}).text
     assert text.startswith("ask.halfcard.dev/model=a") and text.isprintable() and len(text) <= 80
 
 
 def test_pods_that_want_the_same_are_equal_however_they_spell_it() -> None:
-    one, other = read_wanted({names.ASK_MODEL: "T4,A10"}), read_wanted({names.ASK_MODEL: "a10, t4"})
+    one, other = read_preferences({names.ASK_MODEL: "T4,A10"}), read_preferences({names.ASK_MODEL: "a10, t4"})
     assert one == other and hash(one) == hash(other) and one.text != other.text
 
 

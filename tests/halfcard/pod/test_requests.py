@@ -22,7 +22,7 @@ CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 def wish(limits: Mapping[str, Any] | None = None, requests: Mapping[str, Any] | None = None) -> ContainerRequest:
     both = pod().container(limits=amounts(**limits or {}), requests=amounts(**requests or {}))
     (asked,) = read_pod(both.read, DIALECTS)
-    return asked.wish
+    return asked.request
 
 
 def codes(read: ContainerRequest) -> list[str]:
@@ -100,7 +100,7 @@ def test_a_mistake_on_one_side_is_told_of_that_side() -> None:
 @pytest.mark.parametrize("nothing", [None, {"cpu": 1, "memory.example/x": 3}], ids=["no resources", "other resources"])
 def test_a_container_without_gpu_resources_asks_for_nothing(nothing: dict[str, Any] | None) -> None:
     (asked,) = read_pod(pod().container(limits=nothing).read, DIALECTS)
-    assert asked.wish == NOTHING
+    assert asked.request == NOTHING
 
 
 def test_an_amount_of_0_is_an_ask_and_no_claim() -> None:
@@ -192,15 +192,15 @@ def test_the_same_words_are_understood_once() -> None:
 
 
 def test_other_dialects_do_not_see_what_these_remember() -> None:
-    one = read_pod(pod().asks(core=37, memory=11).read, DIALECTS)[0].wish
-    assert read_pod(pod().asks(core=37, memory=11).read, Dialects.named(["nvidia"]))[0].wish == NOTHING != one
+    one = read_pod(pod().asks(core=37, memory=11).read, DIALECTS)[0].request
+    assert read_pod(pod().asks(core=37, memory=11).read, Dialects.named(["nvidia"]))[0].request == NOTHING != one
 
 
 @pytest.mark.parametrize("text", ["1" * 41, "0." + "0" * 4000 + "1", "x" * 100_000])
 def test_huge_texts_are_judged_and_not_remembered(text: str) -> None:
-    remembered = pod_requests._remembered_wish.cache_info().currsize
+    remembered = pod_requests._remembered_request.cache_info().currsize
     assert wish({"core": text, "memory": 20}).problems
-    assert pod_requests._remembered_wish.cache_info().currsize == remembered
+    assert pod_requests._remembered_request.cache_info().currsize == remembered
 
 
 @pytest.mark.parametrize("text", ["1" * 401, "0." + "0" * 4000 + "1", "x" * 100_000])
