@@ -212,8 +212,8 @@ class Node:
 
     async def _registered(self, process: subprocess.Popen[bytes]) -> None:
         def knows_all() -> bool:
-            told = [client.lists for client in self.kubelet.clients.values()]
-            return process.poll() is not None or (len(told) == len(_OFFERED) and all(told))
+            lists = [client.lists for client in self.kubelet.clients.values()]
+            return process.poll() is not None or (len(lists) == len(_OFFERED) and all(lists))
 
         await until(knows_all, within_s=_WITHIN_S)
         if process.poll() is not None:

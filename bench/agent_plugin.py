@@ -98,7 +98,7 @@ def _listing(callers: Mapping[str, Caller], rounds: int) -> Part:
     """Measures from the call that changes the devices to the last byte of both lists."""
     streams = {resource: callers[resource].listen() for resource in COUNTS}
 
-    def told(change: str) -> tuple[float, int]:
+    def publish(change: str) -> tuple[float, int]:
         began = time.perf_counter()
         calls = [callers[resource].prestart(change) for resource in streams]
         size = sum(len(next(stream)) for stream in streams.values())
@@ -107,8 +107,8 @@ def _listing(callers: Mapping[str, Caller], rounds: int) -> Part:
             call.result()
         return spent, size
 
-    told(NEW)
-    new, sick = ([told(change) for _ in range(rounds)] for change in (NEW, SICK))
+    publish(NEW)
+    new, sick = ([publish(change) for _ in range(rounds)] for change in (NEW, SICK))
     figures = [
         Figure("all ids are new", median(spent for spent, _ in new), "ms", _MOST_TOLD_MS),
         Figure("one card falls ill", median(spent for spent, _ in sick), "ms", _MOST_TOLD_MS),

@@ -1,7 +1,7 @@
 """`python -m bench.agent_plugin_server FOLDER`: what `bench.agent_plugin` calls, in a process of its own.
 
 The agent's plugins for eight cards of 80 GB, a plugin that answers a constant, and a kubelet's pod-resources that
-always says the same of 200 pods.
+always lists the same 200 pods.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLOOR: Final = "floor"
 
 NEW: Final = "new"
 SICK: Final = "sick"
-"""For PreStartContainer: all ids become others, or those of one card ill or well; else it fills the slot of the ids."""
+"""Ids that make PreStartContainer replace all ids, or change the health of one card's; others just fill the slot."""
 
 
 def held_ids(resource: str, pod: int) -> list[str]:
@@ -84,8 +84,8 @@ class SlotHandler:
         self._slots.write(slot, {"env": ["NVIDIA_VISIBLE_DEVICES=GPU-1"]}, VERSION, b"{}")
 
 
-def _told() -> bytes:
-    """One entry for each id."""
+def _listed_devices() -> bytes:
+    """Encodes the answer of pod-resources, with one entry for each id."""
     answer = wire.ListPodResourcesResponse()
     for pod in range(PODS):
         container = answer.pod_resources.add(name=f"pod-{pod}", namespace="team").containers.add(name="main")
@@ -96,10 +96,10 @@ def _told() -> bytes:
 
 
 async def _serve_pod_resources(socket: Path) -> grpc.aio.Server:
-    told = _told()
+    listed = _listed_devices()
 
     async def answer(_request: bytes, _context: Any) -> bytes:
-        return told
+        return listed
 
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {"List": grpc.unary_unary_rpc_method_handler(answer)}
     server = grpc.aio.server()

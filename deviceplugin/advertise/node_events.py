@@ -36,9 +36,9 @@ def not_offered_events(sentences: Iterable[str]) -> list[NodeEvent]:
     return [NodeEvent("NotOffered", sentence) for sentence in sentences]
 
 
-def offered_again_events(happenings: Iterable[NodeEvent]) -> list[NodeEvent]:
+def offered_again_events(events: Iterable[NodeEvent]) -> list[NodeEvent]:
     """Events for what is offered again: `halfcard doctor` relies on the last one."""
-    return [NodeEvent("Offered", each.message, is_warning=False) for each in happenings]
+    return [NodeEvent("Offered", each.message, is_warning=False) for each in events]
 
 
 def card_events(before: str | None, after: str | None) -> list[NodeEvent]:
@@ -69,33 +69,33 @@ class RecentEvents:
     def __init__(self) -> None:
         self._when: OrderedDict[NodeEvent, float] = OrderedDict()
 
-    def forget(self, happenings: Iterable[NodeEvent]) -> None:
+    def forget(self, events: Iterable[NodeEvent]) -> None:
         """Forgets Events, so that they are sent when they happen again."""
-        for happening in happenings:
-            self._when.pop(happening, None)
+        for each in events:
+            self._when.pop(each, None)
 
-    def due(self, happenings: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
+    def due(self, events: Iterable[NodeEvent], now: float) -> list[NodeEvent]:
         """Returns the Events that were not sent lately, and marks them as sent."""
         found = []
-        for happening in dict.fromkeys(happenings):
-            if now - self._when.get(happening, -_AGAIN_AFTER_S) >= _AGAIN_AFTER_S:
-                self._when[happening] = now
-                self._when.move_to_end(happening)
-                found.append(happening)
+        for each in dict.fromkeys(events):
+            if now - self._when.get(each, -_AGAIN_AFTER_S) >= _AGAIN_AFTER_S:
+                self._when[each] = now
+                self._when.move_to_end(each)
+                found.append(each)
         while len(self._when) > _MOST_REMEMBERED:
             self._when.popitem(last=False)
         return found
 
 
-def node_event(node: Mapping[str, Any], happening: NodeEvent, now: datetime) -> bytes:
+def node_event(node: Mapping[str, Any], reported: NodeEvent, now: datetime) -> bytes:
     """Builds an Event with a unique name, so that sending it twice creates it once."""
     metadata = node["metadata"]
     name = metadata["name"]
-    one_of_many = hashlib.sha256(f"{moment(now)}{happening}".encode()).hexdigest()[:16]
+    one_of_many = hashlib.sha256(f"{moment(now)}{reported}".encode()).hexdigest()[:16]
     return event(
         {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata.get("uid", "")},
         {"name": f"{name[:200]}.{one_of_many}"},
         {"component": names.AGENT, "host": name},
-        once(happening.reason, happening.message, now),
-        is_warning=happening.is_warning,
+        once(reported.reason, reported.message, now),
+        is_warning=reported.is_warning,
     )

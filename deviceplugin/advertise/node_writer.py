@@ -149,13 +149,13 @@ class NodeWriter:
             raise _FailedError(f"the API server answered {answer.status} to PATCH {path}: {answer.message()}")
         self._take(msgspec.json.decode(answer.body))
 
-    def _queue(self, node: Mapping[str, Any], happenings: Sequence[NodeEvent], now: datetime) -> None:
-        for happening in self._recent.due(happenings, now.timestamp()):
-            if happening.is_warning:
-                self._log.warning("node event", reason=happening.reason, why=happening.message)
+    def _queue(self, node: Mapping[str, Any], events: Sequence[NodeEvent], now: datetime) -> None:
+        for each in self._recent.due(events, now.timestamp()):
+            if each.is_warning:
+                self._log.warning("node event", reason=each.reason, why=each.message)
             else:
-                self._log.event("node event", reason=happening.reason, why=happening.message)
-            self._events.append(node_event(node, happening, now))
+                self._log.event("node event", reason=each.reason, why=each.message)
+            self._events.append(node_event(node, each, now))
 
     async def _send_events(self) -> None:
         while self._events:

@@ -16,7 +16,7 @@ from .interface import Gpu, Incident
 IGNORED: Final = frozenset({13, 31, 43, 45, 68, 109})
 """Errors that a program causes for itself; NVIDIA's plugin ignores the same."""
 
-_TOLD_OTHERWISE: Final = 154  # the wanted recovery action has changed: Gpu.trouble has the new one
+_ACTION_CHANGED: Final = 154  # the wanted recovery action has changed: Gpu.trouble has the new one
 _ASK_FOR_RESET: Final = frozenset({48, 62, 64, 79, 95, 119, 120, 140, 143})
 
 _MEANINGS: Final = {
@@ -67,7 +67,7 @@ class CardHealth:
 
 def after_incident(health: CardHealth, incident: Incident, now: float) -> CardHealth:
     """Records an incident; one that names no card counts for every card."""
-    if incident.xid in IGNORED or incident.xid == _TOLD_OTHERWISE:
+    if incident.xid in IGNORED or incident.xid == _ACTION_CHANGED:
         return health
     uuids = [incident.uuid] if incident.uuid else [gpu.uuid for gpu in health.gpus]
     faults = {uuid: _fault(health.faults.get(uuid), incident.xid, now) for uuid in uuids}
@@ -112,13 +112,13 @@ def after_failure(health: CardHealth, why: str) -> CardHealth:
 def why_not(health: CardHealth) -> dict[str, str]:
     """Returns the cards that get no new containers, with the reason."""
     reasons = {gpu.uuid: _reasons(health, gpu) for gpu in health.gpus}
-    return {uuid: "; ".join(said) for uuid, said in reasons.items() if said}
+    return {uuid: "; ".join(texts) for uuid, texts in reasons.items() if texts}
 
 
 def _reasons(health: CardHealth, gpu: Gpu) -> list[str]:
     fault = health.faults.get(gpu.uuid)
-    said = _fault_text(fault) if fault and not fault.is_over else ""
-    return [reason for reason in (health.absent.get(gpu.uuid, gpu.trouble), said) if reason]
+    latest = _fault_text(fault) if fault and not fault.is_over else ""
+    return [reason for reason in (health.absent.get(gpu.uuid, gpu.trouble), latest) if reason]
 
 
 def _fault_text(fault: CardFault) -> str:

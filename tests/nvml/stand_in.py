@@ -23,7 +23,7 @@ _NO_CARD: Final = "-"
 
 
 class StandInProcess(NamedTuple):
-    """`kind` is C, G or M: compute, graphics, through MPS; memory below 0 is not told."""
+    """`kind` is C, G or M: compute, graphics, through MPS; memory below 0 is not reported."""
 
     pid: int
     memory_mib: int = 0
@@ -71,7 +71,7 @@ class StandInCard:
 
 
 def stand_in_cards(count: int, **alike: Any) -> list[StandInCard]:
-    """As many cards as asked, told apart by uuid, minor and place."""
+    """Returns this many cards, each with its own uuid, minor and place."""
     return [
         StandInCard(uuid=f"GPU-{minor:08d}", minor=minor, pci=f"00000000:{0x10 + minor:02X}:00.0", **alike)
         for minor in range(count)
@@ -123,7 +123,7 @@ class StandIn:
         self.change(uuid, processes=processes)
 
     def fail(self, uuid: str, error: int = pynvml.NVML_ERROR_GPU_IS_LOST) -> None:
-        """A card that was lost stays so for a client that saw it, until it opens the library anew."""
+        """A lost card stays lost for a client that knew it, until that opens the library again."""
         self.change(uuid, fails=error)
 
     def recover(self, uuid: str) -> None:
@@ -142,7 +142,7 @@ class StandIn:
         self._write()
 
     def reload(self) -> None:
-        """The driver is put into the kernel, afresh if it is there: who had it open is a stranger to it."""
+        """Loads the driver, again if it is loaded: handles from before are invalid."""
         self._loads += 1
         self._load = self._loads
         self._write()
