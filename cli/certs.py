@@ -33,7 +33,7 @@ _HEADS: Final = ("OBJECT", "ENDS", "DAYS", "HOLDS")
 _COLOURS: Final = {ObjectState.FINE: Colour.GREEN, ObjectState.DUE: Colour.RED}
 _EXTENDER: Final = "extender"
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 class _NotRotated(Exception):
@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
 
 
-def _asked(arguments: argparse.Namespace, ask: Callable[[ApiCalls], Awaitable[Told]]) -> Told:
-    async def asked() -> Told:
+def _with_calls(arguments: argparse.Namespace, ask: Callable[[ApiCalls], Awaitable[Result]]) -> Result:
+    async def asked() -> Result:
         calls = ApiCalls(find_access(arguments))
         try:
             return await ask(calls)
@@ -91,7 +91,7 @@ def _asked(arguments: argparse.Namespace, ask: Callable[[ApiCalls], Awaitable[To
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    found = _asked(arguments, _read)
+    found = _with_calls(arguments, _read)
     now = datetime.now(UTC)
     lines = [row for seen, refused in found for row in rows(seen, refused)]
     verdicts = [verdict(seen, refused, now) for seen, refused in found]
@@ -150,12 +150,12 @@ def _cells(row: CertificateRow, now: datetime) -> tuple[str, str, str, str]:
 def _rotate(arguments: argparse.Namespace) -> int:
     (chain,) = (each for each in chains(names.NAMESPACE) if each.title == arguments.chain)
     try:
-        _asked(arguments, lambda calls: _ask_for(calls, chain, arguments))
+        _with_calls(arguments, lambda calls: _ask_for(calls, chain, arguments))
     except _NotRotated as error:
         print(f"halfcard certs: {error}", file=sys.stderr)
         return error.code
     screen = Screen.on(sys.stdout)
-    for line in _told(chain, arguments):
+    for line in _next_steps(chain, arguments):
         screen.wrapped(line, indent="", hanging="  ")
     return EXIT_OK
 
@@ -175,14 +175,14 @@ def _check(place: ObjectPath, answer: Answer) -> None:
     if answer.status == HTTPStatus.NOT_FOUND:
         raise _NotRotated(f"{place.name} is missing; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
     if answer.status != HTTPStatus.OK:
-        said = f"updating {place.name}: the API server answered {answer.status}: {answer.message()}"
-        raise _NotRotated(said, EXIT_USAGE)
+        why = f"updating {place.name}: the API server answered {answer.status}: {answer.message()}"
+        raise _NotRotated(why, EXIT_USAGE)
     found = certificates(objects.entry(msgspec.json.decode(answer.body), objects.TLS_CRT))
     if found and not is_ours(found[0]):
         raise _NotRotated(f"{place.name} was not issued by Halfcard; its issuer renews it", EXIT_REFUSED)
 
 
-def _told(chain: Chain, arguments: argparse.Namespace) -> Sequence[str]:
+def _next_steps(chain: Chain, arguments: argparse.Namespace) -> Sequence[str]:
     begin = "would request" if arguments.dry_run else "requested"
     if not arguments.authority:
         return (f"{begin} new certificates: {', '.join(place.name for place in chain.leaves)}",)

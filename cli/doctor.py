@@ -21,8 +21,8 @@ from settings.installation import SettingsError
 from .diagnosis.checks import CHECKS, diagnose
 from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
-from .diagnosis.survey import take
 from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from .inputs.survey import take
 from .progress import Progress
 from .terminal import Colour, Screen
 
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = diagnose(seen)
     is_healthy = not any(_counts(each, strict=arguments.strict) for each in found)
     if arguments.output == "json":
-        said = {"healthy": is_healthy, "checks": len(CHECKS), "findings": [each._asdict() for each in found]}
-        print(json.dumps(said, indent=2, ensure_ascii=False))
+        report = {"healthy": is_healthy, "checks": len(CHECKS), "findings": [each._asdict() for each in found]}
+        print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         _print(screen, seen, found)
     return EXIT_OK if is_healthy else EXIT_REFUSED
@@ -95,17 +95,17 @@ def _print(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> None:
 
 def _print_check(screen: Screen, findings: Sequence[Finding]) -> None:
     """Prints what several findings of a check have in common once."""
-    first, told = findings[0], ""
+    first, last_fix = findings[0], ""
     screen.line(screen.paint(f"{first.severity}: {first.check}", _COLOURS[first.severity]))
     screen.wrapped(f"rule: {first.rule}", indent="  ", hanging="  ")
     for each in findings[:_MOST_OF_A_CHECK]:
         where, got = printable(each.where, _WORDS_CHARS), printable(each.got, _WORDS_CHARS)
         screen.wrapped(f"{where}: {got}", indent="  ", hanging="  ")
-        if each.fix != told:
+        if each.fix != last_fix:
             screen.wrapped(f"fix: {each.fix}", indent="    ", hanging="  ")
         if each.command:
             _print_command(screen, each.command)
-        told = each.fix
+        last_fix = each.fix
     if (more := len(findings) - _MOST_OF_A_CHECK) > 0:
         screen.line(screen.paint(f"  … and {more} more; -o json lists all", Colour.DIM))
     screen.line()

@@ -68,13 +68,13 @@ def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
     """Reads the quota limits of a pending pod by model and pool; a dump has none."""
     if arguments.state is not None or pod.node:
         return UNLIMITED
-    told = asyncio.run(_told(find_access(arguments), pod.namespace))
+    answers = asyncio.run(_quota_answers(find_access(arguments), pod.namespace))
     return QuotaLimits(
-        pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in told if each.budget.depends_on_location]
+        pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in answers if each.budget.depends_on_location]
     )
 
 
-async def _told(access: Access, namespace: str) -> list[QuotaAnswer]:
+async def _quota_answers(access: Access, namespace: str) -> list[QuotaAnswer]:
     calls = ApiCalls(access)
     try:
         return (await concerning(calls, namespace))[0]

@@ -16,20 +16,20 @@ class Progress:
         self._command = command
         self._last = ""
         self._ended = threading.Event()
-        self._teller = threading.Thread(target=self._tell, daemon=True)
+        self._reporter = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Self:
-        self._teller.start()
+        self._reporter.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._teller.join()
+        self._reporter.join()
 
     def say(self, what: str) -> None:
         self._last = what
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while not self._ended.wait(_EVERY_S):
             self._stream.write(f"{self._command}: {self._last}\n")
             self._stream.flush()

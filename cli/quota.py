@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _explain(arguments: argparse.Namespace) -> int:
     try:
         policy = policy_of(load_settings(arguments.settings))
-        found = asyncio.run(_asked(find_access(arguments), arguments.namespace, policy.counted))
+        found = asyncio.run(_read_quotas(find_access(arguments), arguments.namespace, policy.counted))
     except (AccessError, NoClusterError, SettingsError) as error:
         print(f"halfcard quota: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -88,11 +88,11 @@ def _explain(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
         own = {
-            "quotas": [each.as_json() for each in found.told],
+            "quotas": [each.as_json() for each in found.answers],
             "native": native_explain.as_json(found.native, policy.counted),
         }
-        told = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        document = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
     return EXIT_REFUSED if answer.refused else EXIT_OK
@@ -106,7 +106,7 @@ class _Answer(NamedTuple):
 
 
 def _answer(found: Found, charge: Amounts, policy: AdmissionPolicy) -> _Answer:
-    short = [(each.budget, shortages) for each in found.told if (shortages := each.shortages(charge))]
+    short = [(each.budget, shortages) for each in found.answers if (shortages := each.shortages(charge))]
     refused = [exceeded(budget.title, shortages) for budget, shortages in short if not budget.gates]
     waits = [exceeded(budget.title, shortages) for budget, shortages in short if budget.gates]
     return _Answer(
@@ -120,21 +120,21 @@ def _answer(found: Found, charge: Amounts, policy: AdmissionPolicy) -> _Answer:
 class Found(NamedTuple):
     """All quotas that concern one namespace."""
 
-    told: list[QuotaAnswer]
+    answers: list[QuotaAnswer]
     native: native_explain.NativeQuotaAnswer
     problems: list[str]
 
 
-async def _asked(access: Access, namespace: str, resources: frozenset[str]) -> Found:
+async def _read_quotas(access: Access, namespace: str, resources: frozenset[str]) -> Found:
     calls = ApiCalls(access)
     try:
-        told, problems = await gpu_quotas.concerning(calls, namespace)
+        answers, problems = await gpu_quotas.concerning(calls, namespace)
         native = await native_explain.ask(calls, namespace, resources)
     except NoAnswerError as error:
         raise NoClusterError(str(error)) from error
     finally:
         calls.close()
-    return Found(told, native, [*problems, *native.problems])
+    return Found(answers, native, [*problems, *native.problems])
 
 
 # --- printing --------------------------------------------------------------------------------------------------------
@@ -143,10 +143,10 @@ async def _asked(access: Access, namespace: str, resources: frozenset[str]) -> F
 def _print(
     screen: Screen, arguments: argparse.Namespace, found: Found, answer: _Answer, resources: frozenset[str]
 ) -> None:
-    if not found.told and not found.native.quotas:
+    if not found.answers and not found.native.quotas:
         kinds = f"no {names.GPU_QUOTA}, no {names.CLUSTER_GPU_QUOTA} and no ResourceQuota of GPUs"
         screen.line(f"{kinds} concerns namespace {arguments.namespace}")
-    for each in found.told:
+    for each in found.answers:
         _print_quota(screen, each)
     native_explain.show(screen, found.native, resources)
     for problem in found.problems:
@@ -161,27 +161,27 @@ def _print(
         screen.line(screen.paint("a pod like this would be stored", Colour.GREEN))
 
 
-def _print_quota(screen: Screen, told: QuotaAnswer) -> None:
-    screen.line(screen.paint(f"{told.budget.kind} {told.budget.title}", Colour.BOLD))
-    for line in columns([_HEADS, *[_row(told, key) for key in COUNTED]], right=(1, 2, 3)):
+def _print_quota(screen: Screen, answer: QuotaAnswer) -> None:
+    screen.line(screen.paint(f"{answer.budget.kind} {answer.budget.title}", Colour.BOLD))
+    for line in columns([_HEADS, *[_row(answer, key) for key in COUNTED]], right=(1, 2, 3)):
         screen.line(f"  {line}")
-    for each in told.status.get("places") or ():
+    for each in answer.status.get("places") or ():
         screen.line(f"  {each['place']}: {_amounts(each)}")
-    for each in told.status.get("perLabel") or ():
+    for each in answer.status.get("perLabel") or ():
         screen.line(f"  {each['key']}: {each['amount']}")
-    for each in told.status.get("borrowed") or ():
+    for each in answer.status.get("borrowed") or ():
         screen.line(f"  borrows {_amounts(each)} from {each['quota']}, which is among ALLOWED")
-    for each in told.status.get("lent") or ():
+    for each in answer.status.get("lent") or ():
         screen.line(f"  lends {_amounts(each)} to {each['quota']}, which is no longer among ALLOWED")
-    for each in told.status.get("holders") or ():
+    for each in answer.status.get("holders") or ():
         screen.line(f"  {each['pod']} holds {_amounts(each)}")
-    for said in _remarks(told.status):
-        screen.wrapped(said, indent="  ", hanging="  ", colour=Colour.YELLOW)
+    for remark in _remarks(answer.status):
+        screen.wrapped(remark, indent="  ", hanging="  ", colour=Colour.YELLOW)
     screen.line()
 
 
-def _row(told: QuotaAnswer, key: str) -> tuple[str, ...]:
-    used, hard = told.used[key], told.allowed().get(key)
+def _row(answer: QuotaAnswer, key: str) -> tuple[str, ...]:
+    used, hard = answer.used[key], answer.allowed().get(key)
     if hard is None:
         return key, amount(key, used), _UNLIMITED, _UNLIMITED
     return key, amount(key, used), amount(key, hard), amount(key, max(hard - used, 0))

@@ -72,7 +72,7 @@ def _odd(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(_where(obj), found.why, "correct it: until then it limits nothing")
 
 
-def _nobody_counts(snapshot: Snapshot) -> Iterator[FoundFault]:
+def _without_leader(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Checks that a leader counts, where there is a quota to count."""
     if snapshot.budgets:
         yield from not_led(
@@ -93,8 +93,8 @@ def _not_ready(snapshot: Snapshot) -> Iterator[FoundFault]:
     for obj in snapshot.budgets:
         ready = _conditions(obj).get("Ready", {})
         if ready.get("status") != "True":
-            said = printable(ready.get("message", "it is not counted yet"), _WORDS_CHARS)
-            yield FoundFault(_where(obj), said, "read the quota service's log")
+            message = printable(ready.get("message", "it is not counted yet"), _WORDS_CHARS)
+            yield FoundFault(_where(obj), message, "read the quota service's log")
 
 
 def _exceeded(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -134,7 +134,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         _BROKEN,
         "one replica of the quota service holds the Lease and renews it, where there are quotas",
         "Otherwise ended pods stay counted, and new quotas admit nothing.",
-        _nobody_counts,
+        _without_leader,
     ),
     Check(
         "ledger-broken",

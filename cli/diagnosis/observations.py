@@ -24,7 +24,7 @@ from .snapshot import NodeSnapshot, NotOfferedEvent, Object, OwnPod, PodSnapshot
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 
 
-def node_seen(node: Object) -> NodeSnapshot:
+def node_snapshot(node: Object) -> NodeSnapshot:
     metadata, status = node["metadata"], node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     amounts = (status.get("allocatable") or {}).items()
@@ -54,16 +54,18 @@ def _whole(amount: object) -> int:
         return 0
 
 
-def pods_seen(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSnapshot]:
+def pod_snapshots(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSnapshot]:
     """Yields the pods that checks use; `pods` are all, by uid."""
     for uid, pod in pods.items():
         facts = state.pod(uid)
         strange = tuple(forged(pod.annotations)) if not pod.node and not pod.is_over else ()
         if strange or (facts is not None and facts.asks_for_cards):
-            yield _pod_seen(pod, facts, strange, is_recorded=facts is not None and _is_recorded(facts))
+            yield _pod_snapshot(pod, facts, strange, is_recorded=facts is not None and _is_recorded(facts))
 
 
-def _pod_seen(pod: StoredPod, facts: PodFacts | None, strange: tuple[str, ...], *, is_recorded: bool) -> PodSnapshot:
+def _pod_snapshot(
+    pod: StoredPod, facts: PodFacts | None, strange: tuple[str, ...], *, is_recorded: bool
+) -> PodSnapshot:
     return PodSnapshot(
         f"{pod.meta.namespace}/{pod.meta.name}",
         pod.node,

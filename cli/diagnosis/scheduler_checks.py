@@ -40,7 +40,7 @@ def not_led(snapshot: Snapshot, lease: str, fix: str) -> Iterator[FoundFault]:
         yield FoundFault(f"Lease {names.NAMESPACE}/{lease}", trouble, fix)
 
 
-def _nobody_binds(snapshot: Snapshot) -> Iterator[FoundFault]:
+def _without_leader(snapshot: Snapshot) -> Iterator[FoundFault]:
     return not_led(snapshot, names.EXTENDER_SERVICE, "start the extender, or read in its log why no replica leads")
 
 
@@ -86,7 +86,7 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
 # --- the scheduler's configuration -----------------------------------------------------------------------------------
 
 
-def _seen(snapshot: Snapshot) -> list[tuple[Scheduler, list[Object]]]:
+def _readable(snapshot: Snapshot) -> list[tuple[Scheduler, list[Object]]]:
     """Returns the schedulers with a readable configuration, and their extenders."""
     found = [(each, each.configuration) for each in snapshot.schedulers if each.configuration is not None]
     return [(each, _extenders(configuration)) for each, configuration in found]
@@ -102,7 +102,7 @@ def _unconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
     for each in snapshot.schedulers:
         if not each.file:
             yield FoundFault(f"pod {each.pod}", "kube-scheduler runs without --config", _PAGE)
-    for each, extenders in _seen(snapshot):
+    for each, extenders in _readable(snapshot):
         if not any(extender.get("filterVerb") for extender in extenders):
             yield FoundFault(f"pod {each.pod}", f"{each.file} names no extender", _PAGE)
 
@@ -111,7 +111,7 @@ def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
     there = {
         resource for node in snapshot.nodes for resource in node.offers
     } & snapshot.settings.enabled_dialects().resources
-    for each, extenders in _seen(snapshot):
+    for each, extenders in _readable(snapshot):
         managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
         missing = sorted(there - managed) if managed else []
         if extenders and missing:
@@ -167,7 +167,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         _BROKEN,
         "one replica of the extender holds the Lease and renews it",
         "Without a leader, pods that request cards are not bound.",
-        _nobody_binds,
+        _without_leader,
     ),
     Check(
         "scheduler-without-extender",

@@ -134,11 +134,11 @@ def _differs(snapshot: Snapshot) -> Iterator[FoundFault]:
         there, should = {**_DEFAULTS, **found.webhook}, {**_DEFAULTS, **wanted}
         fields = [field for field in _COMPARED if there.get(field) != should.get(field)]
         if fields:
-            told = ", ".join(_told(field, there.get(field)) for field in fields)
-            yield FoundFault(found.where, told, f"{_AGAIN}, or leave it if the difference is intended", REGISTER)
+            differences = ", ".join(_difference(field, there.get(field)) for field in fields)
+            yield FoundFault(found.where, differences, f"{_AGAIN}, or leave it if the difference is intended", REGISTER)
 
 
-def _told(field: str, there: object) -> str:
+def _difference(field: str, there: object) -> str:
     return f"{field}: {there}" if isinstance(there, str | int) else f"another {field}"
 
 

@@ -78,7 +78,7 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer]
     read = [(read_budget(each), each.get("status") or {}) for each in (*own["items"], *shared)]
     statuses = {budget.uid: status for budget, status in read if isinstance(budget, Budget)}
     found = concerning_of([budget for budget, _ in read if isinstance(budget, Budget)], namespace, labels)
-    told = [
+    answers = [
         QuotaAnswer(budget, _used(statuses[budget.uid]), statuses[budget.uid])
         for budget in found
         if not budget.is_default
@@ -86,7 +86,7 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer]
     defaults = [await _default(calls, budget) for budget in found if budget.is_default]
     odd = [str(budget) for budget, _ in read if isinstance(budget, UnreadableBudget)]
     unread = [each for each in defaults if isinstance(each, str)]
-    return [*told, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*problems, *odd, *unread]
+    return [*answers, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*problems, *odd, *unread]
 
 
 async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:

@@ -92,8 +92,8 @@ def show(screen: Screen, native: NativeQuotaAnswer, resources: frozenset[str]) -
         ]
         for line in columns([("", "USED", "ALLOWED", "FREE"), *rows], right=(1, 2, 3)) if rows else ():
             screen.line(f"  {line}")
-        for said in _remarks(each, native.drift.get(each.title, ()), resources):
-            screen.wrapped(said, indent="  ", hanging="  ", colour=Colour.YELLOW)
+        for remark in _remarks(each, native.drift.get(each.title, ()), resources):
+            screen.wrapped(remark, indent="  ", hanging="  ", colour=Colour.YELLOW)
         screen.line()
 
 
@@ -112,8 +112,8 @@ def _free(quota: ResourceQuota, key: str) -> str:
 def _remarks(quota: ResourceQuota, drift: Sequence[Drift], resources: frozenset[str]) -> Iterator[str]:
     if quota.scopes:
         yield f"only for pods with the scopes {', '.join(map(str, quota.scopes))}"
-    if said := never_counted(quota, resources):
-        yield said
+    if remark := never_counted(quota, resources):
+        yield remark
     if _hard(quota, resources).keys() - quota.enforced.keys():
         yield "Kubernetes has not counted its usage yet"
     if drift:

@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"halfcard quota: {error}", file=sys.stderr)
         return EXIT_USAGE
     if arguments.output == "json":
-        told = {"dry_run": arguments.dry_run, "quotas": [_as_json(each) for each in found]}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        document = {"dry_run": arguments.dry_run, "quotas": [_as_json(each) for each in found]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _print(Screen.on(sys.stdout), found, rehearsed=arguments.dry_run)
     left = [each for each in found if each.why_not or arguments.dry_run]

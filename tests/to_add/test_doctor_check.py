@@ -43,7 +43,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         "    counted_pods: int = 0\n    cordoned: tuple[str, ...] = ()\n",
     )
     tree.edit(
-        "cli/diagnosis/survey.py",
+        "cli/inputs/survey.py",
         '        "counted_pods": len(pods),\n',
         '        "counted_pods": len(pods),\n'
         '        "cordoned": tuple(each["metadata"]["name"] for each in nodes if each["spec"].get("unschedulable")),\n',

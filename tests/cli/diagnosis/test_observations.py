@@ -12,9 +12,9 @@ from cli.diagnosis.observations import (
     config_map_of,
     configuration_file,
     data_changed,
-    node_seen,
+    node_snapshot,
     own_pod,
-    pods_seen,
+    pod_snapshots,
     ready_endpoints,
     refusal,
     secret_data,
@@ -42,12 +42,12 @@ INVENTORIES: Final[dict[str, tuple[dict[str, str], int | None]]] = {
 
 @pytest.mark.parametrize(("annotations", "cards"), INVENTORIES.values(), ids=INVENTORIES.keys())
 def test_the_cards_of_a_node_are_those_in_order(annotations: dict[str, str], cards: int | None) -> None:
-    assert node_seen({"metadata": {"name": "n", "annotations": annotations}}).cards == cards
+    assert node_snapshot({"metadata": {"name": "n", "annotations": annotations}}).cards == cards
 
 
 def test_a_node_offers_what_is_no_cpu_and_no_memory() -> None:
     status = {"allocatable": {"cpu": "8", "memory": "1Gi", names.VCUDA_CORE: "2k", names.VCUDA_MEMORY: "junk"}}
-    assert node_seen({"metadata": {"name": "n"}, "status": status}).offers == {
+    assert node_snapshot({"metadata": {"name": "n"}, "status": status}).offers == {
         names.VCUDA_CORE: 2000,
         names.VCUDA_MEMORY: 0,
     }
@@ -84,7 +84,7 @@ def test_a_pod_is_seen_by_what_it_asks_for_and_what_is_recorded(
     stored = msgspec.convert(manifest, StoredPod)
     state = State(Dialects(), CapacityRules())
     state.put_pod(stored)
-    found = [(each.asks, each.is_recorded, each.forged) for each in pods_seen(state, {"u": stored})]
+    found = [(each.asks, each.is_recorded, each.forged) for each in pod_snapshots(state, {"u": stored})]
     assert found == ([] if expected is None else [expected])
 
 

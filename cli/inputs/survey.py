@@ -1,4 +1,4 @@
-"""All that the checks of `halfcard doctor` look at, read once: what is asked of the API server stands here."""
+"""Reads everything that the checks of `halfcard doctor` use, in one pass over the API server."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kube.node_source import NODES
 from settings.installation import Settings, SettingsError, read_settings
 from settings.settings_file import load_settings
 
-from ..inputs.cluster_state import NoClusterError
-from ..inputs.reader import Reader
-from . import observations
-from .gpu_quota_checks import CRDS
-from .served_certificates import SECRETS
-from .snapshot import Object, PodSnapshot, Scheduler, Snapshot
+from ..diagnosis import observations
+from ..diagnosis.gpu_quota_checks import CRDS
+from ..diagnosis.served_certificates import SECRETS
+from ..diagnosis.snapshot import Object, PodSnapshot, Scheduler, Snapshot
+from .cluster_state import NoClusterError
+from .reader import Reader
 
 _TIMEOUT_S: Final = 10.0
 _AT_ONCE: Final = 8
@@ -90,7 +90,7 @@ async def _take(access: Access, namespace: str, settings: Path | None, say: Call
 
 
 def _server_time(access: Access) -> datetime:
-    """The cluster's clock, by which its Leases and certificates are judged: a laptop's may be wrong."""
+    """Returns the cluster's time, by which its Leases and certificates are judged: a laptop's clock may be wrong."""
     connection = access.connect(_TIMEOUT_S)
     try:
         connection.request("GET", f"{access.prefix}{names.VERSION_PATH}", headers=access.headers())
@@ -126,7 +126,7 @@ async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
 
 
 async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, Any]:
-    """The extender's own eyes: what it would doubt is doubted here."""
+    """Reads nodes and pods into the extender's state, so that its inconsistencies are reported here."""
     state, left_out = State(settings.enabled_dialects(), settings.capacity_rules()), list[str]()
     nodes = await reader.must(NODES, dict[str, Any], left_out)
     for node in nodes:
@@ -134,9 +134,9 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
     pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", StoredPod, left_out)}
     for pod in pods.values():
         state.put_pod(pod)
-    seen: tuple[PodSnapshot, ...] = tuple(observations.pods_seen(state, pods))
+    seen: tuple[PodSnapshot, ...] = tuple(observations.pod_snapshots(state, pods))
     return {
-        "nodes": tuple(map(observations.node_seen, nodes)),
+        "nodes": tuple(map(observations.node_snapshot, nodes)),
         "pods": seen,
         "counted_pods": len(pods),
         "daemons": observations.daemons(pods.values()),
@@ -170,7 +170,9 @@ def _data(secret: Object | None) -> Mapping[str, bytes] | None:
 
 
 async def _probes(reader: Reader, namespace: str) -> dict[str, Any]:
-    """One pod breaks two rules that hold whatever the dialects are, the other reaches for GPUs and breaks none."""
+    """Creates two pods as dry runs: one breaks two rules of every dialect, the other one asks for GPUs and breaks
+    none.
+    """
     path = f"{_CORE}/namespaces/{quote(namespace, safe='')}/pods"
     bad = _pod({names.PLACEMENT: "{}"}, "all")
     good = _pod({}, names.SEES_NOTHING)
