@@ -78,7 +78,7 @@ async def test_a_loan_is_lent_borrowed_and_returned(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("fault", "in_the_end"), [("unanswered", (LENT, BORROWED)), ("unheard", ({}, {}))])
-async def test_a_lender_does_not_rely_on_an_uncertain_return(
+async def test_a_loan_whose_borrowing_is_uncertain_stays_lent_until_it_is_known(
     fault: Fault, in_the_end: tuple[dict[str, Amounts], dict[str, Amounts]], scene: Scene
 ) -> None:
     scene.server.faults = [None, fault]
