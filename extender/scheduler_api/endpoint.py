@@ -21,7 +21,7 @@ from serving.request_body import JSON, RefusedRequest, body_in_time, check_head,
 from ..metrics import ExtenderMetrics
 from . import wire
 
-_LONGEST_SENTENCE = 900
+_MAX_SENTENCE_CHARS = 900
 
 Decide = Callable[[bytes, Scope], Awaitable[bytes]]
 Fail = Callable[[str], bytes]
@@ -60,7 +60,7 @@ class Verb:
             return "bug", self._bug()
 
     def _failed(self, outcome: str, why: str) -> bytes:
-        sentence = printable(why, _LONGEST_SENTENCE)
+        sentence = printable(why, _MAX_SENTENCE_CHARS)
         self.log.warning("scheduler call failed", verb=self.name, outcome=outcome, why=sentence)
         return self.fail(sentence)
 

@@ -22,7 +22,7 @@ from ..bind.pod_requests import BindCall
 MAX_BODY_BYTES: Final = 256 * 2**20
 """A large cluster may send full Node objects; they stay encoded."""
 
-_LONGEST_ERROR: Final = 900
+_MAX_ERROR_CHARS: Final = 900
 _MANY: Final = 500
 _LOW_SCORES: Final = range(4)
 _OMITTED: Final = 255
@@ -299,7 +299,7 @@ def bind_answer(why: str = "") -> bytes:
 
 
 def _error(why: str) -> str:
-    return printable(escape_percent(why), _LONGEST_ERROR)
+    return printable(escape_percent(why), _MAX_ERROR_CHARS)
 
 
 def preempt_answer(victims: dict[str, MetaVictims]) -> bytes:

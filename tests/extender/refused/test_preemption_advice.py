@@ -74,7 +74,7 @@ class Scene:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.state: State = state_of([node("gpu1")], [HELD])
         self.calls = ApiCalls(Access("127.0.0.1", requests.port))
-        self.counsel = PreemptionAdvice(
+        self.advice = PreemptionAdvice(
             self.state,
             self.calls,
             Log(),
@@ -91,7 +91,7 @@ class Scene:
         self.state.put_pod(replace(waiting, spec=replace(waiting.spec, **spec)))
         facts = self.state.pod(name)
         assert facts is not None
-        self.counsel.enqueue(facts, ["gpu1"])
+        self.advice.enqueue(facts, ["gpu1"])
 
     async def has_asked(self, count: int) -> None:
         await until(lambda: len(self.requests.asked) == count)
@@ -102,7 +102,7 @@ async def advising(evicted: int = 201, limits_of: LimitsOf = unlimited) -> Async
     with api_server() as requests:
         requests.evicted = evicted
         scene = Scene(requests, limits_of)
-        running = asyncio.create_task(scene.counsel.run())
+        running = asyncio.create_task(scene.advice.run())
         try:
             yield scene
         finally:
