@@ -24,7 +24,7 @@ class ReviewStage(Enum):
 
 
 class ReviewContext(NamedTuple):
-    """Everything a verdict depends on besides the pod."""
+    """Everything that a verdict depends on, except the pod."""
 
     policy: AdmissionPolicy
     cluster: ClusterView
