@@ -37,13 +37,9 @@ def make_authority(rules: ChainRules, *, now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     serial = _serial()
     subject = _subject(f"Halfcard CA {serial % 2**32:08x}")  # distinguishes the CAs of a bundle for readers
+    end = now + (LONG_AUTHORITY_LIFE if rules.is_long_lived else AUTHORITY_LIFE)
     draft = (
-        _draft(
-            subject,
-            key.public_key(),
-            now=now,
-            end=now + (LONG_AUTHORITY_LIFE if rules.is_long_lived else AUTHORITY_LIFE),
-        )
+        _draft(subject, key.public_key(), now=now, end=end)
         .serial_number(serial)
         .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

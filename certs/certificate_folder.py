@@ -21,18 +21,7 @@ from certs.certificate_checks import pem
 from certs.lifetimes import ChainRules, LeafRules, folder_rules
 from certs.plan import plan
 from certs.server_names import ServerNames
-from certs.steps import (
-    ChainContents,
-    Keep,
-    NoteKnownSince,
-    Plan,
-    Publish,
-    Refuse,
-    RenewAuthority,
-    RenewLeaf,
-    StoredLeaf,
-    Trust,
-)
+from certs.steps import ChainContents, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, StoredLeaf, Trust
 
 LOCK_PATIENCE_S: Final = 10.0  # creating certificates takes milliseconds: a process that holds the lock longer hangs
 _LOCK_POLL_S: Final = 0.02
@@ -116,7 +105,7 @@ def _carry_out(files: CertificateFiles, rules: ChainRules, *, now: datetime) -> 
 
 def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datetime) -> None:
     match step:
-        case Keep() | Publish() | NoteKnownSince():  # the bundle of a folder has no copies
+        case Keep() | Publish() | Note():  # the bundle of a folder has no copies
             return
         case RenewAuthority():
             authority = make_authority(rules, now=now)

@@ -15,7 +15,7 @@ from typing import Final
 from certs.chains import Chain
 from certs.metrics import CertificateMetrics
 from certs.reconcile import CompletedStep, ReconcileResult, kind_of, reconcile
-from certs.steps import NoteKnownSince, Refuse
+from certs.steps import Note, Refuse
 from certs.store import Store, StoreError
 from kube.api.calls import NoAnswerError
 from serving.log import Log, utc_now
@@ -113,5 +113,5 @@ class ChainsController:
         self._log.event(
             "certificates written", object=f"{kind_of(done.place)} {done.place.name}", reason=done.step.reason
         )
-        if not isinstance(done.step, NoteKnownSince):
+        if not isinstance(done.step, Note):
             await self._on_change(chain, done, self._clock())

@@ -21,7 +21,7 @@ from certs.steps import (
     ChainContents,
     Copy,
     Keep,
-    NoteKnownSince,
+    Note,
     Plan,
     Publish,
     Refuse,
@@ -84,7 +84,7 @@ class ChainState:
         return () if item is None else (entry(item, CA_CRT) or b"",)
 
 
-Change = RenewAuthority | Trust | NoteKnownSince | RenewLeaf | Publish
+Change = RenewAuthority | Trust | Note | RenewLeaf | Publish
 
 
 class CompletedStep(NamedTuple):
@@ -148,7 +148,7 @@ async def _carry_out(store: Store, seen: ChainState, step: Change, now: datetime
             return await _write_authority(store, seen, {CA_CRT: bundle, CA_KEY: made.key})
         case Trust():
             return await _write_authority(store, seen, {CA_CRT: pem(step.authorities)})
-        case NoteKnownSince():
+        case Note():
             since = None if step.known_since is None else objects.written(step.known_since)
             secret = objects.with_annotation(_secret(seen, place, _OPAQUE), names.KNOWN_SINCE, since)
             return await _write(store, seen, place, secret)

@@ -80,7 +80,7 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteKnownSince:
+class Note:
     """Record since when all copies have the current CA."""
 
     reason: str
@@ -102,4 +102,4 @@ class Refuse:
     reason: str
 
 
-Plan = Keep | RenewAuthority | Trust | Publish | NoteKnownSince | RenewLeaf | Refuse
+Plan = Keep | RenewAuthority | Trust | Publish | Note | RenewLeaf | Refuse

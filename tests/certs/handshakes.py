@@ -1,4 +1,4 @@
-"""Real TLS handshakes through memory, and what else the tests of certificates share."""
+"""Real TLS handshakes in memory, and other helpers of the certificate tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def serving(files: CertificateFiles) -> ssl.SSLContext:
 
 
 def shake_hands(files: CertificateFiles, *, trust: bytes, host: str) -> None:
-    """Raises what the client raises; it checks as strictly as OpenSSL can."""
+    """Raises the errors of the client, which uses OpenSSL's strictest checks."""
     meet(trusting(trust), serving(files), host=host)
 
 
@@ -52,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def foreign_certificate() -> bytes:
-    """Self-signed, as another tool would make it."""
+    """Returns a self-signed certificate of another tool."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "somebody else")])
     begin = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""An API server's store in memory: compare-and-set by versions, and before every call others may come first."""
+"""An API server's store in memory, with versions; other calls may run before each call."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ T = TypeVar("T")
 
 
 class _Turn:
-    """Gives whoever drives the coroutine the say."""
+    """Yields to the test that drives the coroutine."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
 
 
 class MemoryStore:
-    """Attributes:
-    items: what is stored; a test may write there, too.
-    wrote: is told of each write.
+    """A store in memory.
+
+    Attributes:
+        items: the stored objects, which a test may change.
+        wrote: called with each write.
     """
 
     def __init__(self, wrote: Callable[[], None] = lambda: None) -> None:
@@ -76,7 +78,7 @@ class MemoryStore:
     # --- what others do
 
     def register(self, *bundles: bytes) -> None:
-        """Both configurations, a webhook for each bundle; an empty one has none."""
+        """Stores both configurations with one webhook for each bundle."""
         for place in CONFIGURATIONS:
             webhooks = [{"name": str(at), "clientConfig": _client(bundle)} for at, bundle in enumerate(bundles)]
             self.put(place, {"metadata": {"name": place.name}, "webhooks": webhooks})
@@ -100,7 +102,7 @@ def _client(bundle: bytes) -> dict[str, Any]:
 
 
 def finished(running: Coroutine[Any, Any, T]) -> T:
-    """Without anybody else between its calls."""
+    """Runs a coroutine without other calls in between."""
     try:
         while True:
             running.send(None)

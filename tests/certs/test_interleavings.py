@@ -1,6 +1,6 @@
-"""Two keepers, killed at whatever call, and whoever spoils what they keep: no handshake fails, and all ends well.
+"""Two controllers, killed at any call, while other programs damage their objects: no handshake fails, all is repaired.
 
-The model is as mean as the real thing: replicas may show any pair that stood in the Secret in the last two minutes
+The model is as hostile as a real cluster: replicas may show any pair that stood in the Secret in the last two minutes
 (and the last one that was a pair, where it holds none), and API servers may verify by any bundle of those minutes.
 """
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass
 class History(Generic[T]):
-    """What there was, and from when on."""
+    """The values, and when each began."""
 
     values: list[tuple[datetime, T]] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ class History(Generic[T]):
             self.values.append((now, value))
 
     def lately(self, now: datetime) -> Iterator[T]:
-        """The last, and each before it that ended less than a lag ago."""
+        """Returns the last value, and each earlier one that ended less than a lag ago."""
         for at, (_, value) in enumerate(self.values):
             if at + 1 == len(self.values) or self.values[at + 1][0] >= now - LAG:
                 yield value
@@ -59,7 +59,7 @@ class World:
         self.made: set[bytes] = set()
         self.store = MemoryStore(self._wrote)
         self.store.register(b"", b"")
-        self._looks: dict[int, Coroutine[Any, Any, ReconcileResult]] = {}
+        self._passes: dict[int, Coroutine[Any, Any, ReconcileResult]] = {}
         self._verified: dict[tuple[bytes, bytes], bool] = {}
 
     # --- what is watched
@@ -77,7 +77,7 @@ class World:
         self.check()
 
     def check(self) -> None:
-        """An empty bundle was emptied by somebody else: what it costs is not our doing."""
+        """Ignores an empty bundle, which another program emptied."""
         for leaf in self.shown.lately(self.now):
             for history in self.trusted.values():
                 for bundle in filter(None, history.lately(self.now)):
@@ -91,18 +91,18 @@ class World:
 
     # --- what happens
 
-    def step(self, keeper: int, calls: int) -> None:
+    def step(self, controller: int, calls: int) -> None:
         for _ in range(calls):
-            if keeper not in self._looks:
-                self._looks[keeper] = reconcile(self.store, CHAIN, lambda: self.now)
+            if controller not in self._passes:
+                self._passes[controller] = reconcile(self.store, CHAIN, lambda: self.now)
             try:
-                self._looks[keeper].send(None)
+                self._passes[controller].send(None)
             except StopIteration:
-                del self._looks[keeper]
+                del self._passes[controller]
 
-    def kill(self, keeper: int) -> None:
-        if keeper in self._looks:
-            self._looks.pop(keeper).close()
+    def kill(self, controller: int) -> None:
+        if controller in self._passes:
+            self._passes.pop(controller).close()
 
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
@@ -113,7 +113,7 @@ class World:
             self.store.annotate(LEAF, what, written(self.now))
 
     def spoil(self, act: Callable[[MemoryStore], None]) -> None:
-        """Unless it destroys the last trace of what replicas show: that is beyond help."""
+        """Returns whether the damage leaves a trace of what replicas serve; otherwise no repair is possible."""
         before = dict(self.store.items)
         act(self.store)
         (shown, *_) = certificates(self.shown.values[-1][1])
@@ -130,9 +130,9 @@ class World:
             yield entry(self.store.items.get(place), CA_CRT) or b""
 
     def settle(self) -> ReconcileResult:
-        """One keeper goes on looking until all waiting is over."""
-        for keeper in [*self._looks]:
-            self.kill(keeper)
+        """Runs one controller until all delays are over."""
+        for controller in [*self._passes]:
+            self.kill(controller)
         for _ in range(3):
             for patience in (KNOWN_AFTER, RETIREMENT):
                 found = finished(reconcile(self.store, CHAIN, lambda: self.now))
@@ -232,7 +232,7 @@ def test_leaves_are_renewed_for_years() -> None:
 
 
 def leaf_follows(world: World, seconds: float) -> bool:
-    """Whether the certificate is another one after that time."""
+    """Returns whether the certificate changed after that time."""
     before = world.shown.values[-1]
     world.wait(seconds)
     finished(reconcile(world.store, CHAIN, lambda: world.now))
@@ -269,7 +269,7 @@ def test_the_delay_of_one_ca_does_not_apply_to_the_next() -> None:
 @pytest.mark.parametrize("is_blank", [False, True])
 @pytest.mark.parametrize("calls", range(6))
 def test_a_delayed_controller_removes_no_ca(calls: int, *, is_blank: bool) -> None:
-    """Wherever it stands when another one adds a CA: what it has read by then may be old."""
+    """Interrupts a controller at any call while another one adds a CA: what it has read may be outdated."""
     world = World()
     world.settle()
     if is_blank:

@@ -31,7 +31,7 @@ from certs.steps import (
     ChainContents,
     Copy,
     Keep,
-    NoteKnownSince,
+    Note,
     Plan,
     Publish,
     Refuse,
@@ -180,13 +180,11 @@ COPIES = {
     "a new CA, not in the copies yet": Row(
         replace(CHANGING, copies=(TRUSTED,), known_since=None), Publish, "the current CA is missing there"
     ),
-    "a new CA, in all copies": Row(
-        replace(CHANGING, known_since=None), NoteKnownSince, "all copies of the bundle have"
-    ),
+    "a new CA, in all copies": Row(replace(CHANGING, known_since=None), Note, "all copies of the bundle have"),
     "a new CA, not surely seen": Row(CHANGING, Keep, "leaves follow at 2026-03-01T12:05:00Z", KNOWN - SECOND),
     "a new CA, surely seen": Row(CHANGING, RenewLeaf, "signed by a CA that was replaced", KNOWN),
     "a new CA that a copy has lost again": Row(
-        replace(CHANGING, copies=(TRUSTED,)), NoteKnownSince, "every verifier has to read it again", KNOWN
+        replace(CHANGING, copies=(TRUSTED,)), Note, "every verifier has to read it again", KNOWN
     ),
     "a broken leaf while a new CA is not surely seen: replicas have the one before in memory": Row(
         with_leaf(CHANGING, crt=b"?"), Keep, "leaves follow", KNOWN - SECOND

@@ -1,4 +1,4 @@
-"""The examples under deploy/examples: each a folder of manifests, what the command says of them, and its README."""
+"""The examples in deploy/examples: folders of manifests, the command's output about them, and READMEs."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Example:
         return found
 
     def judged(self) -> str:
-        """All its manifests, beside the cluster that it stands for."""
+        """Reviews all its manifests with the state of its cluster."""
         return self.answer("halfcard review -f manifests --state state -o json")
 
     def answer(self, command: str) -> str:
-        """What a person sees who types the command in the folder."""
+        """Returns the output of the command in the folder."""
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()) as output:
             main(shlex.split(command)[1:])
         return output.getvalue()
 
     def shown(self) -> dict[str, str]:
-        """The commands in the README, and the output that stands below each."""
+        """Returns the commands of the README, and the output below each."""
         return {match["command"]: match["output"] for match in _SHOWN.finditer(self.readme.read_text())}
 
     def refreshed(self) -> str:
-        """The README with the output of today."""
+        """Returns the README with the current output."""
 
         def with_answer(match: re.Match[str]) -> str:
             command = match["command"]
@@ -66,7 +66,7 @@ def title(item: dict[str, Any]) -> str:
 
 
 def verdict(item: dict[str, Any]) -> str:
-    """A word for what was decided, the codes that were mentioned, and whether something was repaired."""
+    """Returns a word for the verdict, the codes, and whether the object was repaired."""
     codes = [problem["code"] for problem in item["problems"]]
     notes = False
     for warning in item["warnings"]:

@@ -1,4 +1,4 @@
-"""Writes what the command says today into the examples; read the difference before you commit it."""
+"""Writes the current output of the command to the examples; read the difference before you commit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halfcard's manifests as people apply them, and the chart that they are rendered from."""
+"""The rendered manifests, and their chart."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MANIFESTS: Final = tuple(yaml.safe_load_all((DEPLOY / "halfcard.yaml").read_text
 
 
 def every(kind: str) -> dict[str, Any]:
-    """By name."""
+    """Returns the objects of a kind, by name."""
     return {item["metadata"]["name"]: item for item in MANIFESTS if item["kind"] == kind}
 
 
 def pods() -> dict[str, Any]:
-    """The templates of all pods, by the name of what makes them."""
+    """The pod templates, by the name of their workload."""
     makers = every("Deployment") | every("DaemonSet")
     return {name: item["spec"]["template"] for name, item in makers.items()}

@@ -1,4 +1,4 @@
-"""Calls to a server of this machine, each test's on a loop of its own."""
+"""Calls to a server on this machine, with one event loop per test."""
 
 from __future__ import annotations
 

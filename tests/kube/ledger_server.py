@@ -1,4 +1,4 @@
-"""The part of an API server's wire that ledgers need: ConfigMaps with compare-and-set, and calls that get lost."""
+"""The part of an API server that ledgers need: ConfigMaps with versions, and calls that get lost."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
 class LedgerServer:
-    """Each fault spoils one write; None lets one pass.
+    """Each fault affects one write; None lets one pass.
 
-    "unheard": the connection ends and nothing happens; "unanswered": it happens, and the connection ends; "outrun":
-    somebody else writes first; "held": it waits for `release`, then happens.
+    "unheard": the connection ends and nothing is written; "unanswered": it is written, and the connection ends;
+    "outrun": another program writes first; "held": it waits for `release`, then is written.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class LedgerServer:
         self._lock = threading.Lock()
 
     def put(self, name: str, ledger: Ledger) -> None:
-        """As somebody else writes it."""
+        """Writes a ledger as another program."""
         with self._lock:
             self._store(name, msgspec.to_builtins(to_config_map(ConfigMapMetadata(name), ledger)))
 
@@ -66,12 +66,12 @@ class LedgerServer:
         return found.ledger
 
     def seen(self, name: str) -> WatchedLedger:
-        """As it comes by a watch."""
+        """Returns a ledger as a watch delivers it."""
         with self._lock:
             return WatchedLedger(name, msgspec.convert(self._maps[name], ConfigMap))
 
     def history(self, name: str) -> list[Ledger]:
-        """All that it has ever said."""
+        """Returns every watch event so far."""
         with self._lock:
             read = [WatchedLedger(name, content).read() for each, content in self._history if each == name]
         return [each.ledger for each in read if each is not None]

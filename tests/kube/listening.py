@@ -1,4 +1,4 @@
-"""A port of this machine where requests are handled, each connection in a thread."""
+"""A port on this machine with a request handler, one thread per connection."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 
 class JsonHandler(BaseHTTPRequestHandler):
-    """Requests and answers that are JSON, on connections that are kept."""
+    """JSON requests and answers on persistent connections."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def asked(self) -> dict[str, Any]:
-        """The body."""
+        """Returns the decoded body."""
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         return json.loads(body) if body else {}
 
@@ -30,14 +30,14 @@ class JsonHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Stays quiet."""
+        """Logs nothing."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is what many a test is about."""
+        """Ignores clients that disconnect, which many tests do on purpose."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -1,4 +1,4 @@
-"""The part of an API server's wire that a list and watch of nodes needs, with the faults that a real one has."""
+"""The part of an API server that a list and watch of nodes needs, with the faults of a real one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .listening import listening
 
 Object = dict[str, Any]
 PAGE = 3
-"""Smaller than what is asked for, which a server may do."""
+"""Smaller than the requested limit, as a server may choose."""
 
 
 def node(name: str, units: int, heartbeat: int = 0) -> Object:
@@ -23,7 +23,7 @@ def node(name: str, units: int, heartbeat: int = 0) -> Object:
 
 
 class NodeServer:
-    """Keeps nodes and their history; what is set from outside holds for the next call."""
+    """Stores nodes and their history; attributes that a test sets apply to the next call."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Object] = {}
@@ -66,7 +66,7 @@ class NodeServer:
         self.changed.notify_all()
 
     def cut(self) -> None:
-        """Ends all watches in the middle."""
+        """Interrupts all watches."""
         with self.changed:
             self.generation += 1
             self.changed.notify_all()
@@ -84,7 +84,7 @@ class NodeServer:
         return {"kind": "NodeList", "metadata": metadata, "items": everything[begin : begin + PAGE] or None}
 
     def stream(self, query: dict[str, str], generation: int) -> Iterator[Object]:
-        """Until the generation of the call's beginning is cut."""
+        """Waits until the watches of this generation are interrupted."""
         seen = int(query["resourceVersion"])
         if seen < self.forgotten:
             refusal = {"kind": "Status", "code": 410, "message": "too old resource version"}
@@ -102,7 +102,7 @@ class NodeServer:
 
 @contextmanager
 def serving(only: str = "") -> Iterator[NodeServer]:
-    """`only` is the path of the collection that has these objects: all others are empty then."""
+    """`only` is the path of the collection with these objects; all others are empty."""
     everything, nothing = NodeServer(), NodeServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -140,7 +140,7 @@ def serving(only: str = "") -> Iterator[NodeServer]:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
         def log_message(self, *_: object) -> None:
-            """Stays quiet."""
+            """Logs nothing."""
 
     with listening(Handler) as everything.port:
         try:

@@ -1,4 +1,4 @@
-"""The part of an API server's wire that single calls need: objects with compare-and-set, and calls that get lost."""
+"""The part of an API server that single calls need: objects with versions, and calls that get lost."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Call(NamedTuple):
 
 
 class ObjectServer:
-    """Keeps objects by path; each fault that is set from outside spoils one call.
+    """Stores objects by path; each fault that a test sets affects one call.
 
-    "silent": nothing ever happens; "unheard": nothing happens, and the connection ends; "unanswered": it happens, no
-    answer comes; "unended": half the answer comes; "refused": a 500.
+    "silent": no effect and no answer; "unheard": no effect, and the connection ends; "unanswered": written without an
+    answer; "unended": half an answer; "refused": a 500.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ObjectServer:
         self._lock = threading.Lock()
 
     def put(self, path: str, item: Object) -> None:
-        """As somebody else creates or changes it."""
+        """Creates or changes an object as another program."""
         with self._lock:
             self._store(path, item)
 
@@ -75,12 +75,12 @@ class ObjectServer:
 
 
 def _of_subresource(sent: Object, *, is_status: bool) -> Object:
-    """The status of an object is written by itself, and nothing else with it."""
+    """Writes only the status of an object."""
     return {key: value for key, value in sent.items() if key != "status" or is_status}
 
 
 def merged(known: Any, patch: Any) -> Any:
-    """By both kinds of merge patch as far as they are used here: nothing but conditions are lists."""
+    """Applies both kinds of merge patch as far as Halfcard uses them: only conditions are lists."""
     if isinstance(patch, list) and isinstance(known, list):
         fresh = {each["type"]: each for each in patch}
         return [*({each["type"]: each for each in known} | fresh).values()]
@@ -131,7 +131,7 @@ def serving_objects() -> Iterator[ObjectServer]:
             self.close_connection = state.closes or not complete
 
         def log_message(self, *_: object) -> None:
-            """Stays quiet."""
+            """Logs nothing."""
 
     with listening(Handler) as state.port:
         yield state

@@ -29,7 +29,7 @@ _SIGNS = x509.KeyUsage(
     encipher_only=False,
     decipher_only=False,
 )
-"""Python 3.13 believes no CA that does not say so."""
+"""Python 3.13 requires this extension of a CA."""
 
 
 @dataclass(frozen=True)

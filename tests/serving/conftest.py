@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def root_handlers() -> Iterator[None]:
-    """Puts back what `take_over_library_logging` takes away."""
+    """Restores the handlers that `take_over_library_logging` removes."""
     before = logging.getLogger().handlers[:]
     yield
     logging.getLogger().handlers[:] = before

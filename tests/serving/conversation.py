@@ -1,4 +1,4 @@
-"""A server under test on a free port, and a client that speaks raw bytes to it over real TCP and TLS."""
+"""A server under test on a free port, and a client that sends raw bytes over real TCP and TLS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 async def read_body(receive: Receive) -> bytes | None:
-    """None when the client went away first."""
+    """None if the client disconnected first."""
     body = b""
     while True:
         message: Message = await receive()
@@ -46,7 +46,7 @@ async def answer(send: Send, body: bytes) -> None:
 
 @dataclass
 class Echo:
-    """Answers with the body it got and remembers what it was asked."""
+    """Answers with the received body, and stores the requests."""
 
     bodies: list[bytes | None] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ async def server(
     limits: ClientLimits | None = None,
     stopping: StopTimings = AT_ONCE,
 ) -> AsyncIterator[Server]:
-    """Serves `app` until the block ends, and then checks that it stops in order."""
+    """Serves `app` until the block ends, and then checks that it stops."""
     lifecycle, written = Lifecycle(), io.StringIO()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     listener = Listener("test", "127.0.0.1", 0, app, tls=tls, limits=limits or ClientLimits())
@@ -140,14 +140,14 @@ class Client:
         return Answer(int(status_line.split()[1]), headers, body)
 
     async def until_closed(self) -> bytes:
-        """What still came before the server closed the connection."""
+        """Returns what arrives before the server closes the connection."""
         try:
             return await self.reader.read()
         except ConnectionResetError:
             return b""
 
     async def dribble(self, byte: bytes, *, every_s: float) -> bytes:
-        """Sends one byte again and again; what the server said when it had enough."""
+        """Sends single bytes until the server closes; returns its answer."""
         closed = asyncio.create_task(self.until_closed())
         while not closed.done():
             self.send(byte)

@@ -1,4 +1,4 @@
-"""A small process as Halfcard's are: work on one listener, health on another. Prints its ports when ready."""
+"""A small process like Halfcard's: work on one listener, health on another. Prints its ports when ready."""
 
 from __future__ import annotations
 
