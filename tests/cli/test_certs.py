@@ -66,7 +66,7 @@ def cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cluster:
     return Cluster(tmp_path, capsys)
 
 
-def test_status_shows_every_object_and_what_each_chain_wants(cluster: Cluster) -> None:
+def test_status_shows_every_object_and_the_next_step_of_each_chain(cluster: Cluster) -> None:
     printed = cluster.certs("status")
     assert (printed.code, printed.err) == (0, "")
     assert too_wide(printed.out) == []
@@ -107,7 +107,7 @@ def test_a_rotation_shows_both_cas(cluster: Cluster) -> None:
     assert all(len(_NAME.findall(line)) == 2 for line in printed.out.splitlines() if "configuration/" in line)
 
 
-def test_what_nobody_keeps_is_due(cluster: Cluster) -> None:
+def test_certificates_without_a_controller_are_due(cluster: Cluster) -> None:
     cluster.store.delete(LEAF)
     printed = cluster.certs("status")
     assert printed.code == 1
@@ -122,7 +122,7 @@ def test_garbage_is_shown_as_such(cluster: Cluster, contents: bytes) -> None:
     assert printed.code == 1 and "no certificate\n" in printed.out
 
 
-def test_who_may_not_read_the_ca_sees_the_rest(cluster: Cluster) -> None:
+def test_without_the_right_to_read_the_ca_the_rest_is_shown(cluster: Cluster) -> None:
     cluster.hidden = (ADMISSION.authority,)
     printed = cluster.certs("status")
     assert printed.code == 2
@@ -133,7 +133,7 @@ def test_who_may_not_read_the_ca_sees_the_rest(cluster: Cluster) -> None:
     assert "extender: fine" in printed.out
 
 
-def test_somebody_elses_certificate_is_no_fault(cluster: Cluster) -> None:
+def test_a_certificate_of_another_issuer_is_not_a_fault(cluster: Cluster) -> None:
     cluster.store.set_entry(LEAF, TLS_CRT, foreign_certificate())
     cluster.store.register(foreign_certificate())
     printed = cluster.certs("status")
@@ -150,7 +150,7 @@ def test_scripts_get_the_same_as_json(cluster: Cluster) -> None:
     assert found["remarks"] == []
 
 
-def test_rotate_asks_for_leaves_which_the_keeper_then_makes(cluster: Cluster) -> None:
+def test_rotate_requests_certificates_which_the_controller_then_issues(cluster: Cluster) -> None:
     before = cluster.store.items[LEAF]["data"]
     printed = cluster.certs("rotate")
     assert (printed.code, printed.out) == (0, "requested new certificates: halfcard-admission-tls\n")
@@ -159,14 +159,14 @@ def test_rotate_asks_for_leaves_which_the_keeper_then_makes(cluster: Cluster) ->
     assert cluster.store.items[LEAF]["data"] != before
 
 
-def test_a_new_ca_is_asked_for_once_however_often_it_is_kept(cluster: Cluster) -> None:
+def test_a_new_ca_is_requested_once_however_often_the_controller_runs(cluster: Cluster) -> None:
     assert cluster.certs("rotate", "extender", "--authority").code == 0
     for later in (timedelta(seconds=2), KNOWN_AFTER + timedelta(seconds=3), timedelta(days=1)):
         cluster.keep(later)
     assert len(_NAME.findall(cells(cluster.certs("status"), "secret/halfcard-extender-ca")[-1])) == 2
 
 
-def test_what_only_people_can_do_is_due(cluster: Cluster) -> None:
+def test_a_step_that_needs_a_person_is_due(cluster: Cluster) -> None:
     yesterday = timedelta(days=-1)
     cluster.store.annotate(EXTENDER.leaves[0], names.NEW_CA_ASKED, written(datetime.now(UTC) + yesterday))
     for later in (timedelta(seconds=2), 2 * KNOWN_AFTER):
@@ -189,7 +189,7 @@ def test_a_dry_run_asks_for_nothing(cluster: Cluster) -> None:
     assert not annotation(cluster.store.items[LEAF], names.NEW_CA_ASKED)
 
 
-def test_where_there_is_nothing_to_rotate_it_says_who_should_have_made_it(cluster: Cluster) -> None:
+def test_without_a_secret_rotate_names_the_deployment_that_creates_it(cluster: Cluster) -> None:
     cluster.store.delete(EXTENDER.leaves[1])
     printed = cluster.certs("rotate", "extender")
     assert printed.code == 2
@@ -199,7 +199,7 @@ def test_where_there_is_nothing_to_rotate_it_says_who_should_have_made_it(cluste
     assert not annotation(cluster.store.items[EXTENDER.leaves[0]], names.NEW_LEAF_ASKED)
 
 
-def test_what_is_somebody_elses_is_not_asked_of_us(cluster: Cluster) -> None:
+def test_certificates_of_another_issuer_are_not_rotated(cluster: Cluster) -> None:
     cluster.store.set_entry(LEAF, TLS_CRT, foreign_certificate())
     printed = cluster.certs("rotate")
     assert printed.code == 1

@@ -12,7 +12,7 @@ from halfcard import __version__, names
 from .command import halfcard, too_wide
 
 
-def test_the_demonstration_tells_its_story_and_what_to_type_next() -> None:
+def test_the_demonstration_shows_its_scenes_and_what_to_type_next() -> None:
     done = halfcard("demo")
 
     assert (done.code, done.err) == (0, "")

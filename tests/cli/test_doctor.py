@@ -124,7 +124,7 @@ def test_a_healthy_cluster_is_one_line_and_exit_code_0(doctor: Doctor) -> None:
     assert printed.out.startswith("Nothing is wrong: ") and printed.out.endswith("checks of 1 node and 1 pod.\n")
 
 
-def test_what_is_broken_comes_with_where_got_rule_fix_and_command_and_exit_code_1(doctor: Doctor) -> None:
+def test_a_broken_check_shows_where_got_rule_fix_and_command_and_exits_1(doctor: Doctor) -> None:
     """As the page shows it."""
     printed = doctor.of(without(f"{WEBHOOKS}/validatingwebhookconfigurations"))
     example = next(fence for fence in fences(ROOT / "docs" / "doctor.md") if fence.language == "text")
@@ -132,7 +132,7 @@ def test_what_is_broken_comes_with_where_got_rule_fix_and_command_and_exit_code_
     assert shows(example.text, printed.out), printed.out
 
 
-def test_a_warning_is_no_failure_unless_it_is_asked_for(doctor: Doctor) -> None:
+def test_a_warning_fails_only_with_strict(doctor: Doctor) -> None:
     spelled = {"metadata": {"namespace": "a", "name": "q"}, "spec": {"hard": {"requests.tencent.com/vcuda-cor": "1"}}}
     there = {**healthy(), "/api/v1/resourcequotas": [spelled]}
     assert doctor.of(there).code == 0
@@ -157,7 +157,7 @@ def test_the_json_holds_every_finding(doctor: Doctor) -> None:
     ]
 
 
-def test_what_may_not_be_read_is_noted_and_the_rest_is_looked_at(doctor: Doctor) -> None:
+def test_an_unreadable_source_is_a_note_and_the_rest_is_checked(doctor: Doctor) -> None:
     secret = f"{OURS}/secrets/{names.ADMISSION_TLS}"
     printed = doctor.of({**without(LEASE), secret: "secrets is forbidden: no"})
     assert "note: not-looked-at" in printed.out and "secrets is forbidden: no" in printed.out
@@ -172,7 +172,7 @@ def test_any_right_may_be_missing(doctor: Doctor, path: str) -> None:
     assert [each["check"] for each in json.loads(printed.out)["findings"]] == ["not-looked-at"]
 
 
-def test_who_may_not_create_pods_is_told_that_none_was_tried(doctor: Doctor) -> None:
+def test_without_the_right_to_create_pods_the_dry_runs_are_noted_as_missing(doctor: Doctor) -> None:
     def refuse(_: Object) -> tuple[int, str]:
         return 403, 'pods is forbidden: User "u" cannot create resource "pods" in API group ""'
 
@@ -188,14 +188,14 @@ def test_without_nodes_or_pods_nothing_can_be_said(doctor: Doctor, path: str) ->
     assert "halfcard doctor: the API server answered 403" in printed.err and "not for you" in printed.err
 
 
-def test_no_api_server_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_api_server_the_exit_code_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with api_server(tmp_path, {}, judged) as kubeconfig:
         pass
     assert main(["doctor", "--kubeconfig", str(kubeconfig)]) == 2
     assert "the API server cannot be reached" in capsys.readouterr().err
 
 
-def test_what_answers_as_an_api_server_never_would_is_exit_code_2(doctor: Doctor) -> None:
+def test_an_answer_that_no_api_server_gives_exits_2(doctor: Doctor) -> None:
     printed = doctor.of({**healthy(), LEASE: b"<html>sign in</html>"})
     assert (printed.code, printed.out) == (2, "")
     assert "this is not an API server" in printed.err
@@ -229,7 +229,7 @@ def test_many_findings_of_one_check_are_cut_and_lines_fit(doctor: Doctor) -> Non
     assert too_wide(printed.out) == []
 
 
-def test_two_pods_on_one_card_that_each_wants_alone_are_found(doctor: Doctor) -> None:
+def test_two_pods_that_each_need_all_of_one_card_are_found(doctor: Doctor) -> None:
     def alone(name: str) -> Object:
         containers = [{"name": "main", "resources": {"limits": {names.VCUDA_CORE: "100"}}}]
         return {

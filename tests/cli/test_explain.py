@@ -67,13 +67,13 @@ gpu1:
     )
 
 
-def test_whom_only_a_person_could_end_is_marked(explain: Explain) -> None:
+def test_pods_that_only_a_person_could_end_are_marked(explain: Explain) -> None:
     _, told = explain("default/new", [*FULL, pod("new")])
     assert "Evicting pods of lower priority is not enough on any node.\n" in told
     assert "Nearest: gpu1, if 1 pod of any priority ended:\n  default/a (priority 1)\n" in told
 
 
-def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Explain) -> None:
+def test_the_owners_preferences_are_shown_as_written(explain: Explain) -> None:
     choosy = pod("new")
     choosy["metadata"]["annotations"] = {names.ASK_MODEL: "A100"}
     code, told = explain("default/new", [*FULL, choosy])
@@ -82,7 +82,7 @@ def test_what_the_owner_says_of_the_cards_is_told_as_it_was_written(explain: Exp
     assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among the requested cards" in told
 
 
-def test_a_pod_that_fits_is_told_where_best_first(explain: Explain) -> None:
+def test_the_nodes_for_a_pod_are_listed_best_first(explain: Explain) -> None:
     code, told = explain("default/new", [*FULL, node("gpu2"), pod("new")])
     assert code == 0
     assert (
@@ -91,7 +91,7 @@ def test_a_pod_that_fits_is_told_where_best_first(explain: Explain) -> None:
     )
 
 
-def test_a_bound_pod_is_told_its_cards_and_its_neighbours(explain: Explain) -> None:
+def test_a_bound_pod_shows_its_cards_and_their_other_pods(explain: Explain) -> None:
     code, told = explain("default/a", [*FULL, pod("b", 10, on="gpu1")])
     assert (code, told) == (
         0,
@@ -106,14 +106,14 @@ Pod default/a is on node gpu1, its cards recorded by Halfcard.
     assert guessed.startswith("Pod default/b is on node gpu1, its cards are not recorded and are guessed.\n")
 
 
-def test_a_forged_record_and_an_odd_amount_are_said_to_be_the_reason(explain: Explain) -> None:
+def test_a_forged_record_and_an_invalid_amount_are_shown_as_the_reason(explain: Explain) -> None:
     for odd, told in ((pod("odd", card=0), names.PLACEMENT), (pod("odd", "1.5"), 'got "1.5"')):
         code, said = explain("default/odd", [*FULL, odd])
         assert code == 1
         assert said.startswith("Pod default/odd is pending, and can never fit on any node:\n") and told in said
 
 
-def test_pods_without_cards_and_pods_that_are_over_are_nobodys_trouble(explain: Explain) -> None:
+def test_pods_without_cards_and_pods_that_have_ended_need_no_explanation(explain: Explain) -> None:
     plain = {"kind": "Pod", "metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c"}]}}
     over = {**pod("over", on="gpu1", card=0), "status": {"phase": "Failed"}}
     assert explain("default/plain", [plain]) == (
@@ -161,7 +161,7 @@ def test_a_pod_that_is_not_there_exits_2(written: str, told: str, capsys: pytest
     assert capsys.readouterr().err.startswith(f"halfcard explain: {told}")
 
 
-def test_what_cannot_be_believed_and_concerns_the_pod_is_a_warning(
+def test_an_inconsistency_that_concerns_the_pod_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = {"kind": "Node", "metadata": {"name": "odd"}, "status": {"capacity": {"tencent.com/vcuda-core": "50"}}}

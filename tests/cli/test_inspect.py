@@ -162,7 +162,7 @@ def test_the_overview_has_a_line_for_each_node(inspect: Inspect) -> None:
     assert told[3] == "1 node has no GPU"
 
 
-def test_the_mixed_node_tells_the_numbers_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mixed_node_shows_the_numbers_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "-d", "--state", str(MIXED)]) == 0
     told = capsys.readouterr().out
     for line in (
@@ -197,7 +197,7 @@ def test_json_holds_everything(inspect: Inspect) -> None:
     assert told["doubts"] == []
 
 
-def test_json_in_gpushares_format_is_what_its_extender_answers(inspect: Inspect) -> None:
+def test_json_in_gpushares_format_equals_the_answer_of_its_extender(inspect: Inspect) -> None:
     (one,) = json.loads(inspect([gpushare_node(), *THREE], "--format", "gpushare", "-o", "json"))["nodes"]
     assert (one["name"], one["totalGPU"], one["usedGPU"], len(one["devs"][0]["pods"])) == ("10.81.25.224", 14, 3, 3)
 
@@ -270,7 +270,7 @@ def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path
     assert done.err.endswith(f"{tmp_path}/.kube/config: found no kubeconfig; name one with {fix}\n")
 
 
-def test_what_the_server_refuses_is_told_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_of_the_server_is_shown_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with kubeconfig_of(tmp_path, {"/api/v1/nodes": []}) as file:
         assert main(["inspect", "--kubeconfig", str(file)]) == 2
     assert "403 to GET /api/v1/pods: /api/v1/pods is forbidden" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_everything_allowed_exits_0(folder: Path) -> None:
     assert done.out.endswith("1 object, 1 allowed, 0 refused\n")
 
 
-def test_one_refused_exits_1_and_says_what_where_and_how(folder: Path) -> None:
+def test_one_refused_object_exits_1_with_its_place_and_fix(folder: Path) -> None:
     done = halfcard("review", "-f", str(folder / "good.yaml"), str(folder / "bad.yaml"))
 
     assert done.code == 1
@@ -129,7 +129,7 @@ def test_an_object_of_the_wrong_shape_spoils_only_itself() -> None:
     assert (problem["code"], problem["where"], problem["got"]) == ("HC031", "spec.containers", "object")
 
 
-def test_the_state_folder_tells_how_large_cards_are(tmp_path: Path) -> None:
+def test_the_state_folder_provides_the_size_of_cards(tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text(NODE)
 
     assert halfcard("review", "-f", "-", stdin=DEPLOYMENT).code == 0
@@ -197,7 +197,7 @@ def test_lines_fit_a_hundred_columns_and_carry_no_colour_off_a_terminal(folder: 
     assert too_wide(done.out) == []
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(tmp_path: Path) -> None:
     many = tmp_path / "many.yaml"
     many.write_text("---\n".join([GOOD] * 2000))
     command = [sys.executable, "-m", "cli", "review", "-f", str(many)]

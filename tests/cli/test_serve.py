@@ -49,7 +49,7 @@ def test_when_ready_it_prints_one_line_with_where_it_is(running: Service) -> Non
         assert json.load(answer)["ready"] is True
 
 
-def test_it_tells_how_long_its_certificate_lasts(running: Service) -> None:
+def test_it_reports_how_long_its_certificate_lasts(running: Service) -> None:
     with urllib.request.urlopen(f"{running.ready['status']}/metrics") as answer:
         assert b"halfcard_served_certificate_days_left 89.9" in answer.read()
 
@@ -109,5 +109,5 @@ def test_a_port_in_use_exits_3_and_names_it(running: Service, state: Path) -> No
     assert taken in done.err
 
 
-def test_it_stops_with_0_when_it_is_told_to(running: Service) -> None:
+def test_it_exits_with_0_after_sigterm(running: Service) -> None:
     assert running.stop() == 0

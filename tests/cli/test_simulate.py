@@ -57,7 +57,7 @@ def test_json_has_these_keys_and_the_defaults_of_the_published_method(
     assert found["demand_gpus"] <= 1.3 * 42
 
 
-def test_what_is_asked_for_is_what_is_replayed(trace: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_options_decide_what_is_replayed(trace: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, *trace, "--policy", "fgd", "--seed", "7", "--tune", "0")
     assert (found["policy"], found["seed"], found["tune"], found["pods"]) == ("fgd", 7, 0, 60)
 
@@ -163,7 +163,7 @@ def test_a_workload_that_cannot_be_read_is_left_out_and_said(
     assert "the Deployment is left out" in warned and why in warned
 
 
-def test_pods_that_are_over_or_ask_for_what_cannot_be_are_left_out(
+def test_pods_that_have_ended_or_request_impossible_amounts_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capacity = {"tencent.com/vcuda-core": "200", "tencent.com/vcuda-memory": "128"}

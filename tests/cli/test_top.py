@@ -130,7 +130,7 @@ UNUSABLE: Final[dict[str, tuple[dict[str, str | bytes | None], list[str], str]]]
 
 
 @pytest.mark.parametrize(("agents", "arguments", "why"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_what_cannot_be_shown_exits_2(
+def test_nodes_that_cannot_be_shown_exit_2(
     top: Top, agents: dict[str, str | bytes | None], arguments: list[str], why: str
 ) -> None:
     printed = top(agents, *arguments)
@@ -150,7 +150,7 @@ def test_a_server_that_is_not_there_is_said_to_be(tmp_path: Path, capsys: pytest
     assert "the API server cannot be reached" in capsys.readouterr().err
 
 
-def test_strangers_and_sick_cards_are_warnings_of_the_overview(top: Top) -> None:
+def test_foreign_processes_and_unhealthy_cards_are_warnings_of_the_overview(top: Top) -> None:
     sick = replace(NODE, cards=(NODE.cards[0], replace(NODE.cards[1], why_not="Xid 79")))
     seen = usage([], {"GPU-0": load(Process(7, 300, 5))}, node=sick)
     printed = top({"gpu1": usage_json(seen)})

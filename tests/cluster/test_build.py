@@ -14,7 +14,7 @@ from devcluster.build import binaries, builder, toolchain
 from devcluster.errors import CannotStartError
 
 
-def test_a_build_is_keyed_by_what_it_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_a_build_is_the_hash_of_its_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(binaries.MODULES, tmp_path / "tools")
     before = binaries.build_folder("kubernetes")
     monkeypatch.setattr(binaries, "MODULES", tmp_path / "tools")
@@ -46,7 +46,7 @@ def test_a_minor_without_a_module_is_answered_with_those_that_have_one(monkeypat
         binaries.kubernetes_module()
 
 
-def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_built_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert list(builder.missing_programs(binaries.GROUPS["kwok"])) == ["kwok"]
     folder = binaries.build_folder("kwok")

@@ -291,7 +291,7 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(tmp_path: Pa
     assert "apt-get install util-linux" in done.stderr
 
 
-def test_a_part_that_ends_by_itself_is_told_and_nothing_is_left_running(tmp_path: Path) -> None:
+def test_a_program_that_ends_early_is_reported_and_nothing_is_left_running(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     for name in ("control-plane", "kwok", *real_node.GROUPS):
         built = binaries.build_folder(binaries.GROUPS[name].module)
@@ -305,7 +305,7 @@ def test_a_part_that_ends_by_itself_is_told_and_nothing_is_left_running(tmp_path
     assert not (tmp_path / "dev").exists() and processes_with(str(tmp_path / "dev")) == []
 
 
-def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
+def test_the_plan_of_a_cold_build_names_programs_minutes_and_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -315,7 +315,7 @@ def test_the_plan_of_a_cold_build_tells_programs_minutes_and_disk(
     assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
 
 
-def test_where_no_pod_can_run_nothing_is_built_for_it(
+def test_without_a_node_that_runs_pods_nothing_is_built_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_programs: dict[str, str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

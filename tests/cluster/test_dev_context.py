@@ -81,7 +81,7 @@ def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[D
         assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
 
 
-def test_it_judges_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
+def test_it_judges_pods_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
     assert "for evaluation: it runs on this machine" in evaluation.said
     assert "Its scheduler is not changed" in evaluation.said
     assert resources(create(theirs, share("one")).must())["limits"] == {
@@ -108,7 +108,7 @@ def test_the_things_to_try_work_and_leave_nothing(theirs: Cluster, evaluation: D
     assert items(theirs, "/api/v1/pods") == [] and items(theirs, "/api/v1/resourcequotas") == []
 
 
-def test_status_tells_of_the_webhook_and_of_its_registration(theirs: Cluster, evaluation: Development) -> None:
+def test_status_shows_the_webhook_and_its_registration(theirs: Cluster, evaluation: Development) -> None:
     found = status(evaluation.folder)
     assert found["healthy"] is True and found["server"] == theirs.url
     assert [part["name"] for part in found["parts"]] == ["halfcard-admission", "registration"]
@@ -117,7 +117,7 @@ def test_status_tells_of_the_webhook_and_of_its_registration(theirs: Cluster, ev
     assert shown.code == EXIT_REFUSED and "is missing in the cluster" in shown.stdout
 
 
-def test_up_again_says_that_it_runs_and_an_own_cluster_wants_another_folder(
+def test_a_second_up_says_that_it_runs_and_another_cluster_needs_another_folder(
     theirs: Cluster, evaluation: Development
 ) -> None:
     again = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(evaluation.folder))

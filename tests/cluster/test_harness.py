@@ -71,7 +71,7 @@ def test_a_pod_is_scheduled_to_a_node_object(cluster: Cluster) -> None:
     assert node() == "node-a"
 
 
-def test_the_controller_manager_counts_what_was_there_before_a_quota(cluster: Cluster) -> None:
+def test_the_controller_manager_counts_pods_that_are_older_than_a_quota(cluster: Cluster) -> None:
     space = cluster.create_namespace("counted")
     create_pod(cluster, space, pod("before", cores=80)).must()
     quota = {"metadata": {"name": "gpu"}, "spec": {"hard": {f"requests.{CORES}": "100"}}}
@@ -87,7 +87,7 @@ def test_the_controller_manager_counts_what_was_there_before_a_quota(cluster: Cl
     assert f"requested: requests.{CORES}=30, used: requests.{CORES}=80" in refused.body["message"]
 
 
-def test_the_api_server_comes_back_after_kill_with_what_it_had(cluster: Cluster) -> None:
+def test_the_api_server_restarts_after_sigkill_with_its_state(cluster: Cluster) -> None:
     cluster.create_namespace("kept")
     server = cluster.components["kube-apiserver"]
     first = server.pid

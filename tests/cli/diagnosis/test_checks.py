@@ -427,12 +427,12 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
 }
 
 
-def test_nothing_is_wrong_where_nothing_is_wrong() -> None:
+def test_a_healthy_snapshot_has_no_findings() -> None:
     assert diagnose(HEALTHY) == []
 
 
 @pytest.mark.parametrize(("snapshot", "check", "told"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_found_as_what_it_is_and_as_nothing_else(snapshot: Snapshot, check: str, told: str) -> None:
+def test_each_fault_is_found_by_its_check_and_by_no_other(snapshot: Snapshot, check: str, told: str) -> None:
     findings = diagnose(snapshot)
     assert {each.check for each in findings} == {check}
     assert told in f"{findings[0].where}: {findings[0].got}"
@@ -502,11 +502,11 @@ HARMLESS: Final[dict[str, Snapshot]] = {
 
 
 @pytest.mark.parametrize("snapshot", HARMLESS.values(), ids=HARMLESS.keys())
-def test_what_is_odd_and_harmless_is_not_told(snapshot: Snapshot) -> None:
+def test_unusual_but_harmless_snapshots_have_no_findings(snapshot: Snapshot) -> None:
     assert diagnose(snapshot) == []
 
 
-def test_a_symptom_is_not_told_beside_its_cause() -> None:
+def test_a_symptom_is_not_reported_next_to_its_cause() -> None:
     broken = failing("tls: failed to verify certificate: x509: certificate signed by unknown authority")
     both = replace(broken, webhooks=trusting("").webhooks)
     assert {each.check for each in diagnose(both)} == {"ca-bundle-empty"}

@@ -45,7 +45,7 @@ def test_the_cards_of_a_node_are_those_in_order(annotations: dict[str, str], car
     assert node_snapshot({"metadata": {"name": "n", "annotations": annotations}}).cards == cards
 
 
-def test_a_node_offers_what_is_no_cpu_and_no_memory() -> None:
+def test_a_node_offers_every_resource_except_cpu_and_memory() -> None:
     status = {"allocatable": {"cpu": "8", "memory": "1Gi", names.VCUDA_CORE: "2k", names.VCUDA_MEMORY: "junk"}}
     assert node_snapshot({"metadata": {"name": "n"}, "status": status}).offers == {
         names.VCUDA_CORE: 2000,
@@ -76,9 +76,7 @@ SEEN: Final[dict[str, tuple[PodBuilder, tuple[Any, ...] | None]]] = {
 
 
 @pytest.mark.parametrize(("built", "expected"), SEEN.values(), ids=SEEN.keys())
-def test_a_pod_is_seen_by_what_it_asks_for_and_what_is_recorded(
-    built: PodBuilder, expected: tuple[Any, ...] | None
-) -> None:
+def test_a_pod_is_reduced_to_its_requests_and_its_record(built: PodBuilder, expected: tuple[Any, ...] | None) -> None:
     manifest = built.manifest
     manifest["metadata"] |= {"uid": "u", "namespace": "team"}
     stored = msgspec.convert(manifest, StoredPod)
@@ -97,7 +95,7 @@ def test_a_pod_that_never_said_whether_it_is_ready_is_unready_since_it_was_made(
 # --- other objects ---------------------------------------------------------------------------------------------------
 
 
-def test_endpoints_are_counted_by_service_and_nobody_said_they_are_not_ready() -> None:
+def test_endpoints_are_counted_by_service_and_ready_without_a_condition() -> None:
     def slice_of(service: str, ready: list[bool | None]) -> dict[str, Any]:
         labels = {"kubernetes.io/service-name": service}
         return {"metadata": {"labels": labels}, "endpoints": [{"conditions": {"ready": each}} for each in ready]}
@@ -106,7 +104,7 @@ def test_endpoints_are_counted_by_service_and_nobody_said_they_are_not_ready() -
     assert ready_endpoints(slices) == {"a": 3, "b": 0, "": 0}
 
 
-def test_an_entry_of_a_secret_that_is_no_base64_holds_nothing() -> None:
+def test_an_entry_of_a_secret_that_is_not_base64_is_empty() -> None:
     assert secret_data({"data": {"a": "YQ==", "b": "a"}}) == {"a": b"a", "b": b""}
 
 
@@ -153,7 +151,7 @@ COMMANDS: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize(("container", "file"), COMMANDS.values(), ids=COMMANDS.keys())
-def test_the_file_of_a_scheduler_stands_in_its_command(container: dict[str, Any], file: str) -> None:
+def test_the_file_of_a_scheduler_is_read_from_its_command(container: dict[str, Any], file: str) -> None:
     assert configuration_file({"spec": {"containers": [container]}}) == file
 
 

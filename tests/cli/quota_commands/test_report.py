@@ -32,7 +32,7 @@ def report(folder: Path, *arguments: str) -> int:
         return halfcard(["quota", "report", "--kubeconfig", str(kubeconfig), *arguments])
 
 
-def test_namespaces_are_listed_by_what_they_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_namespaces_are_sorted_by_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report(tmp_path) == 0
     assert capsys.readouterr().out == (
         "NAMESPACE  PODS  WAITING  CORES  MEMORY  CARDS  SHARES\n"
