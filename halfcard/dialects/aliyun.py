@@ -13,13 +13,12 @@ from ..claims import MEMORY, Claim, Unit, memory_share
 from .dialect import Dialect
 from .record import PeerRecord, PlacedPod, one_list
 
-_NAME: Final = "aliyun"
-_READ: Final = one_list(names.ALIYUN_INDEX, _NAME)
+_READ: Final = one_list(names.ALIYUN_INDEX, "aliyun")
 
 
 @dataclass(frozen=True)
 class Aliyun(Dialect):
-    name = _NAME
+    name = "aliyun"
     examples = ({names.ALIYUN_GPU_MEM: 3},)
     unit_mib: int = 1024
 

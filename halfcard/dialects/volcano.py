@@ -12,8 +12,6 @@ from ..problems import ONE_KIND, Problem
 from .dialect import Dialect, at
 from .record import PeerRecord, PlacedPod, indices, one_list
 
-_NAME: Final = "volcano"
-
 
 def _write(placed: PlacedPod, wanted: list[int], now_ns: int) -> dict[str, str]:
     if len(wanted) != 1:
@@ -22,10 +20,10 @@ def _write(placed: PlacedPod, wanted: list[int], now_ns: int) -> dict[str, str]:
 
 
 class Volcano(Dialect):
-    name = _NAME
+    name = "volcano"
     units: Final = {names.VOLCANO_GPU_MEMORY: Unit(MEMORY), names.VOLCANO_GPU_NUMBER: Unit(CARDS)}
     without_ids = frozenset({names.VOLCANO_GPU_MEMORY})
-    record = PeerRecord("Volcano", one_list(names.VOLCANO_INDEX, _NAME), _write, names.VOLCANO_TIME)
+    record = PeerRecord("Volcano", one_list(names.VOLCANO_INDEX, "volcano"), _write, names.VOLCANO_TIME)
     examples = ({names.VOLCANO_GPU_MEMORY: 2048}, {names.VOLCANO_GPU_NUMBER: 2})
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:

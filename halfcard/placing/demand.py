@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..claims import Claim, ContainerStage, Need
+from ..claims import ContainerStage, Need
 from ..pod.card_preferences import NOTHING_WANTED, CardPreferences
 from ..pod.requests import RequestingContainer
 from ..pod.spec import INIT_CONTAINERS
@@ -30,16 +29,11 @@ def needs_of(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], t
     """Returns the names of the containers with claims, and their needs, in the same order."""
     found = [
         (each.place.container.name, Need(_stage(each), each.place.number, claim, _ids(each)))
-        for each, claim in _claiming(asked)
+        for each in asked
+        if (claim := each.claim) is not None
     ]
     found.sort(key=lambda item: item[1].stage is ContainerStage.INIT)  # stable: the manifest's order within
     return tuple(name for name, _ in found), tuple(need for _, need in found)
-
-
-def _claiming(asked: tuple[RequestingContainer, ...]) -> Iterator[tuple[RequestingContainer, Claim]]:
-    for each in asked:
-        if each.claim is not None:
-            yield each, each.claim
 
 
 def _ids(each: RequestingContainer) -> tuple[tuple[str, int], ...]:

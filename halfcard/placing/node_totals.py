@@ -71,16 +71,10 @@ def _cores(_card: Card, left: CardRoom) -> int:
 
 
 def _offer(unit: Unit) -> Offer:
-    return (_BY_PART.get(unit.part) or _BY_COUNT[unit.counted])(unit.size)
+    if unit.part is not Part.AMOUNT:
+        return _halves if unit.part is Part.HALF else _slices
+    return {CARDS: _whole, CORES: _cores, MEMORY: _memory_in(unit.size)}[unit.counted]
 
 
 def _memory_in(unit_mib: int) -> Offer:
     return lambda _card, left: left.mib // unit_mib if left.mode in _SHARABLE else 0
-
-
-_BY_PART: Final[Mapping[Part, Callable[[int], Offer]]] = {Part.HALF: lambda _: _halves, Part.SLICE: lambda _: _slices}
-_BY_COUNT: Final[Mapping[str, Callable[[int], Offer]]] = {
-    CARDS: lambda _: _whole,
-    CORES: lambda _: _cores,
-    MEMORY: _memory_in,
-}

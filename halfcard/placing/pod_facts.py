@@ -76,7 +76,8 @@ _NEVER: Final = "Never"
 def read_facts(pod: StoredPod, dialects: Dialects) -> PodFacts:
     meta = pod.meta
     asked = read_pod(pod, dialects)
-    containers, needs = _needs(asked)
+    containers, needs = needs_of(asked)
+    needs = _remembered(needs)
     annotations = pod.annotations
     cpu_milli, memory_mib = _machine(pod)
     wanted = read_preferences(annotations)
@@ -107,11 +108,6 @@ def _trouble(asked: tuple[RequestingContainer, ...]) -> str:
 def _remembered(needs: tuple[Need, ...]) -> tuple[Need, ...]:
     """Returns one copy for all pods with equal needs, since comparison by identity is fast."""
     return needs
-
-
-def _needs(asked: tuple[RequestingContainer, ...]) -> tuple[tuple[str, ...], tuple[Need, ...]]:
-    containers, needs = needs_of(asked)
-    return containers, _remembered(needs)
 
 
 def _machine(pod: Pod) -> tuple[int, int]:

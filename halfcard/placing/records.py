@@ -20,17 +20,7 @@ from ..dialects.record import NOT_UNDERSTOOD, Named, PlacedPod, Reader
 from ..problems import MOST_ANNOTATED
 from .layouts import Layout
 
-__all__ = [
-    "NOT_UNDERSTOOD",
-    "TIME_SUFFIXES",
-    "Named",
-    "PlacedPod",
-    "name_of",
-    "positions",
-    "read",
-    "recorder",
-    "write",
-]
+__all__ = ["NOT_UNDERSTOOD", "TIME_SUFFIXES", "Named", "PlacedPod", "name_of", "positions", "read", "recorder", "write"]
 
 
 class _Record(msgspec.Struct):
@@ -39,7 +29,6 @@ class _Record(msgspec.Struct):
 
 
 _RECORD: Final = msgspec.json.Decoder(_Record)
-
 
 _RECORDS: Final = [dialect.record for dialect in ALL if dialect.record is not None]
 _BY_SYSTEM: Final = dict.fromkeys((record.system, record.read) for record in _RECORDS)
