@@ -133,9 +133,9 @@ class ConsistencyCheck:
         for page, _ in pod_collection(self._access).pages():
             for pod in page:
                 uid = pod.uid if isinstance(pod, Undecodable) else pod.meta.uid
-                stands = known.get(uid) if isinstance(pod, Undecodable) else self._read(pod)
-                if stands is not None:
-                    found[uid] = stands
+                stored_pod = known.get(uid) if isinstance(pod, Undecodable) else self._read(pod)
+                if stored_pod is not None:
+                    found[uid] = stored_pod
         return found
 
     def _read(self, pod: StoredPod) -> ChargedPod | None:

@@ -72,14 +72,14 @@ class _Pods(msgspec.Struct):
 
 
 async def finish(calls: ApiCalls, way: str, log: Log, *, rest_s: float = _REST_S) -> int:
-    """How many pods still wait at the end."""
+    """Opens or deletes all gated pods; returns how many still wait after the last try."""
     waiting: Sequence[_Pod] = ()
     for _ in range(_ROUNDS):
         try:
             waiting = await _waiting(calls)
             if not waiting:
                 return 0
-            await asyncio.gather(*[_let_go(calls, pod, way, log) for pod in waiting])
+            await asyncio.gather(*[_open_or_delete(calls, pod, way, log) for pod in waiting])
         except NoAnswerError as error:
             log.warning("gates not removed", why=str(error))
         await asyncio.sleep(rest_s)
@@ -100,7 +100,7 @@ async def _waiting(calls: ApiCalls) -> list[_Pod]:
             return found
 
 
-async def _let_go(calls: ApiCalls, pod: _Pod, way: str, log: Log) -> None:
+async def _open_or_delete(calls: ApiCalls, pod: _Pod, way: str, log: Log) -> None:
     answer = await (calls.patch(pod.path, pod.opened()) if way == "open" else calls.delete(pod.path))
     if answer.status not in _DONE:
         title = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from halfcard.pod.request_totals import pod_cost
 from halfcard.quantity import InvalidQuantity
-from halfcard.quota.native_messages import told, units
+from halfcard.quota.native_messages import exceeded_message, units
 from halfcard.quota.native_quota import ExceededQuota, ResourceQuota, exceeded_by
 from halfcard.quota.native_scopes import QuotaPod
 from kube.quota.native_quota_source import NativeQuotas
@@ -44,7 +44,7 @@ class NativePrecheck:
         short = self._short(live, pod, before)
         if not short:
             return verdict
-        message = told(short, self._units)
+        message = exceeded_message(short, self._units)
         if not write.request.dry_run:
             first = next(each for each in live if each.title == short[0].title)
             self._refused(first, write.namespace, pod.meta, message)

@@ -16,11 +16,12 @@ _MIB_OF_GIB: Final = 1024
 
 def exceeded(title: str, shortages: Iterable[Shortage]) -> str:
     """Describes an exceeded budget, and what is missing."""
-    told = tuple(shortages)
+    listed = tuple(shortages)
     sums = [
-        f"{word}: {','.join(f'{_key(each)}={amount(each.key, part(each))}' for each in told)}" for word, part in _PARTS
+        f"{word}: {','.join(f'{_key(each)}={amount(each.key, part(each))}' for each in listed)}"
+        for word, part in _PARTS
     ]
-    needed = "; ".join(_needed(each) for each in told)
+    needed = "; ".join(_needed(each) for each in listed)
     return clipped(f"exceeded quota: {title}, {', '.join(sums)} ({needed})", MAX_MESSAGE_BYTES)
 
 

@@ -103,7 +103,7 @@ class Budget(NamedTuple):
 
     @property
     def ledger(self) -> str:
-        """The name of the object that its ledger is kept in."""
+        """The name of the object that stores its ledger."""
         if self.is_mapped:
             return f"{_MAPPED}{self.namespace}"
         if self.is_default:

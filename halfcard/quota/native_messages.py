@@ -43,7 +43,7 @@ def units(dialects: Dialects, derived: DerivedSettings | None = None) -> dict[st
     return own if derived is None else own | added
 
 
-def told(short: Iterable[ExceededQuota], table: Mapping[str, Unit]) -> str:
+def exceeded_message(short: Iterable[ExceededQuota], table: Mapping[str, Unit]) -> str:
     """All quotas that would be exceeded, in one line that fits a Kubernetes status."""
     return clipped(" | ".join(exceeded(each, table) for each in short), MAX_MESSAGE_BYTES)
 
@@ -79,8 +79,8 @@ def never_counted(quota: ResourceQuota, resources: Iterable[str]) -> str:
 
 
 def drifted(found: Iterable[Drift]) -> str:
-    told = ", ".join(f"{each.key}={each.used}, but its pods use {each.real}" for each in found)
-    return f"wrong usage: Kubernetes reports {told}; it recounts when spec.hard changes"
+    differences = ", ".join(f"{each.key}={each.used}, but its pods use {each.real}" for each in found)
+    return f"wrong usage: Kubernetes reports {differences}; it recounts when spec.hard changes"
 
 
 def in_words_of(charge: Amounts, table: Mapping[str, Unit]) -> Cost:

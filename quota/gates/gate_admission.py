@@ -136,16 +136,16 @@ class GateAdmission:
         known = {each.waiting.uid for each in first}
         self._reported = {uid: why for uid, why in self._reported.items() if uid in known}
         for each in first:
-            said = _sentence(each, self.ledgers.controllers)
-            if said and self._reported.get(each.waiting.uid) != each.ledger:
+            message = _sentence(each, self.ledgers.controllers)
+            if message and self._reported.get(each.waiting.uid) != each.ledger:
                 self._reported[each.waiting.uid] = each.ledger
-                await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, said))
+                await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, message))
 
-    def _event(self, waiting: WaitingPod, said: str) -> bytes:
+    def _event(self, waiting: WaitingPod, message: str) -> bytes:
         about = {"apiVersion": "v1", "kind": "Pod", "namespace": waiting.namespace, "name": waiting.pod}
-        told = once(_REASON, said, self.now())
+        content = once(_REASON, message, self.now())
         name = {"generateName": f"{waiting.pod[:200]}."}
-        return event({**about, "uid": waiting.uid}, name, {"component": names.QUOTA_SERVICE}, told, is_warning=False)
+        return event({**about, "uid": waiting.uid}, name, {"component": names.QUOTA_SERVICE}, content, is_warning=False)
 
 
 def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[WaitingPod]:

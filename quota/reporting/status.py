@@ -114,19 +114,21 @@ def _loans(loans: Mapping[str, Amounts]) -> list[dict[str, str]]:
 
 
 def _conditions(ledger: Ledger) -> list[dict[str, str]]:
-    told = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess(ledger).items()))
+    exceeded_amounts = ", ".join(f"{key}={amount(key, missing)}" for key, missing in sorted(excess(ledger).items()))
     ready = (
         _condition("Ready", "True", "Counted", "all pods are counted")
         if ledger.is_ready
         else _condition("Ready", "False", "NotCounted", f"{USAGE_UNKNOWN}; new pods must wait")
     )
-    return [ready, _exceeded(told, "by ")]
+    return [ready, _exceeded(exceeded_amounts, "by ")]
 
 
-def _exceeded(told: str, of: str) -> dict[str, str]:
-    if not told:
+def _exceeded(exceeded_amounts: str, of: str) -> dict[str, str]:
+    if not exceeded_amounts:
         return _condition("Exceeded", "False", "WithinLimits", "usage is within the limits")
-    return _condition("Exceeded", "True", "OverBy", f"over {of}{told}: running pods stay, new pods are refused or wait")
+    return _condition(
+        "Exceeded", "True", "OverBy", f"over {of}{exceeded_amounts}: running pods stay, new pods are refused or wait"
+    )
 
 
 def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, str]:

@@ -115,7 +115,7 @@ def _counted(controllers: Mapping[str, LedgerController], waits: Mapping[str, in
 
 
 def _object(budget: Budget) -> str:
-    """The uid of the object that it stands in."""
+    """Returns the uid of the object that a budget comes from."""
     return budget.reference["uid"]
 
 

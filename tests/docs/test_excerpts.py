@@ -9,7 +9,7 @@ from halfcard.dialects import Dialects
 from halfcard.quantity import Quantity
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.ledger import Shortage
-from halfcard.quota.native_messages import told, units
+from halfcard.quota.native_messages import exceeded_message, units
 from halfcard.quota.native_quota import ExceededQuota, Shortfall
 
 from .pages import ROOT, all_fences, fences
@@ -35,6 +35,6 @@ def test_the_quota_page_shows_the_real_refusals() -> None:
     native = Shortfall(names.VCUDA_CORE, *map(Quantity.parse, ("30", "80", "100")))
     refusals = [
         exceeded("team-a/gpu", [Shortage("cores", 30, 80, 100)]),
-        told([ExceededQuota("team-a/gpu", (native,))], units(Dialects(), None)),
+        exceeded_message([ExceededQuota("team-a/gpu", (native,))], units(Dialects(), None)),
     ]
     assert [text for text in shown if text.startswith("exceeded quota")] == refusals

@@ -15,7 +15,7 @@ from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
 from halfcard.problems import MAX_MESSAGE_BYTES
 from halfcard.quantity import Quantity
-from halfcard.quota.native_messages import in_words_of, never_counted, spelled, told, units
+from halfcard.quota.native_messages import exceeded_message, in_words_of, never_counted, spelled, units
 from halfcard.quota.native_quota import exceeded_by
 from halfcard.quota.native_usage import Drift, drifts
 from tests.builders import WORDS
@@ -35,7 +35,7 @@ def cost(**amounts: int) -> Mapping[str, Quantity]:
 
 
 def said(asked: Mapping[str, Quantity], *quotas: Object) -> str:
-    return told(exceeded_by([read(each) for each in quotas], asked), UNITS)
+    return exceeded_message(exceeded_by([read(each) for each in quotas], asked), UNITS)
 
 
 def test_the_message_is_the_api_servers_and_says_what_is_missing() -> None:
