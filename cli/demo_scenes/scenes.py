@@ -25,7 +25,7 @@ status:
 
 SCENES: Final = (
     Scene(
-        "0.3 of a card and 5 GiB, as one would say it. gpu-manager wants 30 and 20: it is repaired.",
+        "0.3 of a card and 5 GiB, in everyday units. gpu-manager's own are 30 and 20: the pod is repaired.",
         "nginx.yaml",
         """\
 apiVersion: v1
@@ -42,7 +42,7 @@ spec:
 """,
     ),
     Scene(
-        "The same pod as gpu-manager's own examples write it: nothing to change but the missing ceiling.",
+        "The same pod as in gpu-manager's own examples: only the missing core limit is added.",
         "vcuda20.yaml",
         """\
 apiVersion: v1
@@ -58,7 +58,7 @@ spec:
 """,
     ),
     Scene(
-        "One and a half cards cannot be had. The message says what can.",
+        "One and a half cards are not possible. The message says which amounts are.",
         "trainer.yaml",
         """\
 apiVersion: v1
@@ -73,7 +73,7 @@ spec:
 """,
     ),
     Scene(
-        "A Deployment with three mistakes is refused at apply, all three at once, not an hour later.",
+        "A Deployment with three mistakes is refused at apply: all three are reported at once, not an hour later.",
         "inference.yaml",
         """\
 apiVersion: apps/v1
@@ -95,7 +95,7 @@ spec:
 """,
     ),
     Scene(
-        "Two half cards, Tuya's way, for debugging a two-card job.",
+        "Two half cards in Tuya's dialect, to debug a job for two cards.",
         "notebook.yaml",
         """\
 apiVersion: v1
@@ -110,7 +110,7 @@ spec:
 """,
     ),
     Scene(
-        "Volcano's words, and a scheduler that would not ask Halfcard: allowed, with a warning.",
+        "Volcano's dialect, and a scheduler that does not call Halfcard: allowed, with a warning.",
         "gpu-pod1.yaml",
         """\
 apiVersion: v1
@@ -126,7 +126,7 @@ spec:
 """,
     ),
     Scene(
-        "A pod that asks for nothing and takes everything.",
+        "A pod that requests no card and uses all of them.",
         "miner.yaml",
         """\
 apiVersion: v1
@@ -144,7 +144,7 @@ spec:
         user="mallory",
     ),
     Scene(
-        "A quota as many write it. Kubernetes takes limits.* and never counts it; now it counts.",
+        "A quota as many write it. Kubernetes accepts limits.* but never counts it; now it counts.",
         "quota.yaml",
         """\
 apiVersion: v1
