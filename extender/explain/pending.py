@@ -89,14 +89,14 @@ def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: 
     fitting = [name for name, room in rooms.items() if fits(room, demand) and name not in closed]
     refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
-    fits = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
+    nodes_that_fit = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
     cannot = [
         NodeFit(name, text(why_not(rooms[name], demand), demand), None, _cards(state, name, demand)) for name in refused
     ]
     cannot += [NodeFit(name, closed[name], None, ()) for name in sorted(closed)]
     without_resources = [NodeFit(name, unpublished[name], None, ()) for name in sorted(unpublished)]
-    if fits:
-        return PendingPod((*fits, *cannot, *without_resources), None, None)
+    if nodes_that_fit:
+        return PendingPod((*nodes_that_fit, *cannot, *without_resources), None, None)
     lower, of_any_priority = (_nearest(state, demand, refused, priority) for priority in (pod.priority, _ANY_PRIORITY))
     return PendingPod((*cannot, *without_resources), lower, of_any_priority)
 
