@@ -42,7 +42,6 @@ from halfcard.quantity import Quantity
 from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
 from quota import metrics as quota_metrics
-from quota.native.native_metrics import watch_native
 from serving import tls
 from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
@@ -260,7 +259,7 @@ def _of_agent() -> CollectorRegistry:
 def _of_quota() -> CollectorRegistry:
     registry = CollectorRegistry()
     quota_metrics.watch(registry, leading=lambda: 1, controllers=tuple, exempt=lambda: 0, repaired=lambda: 0)
-    watch_native(registry, uncounted=lambda: 0, drifted=lambda: 0)
+    quota_metrics.watch_native(registry, uncounted=lambda: 0, drifted=lambda: 0)
     return registry
 
 

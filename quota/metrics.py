@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -19,11 +20,8 @@ def watch(
     exempt: Figure,
     repaired: Figure,
 ) -> None:
-    """The figures are read at each scrape; a replica that is not the leader has no ledgers."""
-
-    def gauge(name: str, meaning: str, figure: Figure) -> None:
-        Gauge(f"halfcard_quota_{name}", meaning, registry=registry).set_function(figure)
-
+    """The figures are read at each scrape; a replica that is not the leader has no ledgers and checks no quota."""
+    gauge = partial(_gauge, registry)
     gauge("leading", "1 on the leader, which alone writes ledgers and statuses.", leading)
     gauge("ledgers", "Ledgers of this replica; 0 where it is not the leader.", lambda: len([*controllers()]))
     gauge("exempt", "Quotas that are suspended by an exemption.", exempt)
@@ -32,6 +30,17 @@ def watch(
     gauge(
         "late_pods", "Pods that were stored although their quota was exceeded.", lambda: sum(map(_late, controllers()))
     )
+
+
+def watch_native(registry: CollectorRegistry, *, uncounted: Figure, drifted: Figure) -> None:
+    """Adds the figures of Kubernetes' own quotas. Labels do not name the quotas; Events at the quotas do."""
+    gauge = partial(_gauge, registry)
+    gauge("native_uncounted", "ResourceQuotas with GPU amounts that Kubernetes never counts.", uncounted)
+    gauge("native_drifted", "ResourceQuotas whose used GPUs differ from the sum of their pods.", drifted)
+
+
+def _gauge(registry: CollectorRegistry, name: str, meaning: str, figure: Figure) -> None:
+    Gauge(f"halfcard_quota_{name}", meaning, registry=registry).set_function(figure)
 
 
 def _reserved(controller: LedgerController) -> int:

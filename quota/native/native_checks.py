@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -14,10 +15,10 @@ from kube.quota.native_quota_source import NativeQuotas
 from serving.background_jobs import Job
 from serving.log import Log, utc_now
 
+from ..metrics import watch_native
 from ..reporting.quota_events import QuotaEvents
 from .drift_check import DriftCheck
-from .native_metrics import watch_native
-from .untracked_reports import UntrackedReports, repairs
+from .untracked_reports import UntrackedReports, repair_all
 
 
 class NativeQuotaChecks:
@@ -37,7 +38,7 @@ class NativeQuotaChecks:
         self._may_decide = may_decide
         self._known = NativeQuotas(access, dialects.resources, added)
         events = QuotaEvents(calls, utc_now)
-        at_start = repairs(calls, self._known, dialects, events, log) if repairs_at_start else None
+        at_start = partial(repair_all, calls, self._known, dialects, events, log) if repairs_at_start else None
         self._reports = UntrackedReports(self._known, events, may_decide, at_start)
         self._drift = DriftCheck(calls, self._known, may_decide, utc_now)
 

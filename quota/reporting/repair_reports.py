@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from halfcard.quota.budgets import Budget
-from kube.api.calls import NoAnswerError
 
 from ..consistency_check import Difference, Differences, summary
 from .quota_events import QuotaEvents
+from .report_job import ReportJob
 
 _EVERY_S: Final = 2.0
 _MOST_WAITING: Final = 100
 
 
-class RepairReports:
-    """Attributes:
-    count: repairs since this replica started.
-    trouble: the last failure, in one sentence.
+class RepairReports(ReportJob):
+    """Reports also when this replica has just stopped leading: it made the repairs.
+
+    Attributes:
+        count: repairs since this replica started.
     """
 
     def __init__(self, events: QuotaEvents, budgets_of: Callable[[str], Sequence[Budget]]) -> None:
+        super().__init__(lambda: True, _EVERY_S)
         self.count = 0
-        self.trouble = ""
         self._events = events
         self._budgets_of = budgets_of
         self._waiting: dict[str, tuple[Budget, str]] = {}
@@ -47,13 +47,8 @@ class RepairReports:
         if budget.uid and len(self._waiting) < _MOST_WAITING:
             self._waiting[budget.ledger] = budget, message
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            waiting, self._waiting = self._waiting, {}
-            try:
-                self.trouble = ""
-                for budget, message in waiting.values():
-                    self.trouble = await self._events.send(budget.reference, "Drifted", message)
-            except NoAnswerError as error:
-                self.trouble = str(error)
+    async def report(self) -> None:
+        self.trouble = ""
+        waiting, self._waiting = self._waiting, {}
+        for budget, message in waiting.values():
+            self.trouble = await self._events.send(budget.reference, "Drifted", message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from kube.api.calls import ApiCalls
 from kube.quota.tke_map_source import TkeMapSource
@@ -14,14 +13,9 @@ from ..ledgers_controller import LedgersController
 from .exemption_reports import ExemptionReports
 from .quota_events import QuotaEvents
 from .repair_reports import RepairReports
+from .report_job import ReportJob
 from .status_writer import StatusWriter
 from .tke_map_reports import TkeMapReports
-
-
-class _Report(Protocol):
-    trouble: str
-
-    async def run(self) -> None: ...
 
 
 class Reporter:
@@ -37,7 +31,7 @@ class Reporter:
     ) -> None:
         events = QuotaEvents(calls, utc_now)
         self.exemptions = ExemptionReports(ledgers, events, may_decide)
-        self._reports: Mapping[str, _Report] = {
+        self._reports: Mapping[str, ReportJob] = {
             "write statuses": StatusWriter(calls, lambda: ledgers.controllers, waits, may_decide, utc_now),
             "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),
             "end exemptions": self.exemptions,

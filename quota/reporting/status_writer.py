@@ -16,18 +16,15 @@ from halfcard.quota.budgets import Budget
 from kube.api.calls import ApiCalls, NoAnswerError
 
 from ..ledger_controller import LedgerController
+from .report_job import ReportJob
 from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each
 
 _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 4
 
 
-class StatusWriter:
-    """Writes statuses that have changed, each quota at most once a second.
-
-    Attributes:
-        trouble: the last failure, in one sentence.
-    """
+class StatusWriter(ReportJob):
+    """Writes statuses that have changed, each quota at most once a second."""
 
     def __init__(
         self,
@@ -37,30 +34,22 @@ class StatusWriter:
         may_decide: Callable[[], bool],
         now: Callable[[], datetime],
     ) -> None:
-        self.trouble = ""
+        super().__init__(may_decide, _EVERY_S)
         self._calls = calls
         self._controllers = controllers
         self._waits = waits
-        self._may_decide = may_decide
         self._now = now
         self._written: dict[str, Status] = {}
 
-    async def run(self) -> None:
-        turns = asyncio.Semaphore(_AT_ONCE)
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            if self._may_decide():
-                self.trouble = ""
-                self._forget()
-                statuses = [*statuses_of(self._controllers(), self._waits(), self._now())]
-                await asyncio.gather(*[self._report(budget, said, turns) for budget, said in statuses])
-
-    def _forget(self) -> None:
+    async def report(self) -> None:
+        self.trouble = ""
         known = {_object(controller.budget) for controller in self._controllers().values()}
-        for uid in self._written.keys() - known:
-            del self._written[uid]
+        self._written = {uid: status for uid, status in self._written.items() if uid in known}
+        turns = asyncio.Semaphore(_AT_ONCE)
+        statuses = [*statuses_of(self._controllers(), self._waits(), self._now())]
+        await asyncio.gather(*[self._write_if_changed(budget, said, turns) for budget, said in statuses])
 
-    async def _report(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
+    async def _write_if_changed(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
         if _untimed(self._written.get(_object(budget))) == said:
             return
         async with turns:
@@ -91,8 +80,8 @@ def statuses_of(
 ) -> Iterator[tuple[Budget, Status]]:
     """Returns one status for each object, which also says whether the quota is suspended."""
     for budget, status in _counted(controllers, waits):
-        is_exempt = budget.exemption is not None and budget.exemption.is_active(now)
-        yield budget, exempted(status, budget.exemption) if is_exempt and budget.exemption else status
+        exemption = budget.exemption if budget.is_exempt(now) else None
+        yield budget, status if exemption is None else exempted(status, exemption)
 
 
 def _counted(controllers: Mapping[str, LedgerController], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
