@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from halfcard import names
-from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import from_kubeconfig, from_service_account
 from kube.node_source import NodeSource
-from serving.errors import CannotServeError
-from serving.lifecycle import run
+from serving.lifecycle import start
 from serving.listener import StopTimings
 from serving.log import Log
+from serving.process_arguments import add_cluster_arguments
 from serving.tls import ReloadingContext, TlsFiles
-from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
 from .arguments import add_common
@@ -30,15 +28,7 @@ from .process import QuotaParts, Webhook, WebhookAddresses
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     log = Log(form=arguments.log)
-    try:
-        webhook = _webhook(arguments, log)
-    except (SettingsError, AccessError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return EXIT_USAGE
-    except CannotServeError as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
-        return EXIT_CANNOT_START
-    return run(webhook.run, log=log)
+    return start(lambda: _webhook(arguments, log).run, log=log)
 
 
 def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
@@ -61,10 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tls-dir", type=Path, required=True, metavar="DIR", help="holds tls.crt and tls.key; followed as they change"
     )
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
-    parser.add_argument(
-        "--namespace", default=names.NAMESPACE, metavar="NAME", help="where the ledgers are (default %(default)s)"
-    )
+    add_cluster_arguments(parser, in_namespace="the ledgers are")
     add_common(parser, admission=f":{names.ADMISSION_PORT}", status=f":{names.STATUS_PORT}")
     return parser
 

@@ -17,11 +17,10 @@ from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
-from serving.lifecycle import Lifecycle, run
+from kube.api.access import from_kubeconfig, from_service_account
+from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
-from serving.process_arguments import add_process_arguments
-from settings.installation import SettingsError
+from serving.process_arguments import add_cluster_arguments, add_process_arguments
 from settings.settings_file import load_settings
 
 
@@ -33,17 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _keep(asked: argparse.Namespace) -> int:
     log = Log(form=asked.log)
-    try:
-        load_settings(asked.settings)  # one file for all processes: each reports a mistake in it
-        access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
-    except (SettingsError, AccessError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return EXIT_USAGE
+    return start(lambda: _service(asked, log), log=log)
+
+
+def _service(asked: argparse.Namespace, log: Log) -> Main:
+    load_settings(asked.settings)  # one file for all processes: each reports a mistake in it
+    access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
 
     async def serve(lifecycle: Lifecycle) -> None:
         await CertificateService(access, asked.status, chains(asked.namespace), log).run(lifecycle)
 
-    return run(serve, log=log)
+    return serve
 
 
 def _ensure(asked: argparse.Namespace) -> int:
@@ -80,10 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_keep(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
-    command.add_argument(
-        "--namespace", default=names.NAMESPACE, metavar="NAME", help="where the Secrets are (default %(default)s)"
-    )
+    add_cluster_arguments(command, in_namespace="the Secrets are")
     add_process_arguments(command, status=f":{names.STATUS_PORT}")
     command.set_defaults(run=_keep)
 

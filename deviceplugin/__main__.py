@@ -9,15 +9,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from halfcard.exit_codes import EXIT_USAGE
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
-from serving.lifecycle import Lifecycle, run
+from kube.api.access import from_kubeconfig, from_service_account
+from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
-from settings.installation import Settings, SettingsError
+from settings.installation import Settings
 from settings.settings_file import load_settings
 
 from .arguments import add_arguments, paths_of
-from .gpus.fake_gpus import FakeGpus, SpecError
+from .gpus.fake_gpus import FakeGpus
 from .gpus.interface import Gpus
 from .gpus.nvml import Nvml
 from .options import AgentOptions
@@ -29,20 +28,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     arguments = parser.parse_args(argv)
     log = Log(form=arguments.log)
-    try:
-        settings = load_settings(arguments.settings)
-        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-        gpus = _gpus(arguments)
-    except (SettingsError, AccessError, SpecError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return EXIT_USAGE
+    return start(lambda: _agent(arguments, log), log=log)
+
+
+def _agent(arguments: argparse.Namespace, log: Log) -> Main:
+    settings = load_settings(arguments.settings)
+    access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    gpus = _gpus(arguments)
     if gpus.is_made_up:
         log.warning("the cards of this node are simulated: containers get none", spec=arguments.fake_gpus)
 
     async def serve(lifecycle: Lifecycle) -> None:
         await Agent(access, gpus, options_of(settings), paths_of(arguments), log).run(lifecycle)
 
-    return run(serve, log=log)
+    return serve
 
 
 def _gpus(arguments: argparse.Namespace) -> Gpus:

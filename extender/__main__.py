@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from halfcard import names
-from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import from_kubeconfig, from_service_account
 from serving.address import Address
-from serving.errors import CannotServeError
-from serving.lifecycle import Lifecycle, run
+from serving.lifecycle import Lifecycle, Main, start
 from serving.listener import StopTimings
 from serving.log import Log
+from serving.process_arguments import add_cluster_arguments
 from serving.tls import ReloadingContext, TlsFiles
-from settings.installation import Settings, SettingsError
+from settings.installation import Settings
 from settings.settings_file import load_settings
 
 from .arguments import add_arguments
@@ -35,17 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.client_ca is not None and arguments.tls_dir is None:
         parser.error("argument --client-ca: callers show certificates within TLS; add --tls-dir DIR")
     log = Log(form=arguments.log)
-    try:
-        settings = load_settings(arguments.settings)
-        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-        place = replica_options(arguments)
-    except (SettingsError, AccessError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return EXIT_USAGE
-    except CannotServeError as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - as above
-        return EXIT_CANNOT_START
+    return start(lambda: _extender(arguments, log), log=log)
 
+
+def _extender(arguments: argparse.Namespace, log: Log) -> Main:
+    settings = load_settings(arguments.settings)
+    access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
+    place = replica_options(arguments)
     keep_freed_memory()
 
     async def serve(lifecycle: Lifecycle) -> None:
@@ -59,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         await extender.run(lifecycle, StopTimings(grace_s=arguments.grace))
 
-    return run(serve, log=log)
+    return serve
 
 
 def extender_options(settings: Settings) -> ExtenderOptions:
@@ -93,15 +88,9 @@ def _host_address() -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
     add_arguments(parser, extender=f":{names.EXTENDER_PORT}", status=f":{names.STATUS_PORT}")
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    add_cluster_arguments(parser, in_namespace="the Lease of the replica that leads is")
     parser.add_argument(
         "--instance", default=socket.gethostname(), metavar="NAME", help="this replica's name (default %(default)s)"
-    )
-    parser.add_argument(
-        "--namespace",
-        default=names.NAMESPACE,
-        metavar="NAME",
-        help="where the Lease of the replica that leads is (default %(default)s)",
     )
     return parser
 

@@ -10,6 +10,11 @@ EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_CANNOT_START: Final = 3
 
+
+class UnusableInputError(Exception):
+    """The arguments, the settings or the input cannot be used; ends a process with EXIT_USAGE."""
+
+
 MEANINGS: Final[Mapping[int, str]] = {
     EXIT_OK: "success; of a process: stopped as asked",
     EXIT_REFUSED: "it worked, and the answer is no: something is refused, wrong, or left to do",

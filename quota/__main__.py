@@ -9,16 +9,13 @@ import argparse
 import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from halfcard import names
-from halfcard.exit_codes import EXIT_USAGE
 from halfcard.quota.derived_resources import DerivedSettings
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
-from serving.lifecycle import Lifecycle, run
+from kube.api.access import from_kubeconfig, from_service_account
+from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
-from serving.process_arguments import add_process_arguments
-from settings.installation import SettingsError
+from serving.process_arguments import add_cluster_arguments, add_process_arguments
 from settings.settings_file import load_settings
 
 from .process import QuotaOptions, QuotaService
@@ -27,12 +24,12 @@ from .process import QuotaOptions, QuotaService
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     log = Log(form=arguments.log)
-    try:
-        settings = load_settings(arguments.settings)
-        access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
-    except (SettingsError, AccessError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
-        return EXIT_USAGE
+    return start(lambda: _service(arguments, log), log=log)
+
+
+def _service(arguments: argparse.Namespace, log: Log) -> Main:
+    settings = load_settings(arguments.settings)
+    access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
 
     async def serve(lifecycle: Lifecycle) -> None:
         service = QuotaService(
@@ -50,23 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         await service.run(lifecycle)
 
-    return run(serve, log=log)
+    return serve
 
 
 def _parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(prog="python -m quota", description=__doc__)
-    found.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
-    found.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m quota", description=__doc__)
+    add_cluster_arguments(parser, in_namespace="the Lease and the ledgers are")
+    parser.add_argument(
         "--instance", default=socket.gethostname(), metavar="NAME", help="this replica's name (default %(default)s)"
     )
-    found.add_argument(
-        "--namespace",
-        default=names.NAMESPACE,
-        metavar="NAME",
-        help="where the Lease and the ledgers are (default %(default)s)",
-    )
-    add_process_arguments(found, status=f":{names.STATUS_PORT}")
-    return found
+    add_process_arguments(parser, status=f":{names.STATUS_PORT}")
+    return parser
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvloop
 
-from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE, UnusableInputError
 from serving.errors import CannotServeError
 from serving.log import Log, take_over_library_logging
 
@@ -33,6 +33,16 @@ class Lifecycle:
 
 
 Main = Callable[[Lifecycle], Coroutine[Any, Any, None]]
+
+
+def start(prepare: Callable[[], Main], *, log: Log) -> int:
+    """Runs what `prepare` returns; returns the exit code of the process, also where nothing can be started."""
+    try:
+        main = prepare()
+    except (UnusableInputError, CannotServeError) as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a trace would hide it
+        return EXIT_USAGE if isinstance(error, UnusableInputError) else EXIT_CANNOT_START
+    return run(main, log=log)
 
 
 def run(main: Main, *, log: Log) -> int:

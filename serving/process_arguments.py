@@ -25,6 +25,13 @@ def add_process_arguments(parser: argparse.ArgumentParser, *, status: str) -> No
     parser.add_argument("--log", type=LogForm, choices=list(LogForm), default=LogForm.JSON, help="form of log lines")
 
 
+def add_cluster_arguments(parser: argparse.ArgumentParser, *, in_namespace: str) -> None:
+    """Adds --kubeconfig and --namespace; `in_namespace` names what is in that namespace."""
+    where = f"where {in_namespace} (default %(default)s)"
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the pod's service account")
+    parser.add_argument("--namespace", default=names.NAMESPACE, metavar="NAME", help=where)
+
+
 def add_grace(parser: argparse.ArgumentParser) -> None:
     """Adds --grace, for a process with callers."""
     parser.add_argument(

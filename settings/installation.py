@@ -16,6 +16,7 @@ from halfcard.capacity import MOST_REPLICAS, CapacityRules
 from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
+from halfcard.exit_codes import UnusableInputError
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.problems import RULES, Severity
 from halfcard.quota.derived_resources import DerivedSettings
@@ -25,7 +26,7 @@ _MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the na
 _CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
-class SettingsError(Exception):
+class SettingsError(UnusableInputError):
     """The settings are invalid; its text has one line per mistake."""
 
 

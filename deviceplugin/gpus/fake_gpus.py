@@ -10,6 +10,7 @@ from typing import Final
 
 from halfcard import names
 from halfcard.capacity import MAX_CARD_MIB
+from halfcard.exit_codes import UnusableInputError
 from halfcard.problems import printable
 
 from .interface import Gpu, GpusError, Incident, Load
@@ -41,7 +42,7 @@ _MODELS: Final = {
 _KNOWN: Final = _MODELS | {name.replace(" ", "-"): (name, mib) for name, mib in _MODELS.values()}
 
 
-class SpecError(ValueError):
+class SpecError(UnusableInputError):
     """The specification of the cards is invalid; the text says what, got, rule, example."""
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from halfcard.exit_codes import UnusableInputError
+
 from ..manifests.manifest_error import ManifestError
 from ..manifests.yaml_documents import parse_yaml
 
@@ -23,7 +25,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 
-class AccessError(Exception):
+class AccessError(UnusableInputError):
     """The API server cannot be reached with this configuration; the text says why, and what to change."""
 
 
