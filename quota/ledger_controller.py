@@ -120,22 +120,18 @@ class LedgerController:
 
     async def take_over(self) -> None:
         """Begins an epoch of this replica. Raises LedgerError and NoAnswerError."""
+        name = self.budget.ledger
         async with self._lock:
-            await self._take_over()
-
-    async def _take_over(self) -> None:
-        for _ in range(_TRIES):
-            stored = await self._ledgers.read(self.budget.ledger)
-            mine = take_over(stored.ledger if stored else Ledger({}), self.budget.uid)._replace(hard=self._hard)
-            written = await (
-                self._ledgers.write(self.budget.ledger, mine, stored)
-                if stored
-                else self._ledgers.create(self.budget.ledger, mine)
-            )
-            if written is not None:
-                self.stored, self._epoch, self._committed = written, mine.epoch, None
-                return
-        raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be taken over")
+            for _ in range(_TRIES):
+                stored = await self._ledgers.read(name)
+                mine = take_over(stored.ledger if stored else Ledger({}), self.budget.uid)._replace(hard=self._hard)
+                written = await (
+                    self._ledgers.write(name, mine, stored) if stored else self._ledgers.create(name, mine)
+                )
+                if written is not None:
+                    self.stored, self._epoch, self._committed = written, mine.epoch, None
+                    return
+        raise LedgerError(f"ledger {name} changes faster than it can be taken over")
 
     async def commit(self, has_ended: Callable[[str], bool], lent: Mapping[str, Amounts] = _NOTHING) -> None:
         """Commits the charges of stored pods. Raises LostLeadership, LedgerError and NoAnswerError.
@@ -162,7 +158,8 @@ class LedgerController:
         """Advances the age of open reservations once. Raises like `commit`."""
         began = now()
         try:
-            await self._read()
+            async with self._lock:
+                self.stored = await self._ledgers.read(self.budget.ledger)
             entries = self.stored.ledger.reservations if self.stored else {}
             due = [uid for uid in self._reservations.due_for_look() if uid in entries]
             found = await asyncio.gather(*[is_stored(entries[uid], uid) for uid in due])
@@ -191,26 +188,20 @@ class LedgerController:
 
         await self._change(mine)
 
-    async def _read(self) -> None:
-        async with self._lock:
-            self.stored = await self._ledgers.read(self.budget.ledger)
-
     async def _change(self, change: Callable[[Ledger], Ledger]) -> None:
+        name = self.budget.ledger
         async with self._lock:
-            await self._write(change)
-
-    async def _write(self, change: Callable[[Ledger], Ledger]) -> None:
-        for _ in range(_TRIES):
-            stored = self.stored or await self._ledgers.read(self.budget.ledger)
-            if stored is None:
-                raise LostLeadership  # the ledger was deleted: it must be created and counted again
-            after = change(stored.ledger)
-            if after == stored.ledger:
-                return
-            self.stored = await self._ledgers.write(self.budget.ledger, after, stored)
-            if self.stored is not None:
-                return
-        raise LedgerError(f"ledger {self.budget.ledger} changes faster than it can be written")
+            for _ in range(_TRIES):
+                stored = self.stored or await self._ledgers.read(name)
+                if stored is None:
+                    raise LostLeadership  # the ledger was deleted: it must be created and counted again
+                after = change(stored.ledger)
+                if after == stored.ledger:
+                    return
+                self.stored = await self._ledgers.write(name, after, stored)
+                if self.stored is not None:
+                    return
+        raise LedgerError(f"ledger {name} changes faster than it can be written")
 
 
 def _ended(ledger: Ledger, has_ended: Callable[[str], bool]) -> frozenset[str]:

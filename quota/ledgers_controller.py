@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from halfcard.quota.budgets import Budget, deleted_budget
@@ -129,11 +128,15 @@ class LedgersController:
             await asyncio.sleep(_AGAIN_S if self.trouble else _REST_S)
 
     async def expire(self, now: Callable[[], float], is_stored: IsStored) -> None:
+        async def expire(controller: LedgerController) -> None:
+            await controller.expire(now, is_stored)
+            self._report_room(controller)
+
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             if self._may_decide():
                 reserved = [controller for controller in self.controllers.values() if controller.has_reservations]
-                await self._each(reserved, lambda controller: self._expire(controller, now, is_stored))
+                await self._each(reserved, expire)
                 await self._clear_away()
 
     async def _settle(self) -> None:
@@ -186,17 +189,16 @@ class LedgersController:
             self._repaired(budget, change)
         self._report_room(controller)
 
-    def _count(self, holding: UsageIndex, budget: Budget) -> None:
-        """Marks pods to be counted; when a namespace leaves a budget, all of them."""
-        everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        for uid in holding.take_marked(self._pods.uids_in(everywhere)):
-            holding.put(uid, self._pods.counted_pod(uid, budget, partial(self._concerns, budget)))
+    def _count(self, usage: UsageIndex, budget: Budget) -> None:
+        """Counts the marked pods again."""
 
-    def _concerns(self, budget: Budget, namespace: str) -> bool:
-        """Returns whether the budget covers a namespace, also by its definition before a change that is not applied
-        yet.
-        """
-        return any(map(budget.is_same, self._source.of(namespace)))
+        def is_covered(namespace: str) -> bool:
+            """Compares identities: a change of the quota may not be applied to `budget` yet."""
+            return any(map(budget.is_same, self._source.of(namespace)))
+
+        everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
+        for uid in usage.take_marked(self._pods.uids_in(everywhere)):
+            usage.put(uid, self._pods.counted_pod(uid, budget, is_covered))
 
     def _lent(self, controller: LedgerController) -> Mapping[str, Amounts]:
         """Returns what others have borrowed, for a newly created ledger; a ready ledger knows it."""
@@ -227,17 +229,10 @@ class LedgersController:
         if controller.has_gained_room():
             self._freed(self._source.namespaces(controller.budget))
 
-    async def _expire(self, controller: LedgerController, now: Callable[[], float], is_stored: IsStored) -> None:
-        await controller.expire(now, is_stored)
-        self._report_room(controller)
-
     async def _clear_away(self) -> None:
         """Deletes the ledgers of deleted quotas once none of their reservations can be used any more."""
-        idle = [
-            controller
-            for controller in self.controllers.values()
-            if not controller.budget.uid and not controller.has_reservations
-        ]
+        of_deleted = [controller for controller in self.controllers.values() if not controller.budget.uid]
+        idle = [controller for controller in of_deleted if not controller.has_reservations]
         await self._each(idle, lambda controller: controller.delete_if_unused())
 
     async def _each(
@@ -245,23 +240,20 @@ class LedgersController:
     ) -> list[LedgerController]:
         """Runs a step for each ledger; returns the successful ones, and the others stay due."""
 
-        async def one(controller: LedgerController) -> bool:
-            async with self._slots:
-                return await self._try(controller, do)
+        async def succeeds(controller: LedgerController) -> bool:
+            name = controller.budget.ledger
+            try:
+                async with self._slots:
+                    await do(controller)
+            except LostLeadership:
+                self.controllers.pop(name, None)
+            except (LedgerError, NoAnswerError) as error:
+                self.trouble = str(error)
+                self._due.add(name)
+            else:
+                return True
+            self._changed.set()
+            return False
 
-        results = await asyncio.gather(*[one(controller) for controller in controllers])
+        results = await asyncio.gather(*map(succeeds, controllers))
         return [controller for controller, succeeded in zip(controllers, results, strict=True) if succeeded]
-
-    async def _try(self, controller: LedgerController, do: Callable[[LedgerController], Awaitable[None]]) -> bool:
-        name = controller.budget.ledger
-        try:
-            await do(controller)
-        except LostLeadership:
-            self.controllers.pop(name, None)
-        except (LedgerError, NoAnswerError) as error:
-            self.trouble = str(error)
-            self._due.add(name)
-        else:
-            return True
-        self._changed.set()
-        return False

@@ -22,6 +22,8 @@ from kube.api.access import AccessError, from_kubeconfig, from_service_account
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
+from .gates.gate_admission import gate_removal, pod_path
+
 _PENDING: Final = "/api/v1/pods?fieldSelector=status.phase%3DPending&limit=500"
 _ROUNDS: Final = 20
 _REST_S: Final = 2.0  # the API server goes on asking a webhook for a moment after it was taken away
@@ -32,15 +34,15 @@ class _Gate(msgspec.Struct):
     name: str
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     name: str
     namespace: str
     uid: str
-    resourceVersion: str  # noqa: N815 - as Kubernetes spells it
+    resource_version: str
 
 
-class _Spec(msgspec.Struct):
-    schedulingGates: list[_Gate] = []  # noqa: N815 - as above
+class _Spec(msgspec.Struct, rename="camel"):
+    scheduling_gates: list[_Gate] = []
 
 
 class _Pod(msgspec.Struct):
@@ -48,18 +50,8 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
     @property
-    def waits(self) -> bool:
-        return any(gate.name == names.QUOTA_GATE for gate in self.spec.schedulingGates)
-
-    @property
-    def path(self) -> str:
-        return f"/api/v1/namespaces/{quote(self.metadata.namespace, safe='')}/pods/{quote(self.metadata.name, safe='')}"
-
-    def opened(self) -> bytes:
-        """A patch of this very pod; gates of others stay closed."""
-        left = [{"name": gate.name} for gate in self.spec.schedulingGates if gate.name != names.QUOTA_GATE]
-        version = {"uid": self.metadata.uid, "resourceVersion": self.metadata.resourceVersion}
-        return msgspec.json.encode({"metadata": version, "spec": {"schedulingGates": left or None}})
+    def gates(self) -> list[str]:
+        return [gate.name for gate in self.spec.scheduling_gates]
 
 
 class _Continued(msgspec.Struct):
@@ -94,16 +86,19 @@ async def _waiting(calls: ApiCalls) -> list[_Pod]:
         if answer.status != HTTPStatus.OK:
             raise NoAnswerError(f"reading pods: {answer.status} {answer.message()}")
         page = msgspec.json.decode(answer.body, type=_Pods)
-        found += [pod for pod in page.items if pod.waits]
+        found += [pod for pod in page.items if names.QUOTA_GATE in pod.gates]
         further = page.metadata.further
         if not further:
             return found
 
 
 async def _open_or_delete(calls: ApiCalls, pod: _Pod, way: str, log: Log) -> None:
-    answer = await (calls.patch(pod.path, pod.opened()) if way == "open" else calls.delete(pod.path))
+    meta = pod.metadata
+    path = pod_path(meta.namespace, meta.name)
+    removal = gate_removal(meta.uid, meta.resource_version, pod.gates)
+    answer = await (calls.patch(path, removal) if way == "open" else calls.delete(path))
     if answer.status not in _DONE:
-        title = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        title = f"{meta.namespace}/{meta.name}"
         log.warning("gate not removed", pod=title, why=f"{answer.status} {answer.message()}")
 
 

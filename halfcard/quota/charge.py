@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD, Claim, ContainerStage, Need, Part
-from .ledger import Amounts
+from .ledger import Amounts, sum_of
 
 COUNTED: Final = (CORES, MEMORY, CARDS, SHARES)
 
@@ -19,8 +21,8 @@ def charge(needs: Iterable[Need]) -> Amounts:
     other.
     """
     needs = tuple(needs)
-    staying = _sum(of_claim(need.claim) for need in needs if need.stage is not ContainerStage.INIT)
-    return _most([staying, *_stages(needs)])
+    staying = sum_of(of_claim(need.claim) for need in needs if need.stage is not ContainerStage.INIT)
+    return reduce(or_, _stages(needs), staying)
 
 
 def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
@@ -40,17 +42,3 @@ def of_claim(claim: Claim) -> Counter[str]:
     cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0
     each = {CORES: cores, MEMORY: claim.memory_mib or 0, SHARES: 1}
     return +Counter({key: claim.cards * amount for key, amount in each.items()})
-
-
-def _sum(parts: Iterable[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for part in parts:
-        total += part
-    return total
-
-
-def _most(parts: Iterable[Counter[str]]) -> Counter[str]:
-    peak: Counter[str] = Counter()
-    for part in parts:
-        peak |= part
-    return peak

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,7 +48,7 @@ class GateAdmission:
 
     Attributes:
         budgets_of: the budgets of a namespace, in the order of their ledgers.
-        desk_of: the writer of a ledger.
+        writer_of: the writer of a ledger.
     """
 
     calls: ApiCalls
@@ -72,11 +72,9 @@ class GateAdmission:
 
     async def run(self) -> None:
         while True:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(_AGAIN_S):
                     await self._changed.wait()
-            except TimeoutError:
-                pass
             self._changed.clear()
             if self.may_decide() and (self.pods.waiting() or self._loans.exist):
                 await self._round()
@@ -102,10 +100,7 @@ class GateAdmission:
         return Counter(each.ledger for pod in self.pods.waiting().values() for each in budgets[pod.namespace])
 
     def _budgets(self) -> dict[str, Sequence[Budget]]:
-        return {
-            namespace: self.budgets_of(namespace)
-            for namespace in {pod.namespace for pod in self.pods.waiting().values()}
-        }
+        return {pod.namespace: self.budgets_of(pod.namespace) for pod in self.pods.waiting().values()}
 
     def _terms(self) -> dict[str, Terms]:
         return {
@@ -121,12 +116,8 @@ class GateAdmission:
 
     async def _remove_gate(self, waiting: WaitingPod, pod: ChargedPod) -> None:
         """Removes the gate; after a failure the next round finds the reservation and tries again."""
-        left = [{"name": gate} for gate in pod.gates if gate != names.QUOTA_GATE]
-        body = {
-            "metadata": {"uid": waiting.uid, "resourceVersion": pod.version},
-            "spec": {"schedulingGates": left or None},
-        }
-        answer = await self.calls.patch(_path(waiting), msgspec.json.encode(body))
+        path = pod_path(waiting.namespace, waiting.pod)
+        answer = await self.calls.patch(path, gate_removal(waiting.uid, pod.version, pod.gates))
         if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             why = f"{answer.status} {answer.message()}"
             self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
@@ -139,7 +130,9 @@ class GateAdmission:
             message = _sentence(each, self.ledgers.controllers)
             if message and self._reported.get(each.waiting.uid) != each.ledger:
                 self._reported[each.waiting.uid] = each.ledger
-                await self.calls.post(f"{_namespace(each.waiting)}/events", self._event(each.waiting, message))
+                await self.calls.post(
+                    f"{_namespace_path(each.waiting.namespace)}/events", self._event(each.waiting, message)
+                )
 
     def _event(self, waiting: WaitingPod, message: str) -> bytes:
         about = {"apiVersion": "v1", "kind": "Pod", "namespace": waiting.namespace, "name": waiting.pod}
@@ -164,9 +157,16 @@ def _sentence(blocked: BlockedPod, controllers: Mapping[str, LedgerController]) 
     return f"next in the queue: {exceeded(controller.budget.title, blocked.shortages)}"
 
 
-def _namespace(waiting: WaitingPod) -> str:
-    return f"/api/v1/namespaces/{quote(waiting.namespace, safe='')}"
+def _namespace_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}"
 
 
-def _path(waiting: WaitingPod) -> str:
-    return f"{_namespace(waiting)}/pods/{quote(waiting.pod, safe='')}"
+def pod_path(namespace: str, name: str) -> str:
+    return f"{_namespace_path(namespace)}/pods/{quote(name, safe='')}"
+
+
+def gate_removal(uid: str, version: str, gates: Iterable[str]) -> bytes:
+    """Returns a patch of exactly this version of a pod; gates of others stay closed."""
+    left = [{"name": gate} for gate in gates if gate != names.QUOTA_GATE]
+    metadata = {"uid": uid, "resourceVersion": version}
+    return msgspec.json.encode({"metadata": metadata, "spec": {"schedulingGates": left or None}})
