@@ -9,19 +9,21 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from starlette.types import Receive, Scope, Send
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halfcard.cluster_view import ClusterView
 from halfcard.problems import printable
+from serving.direct_routes import DirectRoutes
 from serving.log import Log
 from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
 
 from . import wire
-from .dispatch import decide
+from .dispatch import STAGES, decide
 from .gates import Gate
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
@@ -32,6 +34,19 @@ _LONGEST_SENTENCE: Final = 400
 """Of an error that may quote the caller, in the log and in the answer."""
 
 _LONGEST_NAME: Final = 253
+
+
+def admission_app(
+    *,
+    policy: AdmissionPolicy,
+    cluster: Callable[[], ClusterView],
+    metrics: WebhookMetrics,
+    log: Log,
+    gates: Mapping[str, Gate] = {},
+) -> ASGIApp:
+    """Returns the application with the endpoints of all webhooks in front; `gates` are by path."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    return DirectRoutes(app, {path: Endpoint(path, policy, cluster, metrics, log, gates.get(path)) for path in STAGES})
 
 
 @dataclass(frozen=True, slots=True)

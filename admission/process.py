@@ -29,7 +29,7 @@ from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 from serving.tls import ReloadingContext
 
-from .app import admission_app
+from .endpoint import admission_app
 from .gates import Gate, in_turn
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy

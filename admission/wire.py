@@ -117,33 +117,18 @@ def answer(review: Review, verdict: Verdict) -> bytes:
         verdict.warnings,
         patch_type="JSONPatch" if verdict.changes else None,
         patch=_encode(as_json(verdict.changes)) if verdict.changes else None,
-        status=None if verdict.allowed else _busy(verdict) or _status(verdict),
+        status=None if verdict.allowed else _status(verdict),
     )
     return _encode(_Answer(review.api_version, response))
 
 
-def _busy(verdict: Verdict) -> dict[str, Any] | None:
-    """Returns the status that makes clients retry by themselves; None where a retry cannot succeed."""
-    if verdict.no_room is None or not verdict.no_room.retry_s:
-        return None
-    return {
-        "status": "Failure",
-        "message": verdict.message,
-        "reason": "TooManyRequests",
-        "code": 429,
-        "details": {"retryAfterSeconds": verdict.no_room.retry_s},
-    }
-
-
 def _status(verdict: Verdict) -> dict[str, Any]:
-    causes = [
-        {"reason": problem.code, "message": str(problem), "field": problem.where}
-        for problem in verdict.problems[:_MAX_CAUSES]
-    ]
-    return {
-        "status": "Failure",
-        "message": verdict.message,
-        "reason": "Forbidden",
-        "code": 403,
-        "details": {"causes": causes},
-    }
+    """Returns the status of a refusal; where a retry may succeed, it makes clients retry by themselves."""
+    if verdict.no_room is not None and verdict.no_room.retry_s:
+        reason, code = "TooManyRequests", 429
+        details: dict[str, Any] = {"retryAfterSeconds": verdict.no_room.retry_s}
+    else:
+        reason, code = "Forbidden", 403
+        shown = verdict.problems[:_MAX_CAUSES]
+        details = {"causes": [{"reason": each.code, "message": str(each), "field": each.where} for each in shown]}
+    return {"status": "Failure", "message": verdict.message, "reason": reason, "code": code, "details": details}

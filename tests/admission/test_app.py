@@ -5,8 +5,8 @@ import io
 import pytest
 from prometheus_client import CollectorRegistry
 
-from admission.app import admission_app
-from admission.dispatch import DECISIONS
+from admission.dispatch import STAGES
+from admission.endpoint import admission_app
 from admission.metrics import WebhookMetrics
 from halfcard.cluster_view import NOTHING_KNOWN
 from serving.log import Log
@@ -22,7 +22,7 @@ APP = admission_app(
 )
 
 
-@pytest.mark.parametrize("path", sorted(DECISIONS))
+@pytest.mark.parametrize("path", sorted(STAGES))
 def test_every_decision_has_its_route(path: str) -> None:
     assert ask(APP, path, b"{").status == 400
 

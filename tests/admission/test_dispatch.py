@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from admission.dispatch import DECISIONS
+from admission.dispatch import STAGES
 from admission.policy import AdmissionPolicy
 from admission.verdict import ALLOWED
 from admission.wire import MalformedReview
@@ -14,7 +14,7 @@ from tests.builders import Json, container, gpu, pod_of
 from .judging import changed, codes, judge, mutate, validate
 
 BAD = pod_of(gpu("1.5"), annotations={"halfcard.dev/card": "0"})
-PATHS = sorted(DECISIONS)
+PATHS = sorted(STAGES)
 ALL_CARDS = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
 
 

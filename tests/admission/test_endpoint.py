@@ -12,7 +12,7 @@ import jsonpatch
 import pytest
 from prometheus_client import CollectorRegistry
 
-from admission.app import admission_app
+from admission.endpoint import admission_app
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
 from admission.wire import MAX_BODY_BYTES

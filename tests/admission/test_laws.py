@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from admission.app import admission_app
-from admission.dispatch import DECISIONS
+from admission.dispatch import STAGES
+from admission.endpoint import admission_app
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
 from admission.verdict import Verdict
@@ -243,7 +243,7 @@ APP = admission_app(
     metrics=WebhookMetrics(CollectorRegistry()),
     log=Log(stream=io.StringIO()),
 )
-paths = st.sampled_from(sorted(DECISIONS))
+paths = st.sampled_from(sorted(STAGES))
 kinds = st.sampled_from(["Pod", "Deployment", "CronJob", "ResourceQuota", "Other"])
 
 

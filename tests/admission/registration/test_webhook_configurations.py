@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.dispatch import DECISIONS
+from admission.dispatch import STAGES
 from admission.registration.webhook_configurations import concerns_us, configurations, host_path_pattern
 from admission.rules.escapes import leads_to_gpu
 from admission.writes import TEMPLATES
@@ -37,7 +37,7 @@ def sent(path: str) -> dict[str, list[str]]:
 
 def test_every_path_is_registered_once_and_exists() -> None:
     paths = [each["clientConfig"]["service"]["path"] for each in WEBHOOKS]
-    assert sorted(paths) == sorted(DECISIONS)
+    assert sorted(paths) == sorted(STAGES)
     assert all(each["clientConfig"]["caBundle"] == "Q0E=" for each in WEBHOOKS)
 
 
@@ -161,7 +161,7 @@ def test_an_update_that_removes_a_record_is_sent() -> None:
         assert "oldObject.metadata.annotations" in condition(path, "reaches-for-a-gpu")
 
 
-@pytest.mark.parametrize("path", sorted(DECISIONS))
+@pytest.mark.parametrize("path", sorted(STAGES))
 def test_writes_of_halfcard_itself_are_not_sent(path: str) -> None:
     assert all(f"'{user}'" in condition(path, "not-halfcard-itself") for user in names.OWN_USERS)
 
