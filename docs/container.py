@@ -9,12 +9,9 @@ import msgspec
 
 from deviceplugin.allocate.assignment import choose_share
 from deviceplugin.allocate.container_identity import StartingContainer
-from deviceplugin.allocate.container_limits import as_file
-from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
+from deviceplugin.allocate.grant import Grant, PodOnCards, as_file, grant_of
 from deviceplugin.inject.card_files import CardFiles, own_edits
-from deviceplugin.options import AgentOptions
 from halfcard import names
-from halfcard.capacity import CapacityRules
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
 from halfcard.placing.pod_facts import read_facts
@@ -64,7 +61,7 @@ def _grant() -> Grant:
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
     on_cards = PodOnCards(facts, pod.annotations, _NODE, choose_share(facts, _NODE, ()))
-    return grant_of(on_cards, who, AgentOptions(Dialects(), CapacityRules(), ()), _FILES)
+    return grant_of(on_cards, who, Dialects().by_name, _FILES)
 
 
 def _ids() -> frozenset[str]:

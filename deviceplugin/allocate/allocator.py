@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from halfcard.cards import Card, Node
+from halfcard.dialects import Dialect
 from halfcard.placing.card_usage import CardUse
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import PlacedPod, write
@@ -28,8 +29,7 @@ from ..node_pods import NodePods
 from ..options import AgentOptions
 from .assignment import check_fits, choose_share, recorded_share
 from .container_identity import StartingContainer, identity_error, pods_holding
-from .container_limits import as_file
-from .grant import Grant, PodOnCards, grant_of
+from .grant import Grant, PodOnCards, as_file, grant_of
 from .pod_calls import UnansweredError, record, stored_pod
 from .slots import Slot, Slots, slot_name
 
@@ -85,9 +85,13 @@ class Allocator:
     options: AgentOptions
     slots: Slots
     injector: Injector
+    _dialects: Mapping[str, Dialect] = field(init=False)
     _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _recorded: dict[str, PodFacts] = field(default_factory=dict)
     """Pods whose records we wrote and the watch may not have reported yet."""
+
+    def __post_init__(self) -> None:
+        self._dialects = self.options.dialects.by_name
 
     # --- kubelet admits a pod -----------------------------------------------------------------------------------------
 
@@ -106,8 +110,6 @@ class Allocator:
     # --- kubelet creates a container ----------------------------------------------------------------------------------
 
     async def prestart(self, resource: str, ids: Sequence[str]) -> None:
-        if not all(map(is_ours, ids)):
-            return  # another plugin allocated them, and kubelet starts the container with that plugin's answer
         try:
             await self._prestart(resource, frozenset(ids))
         except KubeletError as why:
@@ -162,7 +164,7 @@ class Allocator:
         )
         pod = PodOnCards(facts, stored.annotations, node, share)
         await self._check_room(container.title, stored.kubelet_uid, pod)
-        grant = grant_of(pod, container, self.options, self.context.card_files)
+        grant = grant_of(pod, container, self._dialects, self.context.card_files)
         if not share.recorded and not await self._record(pod):
             return False
         self._write(container, stored.kubelet_uid, grant, pod.uses)

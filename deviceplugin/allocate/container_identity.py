@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from halfcard.claims import ContainerStage
 from halfcard.placing import indistinguishable
 from halfcard.placing.indistinguishable import id_holders
 from halfcard.placing.pod_facts import PodFacts
@@ -73,8 +74,11 @@ def ids_text(resource: str, ids: Iterable[str]) -> str:
 
 
 def candidates(pod: PodFacts, container: StartingContainer) -> tuple[str, ...]:
-    """Returns the containers of the pod that may hold exactly these ids."""
-    holders = id_holders(pod.demand.needs, container.resource)
+    """Returns the containers of the pod that may hold exactly these ids; only plain init containers pass ids on."""
+    needs = pod.demand.needs
+    if container.listed and all(need.stage is not ContainerStage.INIT for need in needs):
+        return (container.listed,)
+    holders = id_holders(needs, container.resource)
     where = {pod.containers[holder.number]: at for at, holder in enumerate(holders)}
     if container.listed and container.listed not in where:
         return (container.listed,)

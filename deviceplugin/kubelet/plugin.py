@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 
 from halfcard.problems import clipped, printable
 
+from ..device_ids import is_ours
 from . import device_plugin_pb2 as wire
 from .channel import KubeletError
 from .messages import AllocationHandler, Device, Granted, RefusedError
@@ -34,6 +35,7 @@ _SENTENCE_BYTES: Final = 900
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Asked = TypeVar("Asked", bound=Message)
+_STARTED: Final = wire.PreStartContainerResponse()
 
 
 class Plugin:
@@ -148,11 +150,13 @@ class Plugin:
     async def _prestart(
         self, request: wire.PreStartContainerRequest, context: Context
     ) -> wire.PreStartContainerResponse:
+        if not all(map(is_ours, request.devices_ids)):
+            return _STARTED  # another plugin allocated them, and kubelet starts the container with that plugin's answer
         try:
             await self._handler.prestart(self.resource, request.devices_ids)
         except RefusedError as refusal:
             await _refuse(context, refusal)
-        return wire.PreStartContainerResponse()
+        return _STARTED
 
 
 def _answering(

@@ -68,7 +68,7 @@ class Dialects:
         """Resources for which kubelet allocates no device ids: nodes publish at most a total."""
         return frozenset().union(*(dialect.without_ids for dialect in self.table))
 
-    @property
+    @cached_property
     def by_name(self) -> Mapping[str, Dialect]:
         return {dialect.name: dialect for dialect in self.table}
 

@@ -181,9 +181,9 @@ def test_nothing_outlives_a_test_run_that_was_killed() -> None:
         import os, sys
         sys.path.insert(0, {str(CHECKOUT)!r})
         from devcluster.cluster import Cluster
-        from devcluster.nodes.node import Node
+        from devcluster.nodes.node import RealNode
         from tests.cluster.pods import busybox_pod, run_pod
-        with Cluster() as cluster, Node(cluster, "doomed") as node:
+        with Cluster() as cluster, RealNode(cluster, "doomed") as node:
             run_pod(cluster, "default", busybox_pod("last", "exec sleep infinity"))
             print(os.readlink(node.path("/proc/1/ns/pid")), flush=True)
             sys.stdin.read()

@@ -49,13 +49,13 @@ from halfcard.placing.room import empty_room
 from settings.installation import Settings
 from deviceplugin.allocate.container_identity import StartingContainer
 from deviceplugin.allocate.grant import grant_of
-from tests.deviceplugin.allocate.test_grant import FILES, OPTIONS, placed
+from tests.deviceplugin.allocate.test_grant import FILES, placed
 
 resources = Settings(node_resources=["{RESOURCE}"]).advertised_resources()
 print(dict(supply(empty_room(node(2, 16384)), (), OfferRules(resources, Dialects())).ids))
 case = placed(ASKS, ((1,),), node(2, 16384))
 who = StartingContainer("team", "p", "{RESOURCE}", frozenset("abcd"), "containers-0")
-print(grant_of(case, who, OPTIONS, FILES).variables["ACME_GPU"])
+print(grant_of(case, who, Dialects().by_name, FILES).variables["ACME_GPU"])
 """
 _CHART: Final = """
 from deploy.chart import guard_template, made, registration_template

@@ -55,12 +55,6 @@ async def test_allocate_refuses_ids_that_are_not_ours(world: World) -> None:
         world.allocator.allocate(names.NVIDIA_GPU, ["hc-1", "GPU-0"])
 
 
-async def test_a_container_that_another_plugin_started_restarts_with_that_plugins_answer(world: World) -> None:
-    world.bind("theirs", pod().asks(gpu=1))
-    await world.allocator.prestart(names.NVIDIA_GPU, ["GPU-1"])
-    assert (world.patches(), world.slots.uids()) == (0, frozenset())
-
-
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 

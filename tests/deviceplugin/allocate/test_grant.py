@@ -14,9 +14,7 @@ from deviceplugin.allocate.container_identity import StartingContainer, pods_hol
 from deviceplugin.allocate.grant import Grant, PodOnCards, grant_of
 from deviceplugin.inject.card_files import CardFiles
 from deviceplugin.kubelet.messages import RefusedError
-from deviceplugin.options import AgentOptions
 from halfcard import names
-from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.layouts import Layout, best, peaks
@@ -28,7 +26,7 @@ from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, facts, node, sto
 
 from ..device_manager import DeviceManager
 
-OPTIONS: Final = AgentOptions(DIALECTS, CapacityRules(), ())
+BY_NAME: Final = DIALECTS.by_name
 FILES: Final = CardFiles(Path("/nowhere"), list, are_made_up=True)
 WITHOUT_IDS: Final = frozenset().union(*[dialect.without_ids for dialect in DIALECTS.table])
 RESOURCES: Final = (DIALECTS.resources - WITHOUT_IDS) | {names.SLOT}
@@ -42,7 +40,7 @@ def placed(asks: PodBuilder, layout: Layout, on: Node, annotations: Mapping[str,
 
 def granted(case: PodOnCards, resource: str, ids: frozenset[str], manager: DeviceManager) -> Grant:
     (who,) = pods_holding(manager.held(), resource, ids) or (StartingContainer("team", "p", resource, ids),)
-    return grant_of(case, who, OPTIONS, FILES)
+    return grant_of(case, who, BY_NAME, FILES)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -134,14 +132,14 @@ def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refus
     case = placed(asks, layout, node())
     who = StartingContainer("team", "p", names.NVIDIA_GPU, ids_of(1), listed="containers-1")
     with pytest.raises(RefusedError, match="which of initContainers-1, containers-1 starts, and their cards differ"):
-        grant_of(case, who, OPTIONS, FILES)
+        grant_of(case, who, BY_NAME, FILES)
 
 
 def test_a_container_that_requests_an_unknown_resource_is_refused() -> None:
     asks = pod().container(limits={"example.com/gpu": 1})
     case = placed(asks, (), node())
     with pytest.raises(RefusedError, match="containers-0 requests no card under a resource name that this node knows"):
-        grant_of(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), OPTIONS, FILES)
+        grant_of(case, StartingContainer("team", "p", "example.com/gpu", ids_of(1), "containers-0"), BY_NAME, FILES)
 
 
 VARIABLES: Final[dict[str, tuple[dict[str, Any], Layout, dict[str, str]]]] = {

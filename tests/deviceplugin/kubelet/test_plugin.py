@@ -51,6 +51,13 @@ async def test_kubelet_gets_what_the_handler_grants(client: Client) -> None:
     )
 
 
+async def test_a_container_that_another_plugin_started_restarts_with_that_plugins_answer(
+    client: Client, handler: StubHandler
+) -> None:
+    await client.prestart("GPU-1")
+    assert handler.started == []
+
+
 @pytest.mark.parametrize(
     ("sentence", "seen"),
     [
