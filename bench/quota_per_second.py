@@ -23,7 +23,7 @@ from devcluster.cluster import Cluster
 from devcluster.services.installation import Installation, Replica
 from devcluster.services.quota_installation import QuotaInstallation, path_of, quota
 from halfcard import names
-from halfcard.quota.ledger import MAX_RESERVATIONS, Entry, Ledger, StoredPods, commit, reserve
+from halfcard.quota.ledger import MAX_RESERVATIONS, Entry, Ledger, StoredPods, commit, reserve, sum_of
 from kube.ledger.ledger_store import ConfigMapMetadata, to_config_map
 
 from .creating import Creating
@@ -126,7 +126,7 @@ def _decisions() -> Part:
 def _decision_us(held: int, coming: int) -> float:
     cost = {"cores": 30, "memory": 5120, "shares": 1}
     pods = {str(uuid4()): Entry(OURS, f"pod-{number}", cost) for number in range(held)}
-    ledger = commit(Ledger({"cores": _ROOM}), 0, StoredPods(pods))
+    ledger = commit(Ledger({"cores": _ROOM}), 0, StoredPods(pods, sum_of(entry.charge for entry in pods.values())))
     ledger = ledger._replace(
         reservations={str(uuid4()): Entry(OURS, f"new-{number}", cost) for number in range(coming)}
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.cards import Node
@@ -83,10 +83,9 @@ class ChargedPods:
         cost, at = budget.counted(pod.charge, pod.labels), self._cost_at(budget, pod)
         return CountedPod(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
 
-    def uids_in(self, namespaces: Iterable[str]) -> Iterator[str]:
-        """Yields the uids of all charged pods in these namespaces."""
-        for namespace in namespaces:
-            yield from self._by_namespace.get(namespace, ())
+    def uids_in(self, namespace: str) -> Iterable[str]:
+        """Returns the uids of the charged pods of a namespace, or of all if it is empty."""
+        return self._by_namespace.get(namespace, ()) if namespace else self._pods
 
     def waiting(self) -> Mapping[str, ChargedPod]:
         """Returns the pods behind our gate, by uid, at this moment."""
@@ -100,10 +99,6 @@ class ChargedPods:
     def all(self) -> Mapping[str, ChargedPod]:
         """Returns all charged pods at this moment, by uid."""
         return dict(self._pods)
-
-    def namespaces(self) -> Iterable[str]:
-        """Returns the namespaces of charged pods."""
-        return self._by_namespace.keys()
 
     def has_ended(self, uid: str) -> bool:
         """Returns whether the pod was stored and has ended; the latest thousands are remembered."""

@@ -111,7 +111,7 @@ class LedgerController:
 
     def _pods(self, has_ended: Callable[[str], bool], ledger: Ledger, arrived: Collection[str] = ()) -> StoredPods:
         usage = self.usage
-        return StoredPods(usage.entries, usage.bound, arrived, _ended(ledger, has_ended), usage.total)
+        return StoredPods(usage.entries, usage.total, usage.bound, arrived, _ended(ledger, has_ended))
 
     def ledger_changed(self, watched: WatchedLedger) -> None:
         """Records a watched ledger, which may be older than our own last write."""
@@ -168,7 +168,7 @@ class LedgerController:
             raise
         used = {reservation for reservation, is_used in zip(due, found, strict=True) if is_used}
         if self.stored is not None:
-            used |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.bound))
+            used |= settled(self.stored.ledger, StoredPods(self.usage.entries, self.usage.total, self.usage.bound))
         self._reservations = self._reservations.read(began, entries, used)
         if expired := self._reservations.expired():
             await self.change(lambda ledger: without(ledger, expired))

@@ -196,8 +196,7 @@ class LedgersController:
             """Compares identities: a change of the quota may not be applied to `budget` yet."""
             return any(map(budget.is_same, self._source.of(namespace)))
 
-        everywhere = (budget.namespace,) if budget.namespace else self._pods.namespaces()
-        for uid in usage.take_marked(self._pods.uids_in(everywhere)):
+        for uid in usage.take_marked(self._pods.uids_in(budget.namespace)):
             usage.put(uid, self._pods.counted_pod(uid, budget, is_covered))
 
     def _lent(self, controller: LedgerController) -> Mapping[str, Amounts]:

@@ -30,7 +30,7 @@ from serving.background_jobs import Job, report_problems, run_in_background
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
-from serving.log import Log, utc_now
+from serving.log import Log
 
 from .charged_pods import ChargedPods, Touched
 from .consistency_check import ConsistencyCheck
@@ -76,8 +76,8 @@ class QuotaService:
         self._nodes = NodeLocations(access, options.dealings, self._nodes_changed)
         self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
-        self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, utc_now, log)
-        self._repairs = RepairReports(QuotaEvents(self._calls, utc_now), self._source.of)
+        self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, log)
+        self._repairs = RepairReports(QuotaEvents(self._calls), self._source.of)
         ledgers = LedgerStore(self._calls, namespace)
         self._controller = self._new_controller(ledgers)
         self._consistency_check = ConsistencyCheck(access, self._pods, options.dialects, may_decide, self._repairs.pods)
@@ -114,7 +114,6 @@ class QuotaService:
             ledgers=self._controller,
             writer_of=self._writers.of,
             may_decide=self._leadership.may_decide,
-            now=utc_now,
             log=self._log,
         )
 

@@ -212,13 +212,6 @@ def reserve(ledger: Ledger, uid: str, entry: Entry, max_of_namespace: int = MAX_
     return batch.ledger
 
 
-def release(ledger: Ledger, uid: str) -> Ledger:
-    """Releases a reservation. Only for a caller that made it in the same call, knows that it was written, and refused
-    the pod.
-    """
-    return without(ledger, (uid,))
-
-
 def bind_reservation(uid: str, attempt: str) -> str:
     """Names the reservation of one attempt to bind a pod."""
     return f"{uid}{_AT}{attempt}"
@@ -246,23 +239,17 @@ class StoredPods(NamedTuple):
 
     Attributes:
         live: all stored pods with a charge, by uid.
+        total: the sum of their charges.
         bound: those whose charge includes their location.
         unreserved: those that were stored without a reservation.
         ended: stored pods without a charge any more; their reservations are released.
-        known_total: the sum of all live pods, where it is updated incrementally.
     """
 
     live: Mapping[str, Entry]
+    total: Amounts
     bound: Collection[str] = ()
     unreserved: Collection[str] = ()
     ended: Collection[str] = ()
-    known_total: Amounts | None = None
-
-    def total(self) -> Amounts:
-        """Returns the sum of all live pods, as a copy: `known_total` changes later."""
-        return (
-            sum_of(each.charge for each in self.live.values()) if self.known_total is None else dict(self.known_total)
-        )
 
 
 def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
@@ -274,7 +261,7 @@ def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
     if ledger.epoch != epoch:
         raise LostLeadership
     left = without(ledger, settled(ledger, pods))
-    after = left._replace(is_ready=True, committed=pods.total())
+    after = left._replace(is_ready=True, committed=dict(pods.total))  # a copy: the total changes later
     late = pods.live.keys() & (ledger.late | {*pods.unreserved} - ledger.reservations.keys())
     return after._replace(late=frozenset(late if excess(after) else ()))
 
@@ -290,6 +277,7 @@ def _is_settled(reservation: str, pods: StoredPods) -> bool:
 
 
 def without(ledger: Ledger, uids: Collection[str]) -> Ledger:
+    """Releases reservations: only where it is certain that their pods were not stored, or are counted."""
     return ledger._replace(reservations={uid: entry for uid, entry in ledger.reservations.items() if uid not in uids})
 
 

@@ -23,9 +23,9 @@ from halfcard.quota.ledger import (
     Ledger,
     ReservationBatch,
     Shortage,
-    release,
     reserve,
     shortages,
+    without,
 )
 
 from ..api.calls import NoAnswerError
@@ -66,8 +66,7 @@ class _Results:
     """The results of the attempts, valid once `ledger` is written."""
 
     ledger: Ledger
-    reserved: list[ReservationAttempt] = field(default_factory=list)
-    reserved_before: list[ReservationAttempt] = field(default_factory=list)
+    reserved: list[tuple[ReservationAttempt, bool]] = field(default_factory=list)
     refused: list[tuple[ReservationAttempt, Exceeded | Busy]] = field(default_factory=list)
 
 
@@ -217,8 +216,8 @@ class LedgerWriter:
         return []
 
     def _apply(self, ledger: Ledger, attempts: list[ReservationAttempt]) -> _Results:
-        for uid in self._to_release:
-            ledger = release(ledger, uid)
+        if self._to_release:
+            ledger = without(ledger, self._to_release)
         results, batch = _Results(ledger), ReservationBatch(ledger, self._max_of_namespace)
         for attempt in attempts:
             try:
@@ -227,7 +226,7 @@ class LedgerWriter:
             except (Exceeded, Busy) as why:
                 results.refused.append((attempt, why))
             else:
-                (results.reserved if is_new and not attempt.is_unsure else results.reserved_before).append(attempt)
+                results.reserved.append((attempt, is_new and not attempt.is_unsure))
         results.ledger = batch.ledger
         return results
 
@@ -280,17 +279,11 @@ def _check_owner(ledger: Ledger, quota_uid: str) -> None:
 
 
 def _answer(results: _Results) -> None:
-    for attempt in results.reserved:
-        _succeed(attempt, is_own=True)
-    for attempt in results.reserved_before:
-        _succeed(attempt, is_own=False)
+    for attempt, is_own in results.reserved:
+        if not attempt.outcome.done():  # its caller may be cancelled
+            attempt.outcome.set_result(is_own)
     for attempt, why in results.refused:
         _fail(attempt, why)
-
-
-def _succeed(attempt: ReservationAttempt, *, is_own: bool) -> None:
-    if not attempt.outcome.done():  # its caller may have gone
-        attempt.outcome.set_result(is_own)
 
 
 def _fail(attempt: ReservationAttempt, why: Exception) -> None:

@@ -70,19 +70,17 @@ class BudgetSource:
             """Ignores changes of the status, which may come every second."""
             before = dict(self._read[sort])
             for each in changes:
-                if isinstance(each.object, dict):
-                    self._put(sort, each.object, gone=each.type == "DELETED")
+                if not isinstance(each.object, dict):
+                    continue
+                if each.type == "DELETED":
+                    self._read[sort].pop(_key(each.object), None)
+                else:
+                    self._read[sort][_key(each.object)] = read_budget(each.object)
             if before != self._read[sort]:
                 self._forget()
 
         collection = Collection(access, f"{names.QUOTA_API}/{sort}", dict[str, Any])
         return Informer(collection, listed=take, changed=change, name=sort, may_be_absent=True)
-
-    def _put(self, sort: str, obj: Object, *, gone: bool) -> None:
-        if gone:
-            self._read[sort].pop(_key(obj), None)
-        else:
-            self._read[sort][_key(obj)] = read_budget(obj)
 
     def _list_namespaces(self, found: Sequence[_Namespace | Undecodable]) -> None:
         self._labels = {

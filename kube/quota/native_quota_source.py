@@ -140,14 +140,10 @@ async def _all(
         if answer.status != HTTPStatus.OK:
             why = f"the API server answered {answer.status} to GET {path}: {answer.message()}"
             raise ReadError(why, answer.status)
-        page = _decoded(decoder, answer.body, path)
+        try:
+            page = decoder.decode(answer.body)
+        except msgspec.MsgspecError as error:
+            raise ReadError(f"the answer to GET {path} cannot be read: {error}") from error
         found += page.items or ()
         token = page.metadata.continues or None
     return found
-
-
-def _decoded(decoder: msgspec.json.Decoder[_List[T]], body: bytes, path: str) -> _List[T]:
-    try:
-        return decoder.decode(body)
-    except msgspec.MsgspecError as error:
-        raise ReadError(f"the answer to GET {path} cannot be read: {error}") from error

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -27,7 +26,7 @@ from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 from kube.ledger.ledger_writer import LedgerWriter
-from serving.log import Log
+from serving.log import Log, utc_now
 
 from ..charged_pods import ChargedPod, ChargedPods
 from ..ledger_controller import LedgerController
@@ -57,7 +56,6 @@ class GateAdmission:
     ledgers: LedgersController
     writer_of: Callable[[Budget], LedgerWriter]
     may_decide: Callable[[], bool]
-    now: Callable[[], datetime]
     log: Log
     _loans: Loans = field(init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -136,7 +134,7 @@ class GateAdmission:
 
     def _event(self, waiting: WaitingPod, message: str) -> bytes:
         about = {"apiVersion": "v1", "kind": "Pod", "namespace": waiting.namespace, "name": waiting.pod}
-        content = once(_REASON, message, self.now())
+        content = once(_REASON, message, utc_now())
         name = {"generateName": f"{waiting.pod[:200]}."}
         return event({**about, "uid": waiting.uid}, name, {"component": names.QUOTA_SERVICE}, content, is_warning=False)
 

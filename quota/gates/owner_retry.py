@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from halfcard.pod.requests import read_pod
 from halfcard.pod.spec import Pod
 from halfcard.quota.charge import charge
 from kube.api.calls import ApiCalls, NoAnswerError
-from serving.log import Log
+from serving.log import Log, utc_now
 
 _EVERY_S: Final = 1.0
 _AGAIN_S: Final = 3.0
@@ -45,13 +44,11 @@ def _by_nodes(_spec: Object, status: Object) -> bool:
 
 def _by_parallelism(spec: Object, status: Object) -> bool:
     left = int(spec.get("completions", 1)) - int(status.get("succeeded", 0))
-    is_over = any(each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in _conditions(status))
+    is_over = any(
+        each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in status.get("conditions") or ()
+    )
     wanted = min(int(spec.get("parallelism", 1)), left)
     return not is_over and not spec.get("suspend") and wanted > int(status.get("active", 0))
-
-
-def _conditions(status: Object) -> Iterable[Object]:
-    return status.get("conditions") or ()
 
 
 OWNERS: Final[Mapping[str, Callable[[Object, Object], bool]]] = {
@@ -67,13 +64,10 @@ OWNERS: Final[Mapping[str, Callable[[Object, Object], bool]]] = {
 class OwnerRetry:
     """`freed` receives namespaces that may have gained room; `run` makes their owners retry."""
 
-    def __init__(
-        self, calls: ApiCalls, dialects: Dialects, may_decide: Callable[[], bool], now: Callable[[], datetime], log: Log
-    ) -> None:
+    def __init__(self, calls: ApiCalls, dialects: Dialects, may_decide: Callable[[], bool], log: Log) -> None:
         self._calls = calls
         self._dialects = dialects
         self._may_decide = may_decide
-        self._now = now
         self._log = log
         self._due: dict[str, None] = {}
         self._looked: dict[str, float] = {}
@@ -124,5 +118,5 @@ class OwnerRetry:
         return bool(charge(needs_of(read_pod(pod, self._dialects))[1]))
 
     async def _touch(self, path: str) -> None:
-        mark = {"metadata": {"annotations": {names.NUDGED: f"{self._now():%Y-%m-%dT%H:%M:%S.%fZ}"}}}
+        mark = {"metadata": {"annotations": {names.NUDGED: f"{utc_now():%Y-%m-%dT%H:%M:%S.%fZ}"}}}
         await self._calls.patch(path, msgspec.json.encode(mark))

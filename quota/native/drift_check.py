@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.quota.native_drift import Found, lasting, look
 from kube.quota.native_quota_source import NativeQuotas, ReadError
+from serving.log import utc_now
 
 _BETWEEN_S: Final = 1.0
 """One namespace after the other: however many there are, the API server reads for three lists a second."""
@@ -30,7 +30,6 @@ class DriftCheck:
         calls: ApiCalls,
         known: NativeQuotas,
         may_decide: Callable[[], bool],
-        now: Callable[[], datetime],
         *,
         rest_s: float = _REST_S,
     ) -> None:
@@ -39,7 +38,6 @@ class DriftCheck:
         self._calls = calls
         self._known = known
         self._may_decide = may_decide
-        self._now = now
         self._rest_s = rest_s
         self._before: dict[str, Found] = {}
 
@@ -63,7 +61,7 @@ class DriftCheck:
 
     async def _look(self, namespace: str) -> Found:
         try:
-            seen = await look(self._calls, namespace, self._known.counted, self._now().timestamp())
+            seen = await look(self._calls, namespace, self._known.counted, utc_now().timestamp())
         except (ReadError, NoAnswerError) as error:
             self.trouble = str(error)
             return {}

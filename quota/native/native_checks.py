@@ -13,7 +13,7 @@ from kube.api.calls import ApiCalls
 from kube.api.informer import follow_jobs
 from kube.quota.native_quota_source import NativeQuotas
 from serving.background_jobs import Job
-from serving.log import Log, utc_now
+from serving.log import Log
 
 from ..metrics import watch_native
 from ..reporting.quota_events import QuotaEvents
@@ -37,10 +37,10 @@ class NativeQuotaChecks:
     ) -> None:
         self._may_decide = may_decide
         self._known = NativeQuotas(access, dialects.resources, added)
-        events = QuotaEvents(calls, utc_now)
+        events = QuotaEvents(calls)
         at_start = partial(repair_all, calls, self._known, dialects, events, log) if repairs_at_start else None
         self._reports = UntrackedReports(self._known, events, may_decide, at_start)
-        self._drift = DriftCheck(calls, self._known, may_decide, utc_now)
+        self._drift = DriftCheck(calls, self._known, may_decide)
 
     def jobs(self) -> Sequence[Job]:
         return (

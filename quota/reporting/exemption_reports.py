@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from halfcard.quota.budgets import Budget
-from halfcard.quota.gpu_quota import Exemption
 
 from ..ledgers_controller import LedgersController
 from .quota_events import QuotaEvents
@@ -20,27 +19,27 @@ class ExemptionReports(ReportJob):
         super().__init__(may_decide, _EVERY_S)
         self._ledgers = ledgers
         self._events = events
-        self._reported: dict[str, tuple[Budget, Exemption]] = {}
+        self._reported: dict[str, Budget] = {}
 
     def count(self) -> float:
         return len(self._exempt()) if self._may_decide() else 0
 
-    def _exempt(self) -> Mapping[str, tuple[Budget, Exemption]]:
+    def _exempt(self) -> Mapping[str, Budget]:
         """Returns the exempted quotas by the uid of the object: a default is one object for all its namespaces."""
         exempt = [controller.budget for controller in self._ledgers.controllers.values() if controller.is_exempt]
-        return {each.reference["uid"]: (each, each.exemption) for each in exempt if each.exemption is not None}
+        return {budget.reference["uid"]: budget for budget in exempt}
 
     async def report(self) -> None:
         self.trouble = ""
         self._ledgers.time_passed()
         exempt = self._exempt()
-        for uid, (budget, exemption) in exempt.items():
-            if self._reported.get(uid, (budget, None))[1] != exemption:
-                message = f"the quota limits nothing {exemption}"
+        for uid, budget in exempt.items():
+            reported = self._reported.get(uid)
+            if reported is None or reported.exemption != budget.exemption:
+                message = f"the quota limits nothing {budget.exemption}"
                 self.trouble = await self._events.send(budget.reference, "Exempt", message)
-                self._reported[uid] = budget, exemption
+                self._reported[uid] = budget
         for uid in self._reported.keys() - exempt.keys():
-            budget, _ = self._reported[uid]
-            message = "the quota limits pods again"
-            self.trouble = await self._events.send(budget.reference, "ExemptionEnded", message, is_warning=False)
+            about, message = self._reported[uid].reference, "the quota limits pods again"
+            self.trouble = await self._events.send(about, "ExemptionEnded", message, is_warning=False)
             del self._reported[uid]

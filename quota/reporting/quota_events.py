@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -13,22 +12,22 @@ from halfcard import names
 from halfcard.events import MOST_CHARS, NOWHERE, event, moment, once
 from halfcard.problems import printable
 from kube.api.calls import ApiCalls
+from serving.log import utc_now
 
 
 class QuotaEvents:
-    def __init__(self, calls: ApiCalls, now: Callable[[], datetime]) -> None:
+    def __init__(self, calls: ApiCalls) -> None:
         self._calls = calls
-        self._now = now
 
     async def send(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
         """Sends one; `about` refers to the object. Returns a refusal as a sentence, or empty. Raises NoAnswerError."""
-        content = once(reason, printable(message, MOST_CHARS), self._now())
+        content = once(reason, printable(message, MOST_CHARS), utc_now())
         collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
         name = f"{about['name']}.{hashlib.sha256((about['uid'] + reason).encode()).hexdigest()[:16]}"
         known = await self._calls.get(f"{collection}/{name}")
         if known.status == HTTPStatus.OK:
             count = int(msgspec.json.decode(known.body).get("count") or 0) + 1
-            news = {"count": count, "lastTimestamp": moment(self._now()), "message": content["message"]}
+            news = {"count": count, "lastTimestamp": moment(utc_now()), "message": content["message"]}
             answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
         else:
             source = {"component": names.QUOTA_SERVICE}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from kube.api.calls import ApiCalls
 from kube.quota.tke_map_source import TkeMapSource
 from serving.background_jobs import Job
-from serving.log import utc_now
 
 from ..ledgers_controller import LedgersController
 from .exemption_reports import ExemptionReports
@@ -29,10 +28,10 @@ class Reporter:
         map_source: TkeMapSource,
         repairs: RepairReports,
     ) -> None:
-        events = QuotaEvents(calls, utc_now)
+        events = QuotaEvents(calls)
         self.exemptions = ExemptionReports(ledgers, events, may_decide)
         self._reports: Mapping[str, ReportJob] = {
-            "write statuses": StatusWriter(calls, lambda: ledgers.controllers, waits, may_decide, utc_now),
+            "write statuses": StatusWriter(calls, ledgers, waits, may_decide),
             "report on the quota ConfigMap": TkeMapReports(map_source, events, may_decide),
             "end exemptions": self.exemptions,
             "report repairs": repairs,

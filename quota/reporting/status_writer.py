@@ -14,8 +14,10 @@ from halfcard import names
 from halfcard.events import moment
 from halfcard.quota.budgets import Budget
 from kube.api.calls import ApiCalls, NoAnswerError
+from serving.log import utc_now
 
 from ..ledger_controller import LedgerController
+from ..ledgers_controller import LedgersController
 from .report_job import ReportJob
 from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each
 
@@ -29,24 +31,22 @@ class StatusWriter(ReportJob):
     def __init__(
         self,
         calls: ApiCalls,
-        controllers: Callable[[], Mapping[str, LedgerController]],
+        ledgers: LedgersController,
         waits: Callable[[], Mapping[str, int]],
         may_decide: Callable[[], bool],
-        now: Callable[[], datetime],
     ) -> None:
         super().__init__(may_decide, _EVERY_S)
         self._calls = calls
-        self._controllers = controllers
+        self._ledgers = ledgers
         self._waits = waits
-        self._now = now
         self._written: dict[str, Status] = {}
 
     async def report(self) -> None:
         self.trouble = ""
-        known = {_object(controller.budget) for controller in self._controllers().values()}
+        known = {_object(controller.budget) for controller in self._ledgers.controllers.values()}
         self._written = {uid: status for uid, status in self._written.items() if uid in known}
         turns = asyncio.Semaphore(_AT_ONCE)
-        statuses = [*statuses_of(self._controllers(), self._waits(), self._now())]
+        statuses = [*statuses_of(self._ledgers.controllers, self._waits(), utc_now())]
         await asyncio.gather(*[self._write_if_changed(budget, said, turns) for budget, said in statuses])
 
     async def _write_if_changed(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
@@ -61,7 +61,7 @@ class StatusWriter(ReportJob):
     async def _write(self, budget: Budget, said: Status) -> None:
         path = path_of(budget)
         before = self._written.get(_object(budget)) or await self._read(path)
-        status = since(said, before, moment(self._now()))
+        status = since(said, before, moment(utc_now()))
         answer = await self._calls.patch(f"{path}/status", msgspec.json.encode({"status": status}))
         if answer.status == HTTPStatus.OK:
             self._written[_object(budget)] = status

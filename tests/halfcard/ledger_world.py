@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from halfcard.quota import ledger as rules
-from halfcard.quota.ledger import Amounts, Busy, Entry, Exceeded, Ledger, LostLeadership, StoredPods
+from halfcard.quota.ledger import Amounts, Busy, Entry, Exceeded, Ledger, LostLeadership, StoredPods, sum_of
 from halfcard.quota.reservation_expiry import OpenReservations
 
 CREATE_S: Final = 34.0
@@ -30,7 +30,7 @@ class Rules:
     """As they are; a test breaks one at a time."""
 
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
-    release: Callable[[Ledger, str], Ledger] = rules.release
+    release: Callable[[Ledger, Collection[str]], Ledger] = rules.without
     take_over: Callable[[Ledger], Ledger] = rules.take_over
     commit: Callable[[Ledger, int, StoredPods], Ledger] = rules.commit
     read: Callable[[OpenReservations, float, Collection[str], Collection[str]], OpenReservations] = (
@@ -157,7 +157,7 @@ class World:
         except (Exceeded, Busy):
             return
         self.write(wanted, self.version)
-        self.write(self.rules.release(self.ledger, uid), self.version)
+        self.write(self.rules.release(self.ledger, (uid,)), self.version)
         self.look(replica)
 
     def tries_to_bind(self, uid: str, *, dies: bool = False) -> None:
@@ -180,7 +180,8 @@ class World:
 
     def was_not_bound(self, uid: str) -> None:
         """The API server said so: its reservation is released."""
-        self.write(self.rules.release(self.ledger, self.being_bound.pop(uid)[0]), self.version)
+        reservation, _ = self.being_bound.pop(uid)
+        self.write(self.rules.release(self.ledger, (reservation,)), self.version)
 
     # --- leaders ------------------------------------------------------------------------------------------------------
 
@@ -214,7 +215,8 @@ class World:
             return False
         try:
             strangers = mine.live.keys() - self.ledger.reservations.keys()
-            pods = StoredPods(mine.live, mine.bound, strangers, mine.ended)
+            total = sum_of(entry.charge for entry in mine.live.values())
+            pods = StoredPods(mine.live, total, mine.bound, strangers, mine.ended)
             wanted = self.rules.commit(self.ledger, mine.epoch, pods)
         except LostLeadership:
             return False

@@ -75,7 +75,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     with serving_ledgers() as server:
-        server.put(BUDGET.ledger, commit(Ledger(BUDGET.hard, quota_uid=BUDGET.uid), 0, StoredPods({})))
+        server.put(BUDGET.ledger, commit(Ledger(BUDGET.hard, quota_uid=BUDGET.uid), 0, StoredPods({}, {})))
         calls, budgets = ApiCalls(Access("127.0.0.1", server.port)), Budgets()
         store = LedgerStore(calls, names.NAMESPACE)
         ledgers = BudgetLedgers(cast("BudgetSource", budgets), store, POLICY, lambda: NOTHING_KNOWN)

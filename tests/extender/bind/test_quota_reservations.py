@@ -35,7 +35,7 @@ def budget() -> Budget:
     return found
 
 
-COUNTED: Final = commit(Ledger(budget().hard, quota_uid="q"), 0, StoredPods({}))
+COUNTED: Final = commit(Ledger(budget().hard, quota_uid="q"), 0, StoredPods({}, {}))
 
 
 @dataclass

@@ -23,10 +23,11 @@ from halfcard.quota.ledger import (
     allowed,
     commit,
     excess,
-    release,
     reserve,
+    sum_of,
     take_over,
     used,
+    without,
 )
 from halfcard.quota.queueing import WaitingPod, queue
 
@@ -88,14 +89,15 @@ class Storybook:
 
     def do_release(self, words: list[str], _options: Mapping[str, str]) -> str:
         name, pod = words
-        self._ledgers[name] = release(self._ledgers[name], pod)
+        self._ledgers[name] = without(self._ledgers[name], (pod,))
         return self._state(name)
 
     def do_commit(self, words: list[str], options: Mapping[str, str]) -> str:
         """`commit NAME POD:KEY=AMOUNT,... [--ended:POD,...] [--unreserved:POD,...] [--epoch:N]`: what is stored."""
         name, *pods = words
         live = {pod: Entry("team", pod, _amounts(cost.split(","))) for pod, cost in (each.split(":") for each in pods)}
-        stored = StoredPods(live, unreserved=_names(options, "unreserved"), ended=_names(options, "ended"))
+        total = sum_of(entry.charge for entry in live.values())
+        stored = StoredPods(live, total, unreserved=_names(options, "unreserved"), ended=_names(options, "ended"))
         try:
             self._ledgers[name] = commit(self._ledgers[name], int(options.get("epoch", self._epochs[name])), stored)
         except LostLeadership:

@@ -16,7 +16,7 @@ from halfcard.quota.ledger import (
     reserve,
 )
 
-READY = commit(Ledger({"cores": 100, "cards": 2}), 0, StoredPods({}))
+READY = commit(Ledger({"cores": 100, "cards": 2}), 0, StoredPods({}, {}))
 
 
 def entry(namespace: str = "team", **cost: int) -> Entry:

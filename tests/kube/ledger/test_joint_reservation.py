@@ -20,7 +20,7 @@ from tests.waiting import until
 
 OF: Final = "uid-of-the-quota"
 NAMES: Final = ("a", "b", "c")
-READY: Final = commit(take_over(Ledger({"cores": 100}), OF), 1, StoredPods({}))
+READY: Final = commit(take_over(Ledger({"cores": 100}), OF), 1, StoredPods({}, {}))
 ENTRY: Final = Entry("team", "p", {"cores": 60})
 WITH_U: Final = reserve(READY, "u", ENTRY)
 WITH_ANOTHER: Final = reserve(READY, "other", ENTRY)  # leaves too little for ENTRY

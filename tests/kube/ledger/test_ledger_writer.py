@@ -18,7 +18,7 @@ from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_calls
 
 NAME: Final = "gpuquota.team.gpu"
 OF: Final = "uid-of-the-quota"
-READY: Final = commit(take_over(Ledger({"cores": 100}), OF), 1, StoredPods({}))
+READY: Final = commit(take_over(Ledger({"cores": 100}), OF), 1, StoredPods({}, {}))
 
 
 def entry(cores: int = 10) -> Entry:
@@ -155,7 +155,7 @@ async def test_nothing_is_reserved_in_the_ledger_of_another_quota_until_it_is_ta
     writer = scene.writer()
     with pytest.raises(Busy, match="still being initialised"):
         await writer.reserve("u", entry(), "another")
-    scene.server.put(NAME, commit(take_over(READY, "another"), 2, StoredPods({})))
+    scene.server.put(NAME, commit(take_over(READY, "another"), 2, StoredPods({}, {})))
     assert await writer.reserve("u", entry(), "another")
 
 

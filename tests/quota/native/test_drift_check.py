@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Final
 
 from halfcard import names
@@ -27,7 +26,7 @@ async def test_a_drift_is_shown_until_it_ends_or_another_replica_leads() -> None
         access = Access("127.0.0.1", server.port)
         calls, leads = ApiCalls(access), True
         known = NativeQuotas(access, Dialects().resources)
-        drift = DriftCheck(calls, known, lambda: leads, lambda: datetime.now(UTC), rest_s=REST_S)
+        drift = DriftCheck(calls, known, lambda: leads, rest_s=REST_S)
         jobs = [asyncio.create_task(job) for job in (known.informer.run(), drift.run())]
         server.put(quota({CORES: "100"}, {CORES: "30"}))
         await until(lambda: drift.found == {"team-a/gpu": (Drift(CORES, "30", "0"),)})
@@ -54,7 +53,7 @@ async def test_added_resources_are_compared_too() -> None:
         access = Access("127.0.0.1", server.port)
         calls = ApiCalls(access)
         known = NativeQuotas(access, Dialects().resources, DerivedSettings().resources)
-        drift = DriftCheck(calls, known, lambda: True, lambda: datetime.now(UTC), rest_s=REST_S)
+        drift = DriftCheck(calls, known, lambda: True, rest_s=REST_S)
         jobs = [asyncio.create_task(job) for job in (known.informer.run(), drift.run())]
         server.put(quota({cards: "4"}, {cards: "3"}))
         await until(lambda: drift.found == {"team-a/gpu": (Drift(cards, "3", "0"),)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -21,13 +20,12 @@ from tests.kube.node_server import serving
 from tests.kube.object_server import ObjectServer, serving_objects
 from tests.waiting import until
 
-NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS: Final = "/api/v1/namespaces/team-a/events"
 
 
 def tell(server: ObjectServer, *said: tuple[str, str]) -> list[str]:
     async def run(calls: ApiCalls) -> list[str]:
-        events = QuotaEvents(calls, lambda: NOW)
+        events = QuotaEvents(calls)
         return [await events.send(read(quota({})).reference, reason, message) for reason, message in said]
 
     return asked(server.port, run)
@@ -77,7 +75,7 @@ async def test_the_repair_at_the_start_is_retried_until_it_is_answered_and_done_
     with serving() as server:
         access = Access("127.0.0.1", server.port)
         known = NativeQuotas(access, Dialects().resources)
-        reports = UntrackedReports(known, QuotaEvents(ApiCalls(access), lambda: NOW), leads, repair)
+        reports = UntrackedReports(known, QuotaEvents(ApiCalls(access)), leads, repair)
         jobs = [asyncio.create_task(each()) for each in (known.informer.run, reports.run)]
         await until(lambda: looks.count(3) == 3)
         for job in jobs:
