@@ -11,6 +11,7 @@ from .policy import AdmissionPolicy, PlacementDefaults
 
 def policy_of(settings: Settings) -> AdmissionPolicy:
     own_scheduler = {settings.set_scheduler_name} if settings.set_scheduler_name else set()
+    tolerations = tuple(Toleration(**each.model_dump()) for each in settings.add_tolerations)
     return AdmissionPolicy(
         dialects=settings.enabled_dialects(),
         severities=settings.severities,
@@ -18,13 +19,8 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         exempt_namespaces=frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *settings.exempt_namespaces}),
         schedulers=frozenset(settings.schedulers) | own_scheduler,
         default_core_limit=settings.default_core_limit,
-        placement=_placement(settings),
+        placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),
         templates=settings.templates,
         slotted=settings.slotted_resources(),
         derived=settings.derived_settings(),
     )
-
-
-def _placement(settings: Settings) -> PlacementDefaults:
-    tolerations = tuple(Toleration(**each.model_dump()) for each in settings.add_tolerations)
-    return PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations)

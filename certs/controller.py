@@ -9,6 +9,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,36 +29,26 @@ _STALE: Final = timedelta(minutes=3)
 OnChange = Callable[[Chain, CompletedStep, datetime], Awaitable[None]]
 
 
+@dataclass(slots=True, eq=False)
 class ChainsController:
     """Reconciles all chains; `on_change` receives each change, and `wake` starts a pass at once."""
 
-    def __init__(
-        self,
-        store: Store,
-        chains: Sequence[Chain],
-        metrics: CertificateMetrics,
-        on_change: OnChange,
-        log: Log,
-        *,
-        clock: Callable[[], datetime] = utc_now,
-        every_s: float = EVERY_S,
-    ) -> None:
-        self._store = store
-        self._chains = chains
-        self._metrics = metrics
-        self._on_change = on_change
-        self._log = log
-        self._clock = clock
-        self._every_s = every_s
-        self._logged: dict[str, tuple[str, ...]] = {}
-        self._checked: dict[str, datetime] = {}
-        self._wake = asyncio.Event()
+    store: Store
+    chains: Sequence[Chain]
+    metrics: CertificateMetrics
+    on_change: OnChange
+    log: Log
+    clock: Callable[[], datetime] = utc_now
+    every_s: float = EVERY_S
+    _logged: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
+    _checked: dict[str, datetime] = field(default_factory=dict, init=False)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def wake(self) -> None:
         self._wake.set()
 
     def why_not_ready(self) -> str | None:
-        late = [each.title for each in self._chains if self._is_late(each)]
+        late = [each.title for each in self.chains if self._is_late(each)]
         return (
             f"the certificates of {', '.join(late)} were not checked in the last 3 minutes; the log says why"
             if late
@@ -66,22 +57,22 @@ class ChainsController:
 
     def _is_late(self, chain: Chain) -> bool:
         checked = self._checked.get(chain.title)
-        return checked is None or self._clock() - checked > _STALE
+        return checked is None or self.clock() - checked > _STALE
 
     async def run(self) -> None:
         while True:
             self._wake.clear()
-            for chain in self._chains:
+            for chain in self.chains:
                 await self.reconcile_chain(chain)
             await asyncio.sleep(_REST_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._every_s):
+                async with asyncio.timeout(self.every_s):
                     await self._wake.wait()
 
     async def reconcile_chain(self, chain: Chain) -> None:
         done: list[CompletedStep] = []
         try:
-            self._note(chain, await reconcile(self._store, chain, self._clock, done.append))
+            self._note(chain, await reconcile(self.store, chain, self.clock, done.append))
         except (StoreError, NoAnswerError) as error:
             self._log_failure(chain, str(error))
         except Exception:  # noqa: BLE001 - a bug with one object must not stop the renewal of others
@@ -92,15 +83,15 @@ class ChainsController:
     def _note(self, chain: Chain, looked: ReconcileResult) -> None:
         if looked.last is None:
             raise StoreError("another program writes them faster than they can be read; see managedFields")
-        self._checked[chain.title] = self._clock()
-        self._metrics.record_check(looked)
+        self._checked[chain.title] = self.clock()
+        self.metrics.record_check(looked)
         refused = (looked.last.reason,) if isinstance(looked.last, Refuse) else ()
         for reason in self._new_reasons(chain, (*refused, *looked.state.unmanaged())):
-            self._log.warning("certificates not managed", chain=chain.title, reason=reason)
+            self.log.warning("certificates not managed", chain=chain.title, reason=reason)
 
     def _log_failure(self, chain: Chain, reason: str) -> None:
         for each in self._new_reasons(chain, (reason,)):
-            self._log.error("certificates not renewed", chain=chain.title, reason=each)
+            self.log.error("certificates not renewed", chain=chain.title, reason=each)
 
     def _new_reasons(self, chain: Chain, reasons: tuple[str, ...]) -> list[str]:
         """Returns the reasons that were not logged in the last pass."""
@@ -109,9 +100,9 @@ class ChainsController:
         return [reason for reason in reasons if reason not in logged]
 
     async def _report(self, chain: Chain, done: CompletedStep) -> None:
-        self._metrics.record_change(done.place)
-        self._log.event(
+        self.metrics.record_change(done.place)
+        self.log.event(
             "certificates written", object=f"{kind_of(done.place)} {done.place.name}", reason=done.step.reason
         )
         if not isinstance(done.step, Note):
-            await self._on_change(chain, done, self._clock())
+            await self.on_change(chain, done, self.clock())

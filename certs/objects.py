@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -44,10 +44,6 @@ def time_of(item: Object | None, name: str) -> datetime | None:
 
 def written(moment: datetime) -> str:
     return moment.strftime(_TIME)
-
-
-def _version(item: Object) -> str:
-    return str(item["metadata"]["resourceVersion"])
 
 
 # --- Secrets ---------------------------------------------------------------------------------------------------------
@@ -94,7 +90,8 @@ def why_unmanaged(configuration: Object | None) -> str:
 
 def bundle_patch(configuration: Object, bundle: bytes) -> bytes:
     """Returns a JSON patch that keeps the certificates of other issuers."""
-    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": _version(configuration)}
+    read = configuration["metadata"]["resourceVersion"]
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": read}
     changes = [
         {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": _beside(bundle, each)}
         for at, each in enumerate(_webhooks(configuration))
@@ -109,11 +106,8 @@ def _beside(bundle: bytes, webhook: Object) -> str:
 
 
 def _is_unmanaged(configuration: Object | None, webhook: Object) -> bool:
-    return bool(injector(configuration)) or _all(certificates(_trusted(webhook)), lambda each: not is_ours(each))
-
-
-def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
-    return bool(found) and all(map(test, found))
+    trusted = certificates(_trusted(webhook))
+    return bool(injector(configuration)) or (bool(trusted) and not any(map(is_ours, trusted)))
 
 
 def injector(configuration: Mapping[str, Any] | None) -> str:

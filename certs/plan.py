@@ -137,7 +137,7 @@ def _issuers(leaf: x509.Certificate, authorities: Sequence[x509.Certificate]) ->
 
 
 def _copied(chain: _Chain) -> Plan | None:
-    found = [[certificates(bundle) for bundle in copy.bundles] for copy in chain.held.copies]
+    found = [[certificates(bundle) for bundle in copy] for copy in chain.held.copies]
     wanted = [*chain.authorities]
     behind = next((at for at, bundles in enumerate(found) if any(each != wanted for each in bundles)), None)
     if behind is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,7 @@ from certs.chains import CONFIGURATIONS, Chain, ObjectPath
 from certs.controller import EVERY_S, ChainsController
 from certs.metrics import CertificateMetrics
 from certs.reconcile import kind_of
-from certs.secret_events import SecretEvents
+from certs.secret_events import report
 from certs.store import ApiStore
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
@@ -39,8 +40,8 @@ class CertificateService:
         self._log = log
         self._calls = ApiCalls(access)
         self._registry = CollectorRegistry()
-        metrics, report = CertificateMetrics(self._registry, chains), SecretEvents(self._calls, log).report
-        self._controller = ChainsController(ApiStore(self._calls), chains, metrics, report, log, every_s=every_s)
+        metrics, on_change = CertificateMetrics(self._registry, chains), partial(report, self._calls, log)
+        self._controller = ChainsController(ApiStore(self._calls), chains, metrics, on_change, log, every_s=every_s)
         self._informers = [self._follow(access, place) for place in CONFIGURATIONS]
 
     def _follow(self, access: Access, place: ObjectPath) -> Informer[dict[str, Any]]:

@@ -19,7 +19,6 @@ from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, Object, entry
 from certs.plan import plan
 from certs.steps import (
     ChainContents,
-    Copy,
     Keep,
     Note,
     Plan,
@@ -61,7 +60,7 @@ class ChainState:
             entry(authority, CA_CRT),
             entry(authority, CA_KEY),
             tuple(map(_held_leaf, leaves)),
-            tuple(Copy(self._bundles(place)) for place in self.copies),
+            tuple(self._bundles(place) for place in self.copies),
             elsewhere=pem(
                 each for place in self.copies for found in self._bundles(place) for each in certificates(found)
             ),

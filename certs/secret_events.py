@@ -22,21 +22,17 @@ _REASONS: Final[dict[type[Change], str]] = {
 }
 
 
-class SecretEvents:
-    def __init__(self, calls: ApiCalls, log: Log) -> None:
-        self._calls = calls
-        self._log = log
-
-    async def report(self, chain: Chain, done: CompletedStep, now: datetime) -> None:
-        secret = chain.authority if done.place in chain.configurations else done.place
-        where = secret.collection.rpartition("/")[0]
-        try:
-            answer = await self._calls.post(f"{where}/events", _event(secret, done, now))
-        except NoAnswerError as error:
-            self._log.warning("event not written", why=str(error))
-        else:
-            if answer.status != HTTPStatus.CREATED:
-                self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
+async def report(calls: ApiCalls, log: Log, chain: Chain, done: CompletedStep, now: datetime) -> None:
+    """Writes the Event of a change; a webhook configuration is outside the namespace, so its Secret has the Event."""
+    secret = chain.authority if done.place in chain.configurations else done.place
+    where = secret.collection.rpartition("/")[0]
+    try:
+        answer = await calls.post(f"{where}/events", _event(secret, done, now))
+    except NoAnswerError as error:
+        log.warning("event not written", why=str(error))
+    else:
+        if answer.status != HTTPStatus.CREATED:
+            log.warning("event not written", why=f"{answer.status} {answer.message()}")
 
 
 def _event(secret: ObjectPath, done: CompletedStep, now: datetime) -> bytes:

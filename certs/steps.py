@@ -18,18 +18,11 @@ class StoredLeaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A copy of the bundle: our content at each of its places."""
-
-    bundles: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ChainContents:
     """The contents of the files; None for a missing file.
 
     Attributes:
-        copies: the copies of the bundle for verifiers.
+        copies: for each copy of the bundle for verifiers, our content at each of its places.
         elsewhere: the CAs that verifiers trust now, in case our own bundle is lost.
         known_since: the recorded time at which all copies had the current CA.
         asked: a CA that is older is replaced.
@@ -38,7 +31,7 @@ class ChainContents:
     ca_crt: bytes | None = None
     ca_key: bytes | None = None
     leaves: tuple[StoredLeaf, ...] = ()
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[tuple[bytes, ...], ...] = ()
     elsewhere: bytes = b""
     known_since: datetime | None = None
     asked: datetime | None = None
@@ -48,58 +41,55 @@ class ChainContents:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class _Step:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep(_Step):
     """Nothing to do now; `needs_action`: an administrator must do the next step."""
 
-    reason: str
     needs_action: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RenewAuthority:
+class RenewAuthority(_Step):
     """Create a CA; the older ones stay trusted, since leaves in use may need them."""
 
-    reason: str
     still_trusted: tuple[x509.Certificate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(_Step):
     """Replace the bundle of trusted CAs; the key stays."""
 
-    reason: str
     authorities: tuple[x509.Certificate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(_Step):
     """Write the bundle to one of its copies."""
 
-    reason: str
     copy: int
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(_Step):
     """Record since when all copies have the current CA."""
 
-    reason: str
     known_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class RenewLeaf:
+class RenewLeaf(_Step):
     """Create a leaf from the current CA; clients notice nothing."""
 
-    reason: str
     leaf: int
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(_Step):
     """The files belong to another program, whose keys must not be overwritten."""
-
-    reason: str
 
 
 Plan = Keep | RenewAuthority | Trust | Publish | Note | RenewLeaf | Refuse

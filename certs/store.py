@@ -13,7 +13,6 @@ from halfcard.problems import printable
 from kube.api.calls import Answer, ApiCalls
 
 JSON_PATCH: Final = "application/json-patch+json"
-_PROBLEM_CHARS: Final = 300
 _CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 
@@ -73,4 +72,4 @@ def _is_written(act: str, place: ObjectPath, answer: Answer, conflicts: tuple[HT
 def _refused(act: str, place: ObjectPath, answer: Answer) -> StoreError:
     kind = ForbiddenError if answer.status == HTTPStatus.FORBIDDEN else StoreError
     message = answer.message() or "(no message)"
-    return kind(printable(f"{act} {place.name}: the API server answered {answer.status}: {message}", _PROBLEM_CHARS))
+    return kind(printable(f"{act} {place.name}: the API server answered {answer.status}: {message}"))

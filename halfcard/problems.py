@@ -22,6 +22,7 @@ MAX_WARNING_CHARS: Final = 120
 """The API server recommends this length, and cuts warnings that are together longer than 4096."""
 
 _MESSAGE_BUDGET: Final = MAX_MESSAGE_BYTES - len(" (and 9999999 more)")
+_MAX_TEXT_CHARS: Final = 300
 _MAX_GOT_CHARS: Final = 64
 _MAX_WHERE_CHARS: Final = 160
 _MAX_FIX_CHARS: Final = 240
@@ -75,7 +76,7 @@ class Rule:
         return Problem(self.code, where, None if got is None else str(got), self.text, fix)
 
 
-def printable(text: str, limit: int) -> str:
+def printable(text: str, limit: int = _MAX_TEXT_CHARS) -> str:
     """Makes text from users safe in headers, log lines and terminals: one line, no control characters, bounded."""
     head = text[: limit + 1]
     safe = head if head.isprintable() else "".join(_escaped(char) for char in head)

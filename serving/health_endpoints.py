@@ -28,7 +28,7 @@ def health_app(*, checks: Mapping[str, Check], lifecycle: Lifecycle, registry: C
 
 def health_routes(checks: Mapping[str, Check], lifecycle: Lifecycle) -> list[Route]:
     """Returns the routes /healthz and /readyz, for an application that has others too."""
-    all_checks = {"running": _running(lifecycle), **checks}
+    all_checks = {"running": lambda: "the process is stopping" if lifecycle.stopping else None, **checks}
 
     async def alive(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -40,10 +40,6 @@ def health_routes(checks: Mapping[str, Check], lifecycle: Lifecycle) -> list[Rou
         return JSONResponse(body, status_code=200 if is_ready else 503)
 
     return [Route(names.HEALTH_PATH, alive), Route(names.READY_PATH, ready)]
-
-
-def _running(lifecycle: Lifecycle) -> Check:
-    return lambda: "the process is stopping" if lifecycle.stopping else None
 
 
 def _reason(check: Check) -> str | None:

@@ -4,7 +4,7 @@ nevertheless.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from halfcard.patches import value_at
@@ -54,10 +54,5 @@ async def _hint(request: ReservationRequest, count: int) -> str:
 
 def _words(short: Sequence[Shortage], each: Amounts, count: int) -> str:
     fit = min(max(one.hard - one.used, 0) // each[one.key] for one in short)
-    free = ", ".join(_free(short))
+    free = ", ".join(f"{one.key}={amount(one.key, max(one.hard - one.used, 0))} free" for one in short)
     return f"only {fit} of {count} pods fit: {free}"
-
-
-def _free(short: Sequence[Shortage]) -> Iterator[str]:
-    for one in short:
-        yield f"{one.key}={amount(one.key, max(one.hard - one.used, 0))} free"

@@ -100,13 +100,7 @@ def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _rule(group: str, resources: list[str], operations: Sequence[str] = _POD_CHANGES) -> dict[str, Any]:
-    version = ["v1"]
-    return {
-        "apiGroups": [group],
-        "apiVersions": version,
-        "operations": list(operations),
-        "resources": resources,
-    }
+    return {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": resources}
 
 
 _TEMPLATE: Final = (

@@ -15,7 +15,6 @@ from .snapshot import NodeSnapshot, Snapshot
 _RECENT: Final = timedelta(hours=1)
 """An agent repeats its Event NotOffered every half hour."""
 
-_WORDS_CHARS: Final = 300
 _LABELLED: Final = f"{names.AGENT_LABEL}=true"
 _DRIVER: Final = "DriverUnavailable"
 _LOOK: Final = f"kubectl -n {names.NAMESPACE} get pods -o wide"
@@ -68,9 +67,7 @@ def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
         reason, words = node.condition.get("reason"), node.condition.get("message", "")
         if node.condition.get("status") == "False" and (reason == _DRIVER) is driver:
             fix = "check the driver on the node (`nvidia-smi`)"
-            yield FoundFault(
-                f"node {node.name}", printable(words, _WORDS_CHARS), fix, f"kubectl describe node {node.name}"
-            )
+            yield FoundFault(f"node {node.name}", printable(words), fix, f"kubectl describe node {node.name}")
 
 
 def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -99,7 +96,7 @@ def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
     last = {(each.node, each.message): each.is_over for each in in_order}
     for node, message in [said for said, is_over in last.items() if not is_over]:
         fix = "one plugin serves a resource on a node: stop the other one, or remove the resource from `node_resources`"
-        yield FoundFault(f"node {node}", printable(message, _WORDS_CHARS), fix, f"kubectl describe node {node}")
+        yield FoundFault(f"node {node}", printable(message), fix, f"kubectl describe node {node}")
 
 
 def _left_out(snapshot: Snapshot) -> Iterator[FoundFault]:

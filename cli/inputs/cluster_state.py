@@ -126,7 +126,7 @@ def _add_document(cluster: ClusterState, document: Document) -> None:
         pod = _POD.decode(to_json({**document.obj, "metadata": _with_names(metadata)}))
     except msgspec.MsgspecError as error:
         where = f"{document.source_file}:{document.line}"
-        cluster.left_out.append(f"{where}: the pod is left out: {printable(str(error), 300)}")
+        cluster.left_out.append(f"{where}: the pod is left out: {printable(str(error))}")
     else:
         _add_pod(cluster, pod)
 

@@ -64,7 +64,7 @@ def _pods(document: Document, left_out: list[str]) -> Iterable[Document]:
     try:
         found = msgspec.json.decode(to_json(document.obj), type=_Workload)
     except msgspec.MsgspecError as error:
-        left_out.append(f"{where}: the {document.kind} is left out: {printable(str(error), 300)}")
+        left_out.append(f"{where}: the {document.kind} is left out: {printable(str(error))}")
         return ()
     wanted = getattr(found.spec, _COUNTED_BY[found.kind])
     count = 1 if wanted is None else wanted

@@ -16,7 +16,6 @@ from kube.api.calls import Answer, ApiCalls, NoAnswerError
 
 from ..kubelet.messages import RefusedError
 
-_QUOTED_CHARS: Final = 300
 _POD: Final = msgspec.json.Decoder(StoredPod)
 
 
@@ -57,4 +56,4 @@ def _path(namespace: str, name: str) -> str:
 
 
 def _quoted(answer: Answer) -> str:
-    return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)
+    return printable(f"{answer.status} {answer.message()}")

@@ -17,7 +17,6 @@ _OPTIONS: Final = (
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
-_WORDS_CHARS: Final = 300
 
 
 class KubeletError(Exception):
@@ -30,4 +29,4 @@ def open_channel(socket: Path) -> grpc.aio.Channel:
 
 def status_text(error: grpc.aio.AioRpcError) -> str:
     """Formats the answer in one line."""
-    return printable(f"{error.code().name}: {error.details() or 'without a word'}", _WORDS_CHARS)
+    return printable(f"{error.code().name}: {error.details() or 'without a word'}")

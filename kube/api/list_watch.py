@@ -18,6 +18,7 @@ import msgspec
 from halfcard.problems import printable
 
 from .access import Access
+from .kept_connection import Answer
 
 PAGE: Final = 100
 """Objects in one answer: their size is not known in advance."""
@@ -27,7 +28,6 @@ WATCH_LENGTH_S: Final = 300
 SILENCE_S: Final = 90.0
 """A watch without a line for so long may be dead: the server sends a bookmark every minute."""
 
-_PROBLEM_CHARS: Final = 300
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ class Collection(Generic[T]):
             return self._decode(raw)
         except msgspec.MsgspecError as error:
             known = _names(raw)
-            return Undecodable(known.namespace, known.name, known.uid, printable(str(error), _PROBLEM_CHARS))
+            return Undecodable(known.namespace, known.name, known.uid, printable(str(error)))
 
     @contextmanager
     def watch(self, version: str) -> Iterator[Iterator[tuple[str, WatchEvent[T] | None]]]:
@@ -155,7 +155,8 @@ class Collection(Generic[T]):
 
     def _change(self, line: _Line) -> WatchEvent[T] | None:
         if line.type == "ERROR":
-            raise _as_error(msgspec.json.decode(line.object, type=_Refusal, strict=False), "a watch")
+            refusal = msgspec.json.decode(line.object, type=_Refusal, strict=False)
+            raise _as_error(refusal.code, refusal.message, "a watch")
         return None if line.type == "BOOKMARK" else WatchEvent(line.type, self._item(line.object))
 
     def abandon(self) -> None:
@@ -190,7 +191,8 @@ class Collection(Generic[T]):
             )
             answer = connection.getresponse()
             if answer.status != http.client.OK:
-                raise _refused(answer.status, answer.read(), self._path)
+                refused = Answer(answer.status, answer.read())
+                raise _as_error(refused.status, refused.message(), f"GET {self._path}")
             yield answer
         finally:
             self._open = None
@@ -204,18 +206,9 @@ def _names(raw: msgspec.Raw) -> _Names:
         return _Names()
 
 
-def _refused(status: int, body: bytes, path: str) -> ApiError:
-    try:
-        refusal = msgspec.json.decode(body, type=_Refusal)
-    except msgspec.MsgspecError:
-        refusal = _Refusal()
-    refusal.code = status
-    return _as_error(refusal, f"GET {path}")
-
-
 _ERRORS: Final = {404: AbsentError, 410: ExpiredError}
 
 
-def _as_error(refusal: _Refusal, call: str) -> ApiError:
-    text = f"the API server answered {refusal.code} to {call}: {refusal.message or '(no message)'}"
-    return _ERRORS.get(refusal.code, ApiError)(text)
+def _as_error(status: int, message: str, call: str) -> ApiError:
+    text = f"the API server answered {status} to {call}: {message or '(no message)'}"
+    return _ERRORS.get(status, ApiError)(text)

@@ -24,7 +24,6 @@ _FIRST_RETRY_S: Final = 0.5
 _LAST_RETRY_S: Final = 30.0
 _DOUBLINGS: Final = 6
 _ABSENT_S: Final = 10.0
-_PROBLEM_CHARS: Final = 300
 
 _FAILURES: Final = (ApiError, AccessError, OSError, http.client.HTTPException, msgspec.MsgspecError)
 """Failures of the server, the network or a proxy; anything else is a bug of Halfcard."""
@@ -158,7 +157,7 @@ class Reflector(Generic[T]):
         if isinstance(error, ExpiredError):
             self.version = None
         why = str(error) or type(error).__name__
-        self.trouble = printable(f"{self._name} may be out of date: {why}", _PROBLEM_CHARS)
+        self.trouble = printable(f"{self._name} may be out of date: {why}")
 
 
 def _pause(failures: int) -> float:

@@ -26,7 +26,6 @@ from .lease_object import Object, new_lease, read_lease, released_lease, renewed
 
 _CALL_S: Final = 3.0
 _RELEASE_S: Final = 2.0
-_PROBLEM_CHARS: Final = 300
 _CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 
@@ -102,7 +101,7 @@ class Leadership:
             await self._act(self._candidate.decide(time.monotonic()))
             self.trouble = None
         except (NoAnswerError, _LeaseError, msgspec.MsgspecError) as error:
-            self.trouble = printable(f"leadership is uncertain: {error}", _PROBLEM_CHARS)
+            self.trouble = printable(f"leadership is uncertain: {error}")
 
     async def _read(self) -> None:
         answer = await self._calls.get(f"{self._collection}/{self._name}", timeout_s=_CALL_S)
@@ -154,7 +153,7 @@ class Leadership:
         if self._takeover is None:
             self._takeover = asyncio.create_task(elected(), name="take over")
         elif self._takeover.done() and not self._took_over():
-            self.trouble = printable(f"the takeover failed: {_failure(self._takeover)}", _PROBLEM_CHARS)
+            self.trouble = printable(f"the takeover failed: {_failure(self._takeover)}")
             await self._resign()
             await asyncio.sleep(self._rules.retry_after_s)
 

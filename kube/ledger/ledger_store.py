@@ -28,7 +28,6 @@ _FORMAT: Final = "format"
 _OUR_FORMAT: Final = "1"
 """The format of the value of `ledger`. Replicas of two versions may run side by side for a while."""
 
-_PROBLEM_CHARS: Final = 300
 _CHANGED_MEANWHILE: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 _LEDGER: Final = msgspec.json.Decoder(Ledger)
 _MAX_PLAIN_CHARS: Final = 64 * 1024
@@ -188,23 +187,21 @@ def _stored(name: str, answer: Answer, written: Ledger | None = None) -> StoredL
     try:
         found = _CONFIG_MAP.decode(answer.body)
     except msgspec.MsgspecError as error:
-        raise LedgerError(
-            printable(f"ledger {name}: the answer does not come from an API server: {error}", _PROBLEM_CHARS)
-        ) from error
+        raise LedgerError(printable(f"ledger {name}: the answer does not come from an API server: {error}")) from error
     return _read(name, found) if written is None else StoredLedger(written, found.metadata.resource_version)
 
 
 def _read(name: str, found: ConfigMap) -> StoredLedger:
     if (form := found.data.get(_FORMAT, _OUR_FORMAT)) != _OUR_FORMAT:
         what = f'ConfigMap {name}: got format "{form}"; this version reads only "{_OUR_FORMAT}"'
-        raise LedgerError(printable(f"{what}; run the same version of all parts of Halfcard", _PROBLEM_CHARS))
+        raise LedgerError(printable(f"{what}; run the same version of all parts of Halfcard"))
     try:
         return StoredLedger(_LEDGER.decode(_text(found)), found.metadata.resource_version)
     except (msgspec.MsgspecError, zlib.error) as error:
         what = f"ConfigMap {name} is not a valid ledger: {error}; delete it, and Halfcard creates it again"
-        raise LedgerError(printable(what, _PROBLEM_CHARS)) from error
+        raise LedgerError(printable(what)) from error
 
 
 def _refused(name: str, answer: Answer) -> LedgerError:
     words = answer.message() or "no message"
-    return LedgerError(printable(f"ledger {name}: the API server answered {answer.status}: {words}", _PROBLEM_CHARS))
+    return LedgerError(printable(f"ledger {name}: the API server answered {answer.status}: {words}"))

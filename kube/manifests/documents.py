@@ -77,11 +77,7 @@ def files_below(folder: Path) -> list[Path]:
 
 def to_json(obj: Any) -> bytes:
     """Returns the bytes that kubectl would send, with the digits of numbers unchanged."""
-    return msgspec.json.encode(obj, enc_hook=_number_as_json)
-
-
-def _number_as_json(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(value.as_json())
+    return msgspec.json.encode(obj, enc_hook=lambda number: msgspec.Raw(number.as_json()))
 
 
 def _is_regular(path: Path) -> bool:

@@ -29,7 +29,6 @@ from certs.plan import plan
 from certs.server_names import server_names
 from certs.steps import (
     ChainContents,
-    Copy,
     Keep,
     Note,
     Plan,
@@ -156,27 +155,27 @@ FOLDERS = {
     "somebody else's CA": Row(replace(GOOD, ca_crt=foreign_certificate()), Refuse, "ca.crt was not issued by Halfcard"),
 }
 
-TRUSTED = Copy((CA.certificate,))
+TRUSTED = (CA.certificate,)
 CHANGING = replace(
     held(OTHER_CA, LEAF, older=CA.certificate),
-    copies=(Copy((OTHER_CA.certificate + CA.certificate,)),),
+    copies=((OTHER_CA.certificate + CA.certificate,),),
     known_since=NOW,
 )
 KNOWN = NOW + KNOWN_AFTER
 SINGLE = replace(GOOD, copies=(TRUSTED,))
 COPIES = {
     "all is well": Row(SINGLE, Keep, "valid until"),
-    "a blank copy": Row(replace(SINGLE, copies=(TRUSTED, Copy((b"",)))), Publish, "the bundle is empty there"),
+    "a blank copy": Row(replace(SINGLE, copies=(TRUSTED, (b"",))), Publish, "the bundle is empty there"),
     "one blank webhook among many": Row(
-        replace(SINGLE, copies=(Copy((CA.certificate, b"")),)), Publish, "the bundle is empty there"
+        replace(SINGLE, copies=((CA.certificate, b""),)), Publish, "the bundle is empty there"
     ),
     "a copy with another CA": Row(
-        replace(SINGLE, copies=(Copy((OTHER_CA.certificate,)),)), Publish, "the current CA is missing there"
+        replace(SINGLE, copies=((OTHER_CA.certificate,),)), Publish, "the current CA is missing there"
     ),
     "a copy with one CA too many": Row(
-        replace(SINGLE, copies=(Copy((CA.certificate + OTHER_CA.certificate,)),)), Publish, "other CAs of Halfcard"
+        replace(SINGLE, copies=((CA.certificate + OTHER_CA.certificate,),)), Publish, "other CAs of Halfcard"
     ),
-    "a copy that is not managed": Row(replace(SINGLE, copies=(Copy(()),)), Keep, "valid until"),
+    "a copy that is not managed": Row(replace(SINGLE, copies=((),)), Keep, "valid until"),
     "a new CA, not in the copies yet": Row(
         replace(CHANGING, copies=(TRUSTED,), known_since=None), Publish, "the current CA is missing there"
     ),
