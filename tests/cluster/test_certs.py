@@ -228,7 +228,7 @@ def test_what_is_somebody_elses_is_left_alone_and_said_so(certified: Certified) 
     entry_of_first = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
     certified.patch(VALIDATING, [{**entry_of_first, "value": theirs}])
     certified.cluster.wait_until(
-        lambda: "1 of its webhooks trust a CA of somebody else" in certified.keepers.logs(), what="it to be said"
+        lambda: "1 of its webhooks trust a CA of another issuer" in certified.keepers.logs(), what="the log to say so"
     )
     assert certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"] == theirs
     certified.patch(VALIDATING, [{**entry_of_first, "value": ours}])
@@ -365,7 +365,7 @@ def test_the_extender_keeps_its_certificate_until_people_have_given_the_schedule
         shown = entry(certified.secret(server), TLS_CRT)
         with Hammer(scheduler.ask) as hammer:
             NEW_EXTENDER_CA[why](certified)
-            certified.keepers.wait_for("by people", EXTENDER)
+            certified.keepers.wait_for("an administrator must", EXTENDER)
             assert len(certificates(entry(certified.secret(client), CA_CRT))) == 2
             assert entry(certified.secret(server), TLS_CRT) == shown
             certified.cluster.wait_until(lambda: says_people_have_to_act(certified), what="people to be told")

@@ -246,7 +246,7 @@ def test_people_of_a_namespace_are_told_what_they_have_and_whether_a_pod_would_f
         ["shares", "1", "-", "-"],
     ]
     assert f"{team}/notebook holds cores=30 memory=5Gi shares=1" in told
-    assert "quotas that it shares with other namespaces are not shown" in " ".join(told.split())
+    assert "quotas shared with other namespaces cannot be read" in " ".join(told.split())
     assert f"a pod like this would be refused: exceeded quota: {team}/gpu, requested: memory=6Gi" in " ".join(
         told.split()
     )
