@@ -21,7 +21,7 @@ from halfcard.quota.pod_location import PodLocation, recorded_location
 from kube.api import list_watch
 from kube.api.access import Access
 from kube.api.informer import Informer
-from kube.api.list_watch import Undecodable, WatchEvent
+from kube.api.list_watch import Undecodable, WatchEvent, decoded
 
 from .usage_index import CountedPod
 
@@ -116,14 +116,12 @@ class ChargedPods:
         self._changed({each: {*before.get(each, ()), *after.get(each, ())} for each in before.keys() | after.keys()})
 
     def _change(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
+        """Applies changes; a pod that cannot be read keeps its earlier charge."""
         touched: dict[str, set[str]] = {}
-        for change in changes:
-            if isinstance(change.object, Undecodable):
-                continue  # a pod that cannot be read keeps its earlier charge
-            pod = change.object
+        for pod, is_deleted in decoded(changes):
             before = self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)
             self._drop(pod.meta.uid)
-            if change.type == "DELETED":
+            if is_deleted:
                 self._end(pod.meta.uid)
             else:
                 self._put(pod)

@@ -18,7 +18,7 @@ from halfcard.cluster_view import ImplausibleNode, read_node
 from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.informer import Informer
-from kube.api.list_watch import Collection, Undecodable, WatchEvent
+from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
 from kube.node_source import NODES
 
 _MOST_GONE: Final = 1_000
@@ -51,13 +51,11 @@ class NodeLocations:
 
     def _change(self, changes: Iterable[WatchEvent[dict[str, Any]]]) -> None:
         differ = False
-        for each in changes:
-            if isinstance(each.object, Undecodable):
-                continue
-            if each.type == "DELETED":
-                self._drop(_name(each.object))
+        for node, is_deleted in decoded(changes):
+            if is_deleted:
+                self._drop(_name(node))
             else:
-                differ |= self._put(each.object)
+                differ |= self._put(node)
         if differ:
             self._changed()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http.client
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -62,6 +62,13 @@ class WatchEvent(NamedTuple, Generic[T]):
 
     type: str
     object: T | Undecodable
+
+
+def decoded(changes: Iterable[WatchEvent[T]]) -> Iterator[tuple[T, bool]]:
+    """Yields the objects that could be decoded, and whether each of them was deleted."""
+    for change in changes:
+        if not isinstance(change.object, Undecodable):
+            yield change.object, change.type == "DELETED"
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):

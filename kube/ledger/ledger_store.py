@@ -20,7 +20,7 @@ from halfcard.quota.ledger import Ledger
 from ..api.access import Access
 from ..api.calls import TIMEOUT_S, Answer, ApiCalls
 from ..api.informer import Informer
-from ..api.list_watch import Collection, Undecodable, WatchEvent
+from ..api.list_watch import Collection, Undecodable, WatchEvent, decoded
 
 _KEY: Final = "ledger"
 _WRITER: Final = "writer"
@@ -140,13 +140,11 @@ class LedgerWatch:
             self._put(each)
 
     def _change(self, changes: Sequence[WatchEvent[ConfigMap]]) -> None:
-        for change in changes:
-            if isinstance(change.object, Undecodable):
-                continue
-            if change.type == "DELETED":
-                self._drop(change.object.metadata.name)
+        for ledger, is_deleted in decoded(changes):
+            if is_deleted:
+                self._drop(ledger.metadata.name)
             else:
-                self._put(change.object)
+                self._put(ledger)
 
     def _put(self, found: ConfigMap) -> None:
         name = found.metadata.name

@@ -16,7 +16,7 @@ from halfcard.quota.lending import reach
 
 from ..api.access import Access
 from ..api.informer import FollowJob, Informer, follow_jobs
-from ..api.list_watch import Collection, Undecodable, WatchEvent
+from ..api.list_watch import Collection, Undecodable, WatchEvent, decoded
 from .tke_map_source import TkeMapSource
 
 _NAMESPACES: Final = "/api/v1/namespaces"
@@ -69,13 +69,11 @@ class BudgetSource:
         def change(changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
             """Ignores changes of the status, which may come every second."""
             before = dict(self._read[sort])
-            for each in changes:
-                if not isinstance(each.object, dict):
-                    continue
-                if each.type == "DELETED":
-                    self._read[sort].pop(_key(each.object), None)
+            for quota, is_deleted in decoded(changes):
+                if is_deleted:
+                    self._read[sort].pop(_key(quota), None)
                 else:
-                    self._read[sort][_key(each.object)] = read_budget(each.object)
+                    self._read[sort][_key(quota)] = read_budget(quota)
             if before != self._read[sort]:
                 self._forget()
 
@@ -89,14 +87,11 @@ class BudgetSource:
         self._forget()
 
     def _change_namespaces(self, changes: Sequence[WatchEvent[_Namespace]]) -> None:
-        for each in changes:
-            if isinstance(each.object, Undecodable):
-                continue
-            name, labels = each.object.metadata.name, each.object.metadata.labels or {}
-            if each.type == "DELETED":
-                self._labels.pop(name, None)
+        for namespace, is_deleted in decoded(changes):
+            if is_deleted:
+                self._labels.pop(namespace.metadata.name, None)
             else:
-                self._labels[name] = labels
+                self._labels[namespace.metadata.name] = namespace.metadata.labels or {}
         self._forget()
 
     def _forget(self) -> None:

@@ -16,7 +16,7 @@ from ..api.access import Access
 from ..api.calls import TIMEOUT_S, ApiCalls
 from ..api.informer import Informer
 from ..api.list_watch import Collection as Followed
-from ..api.list_watch import Undecodable, WatchEvent
+from ..api.list_watch import Undecodable, WatchEvent, decoded
 
 _PAGE: Final = 500
 
@@ -62,12 +62,10 @@ class NativeQuotas:
                 self._put(each)
 
     def _change(self, changes: Sequence[WatchEvent[ResourceQuota]]) -> None:
-        for change in changes:
-            if isinstance(change.object, Undecodable):
-                continue
-            self._drop(change.object)
-            if change.type != "DELETED":
-                self._put(change.object)
+        for quota, is_deleted in decoded(changes):
+            self._drop(quota)
+            if not is_deleted:
+                self._put(quota)
 
     def _put(self, found: ResourceQuota) -> None:
         if found.names(self.counted):
