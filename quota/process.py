@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -41,9 +41,12 @@ from .ledgers_controller import LedgersController
 from .metrics import watch
 from .native.native_checks import NativeQuotaChecks
 from .node_locations import NodeLocations
+from .reporting.exemption_reports import ExemptionReports
 from .reporting.quota_events import QuotaEvents
 from .reporting.repair_reports import RepairReports
-from .reporting.reporter import Reporter
+from .reporting.report_job import ReportJob
+from .reporting.status_writer import StatusWriter
+from .reporting.tke_map_reports import TkeMapReports
 
 STATUS: Final = "status"
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -77,14 +80,21 @@ class QuotaService:
         self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
         self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, log)
-        self._repairs = RepairReports(QuotaEvents(self._calls), self._source.of)
+        events = QuotaEvents(self._calls)
+        self._repairs = RepairReports(events, self._source.of)
         ledgers = LedgerStore(self._calls, namespace)
         self._controller = self._new_controller(ledgers)
         self._consistency_check = ConsistencyCheck(access, self._pods, options.dialects, may_decide, self._repairs.pods)
         self._watch = LedgerWatch(access, namespace, self._ledger_changed)
         self._writers = LedgerWriters(ledgers, time.monotonic)
         self._gate_admission = self._new_gate_admission()
-        self._reporter = self._new_reporter()
+        self._exemptions = ExemptionReports(self._controller, events, may_decide)
+        self._reports: Mapping[str, ReportJob] = {
+            "write statuses": StatusWriter(self._calls, self._controller, self._gate_admission.waits, may_decide),
+            "report on the quota ConfigMap": TkeMapReports(self._source.map, events, may_decide),
+            "end exemptions": self._exemptions,
+            "report repairs": self._repairs,
+        }
         self._native = NativeQuotaChecks(
             access,
             self._calls,
@@ -115,16 +125,6 @@ class QuotaService:
             writer_of=self._writers.of,
             may_decide=self._leadership.may_decide,
             log=self._log,
-        )
-
-    def _new_reporter(self) -> Reporter:
-        return Reporter(
-            self._calls,
-            self._controller,
-            self._leadership.may_decide,
-            waits=self._gate_admission.waits,
-            map_source=self._source.map,
-            repairs=self._repairs,
         )
 
     def _quotas_changed(self) -> None:
@@ -165,7 +165,7 @@ class QuotaService:
             self._leadership.trouble,
             self._controller.trouble,
             self._consistency_check.trouble,
-            *self._reporter.troubles(),
+            *[each.trouble for each in self._reports.values()],
         )
         return (*filter(None, (*own, *followed)), *self._source.problems(), *self._native.problems())
 
@@ -186,7 +186,7 @@ class QuotaService:
             ("retry owners", self._owner_retry.run),
             ("admit gated pods", self._gate_admission.run),
             ("check consistency", self._consistency_check.run),
-            *self._reporter.jobs(),
+            *[(name, each.run) for name, each in self._reports.items()],
             ("lead", self._lead),
             report_problems(self._problems, self._log),
         )
@@ -200,7 +200,7 @@ class QuotaService:
             registry,
             leading=lambda: float(self._leadership.may_decide()),
             controllers=self._controllers,
-            exempt=self._reporter.exemptions.count,
+            exempt=self._exemptions.count,
             repaired=lambda: self._repairs.count,
         )
         self._native.watch(registry)
