@@ -85,9 +85,6 @@ class ConsistencyCheck:
         dialects: Dialects,
         may_decide: Callable[[], bool],
         repaired: Callable[[Differences], None],
-        *,
-        rest_s: float = _REST_S,
-        apart_s: float = _APART_S,
     ) -> None:
         self.found: Differences = {}
         self.trouble = ""
@@ -96,12 +93,10 @@ class ConsistencyCheck:
         self._dialects = dialects
         self._may_decide = may_decide
         self._repaired = repaired
-        self._rest_s = rest_s
-        self._apart_s = apart_s
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._rest_s)
+            await asyncio.sleep(_REST_S)
             self.found = await self._compare() if self._may_decide() else {}
             if self.found:
                 await self._pods.informer.refresh()
@@ -113,7 +108,7 @@ class ConsistencyCheck:
             first = await self._look()
             if not first:
                 return first
-            await asyncio.sleep(self._apart_s)
+            await asyncio.sleep(_APART_S)
             return confirmed(first, await self._look())
         except (ApiError, OSError) as error:
             self.trouble = f"pods were not compared: {error}"

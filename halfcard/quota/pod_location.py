@@ -19,7 +19,7 @@ class PodLocation(NamedTuple):
     """
     Attributes:
         pool: of the node; empty for none.
-        in_all: what the pod is charged for.
+        total: what the pod is charged for.
         by_model: what of it, on the cards of each model of the node.
     """
 

@@ -15,11 +15,11 @@ _BETWEEN_S: Final = 1.0
 """One namespace after the other: however many there are, the API server reads for three lists a second."""
 
 _REST_S: Final = 60.0
+"""The least time between two looks at one namespace."""
 
 
 class DriftCheck:
-    """`rest_s` passes between two looks at a namespace, at least.
-
+    """
     Attributes:
         found: by the title of the quota.
         trouble: what went wrong last, in one sentence.
@@ -30,20 +30,17 @@ class DriftCheck:
         calls: ApiCalls,
         known: NativeQuotas,
         may_decide: Callable[[], bool],
-        *,
-        rest_s: float = _REST_S,
     ) -> None:
         self.found: Found = {}
         self.trouble = ""
         self._calls = calls
         self._known = known
         self._may_decide = may_decide
-        self._rest_s = rest_s
         self._before: dict[str, Found] = {}
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._rest_s)
+            await asyncio.sleep(_REST_S)
             if self._may_decide():
                 await self._pass()
             else:
@@ -56,7 +53,7 @@ class DriftCheck:
         found: dict[str, Found] = {}
         for namespace in there:
             found[namespace] = await self._look(namespace)
-            await asyncio.sleep(min(_BETWEEN_S, self._rest_s))
+            await asyncio.sleep(_BETWEEN_S)
         self.found = {title: drift for each in found.values() for title, drift in each.items()}
 
     async def _look(self, namespace: str) -> Found:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from halfcard.dialects import Dialects
 from kube.api.access import Access
+from quota import consistency_check
 from quota.charged_pods import ChargedPod, ChargedPods
 from quota.consistency_check import ConsistencyCheck, Difference, Differences, confirmed, differences, summary
 from tests import builders
@@ -36,11 +39,15 @@ def pod(name: str, phase: str = "Running") -> Object:
     return builders.pod(name).created().asks(core=30, memory=20).in_phase(phase).manifest
 
 
-async def test_changes_that_no_watch_brought_are_found_and_ordinary_changes_are_not() -> None:
+async def test_changes_that_no_watch_brought_are_found_and_ordinary_changes_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consistency_check, "_REST_S", 0.01)
+    monkeypatch.setattr(consistency_check, "_APART_S", 0.01)
     with serving() as server:
         access, repaired = Access("127.0.0.1", server.port), list[Differences]()
         pods = ChargedPods(access, Dialects(), lambda _: None, lambda _: None)
-        comparing = ConsistencyCheck(access, pods, Dialects(), lambda: True, repaired.append, rest_s=0.01, apart_s=0.01)
+        comparing = ConsistencyCheck(access, pods, Dialects(), lambda: True, repaired.append)
         for name in ("kept", "gone", "over"):
             server.put(pod(name))
         jobs = [asyncio.create_task(pods.informer.run())]
