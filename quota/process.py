@@ -58,7 +58,7 @@ class QuotaOptions(NamedTuple):
     """The settings of the installation that concern quotas."""
 
     dialects: Dialects
-    dealings: CapacityRules
+    capacity: CapacityRules
     repairs_native: bool = False
     derived: DerivedSettings = DerivedSettings()
 
@@ -76,7 +76,7 @@ class QuotaService:
             self._calls, namespace=namespace, name=names.QUOTA_SERVICE, instance=instance, address="", notes=dict
         )
         self._source = BudgetSource(access, self._quotas_changed)
-        self._nodes = NodeLocations(access, options.dealings, self._nodes_changed)
+        self._nodes = NodeLocations(access, options.capacity, self._nodes_changed)
         self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed)
         may_decide = self._leadership.may_decide
         self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, log)
