@@ -10,11 +10,22 @@ from pathlib import Path
 from typing import Final
 
 import halfcard
-from halfcard.exit_codes import EXIT_OK
+from certs.server_names import InvalidServerName
+from certs.store import StoreError
+from halfcard.exit_codes import EXIT_OK, EXIT_USAGE, UnusableInputError
+from kube.api.calls import NoAnswerError
+from kube.api.list_watch import ApiError
+from kube.manifests.manifest_error import ManifestError
+from kube.quota.native_quota_source import ReadError
 
 from . import certs, demo, dev, doctor, explain, inspect, quota, review, serve, simulate, top, webhooks
 
 _PROGRAM: Final = "halfcard"
+_UNUSABLE: Final = (
+    *(UnusableInputError, ManifestError, InvalidServerName),
+    *(ApiError, NoAnswerError, ReadError, StoreError),
+)
+"""What a command raises when its input or the cluster cannot be read."""
 
 
 def parser(program: str = _PROGRAM) -> argparse.ArgumentParser:
@@ -41,7 +52,7 @@ def parser(program: str = _PROGRAM) -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, title=f"{_PROGRAM} {name}")
     return halfcard_parser
 
 
@@ -57,6 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except _UNUSABLE as error:
+        print(f"{arguments.title}: {error}", file=sys.stderr)
+        return EXIT_USAGE
     return code
 
 

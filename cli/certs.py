@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -22,26 +21,19 @@ from certs.store import ApiStore, ForbiddenError, StoreError
 from halfcard import names
 from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from kube.api.access import AccessError
-from kube.api.calls import Answer, ApiCalls, NoAnswerError
+from kube.api.calls import Answer, ApiCalls
 
 from .certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
-from .inputs.cluster_state import add_access_arguments, find_access
+from .inputs.cluster_state import add_access_arguments, ask
 from .terminal import Colour, Screen
 
 _HEADS: Final = ("OBJECT", "ENDS", "DAYS", "HOLDS")
 _COLOURS: Final = {ObjectState.FINE: Colour.GREEN, ObjectState.DUE: Colour.RED}
 _EXTENDER: Final = "extender"
 
-Result = TypeVar("Result")
-
 
 class _NotRotated(Exception):
-    """The reason why nothing was rotated, and the exit code."""
-
-    def __init__(self, why: str, code: int) -> None:
-        super().__init__(why)
-        self.code = code
+    """Halfcard may not rotate this certificate; the text says why."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,30 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    command: Callable[[argparse.Namespace], int] = arguments.command
-    try:
-        return command(arguments)
-    except (AccessError, NoAnswerError, StoreError) as error:
-        print(f"halfcard certs: {error}", file=sys.stderr)
-        return EXIT_USAGE
-
-
-def _with_calls(arguments: argparse.Namespace, ask: Callable[[ApiCalls], Awaitable[Result]]) -> Result:
-    async def asked() -> Result:
-        calls = ApiCalls(find_access(arguments))
-        try:
-            return await ask(calls)
-        finally:
-            calls.close()
-
-    return asyncio.run(asked())
+    code: int = arguments.command(arguments)
+    return code
 
 
 # --- status ----------------------------------------------------------------------------------------------------------
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    found = _with_calls(arguments, _read)
+    found = ask(arguments, _read)
     now = datetime.now(UTC)
     lines = [row for seen, refused in found for row in rows(seen, refused)]
     verdicts = [verdict(seen, refused, now) for seen, refused in found]
@@ -150,10 +127,10 @@ def _cells(row: CertificateRow, now: datetime) -> tuple[str, str, str, str]:
 def _rotate(arguments: argparse.Namespace) -> int:
     (chain,) = (each for each in chains(names.NAMESPACE) if each.title == arguments.chain)
     try:
-        _with_calls(arguments, lambda calls: _ask_for(calls, chain, arguments))
+        ask(arguments, lambda calls: _ask_for(calls, chain, arguments))
     except _NotRotated as error:
         print(f"halfcard certs: {error}", file=sys.stderr)
-        return error.code
+        return EXIT_REFUSED
     screen = Screen.on(sys.stdout)
     for line in _next_steps(chain, arguments):
         screen.wrapped(line, indent="", hanging="  ")
@@ -173,13 +150,12 @@ async def _ask_for(calls: ApiCalls, chain: Chain, arguments: argparse.Namespace)
 
 def _check(place: ObjectPath, answer: Answer) -> None:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise _NotRotated(f"{place.name} is missing; does the Deployment {names.CERTS_SERVICE} run?", EXIT_USAGE)
+        raise StoreError(f"{place.name} is missing; does the Deployment {names.CERTS_SERVICE} run?")
     if answer.status != HTTPStatus.OK:
-        why = f"updating {place.name}: the API server answered {answer.status}: {answer.message()}"
-        raise _NotRotated(why, EXIT_USAGE)
+        raise StoreError(f"updating {place.name}: the API server answered {answer.status}: {answer.message()}")
     found = certificates(objects.entry(msgspec.json.decode(answer.body), objects.TLS_CRT))
     if found and not is_ours(found[0]):
-        raise _NotRotated(f"{place.name} was not issued by Halfcard; its issuer renews it", EXIT_REFUSED)
+        raise _NotRotated(f"{place.name} was not issued by Halfcard; its issuer renews it")
 
 
 def _next_steps(chain: Chain, arguments: argparse.Namespace) -> Sequence[str]:

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from halfcard.columns import WIDTH
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.problems import printable
-from kube.api.access import AccessError
-from kube.api.list_watch import ApiError
-from settings.installation import SettingsError
 
 from .diagnosis.checks import CHECKS, diagnose
 from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
-from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from .inputs.cluster_state import add_access_arguments, find_access
 from .inputs.survey import take
 from .progress import Progress
 from .terminal import Colour, Screen
@@ -56,12 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.explain:
         _explain(screen, _NAMES[arguments.explain])
         return EXIT_OK
-    try:
-        with Progress(sys.stderr, "halfcard doctor") as progress:
-            seen = take(find_access(arguments), arguments.namespace, arguments.settings, progress.say)
-    except (AccessError, ApiError, NoClusterError, SettingsError) as error:
-        print(f"halfcard doctor: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    with Progress(sys.stderr, "halfcard doctor") as progress:
+        seen = take(find_access(arguments), arguments.namespace, arguments.settings, progress.say)
     found = diagnose(seen)
     is_healthy = not any(_counts(each, strict=arguments.strict) for each in found)
     if arguments.output == "json":

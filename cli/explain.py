@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -18,17 +17,15 @@ from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
 from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 from halfcard import names
 from halfcard.columns import columns
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.stored_pod import StoredPod
-from kube.api.access import Access, AccessError
-from kube.api.calls import ApiCalls, NoAnswerError
 
-from .inputs.cluster_state import ClusterState, NoClusterError, find_access, read_cluster
+from .inputs.cluster_state import ClusterState, NoClusterError, ask, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
 from .inspect import share, warn
-from .quota_commands.gpu_quotas import QuotaAnswer, concerning
+from .quota_commands.gpu_quotas import concerning
 from .terminal import Colour, Screen
 
 _MOST_FITTING: Final = 5
@@ -46,15 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        cluster = read_cluster(arguments)
-        stored = _stored(cluster, arguments.pod)
-        pod = read_facts(stored, cluster.state.dialects)
-        limits = _limits(arguments, pod)
-    except (AccessError, NoClusterError, NoAnswerError) as error:
-        print(f"halfcard explain: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    explained = explain(cluster.state, pod, cluster.policy_of(pod.demand.wanted.policy), limits)
+    cluster = read_cluster(arguments)
+    stored = _stored(cluster, arguments.pod)
+    pod = read_facts(stored, cluster.state.dialects)
+    policy = cluster.policy_of(pod.demand.wanted.policy)
+    explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
     found = replace(explained, gates=stored.gates)
     if arguments.output == "json":
         print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
@@ -68,20 +61,13 @@ def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
     """Reads the quota limits of a pending pod by model and pool; a dump has none."""
     if arguments.state is not None or pod.node:
         return UNLIMITED
-    answers = asyncio.run(_quota_answers(find_access(arguments), pod.namespace))
+    try:
+        answers, _ = ask(arguments, lambda calls: concerning(calls, pod.namespace))
+    except NoClusterError:
+        return UNLIMITED  # the kinds are not installed, or the user may not read them
     return QuotaLimits(
         pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in answers if each.budget.depends_on_location]
     )
-
-
-async def _quota_answers(access: Access, namespace: str) -> list[QuotaAnswer]:
-    calls = ApiCalls(access)
-    try:
-        return (await concerning(calls, namespace))[0]
-    except NoClusterError:
-        return []  # the kinds are not installed, or the user may not read them
-    finally:
-        calls.close()
 
 
 def _stored(cluster: ClusterState, written: str) -> StoredPod:

@@ -13,7 +13,7 @@ import msgspec
 
 from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare_json, inspect
 from halfcard.columns import columns
-from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK
 from halfcard.placing.card_usage import CardMode
 
 from . import gpushare_table
@@ -37,12 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        cluster = read_cluster(arguments)
-        nodes = _nodes(cluster, arguments.node)
-    except NoClusterError as error:
-        print(f"halfcard inspect: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    cluster = read_cluster(arguments)
+    nodes = _nodes(cluster, arguments.node)
     if arguments.output == "json":
         print(json.dumps(_as_json(cluster, nodes, arguments.format), indent=2, ensure_ascii=False))
         return EXIT_OK

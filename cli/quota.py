@@ -5,7 +5,6 @@ fit.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,18 +15,16 @@ from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
 from halfcard import names
 from halfcard.columns import columns
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quota.budget_messages import amount, exceeded
 from halfcard.quota.charge import COUNTED
 from halfcard.quota.gpu_quota import read_amounts
 from halfcard.quota.ledger import Amounts
 from halfcard.quota.native_messages import units
-from kube.api.access import Access, AccessError
-from kube.api.calls import ApiCalls, NoAnswerError
-from settings.installation import SettingsError
+from kube.api.calls import ApiCalls
 from settings.settings_file import load_settings
 
-from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from .inputs.cluster_state import add_access_arguments, ask
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
 from .quota_commands.gpu_quotas import QuotaAnswer
 from .terminal import Colour, Screen
@@ -78,12 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    try:
-        policy = policy_of(load_settings(arguments.settings))
-        found = asyncio.run(_read_quotas(find_access(arguments), arguments.namespace, policy.counted))
-    except (AccessError, NoClusterError, SettingsError) as error:
-        print(f"halfcard quota: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    policy = policy_of(load_settings(arguments.settings))
+    found = ask(arguments, lambda calls: _read_quotas(calls, arguments.namespace, policy.counted))
     answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
     if arguments.output == "json":
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
@@ -125,15 +118,9 @@ class Found(NamedTuple):
     problems: list[str]
 
 
-async def _read_quotas(access: Access, namespace: str, resources: frozenset[str]) -> Found:
-    calls = ApiCalls(access)
-    try:
-        answers, problems = await gpu_quotas.concerning(calls, namespace)
-        native = await native_explain.ask(calls, namespace, resources)
-    except NoAnswerError as error:
-        raise NoClusterError(str(error)) from error
-    finally:
-        calls.close()
+async def _read_quotas(calls: ApiCalls, namespace: str, resources: frozenset[str]) -> Found:
+    answers, problems = await gpu_quotas.concerning(calls, namespace)
+    native = await native_explain.ask(calls, namespace, resources)
     return Found(answers, native, [*problems, *native.problems])
 
 

@@ -15,11 +15,10 @@ from admission.policy_settings import policy_of
 from admission.process import ADMISSION, STATUS, Webhook, WebhookAddresses
 from certs.certificate_folder import CertificateFiles, CertificateFolderError, ensure
 from certs.folder_renewal import FolderRenewal
-from certs.server_names import InvalidServerName, ServerNames, server_names
+from certs.server_names import ServerNames, server_names
 from halfcard import names
-from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
+from halfcard.exit_codes import EXIT_CANNOT_START
 from kube.manifests.folder_source import FolderSource
-from kube.manifests.manifest_error import ManifestError
 from serving.address import Address
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle
@@ -27,7 +26,6 @@ from serving.lifecycle import run as run_process
 from serving.listener import StopTimings
 from serving.log import Log
 from serving.tls import ReloadingContext, TlsFiles
-from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
@@ -59,10 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
             StopTimings(grace_s=arguments.grace),
             log,
         )
-    except (ManifestError, SettingsError, InvalidServerName) as error:
-        return _failed(error, EXIT_USAGE)
     except (CertificateFolderError, CannotServeError) as error:
-        return _failed(error, EXIT_CANNOT_START)
+        print(f"halfcard serve: {error}", file=sys.stderr)
+        return EXIT_CANNOT_START
 
     async def serve(lifecycle: Lifecycle) -> None:
         keeper = FolderRenewal(files.folder, wanted, log=log)
@@ -71,11 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
     return run_process(serve, log=log)
-
-
-def _failed(error: Exception, code: int) -> int:
-    print(f"halfcard serve: {error}", file=sys.stderr)
-    return code
 
 
 def _certificates(arguments: argparse.Namespace) -> tuple[CertificateFiles, ServerNames]:

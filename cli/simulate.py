@@ -12,7 +12,7 @@ from typing import Final
 
 from extender.packing.placement import POLICIES
 from halfcard.columns import columns
-from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK
 from simulation.replay import Result, fill_up
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload, milli_of
@@ -58,12 +58,8 @@ def _tune(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        workload, left_out = read_workload(arguments.nodes, arguments.pods, arguments.settings)
-        _check(workload, arguments)
-    except NoWorkloadError as error:
-        print(f"halfcard simulate: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    workload, left_out = read_workload(arguments.nodes, arguments.pods, arguments.settings)
+    _check(workload, arguments)
     errors = Screen.on(sys.stderr)
     for why in left_out:
         errors.wrapped(f"Warning: {why}", indent="", hanging="  ", colour=Colour.YELLOW)

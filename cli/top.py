@@ -19,12 +19,11 @@ from deviceplugin.usage.usage_text import CONTAINER_HEADS, container_rows, known
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
 from halfcard.columns import columns
-from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK
 from halfcard.pod.spec import PodMetadata
 from halfcard.problems import printable
-from kube.api.access import Access, AccessError
+from kube.api.access import Access
 from kube.api.calls import ApiCalls, NoAnswerError
-from kube.api.list_watch import ApiError
 from kube.node_source import NODES
 
 from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
@@ -63,11 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        answers = _ask_agents(arguments)
-    except (AccessError, ApiError, NoClusterError) as error:
-        print(f"halfcard top: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    answers = _ask_agents(arguments)
     usages = [_within(each, arguments.namespace) for each in answers if isinstance(each, NodeUsageReport)]
     silent = [each for each in answers if isinstance(each, SilentAgent)]
     if arguments.output == "json":

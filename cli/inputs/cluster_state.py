@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -16,14 +18,15 @@ from extender.packing.placement import PackingPolicy
 from extender.packing.policy_cache import PolicyCache
 from extender.packing.workload_stats import WorkloadStats
 from extender.state import State
+from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.node_totals import Offer, offers
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from kube.api.access import Access, AccessError, from_kubeconfig
-from kube.api.list_watch import ApiError, Collection, Undecodable
-from kube.manifests.documents import Document, ManifestError, read_path, to_json
+from kube.api.calls import ApiCalls
+from kube.api.list_watch import Collection, Undecodable
+from kube.manifests.documents import Document, read_path, to_json
 from kube.node_source import NODES
-from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -34,7 +37,7 @@ _KUBECONFIG: Final = "KUBECONFIG"
 T = TypeVar("T")
 
 
-class NoClusterError(Exception):
+class NoClusterError(UnusableInputError):
     """The cluster cannot be read; the text says why and how to fix it."""
 
 
@@ -82,17 +85,15 @@ def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, 
     """Reads all nodes and pods of the source in the arguments.
 
     Raises:
-        NoClusterError: they cannot be read, or the settings cannot.
+        NoClusterError, AccessError, ApiError: the cluster cannot be read.
+        ManifestError, SettingsError: a file cannot be read.
     """
-    try:
-        cluster = _empty(arguments.settings)
-        if arguments.state is not None:
-            documents = [*read_path(arguments.state)]
-            _add_documents(cluster, [*documents, *more(documents, cluster.left_out)])
-        else:
-            _add_collections(cluster, find_access(arguments))
-    except (AccessError, ApiError, ManifestError, SettingsError) as error:
-        raise NoClusterError(str(error)) from None
+    cluster = _empty(arguments.settings)
+    if arguments.state is not None:
+        documents = [*read_path(arguments.state)]
+        _add_documents(cluster, [*documents, *more(documents, cluster.left_out)])
+    else:
+        _add_collections(cluster, find_access(arguments))
     return cluster
 
 
@@ -158,6 +159,16 @@ def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
         looked = ", ".join(map(str, files))
         raise AccessError(f"{looked}: found no kubeconfig; name one with --kubeconfig{instead}")
     return found
+
+
+def ask(arguments: argparse.Namespace, question: Callable[[ApiCalls], Awaitable[T]]) -> T:
+    """Runs a coroutine that calls the API server of the arguments; raises what it raises, and AccessError."""
+
+    async def asked() -> T:
+        with closing(ApiCalls(find_access(arguments))) as calls:
+            return await question(calls)
+
+    return asyncio.run(asked())
 
 
 def _add_collections(cluster: ClusterState, access: Access) -> None:

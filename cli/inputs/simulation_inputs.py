@@ -11,18 +11,19 @@ from typing import Final, NamedTuple
 
 from extender.packing.fleet import fleet_of, usual_card_mib
 from halfcard.cards import Node
+from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from simulation.openb import TableError, read_nodes, read_pods
 from simulation.workload import ReplayWorkload, TracePod, pod_of
 
-from .cluster_state import NoClusterError, read_cluster
+from .cluster_state import read_cluster
 from .workload_pods import pods_of_workloads
 
 _TABLE: Final = ".csv"
 _PLENTY: Final = 2**40
 
 
-class NoWorkloadError(Exception):
+class NoWorkloadError(UnusableInputError):
     """There is nothing to replay; the text says why and how to fix it."""
 
 
@@ -37,12 +38,13 @@ def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read
     """Reads nodes and pods; both may be in the same file or folder.
 
     Raises:
-        NoWorkloadError: something cannot be read, or is missing.
+        NoWorkloadError: a table cannot be read, or nodes or pods are missing.
+        NoClusterError, ManifestError, SettingsError: manifests or settings cannot be read.
     """
     try:
         there, odd = _nodes(nodes, settings)
         coming, strange = _pods(pods, settings, usual_card_mib(fleet_of(there)))
-    except (TableError, NoClusterError) as error:
+    except TableError as error:
         raise NoWorkloadError(str(error)) from None
     if not there:
         raise NoWorkloadError(f"{nodes}: it has no Node; save them with `kubectl get nodes -o json`")

@@ -6,7 +6,6 @@ Exit codes: 0 all were read, 1 some were not, 2 there is nothing to read.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -17,13 +16,12 @@ import msgspec
 import yaml
 
 from halfcard import names
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quota.tke_quota_map import UNREADABLE, GpuQuotaMap, read_map
-from kube.api.access import Access, AccessError
-from kube.api.calls import ApiCalls, NoAnswerError
-from kube.manifests.documents import ManifestError, read_path
+from kube.api.calls import ApiCalls
+from kube.manifests.documents import read_path
 
-from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from ..inputs.cluster_state import NoClusterError, add_access_arguments, ask
 
 SUMMARY: Final = f"the quotas of the ConfigMap {names.KUBE_SYSTEM}/{names.GPU_QUOTA_MAP} as {names.GPU_QUOTA} objects"
 _PATH: Final = f"/api/v1/namespaces/{names.KUBE_SYSTEM}/configmaps/{names.GPU_QUOTA_MAP}"
@@ -35,15 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="read this manifest instead of the cluster")
     add_access_arguments(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
-    parser.set_defaults(does=run)
+    parser.set_defaults(does=run, title="halfcard quota import")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        found = _read(arguments)
-    except (AccessError, NoClusterError, ManifestError) as error:
-        print(f"halfcard quota import: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    found = _read(arguments)
     objects = [*_objects(found)]
     if arguments.output == "json":
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
@@ -51,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(yaml.safe_dump_all(objects, sort_keys=False, width=100), end="")
     for problem in found.unreadable:
-        print(f"halfcard quota import: {problem}", file=sys.stderr)
+        print(f"{arguments.title}: {problem}", file=sys.stderr)
     return EXIT_REFUSED if found.unreadable else EXIT_OK
 
 
@@ -68,7 +62,7 @@ def _plain(spec: Object) -> Object:
 
 
 def _read(arguments: argparse.Namespace) -> GpuQuotaMap:
-    found = _in_file(arguments.file) if arguments.file else asyncio.run(_in_cluster(find_access(arguments)))
+    found = _in_file(arguments.file) if arguments.file else ask(arguments, _in_cluster)
     text = (found.get("data") or {}).get(names.GPU_QUOTA_KEY)
     read = read_map(text) if isinstance(text, str) else None
     if read is None:
@@ -85,14 +79,8 @@ def _in_file(file: Path) -> Object:
     return found[0]
 
 
-async def _in_cluster(access: Access) -> Object:
-    calls = ApiCalls(access)
-    try:
-        answer = await calls.get(_PATH)
-    except NoAnswerError as error:
-        raise NoClusterError(str(error)) from error
-    finally:
-        calls.close()
+async def _in_cluster(calls: ApiCalls) -> Object:
+    answer = await calls.get(_PATH)
     if answer.status != HTTPStatus.OK:
         raise NoClusterError(f"the API server answered {answer.status} to GET {_PATH}: {answer.message()}")
     found: Object = msgspec.json.decode(answer.body)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 import time
@@ -12,18 +11,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from halfcard.dialects import Dialects
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quantity import InvalidQuantity
 from halfcard.quota.native_quota import ResourceQuota, resource_of
 from halfcard.quota.native_usage import in_use
-from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.quota.native_quota_repair import Repair, repair
 from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, quotas_in
-from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
-from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from ..inputs.cluster_state import add_access_arguments, ask
 from ..terminal import Colour, Screen
 
 SUMMARY: Final = "make ResourceQuotas count that Kubernetes accepted but never counts"
@@ -56,12 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        dialects = load_settings(arguments.settings).enabled_dialects()
-        found = asyncio.run(_repaired(find_access(arguments), arguments, dialects))
-    except (AccessError, NoClusterError, SettingsError) as error:
-        print(f"halfcard quota: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    dialects = load_settings(arguments.settings).enabled_dialects()
+    found = ask(arguments, lambda calls: _repaired(calls, arguments, dialects))
     if arguments.output == "json":
         document = {"dry_run": arguments.dry_run, "quotas": [each.as_json() for each in found]}
         print(json.dumps(document, indent=2, ensure_ascii=False))
@@ -71,16 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_REFUSED if silent else EXIT_OK
 
 
-async def _repaired(access: Access, arguments: argparse.Namespace, dialects: Dialects) -> list[Repaired]:
-    calls, namespace = ApiCalls(access), arguments.namespace
-    try:
-        there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
-        uncounted = [each for each in there if each.uncounted(dialects.resources)]
-        return [await _one(calls, each, dialects, rehearse=arguments.dry_run) for each in uncounted]
-    except (ReadError, NoAnswerError) as error:
-        raise NoClusterError(str(error)) from error
-    finally:
-        calls.close()
+async def _repaired(calls: ApiCalls, arguments: argparse.Namespace, dialects: Dialects) -> list[Repaired]:
+    namespace = arguments.namespace
+    there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
+    uncounted = [each for each in there if each.uncounted(dialects.resources)]
+    return [await _one(calls, each, dialects, rehearse=arguments.dry_run) for each in uncounted]
 
 
 async def _one(calls: ApiCalls, quota: ResourceQuota, dialects: Dialects, *, rehearse: bool) -> Repaired:

@@ -15,18 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from halfcard.columns import columns
 from halfcard.dialects import Dialects
-from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
+from halfcard.exit_codes import EXIT_OK
 from halfcard.placing.demand import needs_of
 from halfcard.pod.requests import read_pod
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.budget_messages import amount
 from halfcard.quota.charge import COUNTED, charge
-from kube.api.access import AccessError
-from kube.api.list_watch import ApiError
-from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
-from ..inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
+from ..inputs.cluster_state import add_access_arguments, everything, find_access
 
 SUMMARY: Final = "the current usage of the cluster's cards, by team"
 _NOBODY: Final = "-"
@@ -56,20 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_arguments(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.set_defaults(does=run)
+    parser.set_defaults(does=run, title="halfcard quota report")
 
 
 def run(arguments: argparse.Namespace) -> int:
     left_out: list[str] = []
-    try:
-        dialects = load_settings(arguments.settings).enabled_dialects()
-        pods = everything(find_access(arguments), "/api/v1/pods", StoredPod, left_out)
-        found = usages(pods, dialects, _team_by(arguments.by))
-    except (AccessError, ApiError, NoClusterError, SettingsError) as error:
-        print(f"halfcard quota report: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    dialects = load_settings(arguments.settings).enabled_dialects()
+    pods = everything(find_access(arguments), "/api/v1/pods", StoredPod, left_out)
+    found = usages(pods, dialects, _team_by(arguments.by))
     for problem in left_out:
-        print(f"halfcard quota report: {problem}", file=sys.stderr)
+        print(f"{arguments.title}: {problem}", file=sys.stderr)
     if arguments.output == "json":
         print(json.dumps([each.as_json() for each in found], indent=2, ensure_ascii=False))
     else:

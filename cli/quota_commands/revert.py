@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from halfcard import names
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from kube.api.access import Access, AccessError
-from kube.api.calls import ApiCalls, NoAnswerError
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
+from kube.api.calls import ApiCalls
 from kube.quota.native_quota_repair import Repair, revert
-from kube.quota.native_quota_source import ReadError, quotas_anywhere, quotas_in
+from kube.quota.native_quota_source import quotas_anywhere, quotas_in
 
-from ..inputs.cluster_state import NoClusterError, add_access_arguments, find_access
+from ..inputs.cluster_state import add_access_arguments, ask
 from ..terminal import Colour, Screen
 
 SUMMARY: Final = "remove the keys that Halfcard added to ResourceQuotas, once it is removed"
@@ -33,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        found = asyncio.run(_reverted(find_access(arguments), arguments))
-    except (AccessError, NoClusterError) as error:
-        print(f"halfcard quota: {error}", file=sys.stderr)
-        return EXIT_USAGE
+    found = ask(arguments, lambda calls: _reverted(calls, arguments))
     if arguments.output == "json":
         document = {"dry_run": arguments.dry_run, "quotas": [_as_json(each) for each in found]}
         print(json.dumps(document, indent=2, ensure_ascii=False))
@@ -47,16 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_REFUSED if left else EXIT_OK
 
 
-async def _reverted(access: Access, arguments: argparse.Namespace) -> list[Repair]:
-    calls, namespace = ApiCalls(access), arguments.namespace
-    try:
-        there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
-        marked = [each for each in there if names.QUOTA_TWINS in each.annotations]
-        return [await revert(calls, each, rehearse=arguments.dry_run) for each in marked]
-    except (ReadError, NoAnswerError) as error:
-        raise NoClusterError(str(error)) from error
-    finally:
-        calls.close()
+async def _reverted(calls: ApiCalls, arguments: argparse.Namespace) -> list[Repair]:
+    namespace = arguments.namespace
+    there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
+    marked = [each for each in there if names.QUOTA_TWINS in each.annotations]
+    return [await revert(calls, each, rehearse=arguments.dry_run) for each in marked]
 
 
 def _as_json(found: Repair) -> dict[str, object]:
