@@ -42,7 +42,7 @@ def _webhook(arguments: argparse.Namespace, log: Log) -> Webhook:
         WebhookAddresses(arguments.admission, arguments.status),
         StopTimings(grace_s=arguments.grace),
         log,
-        QuotaParts.of(access, arguments.namespace, policy, source.view, log),
+        QuotaParts(access, arguments.namespace, policy, source.view, log),
     )
 
 

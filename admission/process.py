@@ -51,49 +51,38 @@ class WebhookAddresses:
     status: Address
 
 
-@dataclass(frozen=True, slots=True)
 class QuotaParts:
     """Everything the webhook needs for quotas: GpuQuotas and their ledgers, and ResourceQuotas, which the API server
     enforces.
     """
 
-    source: BudgetSource
-    ledgers: BudgetLedgers
-    followed: LedgerWatch
-    refusals: RefusalEvents
-    native_source: NativeQuotas
-    native: NativePrecheck
-
-    @classmethod
-    def of(
-        cls, access: Access, namespace: str, policy: AdmissionPolicy, cluster: Callable[[], ClusterView], log: Log
-    ) -> QuotaParts:
-        calls, source = ApiCalls(access), BudgetSource(access)
-        refusals = RefusalEvents(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
-        ledgers = BudgetLedgers(source, LedgerStore(calls, namespace), policy, cluster)
-        followed = LedgerWatch(access, namespace, ledgers.update)
-        native = NativeQuotas(access, policy.counted)
-        gate = NativePrecheck(native, LiveQuotas(ApiCalls(access, CONNECTIONS)), policy, refusals.refused)
-        return cls(source, ledgers, followed, refusals, native, gate)
+    def __init__(
+        self, access: Access, namespace: str, policy: AdmissionPolicy, cluster: Callable[[], ClusterView], log: Log
+    ) -> None:
+        calls = ApiCalls(access)
+        self.source = BudgetSource(access)
+        self.refusals = RefusalEvents(calls, f"{socket.gethostname()}-{secrets.token_hex(3)}", utc_now, log)
+        self._ledgers = BudgetLedgers(self.source, LedgerStore(calls, namespace), policy, cluster)
+        watch, quotas = LedgerWatch(access, namespace, self._ledgers.update), NativeQuotas(access, policy.counted)
+        self._informers: Sequence[Informer[Any]] = (watch.informer, quotas.informer)
+        live = LiveQuotas(ApiCalls(access, CONNECTIONS))
+        self._precheck = NativePrecheck(quotas, live, policy, self.refusals.refused)
 
     def gates(self) -> Mapping[str, Gate]:
         """Returns the gates; native quota comes first, since nothing has to be reserved for a pod that it refuses."""
-        budgets = BudgetReservation(self.ledgers, self.refusals.refused)
+        budgets = BudgetReservation(self._ledgers, self.refusals.refused)
         return {
-            names.MUTATE_PODS_PATH: QueueGate(self.ledgers),
-            names.VALIDATE_PODS_PATH: in_turn(self.native, budgets),
-            names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self.ledgers),
+            names.MUTATE_PODS_PATH: QueueGate(self._ledgers),
+            names.VALIDATE_PODS_PATH: in_turn(self._precheck, budgets),
+            names.VALIDATE_WORKLOADS_PATH: WorkloadHints(self._ledgers),
         }
 
     def jobs(self) -> list[Job]:
-        return [*self.source.jobs(), *follow_jobs(self._following()), ("report refusals", self.refusals.run)]
+        return [*self.source.jobs(), *follow_jobs(self._informers), ("report refusals", self.refusals.run)]
 
     def problems(self) -> tuple[str, ...]:
-        troubles = (each.trouble for each in self._following())
+        troubles = (each.trouble for each in self._informers)
         return (*self.source.problems(), *filter(None, troubles))
-
-    def _following(self) -> Sequence[Informer[Any]]:
-        return self.followed.informer, self.native_source.informer
 
 
 @dataclass(frozen=True, slots=True)

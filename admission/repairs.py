@@ -12,7 +12,7 @@ import msgspec
 
 from halfcard import names
 from halfcard.added_resources import AddedResources, named_by, says, written
-from halfcard.patches import PatchOperation, Pointer
+from halfcard.patches import PatchOperation, Pointer, append
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest
 from halfcard.pod.spec import Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
@@ -211,12 +211,7 @@ def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
     for place, claim in subject.containers:
         env = place.container.env
         if claim is None and names.VISIBLE_DEVICES not in [variable.name for variable in env or ()]:
-            pointer = (*place.pointer, "env")
-            yield (
-                PatchOperation("add", (*pointer, "-"), _SEES_NOTHING)
-                if env
-                else PatchOperation("add", pointer, [_SEES_NOTHING])
-            )
+            yield append((*place.pointer, "env"), _SEES_NOTHING, to_existing=bool(env))
 
 
 def hide_from_added(subject: Subject, old: Pod) -> RepairedPod:

@@ -11,7 +11,7 @@ from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
 from kube.api.informer import Informer
-from kube.api.list_watch import Collection, Undecodable, WatchEvent
+from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
 
 from .state import State
 
@@ -63,13 +63,11 @@ class ClusterWatches:
         self.state.replace_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
 
     def _change_nodes(self, changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
-        for change in changes:
-            if isinstance(change.object, Undecodable):
-                continue
-            if change.type == "DELETED":
-                self.state.drop_node(str(change.object["metadata"]["name"]))
+        for node, is_deleted in decoded(changes):
+            if is_deleted:
+                self.state.drop_node(str(node["metadata"]["name"]))
             else:
-                self.state.put_node(change.object)
+                self.state.put_node(node)
 
     def _list_pods(self, pods: Sequence[StoredPod | Undecodable]) -> None:
         self._undecodable.clear()

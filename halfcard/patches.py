@@ -23,6 +23,11 @@ class PatchOperation(NamedTuple):
         return operation if self.op == "remove" else operation | {"value": self.value}
 
 
+def append(pointer: Pointer, value: Any, *, to_existing: bool) -> PatchOperation:
+    """Returns the change that appends to a list, or creates it, since JSON Patch creates no parents."""
+    return PatchOperation("add", (*pointer, "-"), value) if to_existing else PatchOperation("add", pointer, [value])
+
+
 def from_json(operation: Mapping[str, Any]) -> PatchOperation:
     """Reads one operation that a webhook sent; list positions stay text until it is applied."""
     tokens = operation["path"].split("/")[1:]

@@ -67,19 +67,17 @@ class ReloadingContext:
         self,
         files: TlsFiles,
         *,
-        minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
         poll_s: float = POLL_S,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._files = files
-        self._minimum_version = minimum_version
         self._poll_s = poll_s
         self._clock = clock
         try:
             material = _FileContents.read(files)
             self.leaf: ServedLeaf = read_pair(material.cert, material.key, at=clock())
-            self._current = _fresh_context(material, minimum_version)
-            self.context = _fresh_context(material, minimum_version)
+            self._current = _fresh_context(material)
+            self.context = _fresh_context(material)
         except Exception as error:
             raise CannotServeError(
                 f"TLS files {files}: {error}; mount a PEM certificate chain and its key, as in a Secret "
@@ -101,7 +99,7 @@ class ReloadingContext:
             if digest == self._digest:
                 return Reload(changed=False, reason=UNCHANGED)
             leaf = read_pair(material.cert, material.key, at=self._clock())
-            self._current = _fresh_context(material, self._minimum_version)
+            self._current = _fresh_context(material)
         except Exception as error:  # noqa: BLE001 - after any error with the files the live context stays
             reason = f"TLS files {self._files}: {error}; the previous certificate stays in use"
             return Reload(changed=False, reason=reason)
@@ -122,9 +120,9 @@ class ReloadingContext:
             said = outcome.reason
 
 
-def _fresh_context(material: _FileContents, minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
+def _fresh_context(material: _FileContents) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = minimum_version
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.set_alpn_protocols(["http/1.1"])
     # A resumed session would skip the check of its client certificate, though the client CA may have changed.
     context.num_tickets = 0

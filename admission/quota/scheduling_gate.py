@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from halfcard import names
-from halfcard.patches import PatchOperation
-from halfcard.pod.spec import Pod
+from halfcard.patches import append
 
 from ..verdict import Verdict
 from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers
-
-_GATE: Final = {"name": names.QUOTA_GATE}
-_FIELD: Final = ("spec", "schedulingGates")
 
 
 class QueueGate:
@@ -32,8 +26,5 @@ class QueueGate:
             return verdict  # the API server refuses gates on a pod that has its node
         if not self._ledgers.requests_for(pod, write.namespace):
             return verdict
-        return verdict._replace(changes=(*verdict.changes, _closing(pod)))
-
-
-def _closing(pod: Pod) -> PatchOperation:
-    return PatchOperation("add", (*_FIELD, "-"), _GATE) if pod.gates else PatchOperation("add", _FIELD, [_GATE])
+        gate = append(("spec", "schedulingGates"), {"name": names.QUOTA_GATE}, to_existing=bool(pod.gates))
+        return verdict._replace(changes=(*verdict.changes, gate))

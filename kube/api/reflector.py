@@ -10,6 +10,7 @@ import asyncio
 import http.client
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Final, Generic, TypeVar
 
@@ -32,6 +33,7 @@ T = TypeVar("T")
 Pages = Iterator[list[T | Undecodable]]
 
 
+@dataclass(eq=False)
 class Reflector(Generic[T]):
     """Calls back in its own thread: `listed` with pages still to come, `changed` with one change at a time.
 
@@ -44,31 +46,22 @@ class Reflector(Generic[T]):
         version: the version from which the next watch resumes.
     """
 
-    def __init__(
-        self,
-        collection: Collection[T],
-        *,
-        listed: Callable[[Pages[T]], None],
-        changed: Callable[[WatchEvent[T]], None],
-        name: str,
-        may_be_absent: bool = False,
-    ) -> None:
-        self.ready = False
-        self.trouble: str | None = None
-        self.version: str | None = None
-        self._collection = collection
-        self._listed = listed
-        self._changed = changed
-        self._name = name
-        self._may_be_absent = may_be_absent
-        self._stopping = Event()
-        self._thread: Thread | None = None
-        self._outdated = Event()
+    collection: Collection[T]
+    listed: Callable[[Pages[T]], None]
+    changed: Callable[[WatchEvent[T]], None]
+    name: str
+    may_be_absent: bool = False
+    ready: bool = field(default=False, init=False)
+    trouble: str | None = field(default=None, init=False)
+    version: str | None = field(default=None, init=False)
+    _stopping: Event = field(default_factory=Event, init=False)
+    _outdated: Event = field(default_factory=Event, init=False)
+    _thread: Thread | None = field(default=None, init=False)
 
     def request_relist(self) -> None:
         """Requests a new list that begins after this call; callable from any thread."""
         self._outdated.set()
-        self._collection.interrupt()
+        self.collection.interrupt()
 
     async def run(self) -> None:
         """Runs until it is cancelled, and raises bugs of the thread. After a restart it lists again."""
@@ -83,13 +76,13 @@ class Reflector(Generic[T]):
                 if not self._stopping.is_set():
                     loop.call_soon_threadsafe(ended.set_exception, bug)
 
-        self._thread = Thread(target=run, name=self._name, daemon=True)
+        self._thread = Thread(target=run, name=self.name, daemon=True)
         self._thread.start()
         try:
             await ended
         finally:
             self._stopping.set()
-            self._collection.abandon()
+            self.collection.abandon()
 
     async def _begin(self) -> None:
         """Starts with a list: otherwise a change at which a callback failed would be lost."""
@@ -97,7 +90,7 @@ class Reflector(Generic[T]):
             await asyncio.to_thread(self._thread.join)
         self.version = None
         self._stopping.clear()
-        self._collection.resume()
+        self.collection.resume()
 
     def _follow(self) -> None:
         failures = 0
@@ -106,7 +99,7 @@ class Reflector(Generic[T]):
                 self._follow_once()
                 failures = 0
             except _FAILURES as error:
-                if self._may_be_absent and isinstance(error, AbsentError):
+                if self.may_be_absent and isinstance(error, AbsentError):
                     self._take_absence()
                 elif not self._outdated.is_set():
                     failures = 1 if self.trouble is None else failures + 1
@@ -124,13 +117,13 @@ class Reflector(Generic[T]):
             self.version = None
         if self.version is None:
             self.version = self._list()
-        with self._collection.watch(self.version) as changes:
+        with self.collection.watch(self.version) as changes:
             self.trouble = None
             if self._outdated.is_set():  # checked when `interrupt` can end the watch
                 return
             for version, change in changes:
                 if change is not None:
-                    self._changed(change)
+                    self.changed(change)
                 self.version = version or self.version
                 if self._outdated.is_set():
                     return
@@ -140,16 +133,16 @@ class Reflector(Generic[T]):
 
         def pages() -> Pages[T]:
             nonlocal version
-            for items, version in self._collection.pages():  # noqa: B007  (the last one counts)
+            for items, version in self.collection.pages():  # noqa: B007  (the last one counts)
                 yield items
 
-        self._listed(pages())
+        self.listed(pages())
         self.ready = True
         return version
 
     def _take_absence(self) -> None:
         self.version = self.trouble = None
-        self._listed(iter(()))
+        self.listed(iter(()))
         self.ready = True
         self._wait(_ABSENT_S)
 
@@ -157,7 +150,7 @@ class Reflector(Generic[T]):
         if isinstance(error, ExpiredError):
             self.version = None
         why = str(error) or type(error).__name__
-        self.trouble = printable(f"{self._name} may be out of date: {why}")
+        self.trouble = printable(f"{self.name} may be out of date: {why}")
 
 
 def _pause(failures: int) -> float:
