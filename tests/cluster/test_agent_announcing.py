@@ -41,7 +41,7 @@ def condition(there: dict[str, Any]) -> str:
     return str(conditions.get(names.CARDS_CONDITION))
 
 
-async def test_a_node_says_what_its_agent_announced_beside_what_kubelet_wrote(cluster: Cluster) -> None:
+async def test_the_agent_writes_to_its_node_and_kubelets_fields_stay(cluster: Cluster) -> None:
     cluster.add_node("announced", {"cpu": "8", "memory": "16Gi", "pods": "110"}, {names.NVIDIA_LABEL_COUNT: "7"})
     calls = ApiCalls(from_kubeconfig(cluster.admin.kubeconfig))
     announcing = NodeWriter(calls, "announced", Log(), lambda: datetime.now(UTC))

@@ -40,7 +40,7 @@ def test_the_environment_chooses_the_minor(monkeypatch: pytest.MonkeyPatch) -> N
     assert binaries.GROUPS["kwok"].module == "kwok"
 
 
-def test_a_minor_without_a_module_is_answered_with_those_that_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_minor_is_refused_with_the_minors_that_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(binaries.MINOR_VARIABLE, "1.19")
     with pytest.raises(CannotStartError, match=r"HALFCARD_KUBERNETES=1.19 .* use 1.34 or 1.36"):
         binaries.kubernetes_module()
@@ -95,5 +95,5 @@ def test_the_version_of_go_is_read_as_numbers(tmp_path: Path, said: str, version
     assert toolchain.go_version(str(program)) == version
 
 
-def test_a_go_that_is_not_there_has_no_version(tmp_path: Path) -> None:
+def test_a_missing_go_has_no_version(tmp_path: Path) -> None:
     assert toolchain.go_version(str(tmp_path / "go")) == ()

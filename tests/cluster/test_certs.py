@@ -73,7 +73,7 @@ def _works_before_and_after(certified: Certified) -> Iterator[None]:
     certified.wait_works()
 
 
-def test_two_keepers_on_an_empty_cluster_make_one_ca(certified: Certified) -> None:
+def test_two_certificate_controllers_on_an_empty_cluster_create_one_ca(certified: Certified) -> None:
     assert_one_ca_was_made(certified)
 
 
@@ -87,7 +87,7 @@ def assert_one_ca_was_made(certified: Certified) -> None:
     assert certified.bundles() == {entry(certified.secret(ADMISSION.authority), CA_CRT)}
 
 
-def test_what_is_kept_is_what_people_mount(certified: Certified) -> None:
+def test_the_secrets_have_the_documented_names_and_keys(certified: Certified) -> None:
     assert {place.name for chain in (ADMISSION, EXTENDER) for place in (chain.authority, *chain.leaves)} == {
         names.ADMISSION_CA,
         names.ADMISSION_TLS,
@@ -157,7 +157,7 @@ HARMLESS: Final = {
 
 
 @pytest.mark.parametrize("case", HARMLESS)
-def test_it_is_repaired_and_no_call_fails(certified: Certified, case: str) -> None:
+def test_a_spoiled_secret_is_repaired_and_no_call_fails(certified: Certified, case: str) -> None:
     before = certified.secret(LEAF)["metadata"]["resourceVersion"]
     with Hammer(certified.create) as hammer:
         hammer.wait_for(5)
@@ -173,7 +173,7 @@ def test_a_certificate_for_other_names_is_replaced(certified: Certified) -> None
     certified.wait_works()
 
 
-def test_a_certificate_that_ended_while_the_machine_was_suspended_is_replaced_when_it_goes_on(
+def test_a_certificate_that_expired_during_a_suspend_is_replaced_after_resume(
     certified: Certified,
 ) -> None:
     for keeper in certified.keepers.replicas:
@@ -187,7 +187,7 @@ def test_a_certificate_that_ended_while_the_machine_was_suspended_is_replaced_wh
     assert "the leaf expired at" in certified.keepers.logs()
 
 
-def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None:
+def test_an_emptied_ca_bundle_is_filled_again_at_once(certified: Certified) -> None:
     """By the program as it is shipped: what it follows wakes it, not the half minute between two looks."""
     certified.keepers.kill_all()
     certified.keepers.start(1, in_a_hurry=False)
@@ -203,7 +203,7 @@ def test_an_emptied_bundle_is_filled_again_at_once(certified: Certified) -> None
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
-def test_a_deleted_configuration_stays_deleted_and_is_filled_when_people_bring_it_back(
+def test_a_deleted_webhook_configuration_is_not_recreated_and_is_filled_once_restored(
     certified: Certified, configuration: ObjectPath
 ) -> None:
     certified.cluster.request("DELETE", str(configuration)).must()
@@ -222,7 +222,7 @@ def last_looks(certified: Certified) -> list[float]:
     return [float(line.removeprefix(wanted)) for lines in metrics for line in lines if line.startswith(wanted)]
 
 
-def test_what_is_somebody_elses_is_left_alone_and_said_so(certified: Certified) -> None:
+def test_a_foreign_ca_is_left_alone_and_reported(certified: Certified) -> None:
     theirs = base64.b64encode(foreign_certificate()).decode()
     ours = certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"]
     entry_of_first = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
@@ -242,7 +242,7 @@ def test_the_extenders_secrets_are_repaired_too(certified: Certified) -> None:
     assert entry(certified.secret(EXTENDER.authority), CA_CRT) == ca
 
 
-def test_a_bundle_is_never_written_over_another_version_than_was_read(certified: Certified) -> None:
+def test_a_ca_bundle_is_not_written_over_a_newer_version(certified: Certified) -> None:
     old = certified.secret(VALIDATING)
     certified.patch(VALIDATING, [{"op": "add", "path": "/metadata/labels", "value": {"newer": "yes"}}])
     answer = certified.cluster.client.request(
@@ -255,7 +255,7 @@ def test_a_bundle_is_never_written_over_another_version_than_was_read(certified:
     assert answer.status == 409, answer.body
 
 
-def test_two_keepers_that_begin_with_the_empty_secrets_of_the_chart_make_one_ca(certified: Certified) -> None:
+def test_two_certificate_controllers_fill_the_charts_empty_secrets_with_one_ca(certified: Certified) -> None:
     certified.keepers.kill_all()
     for place in (*CONFIGURATIONS, *(place for chain in (ADMISSION, EXTENDER) for place in secrets_of(chain))):
         delete(place)(certified)
@@ -288,7 +288,7 @@ def secrets_of(chain: Chain) -> tuple[ObjectPath, ...]:
         ("*", "*", ""),
     ],
 )
-def test_the_keeper_may_do_nothing_more_than_it_does(certified: Certified, verb: str, what: str, where: str) -> None:
+def test_the_certificate_controller_has_no_other_rights(certified: Certified, verb: str, what: str, where: str) -> None:
     place = (f"--namespace={where}",) if where else ("--all-namespaces",)
     done = certified.cluster.kubectl("auth", "can-i", verb, what, *place, user=certified.keepers.account)
     assert done.stdout.strip() == "no"
@@ -298,7 +298,7 @@ def test_the_keeper_may_do_nothing_more_than_it_does(certified: Certified, verb:
 
 
 @pytest.mark.timeout(120 + _CREATES / 20)
-def test_a_rotation_under_load_fails_no_call_though_keepers_are_killed(certified: Certified) -> None:
+def test_a_rotation_under_load_fails_no_call_while_controllers_are_killed(certified: Certified) -> None:
     """Again and again, where more creates are asked for."""
     rotations, before = 0, certified.webhook.calls()
     with Hammer(certified.create) as creates, Hammer(lambda: shake_hands(certified)) as handshakes:
@@ -354,7 +354,7 @@ NEW_EXTENDER_CA: Final[dict[str, Callable[[Certified], None]]] = {
 
 
 @pytest.mark.parametrize("why", NEW_EXTENDER_CA)
-def test_the_extender_keeps_its_certificate_until_people_have_given_the_scheduler_the_new_ca(
+def test_the_extender_keeps_its_certificate_until_the_scheduler_trusts_the_new_ca(
     certified: Certified, tmp_path: Path, why: str
 ) -> None:
     server, client = EXTENDER.leaves
@@ -386,7 +386,7 @@ def says_people_have_to_act(certified: Certified) -> bool:
 # --- what people type ----------------------------------------------------------------------------------------------
 
 
-def test_status_says_so_and_scripts_know_by_its_exit_code(
+def test_certs_status_shows_healthy_certificates_and_exits_0(
     certified: Certified, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["certs", "status", "--kubeconfig", str(certified.cluster.admin.kubeconfig)]
@@ -398,7 +398,7 @@ def test_status_says_so_and_scripts_know_by_its_exit_code(
     assert [each["state"] for each in found["chains"]] == ["fine", "fine"]
 
 
-def test_days_left_are_told_by_every_replica_that_keeps_a_certificate_and_that_shows_one(certified: Certified) -> None:
+def test_controllers_and_servers_export_the_days_left_of_certificates(certified: Certified) -> None:
     for replica in certified.keepers.replicas:
         metrics = replica.status(names.METRICS_PATH)[1]
         assert f'halfcard_certs_days_left{{certificate="{names.ADMISSION_TLS}"}} 89.9' in metrics
@@ -415,5 +415,5 @@ def test_a_runbook_works(certified: Certified, fence: Fence, tmp_path: Path) -> 
     certified.wait_works()
 
 
-def test_every_runbook_is_tried() -> None:
+def test_every_runbook_is_tested() -> None:
     assert len(RUNBOOKS) == 6

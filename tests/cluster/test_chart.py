@@ -44,7 +44,7 @@ def of_kind(values: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return [item for item in objects(values) if item["kind"] == kind]
 
 
-def test_helm_finds_nothing_to_complain_about() -> None:
+def test_helm_lint_finds_nothing() -> None:
     done = helm("lint", "--strict", str(CHART), f"--namespace={names.NAMESPACE}")
     assert done.code == 0, done.stdout
     assert re.findall(r"\[(?:WARNING|ERROR)\].*", done.stdout) == []
@@ -56,7 +56,7 @@ def test_the_manifests_are_what_helm_renders() -> None:
     )
 
 
-def test_another_namespace_is_refused_with_what_to_type() -> None:
+def test_another_namespace_is_refused_with_the_right_options() -> None:
     done = template(namespace="gpu")
     assert done.code == 1
     assert "not in gpu: add --namespace halfcard-system --create-namespace" in done.stderr
@@ -75,7 +75,7 @@ def test_another_namespace_is_refused_with_what_to_type() -> None:
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_a_mistake_among_the_values_is_named(values: Mapping[str, Any], said: str) -> None:
+def test_a_mistake_in_the_values_is_named(values: Mapping[str, Any], said: str) -> None:
     done = template(values)
     assert done.code == 1
     assert said in done.stderr
@@ -97,7 +97,7 @@ each_settings = pytest.mark.parametrize(
 
 @each_settings
 @pytest.mark.parametrize("fails", ["Fail", "Ignore"])
-def test_the_webhooks_are_registered_as_the_code_would(settings: Mapping[str, Any], fails: str) -> None:
+def test_the_chart_registers_the_same_webhooks_as_the_code(settings: Mapping[str, Any], fails: str) -> None:
     policy = policy_of(read_settings(settings))
     wanted = configurations(policy.dialects, exempt=policy.exempt_namespaces)
     text = json.dumps(wanted).replace('"failurePolicy": "Fail"', f'"failurePolicy": "{fails}"')
@@ -107,7 +107,7 @@ def test_the_webhooks_are_registered_as_the_code_would(settings: Mapping[str, An
 
 
 @each_settings
-def test_the_guard_is_as_the_code_would_make_it_and_only_where_it_is_asked_for(settings: Mapping[str, Any]) -> None:
+def test_the_chart_renders_the_guard_of_the_code_only_if_enabled(settings: Mapping[str, Any]) -> None:
     wanted = guard(policy_of(read_settings(settings)))
     assert [item for item in wanted if item not in objects({"settings": settings, "webhooks": {"guard": True}})] == []
     assert [item for item in objects({"settings": settings}) if "guard" in item["metadata"]["name"]] == []
@@ -117,7 +117,7 @@ def _kind(item: Mapping[str, Any]) -> str:
     return str(item["kind"])
 
 
-def test_the_processes_read_the_settings_that_were_given_and_new_settings_are_new_pods() -> None:
+def test_settings_reach_the_processes_and_changed_settings_restart_pods() -> None:
     settings = {"packing": "spread", "node_resources": [names.VCUDA_CORE, names.VCUDA_MEMORY]}
     (written,) = of_kind({"settings": settings}, "ConfigMap")
     assert read_settings(yaml.safe_load(written["data"]["settings.yaml"])) == read_settings(settings)
@@ -130,7 +130,7 @@ def _marks(values: Mapping[str, Any]) -> set[str]:
     return {item["spec"]["template"]["metadata"]["annotations"]["halfcard.dev/settings"] for item in makers}
 
 
-def test_a_setting_that_takes_a_further_right_brings_it() -> None:
+def test_a_setting_that_needs_another_right_grants_it() -> None:
     assert "halfcard-extender-evicts" not in _roles({})
     assert "halfcard-extender-evicts" in _roles({"settings": {"evict_for_cards": True}})
     assert "halfcard-quota-repairs" not in _roles({})
@@ -153,7 +153,7 @@ def test_an_image_is_named_by_tag_or_by_digest() -> None:
     assert _images({"image": {"repository": "r.example/h", "digest": digest}}) == {f"r.example/h@{digest}"}
 
 
-def test_every_image_is_ours_and_comes_from_where_the_values_say() -> None:
+def test_every_image_is_halfcards_from_the_repository_in_the_values() -> None:
     """Whatever else is on: without a network there is no other."""
     elsewhere = {"repository": "r.example/h", "tag": "1", "pullPolicy": "Never"}
     on = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}, "webhooks": {"guard": True}}
@@ -187,7 +187,7 @@ def _entries(value: object) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(("way", "verb"), [("open", "patch"), ("delete", "delete")])
-def test_a_job_that_may_do_nothing_else_sees_to_gated_pods_after_a_removal(way: str, verb: str) -> None:
+def test_a_post_delete_job_with_minimal_rights_handles_gated_pods(way: str, verb: str) -> None:
     made = {item["kind"]: item for item in objects({"removal": {"gatedPods": way}}) if _removes(item)}
     assert made.keys() == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
     assert {item["metadata"]["annotations"]["helm.sh/hook"] for item in made.values()} == {"post-delete"}
@@ -196,7 +196,7 @@ def test_a_job_that_may_do_nothing_else_sees_to_gated_pods_after_a_removal(way: 
     assert (container["command"], container["args"]) == (["python", "-m", "quota.uninstall"], [way])
 
 
-def test_gated_pods_are_kept_where_that_is_asked() -> None:
+def test_gated_pods_are_kept_if_the_values_say_so() -> None:
     assert [item for item in objects({"removal": {"gatedPods": "keep"}}) if _removes(item)] == []
     assert template({"removal": {"gatedPods": "ask"}}).code == 1
 
@@ -205,7 +205,7 @@ def _removes(item: Mapping[str, Any]) -> bool:
     return bool(item["metadata"]["name"] == "halfcard-removal" or "hook" in str(item["metadata"].get("annotations")))
 
 
-def test_with_cert_manager_nothing_of_ours_makes_certificates_and_every_pod_finds_its_own() -> None:
+def test_with_cert_manager_the_chart_has_no_certificate_controller_and_mounts_its_secrets() -> None:
     made = objects({"certificates": {"from": "cert-manager"}})
     assert [
         item["metadata"]["name"] for item in made if item["kind"] == "Secret" or "certs" in str(item["metadata"])
@@ -225,7 +225,7 @@ def test_with_cert_manager_nothing_of_ours_makes_certificates_and_every_pod_find
     assert {each["cert-manager.io/inject-ca-from"] for each in injected} <= certificates
 
 
-def test_metrics_are_read_from_every_pod_where_that_is_asked_for() -> None:
+def test_the_service_monitor_selects_every_pod() -> None:
     values = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}}
     made = {(item["kind"], item["metadata"]["name"]): item for item in objects(values)}
     service = made["Service", "halfcard-metrics"]
@@ -248,12 +248,12 @@ def halfcards_namespace(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("delete", "namespace", names.NAMESPACE)
 
 
-def test_an_api_server_takes_the_manifests_without_a_warning(halfcards_namespace: Cluster) -> None:
+def test_the_api_server_accepts_the_manifests_without_a_warning(halfcards_namespace: Cluster) -> None:
     done = halfcards_namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(MANIFESTS))
     assert (done.code, [line for line in done.stderr.splitlines() if "last-applied" not in line]) == (0, [])
 
 
-def test_kustomize_changes_what_the_page_says(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_kustomization_of_the_page_works(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "deploy").symlink_to(MANIFESTS.parent)
     (tmp_path / "own").mkdir()
     (said,) = re.findall(r"^```text kustomization\n(.*?)^```$", _PAGE.read_text(), re.DOTALL | re.MULTILINE)

@@ -101,7 +101,7 @@ def test_the_manifests_are_applied_and_deleted_and_nothing_is_left(bare: Cluster
     bare.wait_until(lambda: left() == ([], {}), what="all of it to go", details=lambda: str(left()))
 
 
-def test_an_upgrade_reaches_the_kinds(release: Release, earlier: Path) -> None:
+def test_an_upgrade_updates_the_crds(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
     before = _columns(release.kind())
     release.apply("upgrade")
@@ -110,9 +110,7 @@ def test_an_upgrade_reaches_the_kinds(release: Release, earlier: Path) -> None:
     assert _columns(release.kind()) == _columns(shipped)
 
 
-def test_quotas_outlive_a_removal_and_the_next_installation_takes_their_kind_over(
-    release: Release, earlier: Path
-) -> None:
+def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
     item = quota("gpu", {"hard": {"cards": 4}}, _TENANTS)
     done = release.cluster.kubectl("create", "-f-", stdin=json.dumps(item))
@@ -126,7 +124,7 @@ def test_quotas_outlive_a_removal_and_the_next_installation_takes_their_kind_ove
 
 
 @pytest.mark.parametrize(("way", "stays"), [("open", ["ours", "theirs"]), ("delete", ["theirs"])])
-def test_pods_that_wait_are_let_go_or_deleted_with_the_very_rights_of_the_chart(
+def test_the_removal_job_opens_or_deletes_gated_pods_with_the_charts_rights(
     bare: Cluster, way: str, stays: list[str]
 ) -> None:
     space = bare.create_namespace(f"gated-{way}")

@@ -85,7 +85,7 @@ def test_a_plain_quota_of_cards_is_exact_in_a_burst(counting: Installation, team
     assert "(1 more needed: 1 card asked, 0 cards free)" in said
 
 
-def test_what_the_plugin_charges_is_what_a_gpu_quota_counts(counting: Installation, team: str) -> None:
+def test_native_quota_charges_what_a_gpu_quota_counts(counting: Installation, team: str) -> None:
     """Hundreds of pods in all systems' words, with init containers and sidecars."""
     allow(counting, team, cards=0, shares=0)
     chance, dialects, wrong = random.Random(7), Dialects(), []
@@ -103,7 +103,7 @@ def test_what_the_plugin_charges_is_what_a_gpu_quota_counts(counting: Installati
     assert kinds == {DCARDS, DSHARES}
 
 
-def test_a_pinned_model_is_counted_by_its_own_name(counting: Installation, team: str) -> None:
+def test_a_pod_that_names_a_model_is_counted_for_that_model(counting: Installation, team: str) -> None:
     pinned = complete(pod("p").asks(gpu=2).annotated({names.ASK_MODEL: "A100-SXM4-80GB"}))
     assert resources(counting.create(team, pinned, dry_run=True).must())["requests"] == {
         names.NVIDIA_GPU: "2",
@@ -129,7 +129,7 @@ def test_the_same_file_applies_twice_and_a_stored_pod_can_be_changed(counting: I
     assert resources(counting.get(team, "pod", "p"))["requests"][DSHARES] == "1"
 
 
-def test_cpu_is_resized_and_the_rest_stays(counting: Installation, team: str) -> None:
+def test_resizing_cpu_keeps_the_derived_resources(counting: Installation, team: str) -> None:
     item = share("p")
     item["spec"]["containers"][0]["resources"] |= {"requests": {"cpu": "1"}}
     counting.create(team, item).must()
@@ -157,7 +157,7 @@ def test_templates_are_left_alone_and_their_pods_are_counted(counting: Installat
     )
 
 
-def test_a_pod_that_nobody_completed_is_refused(counting: Installation, team: str) -> None:
+def test_a_pod_with_missing_or_wrong_derived_resources_is_refused(counting: Installation, team: str) -> None:
     """The mutating webhook fails open."""
     with counting.without("mutating"):
         without = counting.create(team, complete(pod("p").container(limits={names.NVIDIA_GPU: 1})))
@@ -173,9 +173,7 @@ def condition(counting: Installation, team: str, name: str) -> dict[str, Any]:
     return next((each for each in found if each["type"] == "PodScheduled"), {})
 
 
-def test_the_scheduler_as_we_ship_it_looks_past_them_and_another_profile_does_not(
-    counting: Installation, team: str
-) -> None:
+def test_only_the_shipped_scheduler_profile_ignores_derived_resources(counting: Installation, team: str) -> None:
     counting.cluster.add_node("gpu-node", {names.NVIDIA_GPU: "4"})
     counting.create(team, whole("shipped")).must()
     counting.cluster.wait_until(

@@ -99,13 +99,13 @@ def few_programs(tmp_path: Path) -> dict[str, str]:
 # --- what it is good for ---------------------------------------------------------------------------------------------
 
 
-def test_up_says_the_price_first_and_the_exports_last(plan: str, development: Development) -> None:
+def test_up_prints_the_plan_first_and_then_the_exports(plan: str, development: Development) -> None:
     lines = development.said.splitlines()
     assert lines[0] == plan
     assert f"export KUBECONFIG={development.folder}/kubeconfig" in lines
 
 
-def test_the_things_to_try_work_as_printed(development: Development) -> None:
+def test_the_printed_commands_work(development: Development) -> None:
     commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
     console, wrong, quota, together, apart, budget, real, node = (development.shell(command) for command in commands)
     assert console.code == 0, console.stderr
@@ -136,7 +136,7 @@ def test_the_things_to_try_work_as_printed(development: Development) -> None:
     assert re.search(r"^default/real/main +0 +0/30 +0/5120", node.stdout, re.MULTILINE)  # top
 
 
-def test_on_the_real_node_are_only_pods_that_want_it(development: Development) -> None:
+def test_only_pods_that_select_the_real_node_run_there(development: Development) -> None:
     """It pulls no images: elsewhere a pod with any image is shown as running."""
     pods = development.shell("kubectl get pods -A -o json").stdout
     there = [pod["metadata"]["name"] for pod in json.loads(pods)["items"] if pod["spec"].get("nodeName") == REAL]
@@ -217,7 +217,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_down_leaves_nothing_and_may_be_said_again(folder: Path, *, killed: bool) -> None:
+def test_down_leaves_nothing_and_can_be_repeated(folder: Path, *, killed: bool) -> None:
     up = halfcard_dev("up", "--dir", str(folder))
     assert up.code == EXIT_OK
     pod = f"kubectl create -f {real_node.POD} && kubectl wait --for=condition=Ready --timeout=60s pod/real"
@@ -263,7 +263,7 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     assert not folder.exists() and processes_with(str(folder)) == []
 
 
-def test_where_nothing_is_status_says_so_and_down_is_content(tmp_path: Path) -> None:
+def test_without_a_cluster_status_says_so_and_down_succeeds(tmp_path: Path) -> None:
     folder = str(tmp_path / "nothing")
     shown = halfcard_dev("status", "--dir", folder)
     assert (shown.code, shown.stdout) == (
@@ -285,7 +285,7 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_missing_program_is_named_with_the_command_that_brings_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
     done = halfcard_dev("up", "--dir", str(tmp_path / "dev"), environment={"PATH": str(tmp_path)})
     assert done.code == EXIT_CANNOT_START
     assert "apt-get install util-linux" in done.stderr
@@ -315,7 +315,7 @@ def test_the_plan_of_a_cold_build_names_programs_minutes_and_disk(
     assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
 
 
-def test_without_a_node_that_runs_pods_nothing_is_built_for_it(
+def test_the_plan_omits_kubelet_if_no_real_node_can_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_programs: dict[str, str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -324,7 +324,7 @@ def test_without_a_node_that_runs_pods_nothing_is_built_for_it(
     assert "kubelet" not in steps.plan() and "containerd" not in steps.plan()
 
 
-def test_groups_that_share_packages_are_no_dearer_together() -> None:
+def test_the_price_of_groups_counts_shared_packages_once() -> None:
     first, second = binaries.GROUPS["control-plane"], binaries.GROUPS["node"]
     assert binaries.price([first]) == (first.minutes, first.gigabytes)
     minutes, gigabytes = binaries.price([first, second])
@@ -332,7 +332,7 @@ def test_groups_that_share_packages_are_no_dearer_together() -> None:
     assert first.gigabytes < gigabytes < first.gigabytes + second.gigabytes
 
 
-def test_an_installed_halfcard_says_that_it_takes_a_checkout(tmp_path: Path) -> None:
+def test_dev_without_a_checkout_of_the_source_is_refused(tmp_path: Path) -> None:
     for package in ("admission", "certs", "cli", "extender", "halfcard", "kube", "serving", "settings"):
         shutil.copytree(CHECKOUT / package, tmp_path / package)
     command = [sys.executable, "-m", "cli", "dev", "up"]

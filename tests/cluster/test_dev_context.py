@@ -81,7 +81,7 @@ def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[D
         assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
 
 
-def test_it_judges_pods_and_says_that_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
+def test_pods_are_reviewed_and_up_says_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
     assert "for evaluation: it runs on this machine" in evaluation.said
     assert "Its scheduler is not changed" in evaluation.said
     assert resources(create(theirs, share("one")).must())["limits"] == {
@@ -92,14 +92,14 @@ def test_it_judges_pods_and_says_that_it_is_for_evaluation(theirs: Cluster, eval
 
 
 @pytest.mark.usefixtures("evaluation")
-def test_no_webhook_may_hold_up_the_cluster(theirs: Cluster) -> None:
+def test_webhooks_of_an_evaluation_fail_open(theirs: Cluster) -> None:
     hooks = [hook for path in WHERE_WE_WRITE[:2] for item in items(theirs, path) for hook in item["webhooks"]]
     assert len(hooks) == 6
     assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
     assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {f"//{theirs.network.host_address}"}
 
 
-def test_the_things_to_try_work_and_leave_nothing(theirs: Cluster, evaluation: Development) -> None:
+def test_the_printed_commands_work_and_leave_nothing(theirs: Cluster, evaluation: Development) -> None:
     commands = [line.strip() for line in evaluation.said.splitlines() if line.startswith("   kubectl")]
     repaired, wrong, quota = (evaluation.shell(command) for command in commands)
     assert json.loads(repaired.stdout)["limits"][names.VCUDA_CORE] == "30", repaired
@@ -134,7 +134,7 @@ def test_down_leaves_the_cluster_as_it_was(theirs: Cluster, before: list[str], e
         assert not evaluation.folder.exists() and processes_with(str(evaluation.folder)) == []
 
 
-def test_killed_it_holds_up_nothing_and_down_still_cleans(
+def test_a_killed_evaluation_blocks_nothing_and_down_still_cleans_up(
     theirs: Cluster, before: list[str], evaluation: Development
 ) -> None:
     os.kill(DevFolder(evaluation.folder).pid(), signal.SIGKILL)
@@ -147,7 +147,7 @@ def test_killed_it_holds_up_nothing_and_down_still_cleans(
     assert written(theirs) == before
 
 
-def test_where_the_api_server_does_not_reach_us_it_says_so_and_undoes_all(
+def test_an_unreachable_webhook_is_reported_and_everything_is_undone(
     theirs: Cluster, before: list[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "dev"
@@ -159,7 +159,7 @@ def test_where_the_api_server_does_not_reach_us_it_says_so_and_undoes_all(
     assert not folder.exists() and processes_with(str(folder)) == []
 
 
-def test_a_halfcard_that_is_there_already_is_left_alone(theirs: Cluster, tmp_path: Path) -> None:
+def test_an_existing_installation_is_left_alone(theirs: Cluster, tmp_path: Path) -> None:
     theirs.create_namespace(names.NAMESPACE)
     before = written(theirs)
     try:

@@ -188,7 +188,7 @@ def daemon(name: str, *, account: str, image: str) -> Object:
     return item
 
 
-def test_nothing_is_wrong_with_a_healthy_installation(installed: Installed) -> None:
+def test_a_healthy_installation_has_no_findings(installed: Installed) -> None:
     installed.wait_found()
     code, printed = installed.ask("--strict")
     assert code == 0
@@ -468,7 +468,7 @@ def test_a_planted_fault_is_found_and_nothing_else(
     installed.wait_found()
 
 
-def test_a_namespace_that_is_exempt_lets_pass_what_it_should_not(installed: Installed) -> None:
+def test_an_exempt_namespace_is_found_to_admit_bad_pods(installed: Installed) -> None:
     code, printed = installed.ask("--namespace", EXEMPT, "-o", "json")
     assert code == 1
     assert [each["check"] for each in json.loads(printed)["findings"]] == ["webhook-lets-pass"]
@@ -477,7 +477,7 @@ def test_a_namespace_that_is_exempt_lets_pass_what_it_should_not(installed: Inst
 # --- who asks, and how -----------------------------------------------------------------------------------------------
 
 
-def test_who_may_only_see_nodes_and_pods_is_told_the_rest_was_not_looked_at(installed: Installed) -> None:
+def test_a_user_with_few_rights_learns_what_was_not_checked(installed: Installed) -> None:
     rules = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list"]}]
     role = {"metadata": {"name": "looker"}, "rules": rules}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "looker"}
@@ -499,7 +499,7 @@ def test_who_may_only_see_nodes_and_pods_is_told_the_rest_was_not_looked_at(inst
     assert "POST /api/v1/namespaces/default/pods" in {each["where"] for each in said["findings"]}
 
 
-def test_a_tenant_is_told_that_he_cannot_ask(installed: Installed) -> None:
+def test_a_tenant_cannot_run_the_doctor(installed: Installed) -> None:
     assert installed.ask(user=installed.cluster.tenant(TEAM))[0] == 2
 
 
@@ -532,14 +532,14 @@ def test_kubectl_finds_its_plugin(installed: Installed) -> None:
     assert "kubectl-halfcard" in kubectl(installed, "plugin", "list").stdout
 
 
-def test_the_plugin_passes_the_exit_code_on(installed: Installed) -> None:
+def test_the_kubectl_plugin_returns_the_exit_code(installed: Installed) -> None:
     assert kubectl(installed, "halfcard", "doctor").code == 0
     with never_counted(installed):
         assert kubectl(installed, "halfcard", "doctor").code == 1
 
 
 @pytest.mark.parametrize("command", ["inspect", "explain", "quota", "top", "review", "certs", "doctor"])
-def test_every_command_is_called_as_people_typed_it(installed: Installed, command: str) -> None:
+def test_every_command_shows_its_usage_under_the_name_of_the_plugin(installed: Installed, command: str) -> None:
     done = kubectl(installed, "halfcard", command, "--help")
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: kubectl halfcard {command}")

@@ -101,13 +101,13 @@ def churn(site: Site) -> Iterator[Churn]:
     extension.leader()
 
 
-def test_pods_come_and_go(churn: Churn) -> None:
+def test_pods_are_created_and_deleted_under_load(churn: Churn) -> None:
     churn.come(PODS // 2)
     churn.come_and_go(PODS // 2)
     churn.is_well()
 
 
-def test_every_connection_to_the_api_server_is_cut_again_and_again(churn: Churn) -> None:
+def test_every_connection_to_the_api_server_is_cut_repeatedly(churn: Churn) -> None:
     """Watches end in the middle of an event, and nobody hears whether a Binding has arrived."""
     extension, relay = churn.extension, Relay(_LOCAL)
     behind = extension.add_replica(access=extension.behind(relay))
@@ -153,7 +153,7 @@ def test_the_extender_is_killed_and_the_api_server_is_restarted(churn: Churn) ->
     churn.is_well()
 
 
-def test_of_two_replicas_the_one_that_leads_is_killed_and_the_next_one_hangs_for_a_while(churn: Churn) -> None:
+def test_the_leader_is_killed_and_the_next_leader_hangs(churn: Churn) -> None:
     extension = churn.extension
     extension.add_replica()
     churn.burst(PODS // 2)

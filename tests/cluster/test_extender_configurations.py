@@ -50,7 +50,7 @@ def apply(site: Site, *files: str) -> None:
         assert done.code == 0, done.stderr
 
 
-def test_gpu_managers_pods_with_what_was_its_policy_file(beside: ExtenderInstallation) -> None:
+def test_gpu_manager_pods_with_a_configuration_from_its_policy_file(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpu-manager.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "gaia")
         (node,) = site.add_nodes("gpu-manager", cards=4, card_mib=15109)
@@ -66,7 +66,7 @@ def test_gpu_managers_pods_with_what_was_its_policy_file(beside: ExtenderInstall
         assert annotations_of(stored["vcuda200"])["tencent.com/predicate-gpu-idx-0"].count(",") == 1
 
 
-def test_gpushares_pods_with_its_own_configuration(beside: ExtenderInstallation) -> None:
+def test_gpushare_pods_with_gpushares_configuration(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpushare.yaml", 32766) as replica:
         site = site_of(beside, "ali")
         (node,) = site.add_nodes("gpushare", cards=1, card_mib=14 * 1024)
@@ -81,7 +81,7 @@ def test_gpushares_pods_with_its_own_configuration(beside: ExtenderInstallation)
         assert {annotations_of(each)["ALIYUN_COM_GPU_MEM_IDX"] for each in pods} == {"0"}
 
 
-def test_tuyas_pods_with_its_own_configuration(beside: ExtenderInstallation) -> None:
+def test_tuya_pods_with_tuyas_configuration(beside: ExtenderInstallation) -> None:
     """Its extender does not bind: nothing is recorded, and the numbers of its document come out all the same."""
     with configured(beside, "tuya.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "tuya")
@@ -104,7 +104,7 @@ def test_tuyas_pods_with_its_own_configuration(beside: ExtenderInstallation) -> 
             becomes(*left)
 
 
-def test_halves_that_are_counted_but_lie_on_one_card_are_refused_with_the_reason(beside: ExtenderInstallation) -> None:
+def test_two_halves_wait_with_the_reason_if_only_one_card_has_halves_free(beside: ExtenderInstallation) -> None:
     with configured(beside, "tuya.yaml", names.EXTENDER_PORT):
         site = site_of(beside, "halves")
         site.add_nodes("tuya", cards=2)
@@ -113,7 +113,7 @@ def test_halves_that_are_counted_but_lie_on_one_card_are_refused_with_the_reason
         assert "fewer than 2 cards have a half free" in site.waits("two-halves")
 
 
-def test_without_a_certificate_only_this_machine_may_bind(beside: ExtenderInstallation) -> None:
+def test_without_a_certificate_only_local_callers_may_bind(beside: ExtenderInstallation) -> None:
     with configured(beside, "from-gpu-manager.yaml", names.EXTENDER_PORT) as replica:
         stored = beside.cluster.request("POST", "/api/v1/namespaces/default/pods", _unscheduled()).must()
         assert "client certificate" in beside.bind(stored, "anywhere", by=replica)

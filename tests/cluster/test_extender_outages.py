@@ -58,7 +58,7 @@ def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
     return is_unchanged
 
 
-def test_a_pod_that_was_refused_by_old_news_is_placed_as_soon_as_the_news_come(
+def test_a_pod_refused_on_stale_state_is_placed_once_the_watch_catches_up(
     extension: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
     """The scheduler sees the place become free, asks at once, is refused, and would ask again in five minutes."""
@@ -77,7 +77,7 @@ def test_a_pod_that_was_refused_by_old_news_is_placed_as_soon_as_the_news_come(
         assert site.tenants(node) == [["second"]]
 
 
-def test_a_bind_that_arrives_after_the_takeover_lands_no_more(
+def test_a_bind_that_arrives_after_the_takeover_is_rejected(
     extension: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
     node = site.add_silent_node("gpu-manager")
@@ -105,7 +105,7 @@ def refused_binds(site: Site) -> int:
     return int(sum(float(line.split()[-1]) for line in binds))
 
 
-def test_a_mark_that_arrives_after_the_takeover_keeps_nobody_from_binding(site: Site) -> None:
+def test_a_late_fence_of_an_earlier_leader_does_not_block_a_bind(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(pod("p").asks(core=60, memory=10))
     mark = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}

@@ -61,14 +61,14 @@ def test_a_pod_is_bound_with_the_record_that_the_agent_of_its_node_reads(site: S
     assert site.tenants(node) == [["p"] if str(at) in cards else [] for at in range(4)]
 
 
-def test_shares_that_ask_to_be_packed_fill_a_card_before_the_next_one_is_touched(site: Site) -> None:
+def test_binpack_fills_a_card_before_it_uses_the_next(site: Site) -> None:
     (node,) = site.add_nodes("gpu-manager")
     for name in ("a", "b", "c", "d"):
         site.place(pod(name).asks(core=30, memory=10).annotated({names.ASK_POLICY: "binpack"}))
     assert sorted(map(len, site.tenants(node))) == [0, 0, 1, 3]
 
 
-def test_a_whole_card_is_nobody_elses(site: Site) -> None:
+def test_a_whole_card_is_not_shared(site: Site) -> None:
     (node,) = site.add_nodes("gpu-manager", cards=2)
     whole = site.place(pod("whole").asks(core=100))
     share = site.place(pod("share").asks(core=10, memory=4))
@@ -80,7 +80,7 @@ def test_a_whole_card_is_nobody_elses(site: Site) -> None:
     ]
 
 
-def test_a_pod_that_no_card_can_take_says_why_once_and_is_placed_when_one_can(site: Site) -> None:
+def test_an_unschedulable_pod_has_one_reason_and_is_placed_once_a_card_is_free(site: Site) -> None:
     """30 and 30 are free on two cards, which makes 60 for the scheduler and not 50 for anybody."""
     site.add_nodes("gpu-manager", cards=2)
     for name in ("a", "b"):
@@ -95,7 +95,7 @@ def test_a_pod_that_no_card_can_take_says_why_once_and_is_placed_when_one_can(si
     assert node_of(site.bound("c"))
 
 
-def test_containers_that_fit_together_share_a_card_and_an_init_container_lends_its_own(site: Site) -> None:
+def test_containers_share_a_card_and_reuse_what_an_init_container_had(site: Site) -> None:
     (node,) = site.add_nodes("gpu-manager", cards=1)
     stored = site.place(pod().init(core=80, memory=40).asks(core=60, memory=30).asks(core=40, memory=20))
     assert {tuple(cards) for cards in cards_of(stored).values()} == {("0",)}
@@ -104,7 +104,7 @@ def test_containers_that_fit_together_share_a_card_and_an_init_container_lends_i
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
-def test_a_pod_as_kserve_makes_it_binds(site: Site, name: str) -> None:
+def test_a_pod_of_kserve_is_bound(site: Site, name: str) -> None:
     """Several containers, a sidecar, a generated name and fields that nobody here reads: once a "code 500"."""
     (node,) = site.add_nodes("gpushare", cards=1)
     asking = pod().asks(gpu_mem=4).container(name="queue-proxy", ports=[{"containerPort": 8012}])

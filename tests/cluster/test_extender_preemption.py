@@ -14,7 +14,7 @@ def priority(extension: ExtenderInstallation, name: str, value: int) -> str:
     return name
 
 
-def test_as_many_pods_end_as_free_a_card_and_no_more(extension: ExtenderInstallation, site: Site) -> None:
+def test_only_as_many_pods_are_evicted_as_free_a_card(extension: ExtenderInstallation, site: Site) -> None:
     """The scheduler would end the two least important ones: they lie on two cards, and neither would be free."""
     low, middle, high = (priority(extension, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
     (node,) = site.add_nodes("gpu-manager", cards=2)
@@ -30,7 +30,7 @@ def test_as_many_pods_end_as_free_a_card_and_no_more(extension: ExtenderInstalla
     assert site.tenants(node)[other] == left
 
 
-def test_nobody_ends_for_a_pod_that_is_no_more_important(extension: ExtenderInstallation, site: Site) -> None:
+def test_no_pod_is_evicted_for_a_pod_of_equal_priority(extension: ExtenderInstallation, site: Site) -> None:
     low = priority(extension, "low", 1)
     (node,) = site.add_nodes("gpu-manager", cards=1)
     site.place(pod("first").asks(core=60, memory=30), priorityClassName=low)

@@ -9,7 +9,7 @@ from .site import Site
 from .test_extender_preemption import priority
 
 
-def test_an_event_says_whose_card_a_pod_of_higher_priority_could_have(
+def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
     extension: ExtenderInstallation, site: Site
 ) -> None:
     low, high = priority(extension, "low", 1), priority(extension, "high", 9)

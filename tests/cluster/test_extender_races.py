@@ -35,7 +35,7 @@ def bind_directly(site: Site, stored: Object, node: str, record: dict[str, str] 
     site.cluster.request("POST", f"{site.pods}/{name}/binding", binding).must()
 
 
-def test_of_two_pods_for_the_last_place_one_gets_it_and_the_other_gets_it_afterwards(site: Site) -> None:
+def test_the_last_place_goes_to_one_of_two_pods_and_later_to_the_other(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = [site.create_unscheduled(share(name)) for name in ("a", "b")]
     assert [site.extension.filter(each, node)["NodeNames"] for each in stored] == [[node], [node]]
@@ -51,7 +51,7 @@ def test_of_two_pods_for_the_last_place_one_gets_it_and_the_other_gets_it_afterw
     assert site.tenants(node) == [[loser["metadata"]["name"]]]
 
 
-def test_of_a_crowd_exactly_as_many_are_bound_as_fit(site: Site) -> None:
+def test_of_concurrent_binds_exactly_as_many_succeed_as_fit(site: Site) -> None:
     node = site.add_silent_node("gpu-manager", cards=3)
     stored = [site.create_unscheduled(share(f"p{number}")) for number in range(12)]
     with ThreadPoolExecutor(12) as pool:
@@ -61,7 +61,7 @@ def test_of_a_crowd_exactly_as_many_are_bound_as_fit(site: Site) -> None:
     assert sorted(cards for each in bound for cards in cards_of(each).values()) == [["0"], ["1"], ["2"]]
 
 
-def test_a_bind_that_failed_leaves_nothing_behind_and_is_done_the_next_time(site: Site) -> None:
+def test_a_failed_bind_leaves_nothing_and_can_be_retried(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p"), schedulingGates=[{"name": "example.com/wait"}])
     error = site.extension.bind(stored, node)
@@ -74,7 +74,7 @@ def test_a_bind_that_failed_leaves_nothing_behind_and_is_done_the_next_time(site
     assert site.tenants(node) == [["p"]]
 
 
-def test_a_pod_that_goes_between_filter_and_bind_is_told_gone_and_holds_nothing(site: Site) -> None:
+def test_a_pod_deleted_between_filter_and_bind_uses_nothing(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p"))
     assert site.extension.filter(stored, node)["NodeNames"] == [node]
@@ -92,7 +92,7 @@ def test_another_pod_of_the_same_name_is_not_bound_in_its_place(site: Site) -> N
     assert node_of(site.pod("p")) == ""
 
 
-def test_a_pod_that_is_ending_keeps_its_card_until_it_is_gone(site: Site) -> None:
+def test_a_terminating_pod_keeps_its_card_until_it_is_deleted(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
     assert site.extension.bind(first, node) == ""
@@ -104,7 +104,7 @@ def test_a_pod_that_is_ending_keeps_its_card_until_it_is_gone(site: Site) -> Non
     assert site.extension.bind(second, node) == ""
 
 
-def test_a_pod_that_has_ended_frees_its_card_before_anybody_deletes_it(site: Site) -> None:
+def test_a_finished_pod_frees_its_card_before_it_is_deleted(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
     assert site.extension.bind(first, node) == ""
@@ -114,7 +114,7 @@ def test_a_pod_that_has_ended_frees_its_card_before_anybody_deletes_it(site: Sit
     assert site.extension.bind(second, node) == ""
 
 
-def test_binding_again_changes_no_record_and_elsewhere_is_an_error(site: Site) -> None:
+def test_a_second_bind_changes_no_record_and_fails_for_another_node(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     other = site.add_nodes("gpu-manager")[0]
     stored = site.create_unscheduled(share("p"))
@@ -125,7 +125,7 @@ def test_binding_again_changes_no_record_and_elsewhere_is_an_error(site: Site) -
     assert (node_of(site.pod("p")), annotations_of(site.pod("p"))) == (node, record)
 
 
-def test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for(site: Site) -> None:
+def test_a_pod_bound_without_a_record_counts_by_its_requests(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     theirs, ours = (site.create_unscheduled(share(name)) for name in ("theirs", "ours"))
     bind_directly(site, theirs, node)
@@ -136,7 +136,7 @@ def test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for(site: Site) -
     assert annotations_of(site.pod("theirs")) == {}
 
 
-def test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind(site: Site) -> None:
+def test_a_pod_created_with_a_record_is_refused_by_filter_and_bind(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p").annotated(FORGED))
     answer = site.extension.filter(stored, node)
@@ -146,7 +146,7 @@ def test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind(site: Si
     assert node_of(site.pod("p")) == ""
 
 
-def test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing(site: Site) -> None:
+def test_a_forged_record_is_reported_and_affects_no_other_pod(site: Site) -> None:
     node = site.add_silent_node("gpu-manager", cards=2)
     forged, honest = (site.create_unscheduled(share(name)) for name in ("forged", "honest"))
     record = {"tencent.com/predicate-gpu-idx-0": "99", "tencent.com/predicate-node": node}
@@ -159,7 +159,7 @@ def test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing(
     assert sorted(site.tenants(node)) == [["forged"], ["honest"]]
 
 
-def test_everything_is_rebuilt_from_the_annotations_alone(extension: ExtenderInstallation, site: Site) -> None:
+def test_a_new_leader_rebuilds_its_state_from_annotations(extension: ExtenderInstallation, site: Site) -> None:
     nodes = [*site.add_nodes("gpu-manager"), *site.add_nodes("tuya-half-cards"), *site.add_nodes("volcano")]
     for number, asks in enumerate(({"core": 30, "memory": 9}, {"sgpu": 3}, {"gpu_memory": 512}, {"core": 200})):
         site.place(pod(f"p{number}").asks(**asks))
@@ -170,7 +170,7 @@ def test_everything_is_rebuilt_from_the_annotations_alone(extension: ExtenderIns
 
 
 @pytest.mark.parametrize("verb", [names.BIND_PATH, names.PREEMPT_PATH])
-def test_verbs_that_lend_our_rights_need_a_certificate(extension: ExtenderInstallation, verb: str) -> None:
+def test_bind_and_preempt_need_a_client_certificate(extension: ExtenderInstallation, verb: str) -> None:
     stranger = ssl.create_default_context(cafile=str(extension.cluster.authority.certificate))
     with pytest.raises((ssl.SSLError, OSError)):
         extension.leader().ask(verb, {}, tls=stranger)

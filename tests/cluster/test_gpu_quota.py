@@ -28,7 +28,7 @@ def team(quotas: QuotaInstallation, request: pytest.FixtureRequest) -> str:
     return quotas.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
 
 
-def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaInstallation, team: str) -> None:
+def test_a_pod_that_exceeds_the_quota_is_refused_with_numbers(quotas: QuotaInstallation, team: str) -> None:
     ledger = quotas.allow(team, hard={"cores": 100, "memory": "20Gi"})
     for name in "abc":
         quotas.webhook.create(team, share(name)).must()
@@ -39,7 +39,7 @@ def test_a_pod_beyond_the_quota_is_refused_in_numbers(quotas: QuotaInstallation,
     assert quotas.ledger(ledger).committed == {"cores": 90, "memory": 15 * 1024, "shares": 3}
 
 
-def test_room_that_a_deleted_pod_leaves_is_given_again(quotas: QuotaInstallation, team: str) -> None:
+def test_a_deleted_pod_frees_its_part_of_the_quota(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cards": 1})
     whole = complete(pod("whole").asks(core=100))
     quotas.webhook.create(team, whole).must()
@@ -51,7 +51,7 @@ def test_room_that_a_deleted_pod_leaves_is_given_again(quotas: QuotaInstallation
     quotas.cluster.wait_until(lambda: quotas.webhook.create(team, another).ok, what="the room to be given again")
 
 
-def test_a_dry_run_is_judged_and_charges_nothing(quotas: QuotaInstallation, team: str) -> None:
+def test_a_dry_run_is_checked_and_charges_nothing(quotas: QuotaInstallation, team: str) -> None:
     ledger = quotas.allow(team, hard={"shares": 1})
     for _ in range(3):
         quotas.webhook.create(team, share("dry"), dry_run=True).must()
@@ -60,7 +60,7 @@ def test_a_dry_run_is_judged_and_charges_nothing(quotas: QuotaInstallation, team
     assert "shares=1" in refusal(quotas.webhook.create(team, share("dry"), dry_run=True))
 
 
-def test_pods_from_before_the_quota_are_counted_and_stay(quotas: QuotaInstallation, team: str) -> None:
+def test_pods_older_than_the_quota_are_counted_and_not_evicted(quotas: QuotaInstallation, team: str) -> None:
     for name in "abc":
         quotas.webhook.create(team, share(name)).must()
     quotas.allow(team, hard={"cores": 60})
@@ -90,7 +90,7 @@ def test_several_namespaces_share_one_budget(quotas: QuotaInstallation, team: st
     assert quotas.ledger(ledger).committed["cores"] == 60
 
 
-def test_no_person_has_more_than_each_may_have(quotas: QuotaInstallation, team: str) -> None:
+def test_each_user_is_limited_by_the_quota_per_label(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 100}, perLabel={"key": "user", "hard": {"cores": 30}})
 
     def of(user: str, name: str) -> dict[str, object]:
@@ -106,7 +106,7 @@ def test_no_person_has_more_than_each_may_have(quotas: QuotaInstallation, team: 
     assert "cores=30, used: cores=90, limited: cores=100" in refusal(quotas.webhook.create(team, of("carol", "c")))
 
 
-def test_a_pod_that_another_budget_refuses_holds_nothing_of_the_first(quotas: QuotaInstallation, team: str) -> None:
+def test_a_pod_refused_by_one_budget_is_not_charged_to_another(quotas: QuotaInstallation, team: str) -> None:
     wide = quotas.allow(team, "a-wide", hard={"cores": 1000})
     quotas.allow(team, "b-narrow", hard={"shares": 0})
     said = refusal(quotas.webhook.create(team, share("a")))
@@ -134,7 +134,7 @@ def test_a_reservation_whose_pod_native_quota_refuses_is_released(quotas: QuotaI
     quotas.cluster.wait_until(lambda: used(quotas.ledger(ledger)) == {}, what="the reservation to expire", seconds=120)
 
 
-def test_a_quota_tells_how_many_pods_it_has_refused_and_the_last_of_them(quotas: QuotaInstallation, team: str) -> None:
+def test_a_quota_reports_how_many_pods_it_refused_and_the_last_one(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 30})
     quotas.webhook.create(team, share("first")).must()
     for name in "abc":
@@ -149,7 +149,7 @@ def test_a_quota_tells_how_many_pods_it_has_refused_and_the_last_of_them(quotas:
     assert f'halfcard_quota_refusals_total{{namespace="{team}",quota="{team}/gpu"}} 3.0' in counted
 
 
-def test_the_deployment_is_told_of_the_pods_that_its_replica_set_could_not_make(
+def test_a_deployment_gets_an_event_for_pods_its_replica_set_cannot_create(
     quotas: QuotaInstallation, team: str
 ) -> None:
     quotas.allow(team, hard={"cores": 30})
@@ -164,7 +164,7 @@ def test_the_deployment_is_told_of_the_pods_that_its_replica_set_could_not_make(
     quotas.cluster.wait_until(told, what="the event of the Deployment")
 
 
-def test_a_workload_is_told_at_once_that_not_all_of_its_pods_will_fit(quotas: QuotaInstallation, team: str) -> None:
+def test_a_workload_whose_pods_do_not_all_fit_gets_a_warning(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 100})
     many = workload("Deployment", "many", share("x"))
     many["spec"]["replicas"] = 5
@@ -173,7 +173,7 @@ def test_a_workload_is_told_at_once_that_not_all_of_its_pods_will_fit(quotas: Qu
     assert f"Warning: {team}/gpu: only 3 of 5 pods fit: cores=100 free" in done.stderr
 
 
-def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaInstallation, team: str) -> None:
+def test_the_owner_of_refused_pods_gets_an_event(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"shares": 1})
     assert quotas.webhook.kubectl(team, "create", "-f-", item=workload("ReplicaSet", "two", share("x"))).code == 0
     quotas.webhook.kubectl(team, "scale", "rs/two", "--replicas=2")
@@ -187,7 +187,9 @@ def test_the_owner_of_pods_that_are_refused_is_told(quotas: QuotaInstallation, t
 
 
 @pytest.mark.parametrize(("kind", "tries"), [("ReplicaSet", 11), ("StatefulSet", 11), ("Job", 4)])
-def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaInstallation, team: str, kind: str, tries: int) -> None:
+def test_controllers_retry_as_soon_as_the_quota_allows(
+    quotas: QuotaInstallation, team: str, kind: str, tries: int
+) -> None:
     """After so many tries its controller would wait for ten seconds and more."""
     quotas.allow(team, hard={"shares": 1})
     quotas.webhook.create(team, share("first")).must()
@@ -206,7 +208,7 @@ def test_owners_try_again_as_soon_as_there_is_room(quotas: QuotaInstallation, te
     )
 
 
-def test_a_quota_that_was_made_anew_counts_anew(quotas: QuotaInstallation, team: str) -> None:
+def test_a_recreated_quota_counts_existing_pods_again(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 30})
     quotas.webhook.create(team, share("a")).must()
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
@@ -215,14 +217,14 @@ def test_a_quota_that_was_made_anew_counts_anew(quotas: QuotaInstallation, team:
     assert "used: cores=60, limited: cores=60" in refusal(quotas.webhook.create(team, share("c")))
 
 
-def test_the_ledger_of_a_quota_that_is_gone_goes_too(quotas: QuotaInstallation, team: str) -> None:
+def test_the_ledger_of_a_deleted_quota_is_deleted(quotas: QuotaInstallation, team: str) -> None:
     ledger = quotas.allow(team, hard={"cores": 30})
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
     path = f"/api/v1/namespaces/halfcard-system/configmaps/{ledger}"
     quotas.cluster.wait_until(lambda: quotas.cluster.request("GET", path).status == 404, what="the ledger to go")
 
 
-def test_people_of_a_namespace_are_told_what_they_have_and_whether_a_pod_would_fit(
+def test_tenants_see_their_usage_and_whether_a_pod_would_fit(
     quotas: QuotaInstallation, team: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quotas.allow(team, hard={"cores": 100, "memory": "10Gi"})
@@ -255,7 +257,7 @@ def test_people_of_a_namespace_are_told_what_they_have_and_whether_a_pod_would_f
     assert code == 0 and json.loads(told)["quotas"][0]["free"] == {"cores": 70, "memory": 5120}
 
 
-def test_the_quotas_of_the_page_do_what_it_shows(quotas: QuotaInstallation) -> None:
+def test_the_quotas_of_the_page_work_as_shown(quotas: QuotaInstallation) -> None:
     page = (Path(__file__).parents[2] / "docs" / "quota.md").read_text()
     team = quotas.cluster.create_namespace("team-a")
     manifests = [each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "kind:" in each]
@@ -289,19 +291,19 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize(("spec", "words"), NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_is_refused_by_the_api_server(
+def test_an_invalid_quota_is_refused_by_the_api_server(
     quotas: QuotaInstallation, team: str, spec: dict[str, object], words: str
 ) -> None:
     done = quotas.webhook.kubectl(team, "create", "-f-", item=quota("odd", spec, team))
     assert done.code == 1 and words in done.stderr
 
 
-def test_a_shared_quota_says_whom_it_concerns(quotas: QuotaInstallation) -> None:
+def test_a_cluster_quota_without_namespaces_is_refused(quotas: QuotaInstallation) -> None:
     done = quotas.webhook.kubectl("default", "create", "-f-", item=quota("odd", {"hard": {"cores": 1}}))
     assert done.code == 1 and "namespaces is empty" in done.stderr
 
 
-def test_tenants_may_neither_see_nor_write_ledgers(quotas: QuotaInstallation, team: str) -> None:
+def test_tenants_have_no_access_to_ledgers(quotas: QuotaInstallation, team: str) -> None:
     alice = quotas.cluster.tenant(team, "alice")
     answer = quotas.cluster.request("GET", "/api/v1/namespaces/halfcard-system/configmaps", user=alice)
     assert answer.status == 403
@@ -320,7 +322,7 @@ def delete(quotas: QuotaInstallation, team: str, name: str) -> None:
     quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/{name}", {"gracePeriodSeconds": 0}).must()
 
 
-def test_pods_wait_behind_the_gate_and_are_let_in_in_order(quotas: QuotaInstallation, team: str) -> None:
+def test_gated_pods_are_released_in_order(quotas: QuotaInstallation, team: str) -> None:
     ledger = quotas.allow(team, hard={"cores": 60}, onExceeded="Gate")
     for name in "abcd":
         quotas.webhook.create(team, share(name)).must()
@@ -338,7 +340,7 @@ def test_pods_wait_behind_the_gate_and_are_let_in_in_order(quotas: QuotaInstalla
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/60", what="the status")
 
 
-def test_who_may_edit_pods_may_not_open_the_gate(quotas: QuotaInstallation, team: str) -> None:
+def test_a_user_who_may_edit_pods_cannot_remove_the_gate(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
     for name in "ab":
         quotas.webhook.create(team, share(name)).must()
@@ -351,12 +353,14 @@ def test_who_may_edit_pods_may_not_open_the_gate(quotas: QuotaInstallation, team
     assert labelled.code == 0, labelled.stderr
 
 
-def test_nobody_waits_for_what_will_never_be_there(quotas: QuotaInstallation, team: str) -> None:
+def test_a_pod_larger_than_the_whole_quota_is_refused_and_not_gated(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 20}, onExceeded="Gate")
     assert "used: cores=0, limited: cores=20" in refusal(quotas.webhook.create(team, share("large")))
 
 
-def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaInstallation, team: str) -> None:
+def test_the_gate_stays_exact_while_the_leader_of_the_quota_service_is_killed(
+    quotas: QuotaInstallation, team: str
+) -> None:
     ledger = quotas.allow(team, hard={"cores": 90}, onExceeded="Gate")
     second = quotas.add_replica()
     leading = quotas.wait_led()
@@ -374,7 +378,7 @@ def test_the_gate_stays_right_while_whoever_opens_it_is_killed(quotas: QuotaInst
     assert used(quotas.ledger(ledger))["cores"] == 90
 
 
-def test_a_quota_lends_what_it_does_not_use_and_has_it_back_first(
+def test_a_quota_lends_unused_amounts_and_reclaims_them_first(
     quotas: QuotaInstallation, team: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = quotas.cluster.create_namespace(f"{team}-other")
@@ -400,7 +404,7 @@ def test_a_quota_lends_what_it_does_not_use_and_has_it_back_first(
     assert quotas.ledger(lender).lent == {} and quotas.ledger(borrower).borrowed == {}
 
 
-def test_without_the_gate_those_who_wait_are_let_in_as_there_is_room(quotas: QuotaInstallation, team: str) -> None:
+def test_deleting_a_quota_releases_its_gated_pods(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
     for name in "abc":
         quotas.webhook.create(team, share(name)).must()

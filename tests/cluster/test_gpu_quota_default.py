@@ -59,7 +59,7 @@ def create(quotas: QuotaInstallation, team: str, name: str) -> ApiResponse:
     return answers[-1]
 
 
-def test_each_namespace_without_a_quota_has_the_default_for_itself(
+def test_the_default_applies_to_each_namespace_without_a_quota(
     quotas: QuotaInstallation, tier: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     default(quotas, tier, hard={"cores": 60})
@@ -82,9 +82,7 @@ def test_each_namespace_without_a_quota_has_the_default_for_itself(
     assert "used: cores=60, limited: cores=60" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_quota_of_its_own_takes_the_place_of_the_default_and_gives_it_back(
-    quotas: QuotaInstallation, tier: str
-) -> None:
+def test_a_namespace_quota_replaces_the_default_until_it_is_deleted(quotas: QuotaInstallation, tier: str) -> None:
     default(quotas, tier, hard={"cores": 30})
     team = space(quotas, tier, "a")
     assert create(quotas, team, "one").ok
@@ -106,7 +104,7 @@ def test_a_default_that_lends_is_refused(quotas: QuotaInstallation, tier: str) -
     assert done.code and "a default quota cannot lend" in done.stderr
 
 
-def test_for_a_while_nobody_is_held_to_a_quota_and_all_is_counted(
+def test_an_exemption_suspends_a_quota_and_usage_is_still_counted(
     quotas: QuotaInstallation, tier: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     team = quotas.cluster.create_namespace(tier)
@@ -149,7 +147,7 @@ def test_an_exemption_without_an_end_or_a_reason_is_refused(
     assert done.code and "exemption" in done.stderr
 
 
-def test_a_ledger_that_somebody_has_written_into_is_put_right_and_told(quotas: QuotaInstallation, tier: str) -> None:
+def test_a_manipulated_ledger_is_repaired_and_reported(quotas: QuotaInstallation, tier: str) -> None:
     team = quotas.cluster.create_namespace(tier)
     name = quotas.allow(team, hard={"cores": 60})
     assert create(quotas, team, "one").ok

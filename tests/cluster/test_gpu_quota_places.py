@@ -110,7 +110,7 @@ def team(scene: Scene, request: pytest.FixtureRequest) -> str:
     return scene.quotas.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
 
 
-def test_of_each_model_pods_get_what_is_allowed_and_no_more(scene: Scene, team: str) -> None:
+def test_pods_get_at_most_what_is_allowed_of_each_model(scene: Scene, team: str) -> None:
     ledger = scene.quotas.allow(team, byModel={"A100": {"cards": 3}, "T4": {"cards": 2}})
     for number in range(12):
         answer = scene.create(team, f"p{number}")
@@ -128,7 +128,7 @@ def test_of_each_model_pods_get_what_is_allowed_and_no_more(scene: Scene, team: 
     )
 
 
-def test_the_scheduler_is_told_in_numbers(scene: Scene, team: str) -> None:
+def test_the_scheduler_gets_the_exceeded_amounts(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"A100": {"cards": 1}})
     scene.create(team, "first", model="A100").must()
     scene.settle(team, bound=1)
@@ -142,7 +142,7 @@ def test_the_scheduler_is_told_in_numbers(scene: Scene, team: str) -> None:
     assert "cards of model A100=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in said
 
 
-def test_a_pod_that_can_go_nowhere_is_refused_when_it_is_created(scene: Scene, team: str) -> None:
+def test_a_pod_without_quota_for_any_model_is_refused_at_creation(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"A100": {"cards": 1}, "*": {"cards": 0}})
     said = refusal(scene.create(team, "t4", model="T4"))
     assert f"exceeded quota: {team}/gpu, requested: cards of model *=1" in said
@@ -153,7 +153,7 @@ def test_a_pod_that_can_go_nowhere_is_refused_when_it_is_created(scene: Scene, t
     )
 
 
-def test_a_pool_has_what_it_allows_and_what_is_raised_is_used_at_once(scene: Scene, team: str) -> None:
+def test_a_pool_quota_limits_pods_and_a_raise_applies_at_once(scene: Scene, team: str) -> None:
     ledger = scene.quotas.allow(team, byPool={"lab": {"cores": 200}})
     for number in range(4):
         item = complete(pod(f"p{number}").asks(core=100).specified(nodeSelector={"kubernetes.io/hostname": LAB}))
@@ -164,7 +164,7 @@ def test_a_pool_has_what_it_allows_and_what_is_raised_is_used_at_once(scene: Sce
     scene.settle(team, bound=3)
 
 
-def test_room_that_a_deleted_pod_leaves_is_given_to_one_that_waits(scene: Scene, team: str) -> None:
+def test_a_waiting_pod_gets_what_a_deleted_pod_frees(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"T4": {"cores": 100}, "*": {"cards": 0, "shares": 0}})
     with scene.cordoned(LAB, OTHER_T4):  # or the second might come when the first is counted already, and be refused
         for name in ("a", "b"):
@@ -177,7 +177,7 @@ def test_room_that_a_deleted_pod_leaves_is_given_to_one_that_waits(scene: Scene,
     assert first not in {each["metadata"]["name"] for each in scene.pods(team)}
 
 
-def test_nothing_is_lost_or_given_twice_while_webhook_and_quota_service_are_killed(scene: Scene, team: str) -> None:
+def test_amounts_stay_exact_while_the_extender_and_the_quota_service_are_killed(scene: Scene, team: str) -> None:
     ledger = scene.quotas.allow(team, byModel={"A100": {"cores": 240}, "T4": {"cores": 180}})
     scene.extension.add_replica()
     scene.quotas.add_replica()
@@ -232,7 +232,7 @@ def write_map(scene: Scene, text: str) -> None:
     assert done.code == 0, done.stderr
 
 
-def test_the_map_of_tke_counts_as_it_stands_and_as_it_is_imported(
+def test_the_quota_map_of_tke_works_unchanged_and_imported(
     scene: Scene, team: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quotas, ledger = scene.quotas, f"gpuquotamap.{team}"

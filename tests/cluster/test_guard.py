@@ -130,7 +130,7 @@ def judged(item: Object, policy: AdmissionPolicy) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_it_refuses_what_the_webhook_refuses_by_these_rules_and_nothing_else(
+def test_the_guard_refuses_exactly_what_the_webhook_refuses_by_its_rules(
     guarded: Cluster, settings: Mapping[str, Any]
 ) -> None:
     policy = install(guarded, settings)
@@ -149,12 +149,12 @@ def test_it_refuses_what_the_webhook_refuses_by_these_rules_and_nothing_else(
     ],
     ids=["a fraction", "requests are not limits"],
 )
-def test_what_it_does_not_hold_of_amounts_kubernetes_does(guarded: Cluster, built: PodBuilder) -> None:
+def test_amounts_the_guard_does_not_check_are_refused_by_kubernetes(guarded: Cluster, built: PodBuilder) -> None:
     answer = create(guarded, complete(built))
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
 
 
-def test_a_refusal_says_where_what_the_rule_and_the_fix(guarded: Cluster) -> None:
+def test_a_refusal_names_the_field_the_value_the_rule_and_the_fix(guarded: Cluster) -> None:
     install(guarded, {})
     answer = create(guarded, bad("much"))
     assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
@@ -164,7 +164,7 @@ def test_a_refusal_says_where_what_the_rule_and_the_fix(guarded: Cluster) -> Non
     )
 
 
-def test_the_api_server_finds_nothing_wrong_with_it(guarded: Cluster) -> None:
+def test_the_guards_expressions_pass_type_checking(guarded: Cluster) -> None:
     install(guarded, {})
 
     def checked() -> Object:
@@ -176,6 +176,6 @@ def test_the_api_server_finds_nothing_wrong_with_it(guarded: Cluster) -> None:
 
 
 @pytest.mark.parametrize("namespace", [names.KUBE_SYSTEM])
-def test_a_namespace_that_is_exempt_is_left_alone(guarded: Cluster, namespace: str) -> None:
+def test_the_guard_ignores_an_exempt_namespace(guarded: Cluster, namespace: str) -> None:
     install(guarded, {})
     assert guarded.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", bad("much")).ok

@@ -41,7 +41,7 @@ def as_said(text: str | bytes) -> Any:
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 
-def test_every_word_and_number_means_the_same_to_kubectl(cluster: Cluster) -> None:
+def test_kubectl_reads_every_scalar_as_halfcard_does(cluster: Cluster) -> None:
     done = cluster.kubectl("create", "--dry-run=client", "--validate=false", "-ojson", "-f-", stdin=MANIFEST)
     assert done.code == 0, done.stderr
     (document,) = parse(MANIFEST, "meaning.yaml")

@@ -33,7 +33,7 @@ def names(source: NodeSource) -> set[str]:
     return {node.name for node in source.view().nodes}
 
 
-async def test_nodes_are_followed_and_an_api_server_that_restarts_empties_nothing() -> None:
+async def test_nodes_are_watched_and_kept_while_the_api_server_restarts() -> None:
     with Cluster() as cluster:
         async with watching(cluster.admin) as source:
             await until(source.ready, within_s=60)
@@ -55,7 +55,7 @@ async def test_nodes_are_followed_and_an_api_server_that_restarts_empties_nothin
             assert source.view().largest_card_mib == 15104
 
 
-async def test_a_user_who_may_not_list_nodes_hears_why_the_source_is_not_ready(cluster: Cluster) -> None:
+async def test_a_user_without_rights_on_nodes_gets_the_reason_for_not_ready(cluster: Cluster) -> None:
     async with watching(cluster.service_account("default", "stranger")) as source:
         await until(source.problems, within_s=60)
         assert not source.ready()

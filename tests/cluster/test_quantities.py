@@ -101,6 +101,6 @@ def test_a_number_is_read_as_its_text(cluster: Cluster, nothing_left: str, numbe
 
 
 @pytest.mark.parametrize("text", ["+", ".", "e3", "1e200"])
-def test_what_nobody_means_is_refused_by_us_alone(cluster: Cluster, nothing_left: str, text: str) -> None:
+def test_senseless_spellings_are_refused_only_by_halfcard(cluster: Cluster, nothing_left: str, text: str) -> None:
     assert ours(text) is None
     assert theirs(cluster, text, nothing_left) is not None

@@ -32,7 +32,7 @@ def environment(tmp_path: Path) -> Iterator[Mapping[str, str]]:
     assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
 
 
-def test_every_command_of_the_quick_start_does_what_stands_below_it(environment: Mapping[str, str]) -> None:
+def test_every_command_of_the_quick_start_prints_what_the_page_shows(environment: Mapping[str, str]) -> None:
     steps = [fence for fence in fences(ROOT / "docs" / "quick-start.md") if DEV in fence.tags]
     assert len(steps) > 10
     for step in steps:

@@ -49,7 +49,7 @@ def test_a_command_of_a_runbook_works(installed: Cluster, fence: Fence, tmp_path
     type_into(installed, fence, tmp_path)
 
 
-def test_the_pods_that_are_asked_for_are_those_of_the_installation() -> None:
+def test_labels_in_the_runbooks_are_those_of_the_pods() -> None:
     """A label that nothing has is answered with nothing, and no error."""
     asked = set(re.findall(r"-l app\.kubernetes\.io/name=(\S+)", "".join(fence.text for fence in RUNBOOKS)))
     there = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in pods().values()}

@@ -62,12 +62,12 @@ def test_halfcard_reads_the_cards_that_a_row_says(system: str) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 7, 99, 5000])
-def test_a_fleet_has_as_many_nodes_as_asked_for_each_of_another_name(nodes: int) -> None:
+def test_a_fleet_has_the_wanted_number_of_uniquely_named_nodes(nodes: int) -> None:
     found = [item["metadata"]["name"] for item in gpu_nodes(fleet(nodes))]
     assert len(found) == len(set(found)) == nodes
 
 
-def test_a_fleet_holds_what_its_pods_ask_for_in_their_own_proportions() -> None:
+def test_a_fleet_has_room_for_its_pods_in_their_proportions() -> None:
     """20,000 pods on 5,000 nodes, as in the large load, leave room for twice as many."""
     capacity: dict[str, int] = {}
     for item in gpu_nodes(fleet(5000)):
@@ -107,7 +107,7 @@ def node_mib(node: Object) -> int:
     return labelled // unit * unit
 
 
-def test_nodes_that_kwok_does_not_mind_are_left_alone(crowd: Cluster) -> None:
+def test_kwok_leaves_other_nodes_alone(crowd: Cluster) -> None:
     crowd.add_node("real", {}, labels={"mine": "yes"})
     space = crowd.create_namespace("left-alone")
     pod = next(gpu_pods(1))
@@ -126,7 +126,7 @@ def test_nodes_that_kwok_does_not_mind_are_left_alone(crowd: Cluster) -> None:
 # --- pods ------------------------------------------------------------------------------------------------------------
 
 
-def test_pods_are_scheduled_within_capacity_run_and_go_again(crowd: Cluster) -> None:
+def test_pods_are_scheduled_within_capacity_run_and_are_deleted(crowd: Cluster) -> None:
     space, load_ = crowd.create_namespace("crowd"), LoadGenerator(crowd)
     assert load_.send(creations(space, PODS), what="pods created", total=PODS).count == PODS
     await_pods(load_, space, lambda counts: counts == Counts(PODS, PODS, PODS), pods=PODS)

@@ -50,7 +50,7 @@ RIGHT, EXCUSED, WRONG = Judgement
         (Kind.NO_GPU, NO_ANSWER, Away.API_SERVER, EXCUSED),
     ],
 )
-def test_an_answer_is_judged_by_what_was_away(
+def test_an_answer_is_judged_by_what_was_down(
     kind: Kind, answer: ApiResponse, away: Away | None, expected: Judgement
 ) -> None:
     windows = [Window(away, 10, 20)] if away else []
@@ -60,6 +60,6 @@ def test_an_answer_is_judged_by_what_was_away(
 @pytest.mark.parametrize(
     ("begin", "end", "expected"), [(1, 9, WRONG), (9, 11, EXCUSED), (19, 25, EXCUSED), (21, 25, WRONG)]
 )
-def test_only_calls_that_meet_a_fault_are_excused(begin: float, end: float, expected: Judgement) -> None:
+def test_only_calls_during_a_fault_are_excused(begin: float, end: float, expected: Judgement) -> None:
     call = Call(Kind.GOOD, dry_run=True, begin=begin, end=end, answer=refused(UNREACHED, 500))
     assert judge(call, [Window(Away.REPLICA, 10, 20)]) is expected

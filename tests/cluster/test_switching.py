@@ -342,11 +342,11 @@ def untouched(move: Move) -> None:
     assert now["status"]["containerStatuses"] == move.before["status"]["containerStatuses"]
 
 
-def test_who_ran_is_not_touched(move: Move) -> None:
+def test_running_pods_are_not_touched(move: Move) -> None:
     untouched(move)
 
 
-def test_a_new_pod_gets_what_is_free_beside_who_runs_and_one_for_whom_there_is_too_little_waits(move: Move) -> None:
+def test_a_new_pod_gets_a_free_card_and_one_that_does_not_fit_waits(move: Move) -> None:
     site = move.site
     stored = site.place(move.case.comer)
     assert node_of(stored) == move.node
@@ -358,19 +358,19 @@ def test_a_new_pod_gets_what_is_free_beside_who_runs_and_one_for_whom_there_is_t
     assert why in site.waits("more")
 
 
-def test_the_doctor_names_their_plugin_while_both_would_serve_the_node_and_no_longer(moved: Moved, move: Move) -> None:
+def test_the_doctor_names_the_peers_plugin_only_while_both_serve_the_node(moved: Moved, move: Move) -> None:
     known = move.name != "tuya"  # whose plugin is not public
     assert (move.name in moved.both) == known
     assert not move.is_told("peer-plugin", moved.installation)
 
 
-def test_their_scheduler_is_named_until_it_has_ended(moved: Moved) -> None:
+def test_the_peers_scheduler_is_named_until_it_is_removed(moved: Moved) -> None:
     """HAMi's stays for the nodes that have not gone over."""
     told = {name for name, move in moved.moves.items() if move.is_told("peer-scheduler", moved.installation)}
     assert told == {"hami"}
 
 
-def test_a_pod_that_gpu_admission_had_chosen_for_is_named_with_the_way_out(moved: Moved) -> None:
+def test_a_pod_with_a_record_of_gpu_admission_is_named_with_the_fix(moved: Moved) -> None:
     move = moved.moves["gpu-manager"]
     with moved.installation.unregistered():
         move.site.create(pod("chosen").asks(core=10, memory=4).annotated(predicted("tencent.com")))
@@ -382,7 +382,7 @@ def test_a_pod_that_gpu_admission_had_chosen_for_is_named_with_the_way_out(moved
 # --- and back ---------------------------------------------------------------------------------------------------------
 
 
-def test_back_under_theirs_nobody_is_touched(moved: Moved) -> None:
+def test_switching_back_touches_no_pod(moved: Moved) -> None:
     """The last one: Halfcard is gone afterwards."""
     ours = {name: move.site.pod("comer") for name, move in moved.moves.items()}
     for move in moved.moves.values():

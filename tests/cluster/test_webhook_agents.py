@@ -83,42 +83,42 @@ def refused(answer: ApiResponse) -> str:
     return str(answer.body["message"])
 
 
-def test_it_records_cards_on_a_pod_of_its_node_and_takes_a_record_back(agent: Agent) -> None:
+def test_an_agent_may_write_and_remove_records_on_pods_of_its_node(agent: Agent) -> None:
     pod = agent.pod_on(HERE)
     assert agent.annotate(pod, RECORDS).ok
     assert agent.annotate(pod, dict.fromkeys(RECORDS)).ok
 
 
 @pytest.mark.parametrize(("node", "called"), [(THERE, THERE), ("", "no node yet")])
-def test_it_records_nothing_on_other_pods(agent: Agent, node: str, called: str) -> None:
+def test_an_agent_may_not_write_records_on_other_pods(agent: Agent, node: str, called: str) -> None:
     why = refused(agent.annotate(agent.pod_on(node), RECORDS))
     assert f"the node agent of {HERE} may only write about its own node; this is of {called}" in why
 
 
-def test_it_says_what_its_own_node_has_and_no_other(agent: Agent) -> None:
+def test_an_agent_may_write_the_inventory_of_its_own_node_only(agent: Agent) -> None:
     inventory = {names.INVENTORY: "[]"}
     assert agent.annotate(f"/api/v1/nodes/{HERE}", inventory).ok
     assert f"this is of {THERE}" in refused(agent.annotate(f"/api/v1/nodes/{THERE}", inventory))
 
 
-def test_it_writes_the_totals_of_its_own_node_and_no_others(agent: Agent) -> None:
+def test_an_agent_may_write_the_capacity_of_its_own_node_only(agent: Agent) -> None:
     totals = {"status": {"capacity": {names.VOLCANO_GPU_MEMORY: "15109"}}}
     assert agent.patch(f"/api/v1/nodes/{HERE}/status", totals).ok
     assert f"this is of {THERE}" in refused(agent.patch(f"/api/v1/nodes/{THERE}/status", totals))
 
 
-def test_it_changes_no_spec(agent: Agent) -> None:
+def test_an_agent_may_not_change_a_spec(agent: Agent) -> None:
     assert "changes no spec" in refused(agent.patch(agent.pod_on(HERE), {"spec": {"activeDeadlineSeconds": 1}}))
     assert "changes no spec" in refused(agent.patch(f"/api/v1/nodes/{HERE}", {"spec": {"unschedulable": True}}))
 
 
-def test_it_changes_nothing_else_of_a_pod(agent: Agent) -> None:
+def test_an_agent_may_change_nothing_of_a_pod_but_its_record(agent: Agent) -> None:
     pod = agent.pod_on(HERE)
     assert "changes no label" in refused(agent.patch(pod, {"metadata": {"labels": {"app": "x"}}}))
     assert "this is note" in refused(agent.annotate(pod, {**RECORDS, "note": "x"}))
 
 
-def test_it_ties_no_object_to_another(agent: Agent) -> None:
+def test_an_agent_may_not_write_finalizers_or_owners(agent: Agent) -> None:
     pod = agent.pod_on(HERE)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "0d0e2a3c-5f7c-4d38-9a53-6a4f6d0a9f11"}
     for tie in ({"finalizers": ["example.com/kept"]}, {"ownerReferences": [owner]}):
@@ -127,7 +127,7 @@ def test_it_ties_no_object_to_another(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("path", [f"/api/v1/nodes/{HERE}", f"/api/v1/nodes/{HERE}/status"])
-def test_it_says_nothing_of_its_node_but_what_cards_there_are(agent: Agent, path: str) -> None:
+def test_an_agent_may_write_nothing_but_cards_to_its_node(agent: Agent, path: str) -> None:
     """Labels draw pods: kubelet may not set these either."""
     drawing = "node-restriction.kubernetes.io/secrets"
     assert f"this is {drawing}" in refused(agent.patch(path, {"metadata": {"labels": {drawing: "x"}}}))
@@ -137,19 +137,19 @@ def test_it_says_nothing_of_its_node_but_what_cards_there_are(agent: Agent, path
     assert agent.patch(path, {"metadata": {"labels": dict.fromkeys(told)}}).ok
 
 
-def test_a_token_that_tells_no_node_may_write_about_every_node_but_no_more(unbound: Agent) -> None:
+def test_a_token_without_a_node_may_write_the_same_fields_of_any_node(unbound: Agent) -> None:
     pod = unbound.pod_on(THERE)
     assert unbound.annotate(pod, RECORDS).ok
     assert unbound.annotate(f"/api/v1/nodes/{HERE}", {names.INVENTORY: "[]"}).ok
     assert "this is note" in refused(unbound.annotate(pod, {"note": "x"}))
 
 
-def test_its_daemon_set_is_one_that_the_api_server_takes(webhook: Installation) -> None:
+def test_the_api_server_accepts_the_agents_daemon_set(webhook: Installation) -> None:
     (daemon_set,) = every("DaemonSet").values()
     done = webhook.cluster.kubectl("apply", "--dry-run=server", "-f-", stdin=json.dumps(daemon_set))
     assert done.code == 0 and "Warning" not in done.stderr, done.stderr
 
 
-def test_others_are_not_held_to_it(agent: Agent) -> None:
+def test_these_rules_apply_only_to_agents(agent: Agent) -> None:
     admin = Agent(agent.webhook, agent.space, agent.webhook.cluster.admin)
     assert admin.annotate(admin.pod_on(THERE), {"note": "x"}).ok

@@ -72,7 +72,7 @@ def records_asked(webhook: Installation) -> int:
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 @pytest.mark.parametrize("field", ["annotations", "labels"])
-def test_nobody_binds_a_pod_with_a_record_of_his_own(
+def test_a_tenants_binding_with_a_record_is_refused(
     webhook: Installation, space: str, binder: User, door: str, field: str
 ) -> None:
     webhook.create(space, waiting(), user=binder).must()
@@ -84,7 +84,7 @@ def test_nobody_binds_a_pod_with_a_record_of_his_own(
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_a_binding_without_a_record_never_leaves_the_api_server(
+def test_a_binding_without_a_record_does_not_reach_the_webhook(
     webhook: Installation, space: str, binder: User, door: str
 ) -> None:
     webhook.create(space, waiting(), user=binder).must()
@@ -95,7 +95,7 @@ def test_a_binding_without_a_record_never_leaves_the_api_server(
     assert webhook.calls() == before
 
 
-def test_a_binding_with_a_record_of_a_peer_that_is_trusted_lands(webhook: Installation, space: str) -> None:
+def test_a_binding_with_a_record_of_a_trusted_peer_is_admitted(webhook: Installation, space: str) -> None:
     peer = webhook.cluster.tenant(space, TRUSTED_USER)
     allow(webhook, space, peer.name)
     webhook.create(space, waiting()).must()
@@ -104,14 +104,14 @@ def test_a_binding_with_a_record_of_a_peer_that_is_trusted_lands(webhook: Instal
     assert (node, annotations[RECORD]) == (NODE, "0")
 
 
-def test_a_binding_hands_out_no_devices(webhook: Installation, space: str, binder: User) -> None:
+def test_a_binding_with_a_cdi_annotation_is_refused(webhook: Installation, space: str, binder: User) -> None:
     webhook.create(space, waiting(), user=binder).must()
     refused = bind(webhook, space, binder, annotations={f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"})
     assert refused.status == 403
     assert "[HC027]" in refused.body["message"]
 
 
-def test_bindings_in_exempt_namespaces_are_never_judged(webhook: Installation) -> None:
+def test_bindings_in_exempt_namespaces_do_not_reach_the_webhook(webhook: Installation) -> None:
     before = webhook.calls()
     webhook.create(names.KUBE_SYSTEM, waiting()).must()
     bind(webhook, names.KUBE_SYSTEM, webhook.cluster.admin, annotations={RECORD: "0"}).must()
@@ -127,7 +127,7 @@ def test_the_stock_scheduler_binds_as_before(webhook: Installation, space: str) 
     assert records_asked(webhook) == before
 
 
-def test_down_only_a_binding_with_a_record_is_refused(webhook: Installation, space: str, binder: User) -> None:
+def test_while_down_only_a_binding_with_a_record_is_refused(webhook: Installation, space: str, binder: User) -> None:
     webhook.create(space, waiting(), user=binder).must()
     with down(webhook):
         refused = bind(webhook, space, binder, annotations={RECORD: "0"})
@@ -145,7 +145,7 @@ def fence(webhook: Installation, space: str, nonce: str | None, user: User) -> A
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
 
 
-def test_the_extender_fences_and_binds_while_the_webhook_is_away(webhook: Installation, space: str) -> None:
+def test_the_extender_fences_and_binds_while_the_webhook_is_down(webhook: Installation, space: str) -> None:
     webhook.create(space, waiting()).must()
     with down(webhook):
         fence(webhook, space, "replica-a", webhook.extender).must()
@@ -155,7 +155,7 @@ def test_the_extender_fences_and_binds_while_the_webhook_is_away(webhook: Instal
     assert (annotations[names.FENCE], annotations[names.PLACEMENT], annotations[RECORD]) == ("replica-a", "0", "0")
 
 
-def test_a_tenant_neither_lifts_nor_moves_the_fence_of_a_waiting_pod(webhook: Installation, space: str) -> None:
+def test_a_tenant_cannot_remove_or_change_the_fence_of_a_pending_pod(webhook: Installation, space: str) -> None:
     tenant = webhook.cluster.tenant(space, "alice")
     webhook.create(space, waiting(), user=tenant).must()
     fence(webhook, space, "replica-a", webhook.extender).must()
@@ -166,9 +166,7 @@ def test_a_tenant_neither_lifts_nor_moves_the_fence_of_a_waiting_pod(webhook: In
     assert stored(webhook, space)[1][names.FENCE] == "replica-a"
 
 
-def test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies(
-    webhook: Installation, space: str
-) -> None:
+def test_a_tenant_may_choose_a_model_and_a_known_policy_for_a_pending_pod(webhook: Installation, space: str) -> None:
     tenant = webhook.cluster.tenant(space, "alice")
     wishes = {names.ASK_POLICY: "spread", names.ASK_MODEL: "T4"}
     webhook.create(space, complete(pod("p").asks(**SHARE).annotated(wishes)), user=tenant).must()
@@ -186,7 +184,7 @@ def report(webhook: Installation, space: str, user: User, **change: Any) -> ApiR
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
 
 
-def test_a_status_brings_no_record_along(webhook: Installation, space: str, binder: User) -> None:
+def test_a_status_update_cannot_write_a_record(webhook: Installation, space: str, binder: User) -> None:
     webhook.create(space, waiting(), user=binder).must()
     refused = report(webhook, space, binder, metadata={"annotations": {RECORD: "0"}})
     assert refused.status == 403
@@ -195,7 +193,7 @@ def test_a_status_brings_no_record_along(webhook: Installation, space: str, bind
     assert stored(webhook, space)[1]["note"] == "mine", "the API server takes annotations by this door"
 
 
-def test_a_kubelet_reports_on_a_pod_with_a_record_without_asking_us(webhook: Installation, space: str) -> None:
+def test_a_status_update_by_kubelet_does_not_reach_the_webhook(webhook: Installation, space: str) -> None:
     webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
     webhook.create(space, waiting()).must()
     bind(webhook, space, webhook.extender, annotations={RECORD: "0"}).must()
@@ -212,7 +210,7 @@ def mirror(name: str, node_uid: str) -> Object:
     return item
 
 
-def test_only_a_kubelet_says_that_a_pod_is_the_copy_of_a_static_one(webhook: Installation, space: str) -> None:
+def test_only_kubelet_may_create_a_mirror_pod(webhook: Installation, space: str) -> None:
     webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
     node = webhook.cluster.request("GET", f"/api/v1/nodes/{NODE}").must()
     tenant = webhook.cluster.tenant(space, "alice")

@@ -125,7 +125,7 @@ def nothing_left(alone: Installation, space: str) -> str:
     return space
 
 
-def test_every_generated_pod_is_charged_what_we_say(alone: Installation, nothing_left: str) -> None:
+def test_every_generated_pod_is_charged_what_halfcard_calculates(alone: Installation, nothing_left: str) -> None:
     chance = random.Random(SEED)
     wrong = []
     for _ in range(PODS):
@@ -214,7 +214,7 @@ def varied_pod(chance: random.Random) -> Object:
     return repaired(item)
 
 
-def test_every_quota_says_of_every_pod_what_we_say(alone: Installation, space: str) -> None:
+def test_every_quota_with_scopes_refuses_the_same_pods_as_halfcard(alone: Installation, space: str) -> None:
     """One namespace for each, because the plugin names only the first that is short."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     alone.cluster.request("POST", path, {"metadata": {"name": CLASS}, "value": 7}).must()

@@ -33,7 +33,7 @@ def test_init_containers_and_sidecars_are_repaired_too(webhook: Installation, sp
         assert resources(stored, field, number) == {"limits": REPAIRED, "requests": REPAIRED}
 
 
-def test_a_bad_sidecar_is_refused_by_its_place(webhook: Installation, space: str) -> None:
+def test_a_bad_sidecar_is_refused_with_its_path(webhook: Installation, space: str) -> None:
     refused = webhook.create(space, complete(pod().asks(**SHARE).sidecar(core="250", memory="20")))
     assert "spec.initContainers[0].resources" in refused.body["message"]
 
@@ -46,7 +46,7 @@ def test_containers_without_gpu_beside_one_with_it_see_none(webhook: Installatio
     assert spec["initContainers"][0]["env"] == [VOID]
 
 
-def test_a_container_added_to_a_running_gpu_pod_sees_no_gpu(webhook: Installation, space: str) -> None:
+def test_an_ephemeral_container_of_a_gpu_pod_sees_no_gpu(webhook: Installation, space: str) -> None:
     webhook.create(space, share("p")).must()
     added = change(webhook, space, "ephemeralcontainers", {"ephemeralContainers": [LOOK]}).must()
     assert added["spec"]["ephemeralContainers"][0]["env"] == [VOID]
@@ -64,7 +64,7 @@ def test_kubectl_debug_works(webhook: Installation, space: str) -> None:
 
 
 @pytest.mark.parametrize("built", [pod().asks(**SHARE), pod().container()], ids=["beside a share", "beside nothing"])
-def test_a_container_that_is_added_may_not_choose_its_gpus(webhook: Installation, space: str, built: Any) -> None:
+def test_an_ephemeral_container_may_not_choose_its_gpus(webhook: Installation, space: str, built: Any) -> None:
     webhook.create(space, complete(built)).must()
     all_of_them = {**LOOK, "env": [{"name": names.VISIBLE_DEVICES, "value": "all"}]}
     refused = change(webhook, space, "ephemeralcontainers", {"ephemeralContainers": [all_of_them]})

@@ -38,7 +38,7 @@ def run_once(webhook: Installation, space: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_controller_makes_repaired_pods(webhook: Installation, space: str, kind: str) -> None:
+def test_a_controller_creates_repaired_pods(webhook: Installation, space: str, kind: str) -> None:
     webhook.cluster.add_node("gpu-1", {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})  # a DaemonSet needs one
     webhook.create(space, workload(kind, "train", share("train"))).must()
     stored = webhook.get(space, kind, "train")
@@ -75,7 +75,7 @@ def test_the_same_file_of_a_workload_is_applied_and_replaced_again(
     webhook.kubectl(space, "delete", kind, "train")
 
 
-def test_a_refusal_is_told_to_the_owner_of_the_pod(webhook: Installation, space: str) -> None:
+def test_the_owner_of_a_refused_pod_gets_an_event(webhook: Installation, space: str) -> None:
     """The template stood there before Halfcard did: its pods are judged all the same."""
     owner = workload("ReplicaSet", "wrong", bad("wrong"))
     with webhook.unregistered():

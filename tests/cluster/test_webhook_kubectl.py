@@ -24,7 +24,7 @@ def test_create_stores_a_repaired_pod(webhook: Installation, space: str) -> None
     assert stored["metadata"]["annotations"][limit] == "30"
 
 
-def test_requests_alone_are_filled_up_before_kubernetes_refuses_them(webhook: Installation, space: str) -> None:
+def test_limits_are_added_to_requests_before_kubernetes_refuses_them(webhook: Installation, space: str) -> None:
     written = {names.VCUDA_CORE: "0.3", names.VCUDA_MEMORY: "5Gi"}
     item = complete(pod("one").container(requests=written))
     assert webhook.kubectl(space, "create", "-f-", item=item).code == 0
@@ -63,7 +63,7 @@ def test_replace_with_the_same_file_changes_no_amount(webhook: Installation, spa
     assert resources(webhook.get(space, "pod", "one")) == {"limits": REPAIRED, "requests": REPAIRED}
 
 
-def test_another_amount_is_refused_in_kubernetes_own_words(webhook: Installation, space: str) -> None:
+def test_another_amount_is_refused_by_kubernetes(webhook: Installation, space: str) -> None:
     webhook.create(space, share("one")).must()
     more = complete(pod("one").asks(core="0.5", memory="5Gi"))
     refused = webhook.kubectl(space, "replace", "-f-", item=more)
@@ -90,7 +90,7 @@ def test_a_server_dry_run_repairs_and_stores_nothing(webhook: Installation, spac
     assert webhook.kubectl(space, "get", "pods", "-o=name").stdout == ""
 
 
-def test_a_generated_name_is_no_obstacle(webhook: Installation, space: str) -> None:
+def test_a_pod_with_a_generated_name_is_repaired(webhook: Installation, space: str) -> None:
     item: dict[str, Any] = share("unused")
     item["metadata"] = {"generateName": "train-"}
     done = webhook.kubectl(space, "create", "-o=json", "-f-", item=item)
@@ -111,7 +111,7 @@ def test_a_refusal_shows_the_whole_message(webhook: Installation, space: str) ->
     )
 
 
-def test_several_mistakes_are_told_at_once(webhook: Installation, space: str) -> None:
+def test_several_mistakes_are_reported_together(webhook: Installation, space: str) -> None:
     all_cards = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
     item = complete(pod("wrong").asks(core="150", memory="20").container(env=all_cards))
     done = webhook.kubectl(space, "create", "-f-", item=item)
@@ -119,7 +119,7 @@ def test_several_mistakes_are_told_at_once(webhook: Installation, space: str) ->
     assert "[HC021]" in done.stderr
 
 
-def test_an_amount_that_is_rounded_up_is_mentioned(webhook: Installation, space: str) -> None:
+def test_rounding_up_an_amount_gives_a_warning(webhook: Installation, space: str) -> None:
     item = complete(pod("odd").asks(core="0.3", memory="1000Mi"))
     done = webhook.kubectl(space, "create", "-f-", item=item)
     assert done.code == 0
@@ -127,7 +127,7 @@ def test_an_amount_that_is_rounded_up_is_mentioned(webhook: Installation, space:
     assert "was rounded up to 4 units of 256 MiB" in done.stderr
 
 
-def test_the_nodes_of_the_cluster_are_known(webhook: Installation, space: str) -> None:
+def test_the_webhook_knows_the_cards_of_the_nodes(webhook: Installation, space: str) -> None:
     """By list and watch, with the rights that are shipped."""
     webhook.cluster.add_node("gpu-1", {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: str(8 * 64)})
     too_large = complete(pod("large").asks(core="30", memory="65"))

@@ -49,7 +49,7 @@ def slow(webhook: Installation) -> Iterator[None]:
         program.resume()
 
 
-def test_down_touches_only_pods_that_reach_for_a_gpu(webhook: Installation, space: str) -> None:
+def test_while_down_only_gpu_pods_are_refused(webhook: Installation, space: str) -> None:
     with down(webhook):
         webhook.create(space, plain("web")).must()
         for refused in (webhook.create(space, written_out("train")), webhook.create(space, bad("train"))):
@@ -58,7 +58,7 @@ def test_down_touches_only_pods_that_reach_for_a_gpu(webhook: Installation, spac
             assert "connection refused" in refused.body["message"]
 
 
-def test_down_lets_pods_be_deleted_and_their_status_be_changed(webhook: Installation, space: str) -> None:
+def test_while_down_pods_can_be_deleted_and_their_status_changed(webhook: Installation, space: str) -> None:
     webhook.create(space, share("train")).must()
     path = f"/api/v1/namespaces/{space}/pods/train"
     with down(webhook):
@@ -66,16 +66,14 @@ def test_down_lets_pods_be_deleted_and_their_status_be_changed(webhook: Installa
         webhook.cluster.request("DELETE", path).must()
 
 
-def test_down_lets_workloads_and_quotas_be_written(webhook: Installation, space: str) -> None:
+def test_while_down_workloads_and_quotas_can_be_created(webhook: Installation, space: str) -> None:
     with down(webhook):
         webhook.create(space, workload("Deployment", "web", plain("web"))).must()
         webhook.create(space, workload("Job", "train", written_out("train"))).must()
         webhook.create(space, resource_quota("gpu", {f"limits.{names.VCUDA_CORE}": "100"})).must()
 
 
-def test_a_workload_written_while_we_were_down_gets_its_pods_when_we_are_back(
-    webhook: Installation, space: str
-) -> None:
+def test_a_workload_created_while_down_gets_its_pods_afterwards(webhook: Installation, space: str) -> None:
     with down(webhook):
         webhook.create(space, workload("ReplicaSet", "train", written_out("train"))).must()
 
@@ -87,7 +85,7 @@ def test_a_workload_written_while_we_were_down_gets_its_pods_when_we_are_back(
     webhook.kubectl(space, "delete", "replicaset", "train")
 
 
-def test_slow_fails_after_both_timeouts_and_says_so(webhook: Installation, space: str) -> None:
+def test_a_create_with_a_slow_webhook_fails_after_both_timeouts(webhook: Installation, space: str) -> None:
     """The mutating one is waited for and ignored, the validating one is waited for and refuses."""
     with slow(webhook):
         begin = time.monotonic()
@@ -99,7 +97,7 @@ def test_slow_fails_after_both_timeouts_and_says_so(webhook: Installation, space
         assert 9 < time.monotonic() - begin < 25
 
 
-def test_killed_under_load_nothing_slips_through(webhook: Installation, space: str) -> None:
+def test_killing_the_webhook_under_load_lets_no_bad_pod_through(webhook: Installation, space: str) -> None:
     program = webhook.replicas[0].program
     items = cycle([share("good"), bad("bad"), share("good"), plain("web")])
 

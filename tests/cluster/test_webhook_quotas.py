@@ -44,7 +44,7 @@ def wait_for_used(webhook: Installation, space: str, amounts: dict[str, str]) ->
     )
 
 
-def test_describe_shows_the_twin_counted_beside_what_was_written(webhook: Installation, space: str) -> None:
+def test_describe_shows_the_added_key_counted_beside_the_written_key(webhook: Installation, space: str) -> None:
     written = webhook.kubectl(space, "apply", "-f-", item=only_limits())
     assert written.code == 0, written.stderr
     assert f"Warning: requests.{CORE}=50 was added: Kubernetes counts only this key" in written.stderr
@@ -69,7 +69,9 @@ def test_a_quota_of_limits_alone_refuses_the_pod_that_exceeds_it(webhook: Instal
 
 
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
-def test_what_is_raised_in_the_file_raises_the_twin(webhook: Installation, space: str, how: tuple[str, ...]) -> None:
+def test_a_change_of_the_written_key_changes_the_added_key(
+    webhook: Installation, space: str, how: tuple[str, ...]
+) -> None:
     for cores in ("50", "80", "20"):
         applied = webhook.kubectl(space, "apply", *how, "-f-", item=only_limits(cores))
         assert applied.code == 0, applied.stderr
@@ -91,14 +93,14 @@ def test_the_same_file_applies_twice_and_shows_no_difference(
     assert (diff.code, diff.stdout) == (0, "")
 
 
-def test_replace_carries_a_file_without_twins(webhook: Installation, space: str) -> None:
+def test_replace_works_with_a_file_without_added_keys(webhook: Installation, space: str) -> None:
     webhook.create(space, only_limits("50")).must()
     replaced = webhook.kubectl(space, "replace", "-f-", item=only_limits("70"))
     assert replaced.code == 0, replaced.stderr
     assert hard(webhook, space)[f"requests.{CORE}"] == "70"
 
 
-def test_a_twin_goes_with_the_key_it_followed(webhook: Installation, space: str) -> None:
+def test_an_added_key_is_removed_with_the_written_key(webhook: Installation, space: str) -> None:
     webhook.kubectl(space, "apply", "-f-", item=only_limits())
     memory_alone = resource_quota("gpu", {f"limits.{MEMORY}": "10Gi"})
     applied = webhook.kubectl(space, "apply", "-f-", item=memory_alone)
@@ -106,7 +108,7 @@ def test_a_twin_goes_with_the_key_it_followed(webhook: Installation, space: str)
     assert hard(webhook, space) == {f"limits.{MEMORY}": "40", f"requests.{MEMORY}": "40"}
 
 
-def test_a_twin_that_people_wrote_themselves_stays_theirs(webhook: Installation, space: str) -> None:
+def test_a_requests_key_that_the_user_wrote_is_not_changed(webhook: Installation, space: str) -> None:
     both = resource_quota("gpu", {f"limits.{CORE}": "80", f"requests.{CORE}": "50"})
     webhook.kubectl(space, "apply", "-f-", item=both)
     assert hard(webhook, space) == {f"limits.{CORE}": "80", f"requests.{CORE}": "50"}
@@ -118,7 +120,7 @@ def test_a_quota_without_gpu_is_left_alone(webhook: Installation, space: str) ->
     assert hard(webhook, space) == {"pods": "10", "requests.cpu": "4"}
 
 
-def test_a_budget_that_means_nothing_is_refused_with_its_field(webhook: Installation, space: str) -> None:
+def test_an_invalid_amount_is_refused_with_its_field(webhook: Installation, space: str) -> None:
     refused = webhook.kubectl(space, "create", "-f-", item=resource_quota("gpu", {f"requests.{CORE}": "1.005"}))
     assert refused.code == 1
     assert f'spec.hard["requests.{CORE}"]: got "1.005"' in refused.stderr
@@ -158,7 +160,7 @@ def wait_refused(webhook: Installation, space: str, item: Object) -> str:
     return refusal(webhook.create(space, item, dry_run=True)).partition("denied the request: ")[2]
 
 
-def test_a_pod_that_exceeds_the_quota_is_told_what_is_missing(webhook: Installation, space: str) -> None:
+def test_a_pod_that_exceeds_the_quota_is_refused_with_the_missing_amount(webhook: Installation, space: str) -> None:
     allow(webhook, space, "100")
     for name, cores in (("a", 50), ("b", 30)):
         webhook.create(space, complete(pod(name).asks(core=cores, memory=4))).must()
@@ -177,7 +179,7 @@ def test_a_pod_that_exceeds_the_quota_is_told_what_is_missing(webhook: Installat
     webhook.cluster.wait_until(told, what="an Event at the quota")
 
 
-def test_all_quotas_that_are_short_are_named(webhook: Installation, space: str) -> None:
+def test_all_exceeded_quotas_are_named(webhook: Installation, space: str) -> None:
     for name, cores in (("a", "20"), ("b", "100"), ("c", "0")):
         allow(webhook, space, cores, name)
     wait_refused(webhook, space, share("x"))
@@ -190,7 +192,7 @@ def test_all_quotas_that_are_short_are_named(webhook: Installation, space: str) 
     )
 
 
-def test_a_quota_with_scopes_counts_whom_it_says(webhook: Installation, space: str) -> None:
+def test_a_quota_with_scopes_counts_only_matching_pods(webhook: Installation, space: str) -> None:
     allow(webhook, space, "0", "ending", scopes=["Terminating"])
     ending = complete(pod("ending").asks(core=30, memory=4).specified(activeDeadlineSeconds=600))
     assert f"exceeded quota: {space}/ending" in wait_refused(webhook, space, ending)
@@ -200,7 +202,7 @@ def test_a_quota_with_scopes_counts_whom_it_says(webhook: Installation, space: s
     assert late.code == 1 and f"exceeded quota: {space}/ending" in late.stderr and "more needed" in late.stderr
 
 
-def test_a_quota_that_was_raised_a_moment_ago_refuses_nobody(webhook: Installation, space: str) -> None:
+def test_a_quota_raised_a_moment_ago_refuses_no_pod(webhook: Installation, space: str) -> None:
     """Kubernetes itself may not know it yet, and says so in its own words; ours would be wrong."""
     allow(webhook, space, "30")
     webhook.create(space, share("p0")).must()
@@ -217,7 +219,7 @@ def not_ours(webhook: Installation, space: str, name: str) -> bool:
     return answer.ok
 
 
-def test_a_burst_gets_all_of_the_room_and_no_more(webhook: Installation, space: str) -> None:
+def test_a_burst_uses_the_whole_quota_and_no_more(webhook: Installation, space: str) -> None:
     allow(webhook, space, "300")
     wait_refused(webhook, space, complete(pod("x").asks(core=400)))
     with ThreadPoolExecutor(20) as pool:
@@ -277,7 +279,7 @@ def uncounted(service: QuotaInstallation) -> int:
     return int(line)
 
 
-def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
+def test_a_quota_that_counts_nothing_is_reported_and_repaired(
     webhook: Installation, service: QuotaInstallation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from_before(webhook, space, only_limits())
@@ -324,7 +326,7 @@ def test_a_quota_that_counts_nothing_is_told_of_and_repaired(
     assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", "it follows as any other"
 
 
-def test_once_halfcard_is_gone_quotas_can_be_as_people_wrote_them(
+def test_after_halfcard_is_removed_quotas_can_be_reverted(
     webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = only_limits()
@@ -342,7 +344,7 @@ def test_once_halfcard_is_gone_quotas_can_be_as_people_wrote_them(
     assert json.loads(capsys.readouterr().out) == {"dry_run": False, "quotas": []}
 
 
-def test_whoever_may_not_change_a_quota_repairs_none(
+def test_a_user_without_rights_on_quotas_repairs_none(
     webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from_before(webhook, space, only_limits())
@@ -369,7 +371,7 @@ def may_repair(webhook: Installation) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("may_repair")
-def test_by_a_setting_they_are_repaired_at_the_start(
+def test_a_setting_makes_the_quota_service_repair_quotas_at_its_start(
     webhook: Installation, service: QuotaInstallation, space: str
 ) -> None:
     from_before(webhook, space, only_limits())
@@ -383,7 +385,7 @@ def test_by_a_setting_they_are_repaired_at_the_start(
     webhook.cluster.wait_until(lambda: hard(webhook, space).get(f"requests.{CORE}") == "50", what="the repair")
 
 
-def test_explain_says_what_native_quota_says_and_what_it_counts_wrong(
+def test_explain_shows_native_quotas_and_their_wrong_usage(
     webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     allow(webhook, space, "100")

@@ -74,7 +74,7 @@ ESCAPES: Final[dict[str, tuple[PodBuilder, str]]] = {
 
 
 @pytest.mark.parametrize("built", ORDINARY.values(), ids=ORDINARY)
-def test_a_pod_without_gpu_never_leaves_the_api_server(webhook: Installation, space: str, built: PodBuilder) -> None:
+def test_a_pod_without_gpu_does_not_reach_the_webhook(webhook: Installation, space: str, built: PodBuilder) -> None:
     before = webhook.calls()
     item = complete(built)
     webhook.create(space, item).must()
@@ -91,7 +91,7 @@ def test_a_pod_without_gpu_never_leaves_the_api_server(webhook: Installation, sp
     assert webhook.calls() == before
 
 
-def test_a_huge_pod_without_gpu_is_not_too_much_for_the_conditions(webhook: Installation, space: str) -> None:
+def test_the_match_conditions_are_cheap_enough_for_a_huge_pod(webhook: Installation, space: str) -> None:
     """The API server refuses a pod whose conditions cost it too much to evaluate."""
     variables = [{"name": f"SETTING_{number}", "value": "x"} for number in range(500)]
     mounts = [{"name": "scratch", "mountPath": f"/data/{number}"} for number in range(100)]
@@ -107,7 +107,7 @@ def test_a_huge_pod_without_gpu_is_not_too_much_for_the_conditions(webhook: Inst
 
 
 @pytest.mark.parametrize(("built", "code"), ESCAPES.values(), ids=ESCAPES)
-def test_every_way_around_the_resources_is_seen_and_refused(
+def test_every_way_to_get_a_gpu_without_resources_is_refused(
     webhook: Installation, space: str, built: PodBuilder, code: str
 ) -> None:
     refused = webhook.create(space, complete(built))
@@ -115,9 +115,7 @@ def test_every_way_around_the_resources_is_seen_and_refused(
     assert f"[{code}]" in refused.body["message"]
 
 
-def test_a_record_that_is_taken_away_is_seen_although_the_new_pod_looks_ordinary(
-    webhook: Installation, space: str
-) -> None:
+def test_removing_a_record_is_refused_although_the_new_pod_is_plain(webhook: Installation, space: str) -> None:
     trusted = webhook.cluster.tenant(space, TRUSTED_USER)
     record = "tencent.com/gpu-assigned"
     webhook.create(space, complete(pod().container().annotated({record: "true"})), user=trusted).must()
@@ -127,7 +125,7 @@ def test_a_record_that_is_taken_away_is_seen_although_the_new_pod_looks_ordinary
 
 
 @pytest.mark.parametrize("namespace", sorted({names.KUBE_SYSTEM, names.NAMESPACE}))
-def test_the_machinery_of_the_cluster_is_never_judged(webhook: Installation, namespace: str) -> None:
+def test_objects_in_system_namespaces_do_not_reach_the_webhook(webhook: Installation, namespace: str) -> None:
     """Pods, workloads and quotas."""
     before = webhook.calls()
     webhook.create(namespace, complete(pod().container(**variable(names.VISIBLE_DEVICES, "all"))), dry_run=True).must()
@@ -151,7 +149,7 @@ def other_workload(kind: str, of: Object) -> Object:
 
 
 @pytest.mark.parametrize("kind", [*WORKLOADS, *OTHERS])
-def test_a_workload_is_seen_where_its_template_asks_for_a_gpu_and_only_there(
+def test_a_workload_reaches_the_webhook_only_if_its_template_asks_for_a_gpu(
     webhook: Installation, space: str, kind: str
 ) -> None:
     paths = names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH
@@ -163,7 +161,7 @@ def test_a_workload_is_seen_where_its_template_asks_for_a_gpu_and_only_there(
     assert [webhook.calls(path) for path in paths] == [count + 1 for count in before]
 
 
-def test_a_quota_is_seen_where_it_limits_gpus_and_only_there(webhook: Installation, space: str) -> None:
+def test_a_quota_reaches_the_webhook_only_if_it_limits_gpus(webhook: Installation, space: str) -> None:
     before = webhook.calls(names.MUTATE_QUOTAS_PATH)
     webhook.create(space, resource_quota("cpu", {"limits.cpu": "4"}), dry_run=True).must()
     assert webhook.calls(names.MUTATE_QUOTAS_PATH) == before

@@ -61,7 +61,7 @@ def test_a_tenant_can_neither_forge_nor_change_nor_remove_a_record(
     assert webhook.get(space, "pod", "p")["metadata"]["annotations"][ASSIGNED] == "false"
 
 
-def test_a_tenant_may_change_all_else_of_a_pod_with_a_record(
+def test_a_tenant_may_change_other_fields_of_a_pod_with_a_record(
     webhook: Installation, space: str, tenant: User, agent: User
 ) -> None:
     webhook.create(space, share("p"), user=tenant).must()

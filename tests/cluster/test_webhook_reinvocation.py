@@ -72,14 +72,16 @@ def injector(webhook: Installation, space: str, container: Object) -> Iterator[N
         webhook.kubectl(space, "delete", "-f-", item=item)
 
 
-def test_a_container_added_after_us_sees_no_gpu(webhook: Installation, space: str) -> None:
+def test_a_container_injected_after_halfcard_sees_no_gpu(webhook: Installation, space: str) -> None:
     with injector(webhook, space, PROXY):
         stored = webhook.create(space, share("one")).must()
     assert stored["spec"]["containers"][1]["env"] == [{"name": names.VISIBLE_DEVICES, "value": "void"}]
     assert stored["metadata"]["annotations"][CORE_LIMIT] == "30"
 
 
-def test_our_core_limit_goes_when_an_added_container_asks_for_another_share(webhook: Installation, space: str) -> None:
+def test_the_core_limit_is_removed_if_an_injected_container_asks_for_another_share(
+    webhook: Installation, space: str
+) -> None:
     greedy = {**PROXY, "resources": {"limits": {names.VCUDA_CORE: "0.6", names.VCUDA_MEMORY: "1Gi"}}}
     with injector(webhook, space, greedy):
         stored = webhook.create(space, share("one")).must()
@@ -87,7 +89,7 @@ def test_our_core_limit_goes_when_an_added_container_asks_for_another_share(webh
     assert CORE_LIMIT not in stored["metadata"].get("annotations", {})
 
 
-def test_an_added_container_that_cannot_work_is_refused_all_the_same(webhook: Installation, space: str) -> None:
+def test_an_invalid_injected_container_is_refused(webhook: Installation, space: str) -> None:
     wrong = {**PROXY, "env": [{"name": names.VISIBLE_DEVICES, "value": "all"}]}
     with injector(webhook, space, wrong):
         refused = webhook.create(space, share("one"))

@@ -27,7 +27,7 @@ def may(webhook: Installation, user: User, verb: str, what: str, where: str = _E
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
-def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
+def test_admission_may_watch_nodes(webhook: Installation, verb: str) -> None:
     assert may(webhook, webhook.account, verb, "nodes")
 
 
@@ -35,11 +35,11 @@ def test_it_follows_the_nodes(webhook: Installation, verb: str) -> None:
 @pytest.mark.parametrize(
     "what", ["namespaces", "resourcequotas", "gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"]
 )
-def test_it_follows_the_quotas(webhook: Installation, verb: str, what: str) -> None:
+def test_admission_may_watch_quotas(webhook: Installation, verb: str, what: str) -> None:
     assert may(webhook, webhook.account, verb, what)
 
 
-def test_it_reads_and_writes_ledgers_and_makes_none(webhook: Installation) -> None:
+def test_admission_may_update_ledgers_but_not_create_them(webhook: Installation) -> None:
     home = f"--namespace={names.NAMESPACE}"
     assert [verb for verb in _VERBS if may(webhook, webhook.account, verb, "configmaps", home)] == [
         "get",
@@ -61,11 +61,11 @@ def test_it_reads_and_writes_ledgers_and_makes_none(webhook: Installation) -> No
         ("*", "*"),
     ],
 )
-def test_it_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
+def test_admission_has_no_other_rights(webhook: Installation, verb: str, what: str) -> None:
     assert not may(webhook, webhook.account, verb, what)
 
 
-def test_no_right_is_ever_missing(webhook: Installation) -> None:
+def test_admission_lacks_no_right(webhook: Installation) -> None:
     """What it is refused, it reports."""
     assert "may be out of date" not in webhook.replicas[0].program.log.read_text()
 
@@ -83,19 +83,19 @@ def test_no_right_is_ever_missing(webhook: Installation) -> None:
         ("patch", "events"),
     ],
 )
-def test_the_extender_follows_nodes_and_pods_and_fences_and_binds(webhook: Installation, verb: str, what: str) -> None:
+def test_the_extender_may_watch_nodes_and_pods_fence_and_bind(webhook: Installation, verb: str, what: str) -> None:
     assert may(webhook, webhook.extender, verb, what)
 
 
 @pytest.mark.parametrize("verb", ["get", "update"])
-def test_the_extender_has_one_lease_in_its_own_namespace(webhook: Installation, verb: str) -> None:
+def test_the_extender_may_use_only_its_own_lease(webhook: Installation, verb: str) -> None:
     mine, other = f"leases/{names.EXTENDER_SERVICE}", "leases/other"
     assert may(webhook, webhook.extender, verb, mine, f"--namespace={names.NAMESPACE}")
     assert not may(webhook, webhook.extender, verb, other, f"--namespace={names.NAMESPACE}")
     assert not may(webhook, webhook.extender, verb, mine, f"--namespace={names.KUBE_SYSTEM}")
 
 
-def test_the_extender_makes_its_lease(webhook: Installation) -> None:
+def test_the_extender_may_create_its_lease(webhook: Installation) -> None:
     assert may(webhook, webhook.extender, "create", "leases", f"--namespace={names.NAMESPACE}")
     assert not may(webhook, webhook.extender, "create", "leases", f"--namespace={names.KUBE_SYSTEM}")
 
@@ -116,7 +116,7 @@ def test_the_extender_makes_its_lease(webhook: Installation) -> None:
         ("*", "*"),
     ],
 )
-def test_the_extender_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
+def test_the_extender_has_no_other_rights(webhook: Installation, verb: str, what: str) -> None:
     assert not may(webhook, webhook.extender, verb, what)
 
 
@@ -133,13 +133,11 @@ _SLICES: Final = "configmaps/time-slicing-config"
         ("patch", "nodes --subresource=status"),
     ],
 )
-def test_the_agent_follows_its_node_and_pods_and_says_what_there_is(
-    webhook: Installation, verb: str, what: str
-) -> None:
+def test_the_agent_may_watch_and_patch_nodes_and_pods(webhook: Installation, verb: str, what: str) -> None:
     assert may(webhook, webhook.agent, verb, what)
 
 
-def test_the_agent_tells_of_its_node_where_events_of_nodes_are(webhook: Installation) -> None:
+def test_the_agent_may_create_events_only_where_events_of_nodes_are(webhook: Installation) -> None:
     assert may(webhook, webhook.agent, "create", "events", "--namespace=default")
     assert not may(webhook, webhook.agent, "patch", "events", "--namespace=default")
 
@@ -170,7 +168,7 @@ def test_the_agent_reads_one_config_map(webhook: Installation, verb: str) -> Non
         ("*", "*"),
     ],
 )
-def test_the_agent_may_do_nothing_more(webhook: Installation, verb: str, what: str) -> None:
+def test_the_agent_has_no_other_rights(webhook: Installation, verb: str, what: str) -> None:
     assert not may(webhook, webhook.agent, verb, what)
 
 
@@ -182,14 +180,14 @@ def shipped() -> Iterator[Any]:
         yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
 
 
-def test_every_account_that_is_shipped_lives_in_halfcards_namespace() -> None:
+def test_every_shipped_account_is_in_halfcards_namespace() -> None:
     subjects = [each for item in shipped() for each in item.get("subjects", [])]
     accounts = [item["metadata"] for item in shipped() if item["kind"] == "ServiceAccount"]
     assert {each["namespace"] for each in (*subjects, *accounts)} == {names.NAMESPACE}
     assert {each["name"] for each in subjects} == {each["name"] for each in accounts}
 
 
-def test_our_accounts_are_the_users_whom_admission_trusts(webhook: Installation) -> None:
+def test_admission_trusts_the_shipped_accounts_by_their_names(webhook: Installation) -> None:
     assert {webhook.extender.name, webhook.agent.name} == names.OWN_USERS
     assert names.EXTENDER_SERVICE in {item["metadata"]["name"] for item in shipped()}
 
@@ -197,7 +195,7 @@ def test_our_accounts_are_the_users_whom_admission_trusts(webhook: Installation)
 # --- quota ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_quota_service_keeps_ledgers_writes_statuses_and_opens_gates(webhook: Installation) -> None:
+def test_the_quota_service_may_write_ledgers_and_statuses_and_open_gates(webhook: Installation) -> None:
     quota = webhook.cluster.service_account(names.NAMESPACE, names.QUOTA_SERVICE)
     home = f"--namespace={names.NAMESPACE}"
     assert [verb for verb in _VERBS if may(webhook, quota, verb, "pods")] == ["get", "list", "watch", "patch"]

@@ -35,11 +35,11 @@ def tenant(webhook: Installation, space: str) -> User:
     return webhook.cluster.tenant(space, "alice")
 
 
-def test_each_container_gets_its_own_number(webhook: Installation, space: str, tenant: User) -> None:
+def test_each_container_gets_its_own_slot_number(webhook: Installation, space: str, tenant: User) -> None:
     assert numbers(webhook.create(space, sharing("p"), user=tenant).must()) == ["1", "2"]
 
 
-def test_a_number_that_a_tenant_writes_is_put_right(webhook: Installation, space: str, tenant: User) -> None:
+def test_a_slot_number_that_a_tenant_wrote_is_corrected(webhook: Installation, space: str, tenant: User) -> None:
     assert numbers(webhook.create(space, sharing("p", **{names.SLOT: "7"}), user=tenant).must()) == ["1", "2"]
 
 
@@ -50,7 +50,7 @@ def test_the_same_file_applies_a_second_time(webhook: Installation, space: str) 
     assert numbers(webhook.get(space, "pod", "p")) == ["1", "2"]
 
 
-def test_an_update_that_leaves_the_number_out_gets_it_back(webhook: Installation, space: str) -> None:
+def test_an_update_without_the_slot_number_gets_it_back(webhook: Installation, space: str) -> None:
     """Kubernetes would refuse it: resources of a pod do not change."""
     stored = webhook.create(space, sharing("p")).must()
     del stored["metadata"]["resourceVersion"]  # the scheduler has written since
@@ -62,7 +62,7 @@ def test_an_update_that_leaves_the_number_out_gets_it_back(webhook: Installation
     assert numbers(webhook.get(space, "pod", "p")) == ["1", "2"]
 
 
-def test_pods_of_a_controller_are_numbered_and_its_template_is_not(webhook: Installation, space: str) -> None:
+def test_pods_of_a_controller_get_slot_numbers_and_its_template_does_not(webhook: Installation, space: str) -> None:
     stored = webhook.create(space, workload("ReplicaSet", "r", sharing("p"))).must()
     assert names.SLOT not in json.dumps(stored)
     pods = f"/api/v1/namespaces/{space}/pods"
@@ -70,14 +70,14 @@ def test_pods_of_a_controller_are_numbered_and_its_template_is_not(webhook: Inst
     assert numbers(webhook.cluster.request("GET", pods).must()["items"][0]) == ["1", "2"]
 
 
-def test_a_quota_of_what_is_shared_charges_no_slots(webhook: Installation, space: str) -> None:
+def test_slots_are_not_charged_to_a_quota(webhook: Installation, space: str) -> None:
     webhook.create(space, resource_quota("q", {f"requests.{OFFERED}": "4096"})).must()
     webhook.create(space, sharing("p")).must()
     used = webhook.get(space, "resourcequota", "q")["status"]["used"]
     assert used == {f"requests.{OFFERED}": "2048"}
 
 
-def test_a_pod_that_was_not_numbered_is_refused(webhook: Installation, space: str, tenant: User) -> None:
+def test_a_pod_without_slot_numbers_is_refused(webhook: Installation, space: str, tenant: User) -> None:
     with webhook.without("mutating"):
         refused = webhook.create(space, sharing("p"), user=tenant)
     assert refused.status == 403

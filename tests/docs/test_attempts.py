@@ -26,27 +26,27 @@ _CALLERS: Final = (
 TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "The extender": {
         "Calling bind or preempt over the network": (
-            f"{_RACES}::test_verbs_that_lend_our_rights_need_a_certificate",
-            "tests/cluster/test_extender_configurations.py::test_without_a_certificate_only_this_machine_may_bind",
+            f"{_RACES}::test_bind_and_preempt_need_a_client_certificate",
+            "tests/cluster/test_extender_configurations.py::test_without_a_certificate_only_local_callers_may_bind",
         ),
         "Calling filter, prioritize or inspect without TLS": (_CALLERS,),
         "A forged record on a pod that has no node": (
-            f"{_RACES}::test_a_pod_that_brings_a_record_along_is_refused_by_filter_and_bind",
+            f"{_RACES}::test_a_pod_created_with_a_record_is_refused_by_filter_and_bind",
         ),
         "A record that names missing cards": (
-            f"{_RACES}::test_a_forged_record_on_a_pod_that_others_bound_is_named_and_spoils_nothing",
+            f"{_RACES}::test_a_forged_record_is_reported_and_affects_no_other_pod",
             "tests/halfcard/placing/test_node_usage.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
         ),
         "Requesting another policy": (
-            f"{_BINDINGS}::test_a_tenant_says_what_card_a_waiting_pod_wants_and_is_held_to_known_policies",
+            f"{_BINDINGS}::test_a_tenant_may_choose_a_model_and_a_known_policy_for_a_pending_pod",
             "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
         ),
         "Two replicas that both consider themselves the leader": (
             "tests/extender/bind/test_takeover.py::test_two_leaders_never_grant_a_card_twice",
-            "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_lands_no_more",
+            "tests/cluster/test_extender_outages.py::test_a_bind_that_arrives_after_the_takeover_is_rejected",
         ),
         "A pod without a record that another program bound": (
-            f"{_RACES}::test_a_pod_that_somebody_else_bound_counts_by_what_it_asks_for",
+            f"{_RACES}::test_a_pod_bound_without_a_record_counts_by_its_requests",
         ),
         "Bodies that are huge, slow or no JSON": (
             "tests/extender/scheduler_api/test_verbs.py::test_every_body_gets_an_answer",
@@ -65,29 +65,29 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/halfcard/quota/test_ledger.py::test_one_namespace_cannot_use_up_a_shared_budget_with_reservations",
         ),
         "Making the webhook fail": (
-            "tests/cluster/test_webhook_outages.py::test_killed_under_load_nothing_slips_through",
+            "tests/cluster/test_webhook_outages.py::test_killing_the_webhook_under_load_lets_no_bad_pod_through",
         ),
         "Reading, writing or deleting a ledger": (
-            f"{_QUOTA}::test_tenants_may_neither_see_nor_write_ledgers",
+            f"{_QUOTA}::test_tenants_have_no_access_to_ledgers",
             "tests/quota/test_ledger_controller.py::test_a_new_ledger_is_ready_once_all_pods_are_counted",
         ),
-        "Removing the scheduling gate": (f"{_QUOTA}::test_who_may_edit_pods_may_not_open_the_gate",),
+        "Removing the scheduling gate": (f"{_QUOTA}::test_a_user_who_may_edit_pods_cannot_remove_the_gate",),
         "Writing a quota's status": ("tests/docs/test_attempts.py::test_the_status_of_a_quota_decides_nothing",),
-        "Another value of the label": (f"{_QUOTA}::test_no_person_has_more_than_each_may_have",),
+        "Another value of the label": (f"{_QUOTA}::test_each_user_is_limited_by_the_quota_per_label",),
         "A pod that bypassed the webhook": ("tests/halfcard/quota/test_stories.py::test_a_story",),
     },
     "The node agent": {
         "Taking over one node": (
-            f"{_AGENTS}::test_it_records_nothing_on_other_pods",
-            f"{_AGENTS}::test_it_writes_the_totals_of_its_own_node_and_no_others",
+            f"{_AGENTS}::test_an_agent_may_not_write_records_on_other_pods",
+            f"{_AGENTS}::test_an_agent_may_write_the_capacity_of_its_own_node_only",
         ),
         "Using the token to change images, labels": (
-            f"{_AGENTS}::test_it_changes_no_spec",
-            f"{_AGENTS}::test_it_changes_nothing_else_of_a_pod",
+            f"{_AGENTS}::test_an_agent_may_not_change_a_spec",
+            f"{_AGENTS}::test_an_agent_may_change_nothing_of_a_pod_but_its_record",
         ),
         "A pod that itself requests `halfcard.dev/slot`": (
-            f"{_SLOTS}::test_a_number_that_a_tenant_writes_is_put_right",
-            f"{_SLOTS}::test_a_pod_that_was_not_numbered_is_refused",
+            f"{_SLOTS}::test_a_slot_number_that_a_tenant_wrote_is_corrected",
+            f"{_SLOTS}::test_a_pod_without_slot_numbers_is_refused",
         ),
         "A record that conflicts": (
             "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
