@@ -32,7 +32,7 @@ class ReplicaOptions:
     """Where this replica listens, and where other replicas reach it; `tls` is None for plain HTTP.
 
     Attributes:
-        peers: the CA of the replicas' certificates, which are also their client certificates.
+        replica_ca: the CA of the replicas' certificates, which are also their client certificates.
         pair: the folder with tls.crt and tls.key.
     """
 
@@ -40,12 +40,12 @@ class ReplicaOptions:
     status: Address
     advertised: str
     tls: ReloadingContext | None = None
-    peers: Path | None = None
+    replica_ca: Path | None = None
     pair: Path | None = None
 
-    def peer_context(self) -> ssl.SSLContext:
-        """Verifies peers by CA and not by name: replicas reach each other by address."""
-        context = ssl.create_default_context(cafile=str(self.peers) if self.peers else None)
+    def replica_context(self) -> ssl.SSLContext:
+        """Verifies other replicas by CA and not by name: they reach each other by address."""
+        context = ssl.create_default_context(cafile=str(self.replica_ca) if self.replica_ca else None)
         context.check_hostname = False
         if self.pair is not None:
             context.load_cert_chain(self.pair / "tls.crt", self.pair / "tls.key")

@@ -196,10 +196,12 @@ class Extender:
             self.state,
             self.answers,
             self._binder,
-            Forwarding(lambda: self._leadership.leader_address, self._replica.advertised, self._replica.peer_context),
+            Forwarding(
+                lambda: self._leadership.leader_address, self._replica.advertised, self._replica.replica_context
+            ),
             self._ready,
             self._leadership.may_decide,
-            self._replica.peers is not None,
+            self._replica.replica_ca is not None,
             self._on_unschedulable,
         )
 

@@ -9,6 +9,7 @@ quantity      an amount in Kubernetes' spelling, kept exact (`quantity.py`)
 dialect       one system's resource names, units and rules, such as gpu-manager's (`dialects/`)
 request       what one container writes under `resources` for one resource, and what it means (`pod/requests.py`)
 claim         what one container needs, the same in every dialect (`claims.py`)
+need          a claim with its container's place in the pod; the demand of a pod is all its needs and wishes
 share         a claim on a part of one card; the opposite of a whole card
 half          one of two equal parts of a card's memory, with its compute unlimited
 time slice    one of N replicas of a card, without any limits; NVIDIA's time-slicing
@@ -21,6 +22,8 @@ refuse        deny a request to the API server, with all problems at once
 repair        change a pod in the mutating webhook, where its meaning is unambiguous (`patches.py`)
 problem       one rule broken in one place: where, got, rule, fix, code (`problems.py`)
 warning       a sentence for kubectl about an object that is admitted
+subject       what a rule judges: a pod with its requests and the context of the review
+verdict       the answer to one review: admit or refuse, the patch, the problems and warnings
 exempt        of a namespace or a user: rules or quotas do not apply
 
 Cards and placement
@@ -33,7 +36,10 @@ layout        which cards of a node each container gets
 place         choose a node and a layout for a pod
 policy        how layouts are rated: binpack, spread, fgd or default
 record        the annotation that names the cards of a pod; written once, at bind
+peer          another system that shares GPUs; its agents read a peer record (`dialects/record.py`)
+room          what is free of a node's cards
 bind          write a pod's node and record in one request to the API server
+verb          one of kube-scheduler's four calls: filter, prioritize, bind, preempt
 unschedulable  of a pod: no node fits it now
 requeue       make kube-scheduler try a pod again
 preempt       evict pods of lower priority so that a pod fits

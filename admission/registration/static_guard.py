@@ -1,7 +1,7 @@
 """The static guard: rules about amounts that the API server enforces itself, for webhooks that fail open.
 
-It is one ValidatingAdmissionPolicy, generated from the table of rules, with the same messages. Invariant: by these
-rules, guard and webhook refuse the same pods.
+It is one ValidatingAdmissionPolicy. Its texts come from the table of rules, its conditions are written here.
+Invariant: by these rules, guard and webhook refuse the same pods.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Dialect:
 
     @property
     def without_ids(self) -> frozenset[str]:
-        """Resources for which kubelet allocates no device ids: nodes publish at most a total."""
+        """Resources for which kubelet allocates no device ids, since a node has too many of them, such as MiB."""
         return frozenset()
 
     @property
@@ -115,6 +115,8 @@ class Dialect:
 
     def variables(self, limits: Sequence[CardLimit], cards: Sequence[Card], pod_mib: int) -> dict[str, str]:
         """Returns the variables that the system's programs expect in a container; `pod_mib` is what its pod requests.
+
+        A variable by which a container could widen its share also belongs in `names.LOOSENING_ENV`.
 
         `limits` and `cards` are in the order in which the container sees its cards.
         """

@@ -11,7 +11,7 @@ from ..claims import ContainerStage, Need
 from ..problems import MOST_ANNOTATED
 
 Named = tuple[tuple[str, ...], ...]
-"""The cards of each need, by uuid or index."""
+"""The cards of each need, by uuid or index. A record counts only if each need has as many cards as its claim."""
 
 NOT_UNDERSTOOD: Final[Named] = ()
 """A record exists, and it does not name the cards."""
@@ -50,19 +50,19 @@ class PeerRecord(NamedTuple):
     Attributes:
         system: its name for people.
         write: makes the annotations from a pod, the positions of the needs that the system knows, and the time in ns.
-        time: how the key of the annotation that holds this time ends.
+        time: how the key of the annotation that holds this time ends; None where the system writes no time.
         chosen: reads the cards that its agent has chosen itself; they count before every record.
     """
 
     system: str
     read: Reader
     write: Callable[[PlacedPod, list[int], int], dict[str, str]]
-    time: str
+    time: str | None
     chosen: Reader | None = None
 
 
 def one_list(key: str, dialect: str) -> Reader:
-    """Returns a reader of one list of cards that all containers of a dialect share."""
+    """Returns a reader of one list of cards that all containers of a dialect share: each gets the whole list."""
 
     def read(annotations: Mapping[str, str], _node: str, needs: Sequence[Need]) -> Named | None:
         text = annotations.get(key)

@@ -33,7 +33,7 @@ _RECORD: Final = msgspec.json.Decoder(_Record)
 _RECORDS: Final = [dialect.record for dialect in ALL if dialect.record is not None]
 _BY_SYSTEM: Final = dict.fromkeys((record.system, record.read) for record in _RECORDS)
 _CHOSEN_BY_AGENTS: Final = dict.fromkeys((record.system, record.chosen) for record in _RECORDS if record.chosen)
-TIME_SUFFIXES: Final = tuple([record.time for record in _RECORDS])
+TIME_SUFFIXES: Final = tuple([record.time for record in _RECORDS if record.time])
 """How the keys of annotations with the time of a record end."""
 
 

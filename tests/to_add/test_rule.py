@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from .tree import Tree, copy_of_the_product
+from .tree import Tree, copy_of_the_product, not_as_written
 
 _ROW: Final = """MOST_CARDS = Rule(
     "HC099",
@@ -55,6 +55,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         done = tree.python(*arguments)
         assert (done.returncode, done.stderr) == (0, "")
     return tree
+
+
+def test_the_steps_are_those_of_the_page(tree: Tree) -> None:
+    assert not not_as_written(tree, "A rule")
 
 
 def test_a_pod_that_breaks_it_is_refused_with_its_code(tree: Tree) -> None:
