@@ -19,7 +19,6 @@ from certs.lifetimes import KNOWN_AFTER, RETIREMENT
 from certs.reconcile import ChainState, object_paths
 from certs.store import ApiStore, ForbiddenError, StoreError
 from halfcard import names
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.calls import Answer, ApiCalls
 
@@ -106,10 +105,7 @@ async def _read_chain(store: ApiStore, chain: Chain) -> tuple[ChainState, Mappin
 
 
 def _print(screen: Screen, found: Sequence[CertificateRow], verdicts: Sequence[ChainHealth], now: datetime) -> None:
-    heads, *lines = columns([_HEADS, *[_cells(row, now) for row in found]], right=(2,))
-    screen.line(screen.paint(heads, Colour.BOLD))
-    for line in lines:
-        screen.line(line)
+    screen.headed_table([_HEADS, *[_cells(row, now) for row in found]], right=(2,))
     for each in verdicts:
         text = f"{each.chain}: {each.state}: {each.reason}"
         screen.wrapped(text, indent="", hanging="  ", colour=_COLOURS.get(each.state, Colour.YELLOW))

@@ -20,8 +20,7 @@ from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
 from .inputs.cluster_state import add_access_arguments, find_access
 from .inputs.survey import take
-from .progress import Progress
-from .terminal import Colour, Screen
+from .terminal import Colour, Progress, Screen, counted
 
 _MOST_OF_A_CHECK: Final = 5
 _WORDS_CHARS: Final = 400
@@ -116,13 +115,9 @@ def _print_command(screen: Screen, command: str) -> None:
 
 
 def _summary(screen: Screen, seen: Snapshot, found: Sequence[Finding]) -> str:
-    looked = f"{len(CHECKS)} checks of {_counted(len(seen.nodes), 'node')} and {_counted(seen.counted_pods, 'pod')}"
+    looked = f"{len(CHECKS)} checks of {counted(len(seen.nodes), 'node')} and {counted(seen.counted_pods, 'pod')}"
     if not found:
         return screen.paint(f"Nothing is wrong: {looked}.", Colour.GREEN)
     counts = Counter(each.severity for each in found)
-    words = [f"{counts[FindingSeverity.BROKEN]} broken", _counted(counts[FindingSeverity.WARNING], "warning")]
-    return f"{', '.join([*words, _counted(counts[FindingSeverity.NOTE], 'note')])}: {looked}."
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    words = [f"{counts[FindingSeverity.BROKEN]} broken", counted(counts[FindingSeverity.WARNING], "warning")]
+    return f"{', '.join([*words, counted(counts[FindingSeverity.NOTE], 'note')])}: {looked}."

@@ -16,7 +16,6 @@ from extender.explain.explanation import Explanation, PodState, explain
 from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
 from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 from halfcard import names
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.placing.card_usage import CardMode
 from halfcard.placing.pod_facts import PodFacts, read_facts
@@ -148,8 +147,7 @@ def _print_prospects(screen: Screen, prospects: PendingPod) -> None:
 
 def _print_fitting(screen: Screen, fitting: Sequence[NodeFit], nodes: int) -> None:
     screen.line(screen.paint(f"It fits on {len(fitting)} of {_counted(nodes, 'node')}, by score:", Colour.GREEN))
-    for line in columns([(str(node.score), node.name) for node in fitting[:_MOST_FITTING]], right=(0,)):
-        screen.line(f"  {line}")
+    screen.table([(str(node.score), node.name) for node in fitting[:_MOST_FITTING]], right=(0,), indent="  ")
     _print_rest(screen, len(fitting) - _MOST_FITTING, "node")
 
 
@@ -198,8 +196,7 @@ def _to_show(prospects: PendingPod, refusing: Sequence[NodeFit]) -> list[NodeFit
 def _print_cards(screen: Screen, nodes: Sequence[NodeFit]) -> None:
     for node in nodes:
         screen.line(screen.paint(f"{node.name}:", Colour.BOLD))
-        for line in columns([_card(card) for card in node.cards[:_MOST_CARDS]]):
-            screen.line(f"  {line}")
+        screen.table([_card(card) for card in node.cards[:_MOST_CARDS]], indent="  ")
         _print_rest(screen, len(node.cards) - _MOST_CARDS, "card")
 
 
@@ -237,8 +234,8 @@ def _print_cards_held(screen: Screen, cards: Sequence[HeldCard]) -> None:
     for card in cards:
         name = "" if card.name == str(card.index) else card.name
         screen.line("    " + "  ".join(filter(None, (f"card {card.index}", card.model, name, str(card.mode)))))
-        for line in columns([(f"beside {each.title}", share(each)) for each in card.neighbours[:_MOST_PODS]]):
-            screen.line(f"      {line}")
+        beside = [(f"beside {each.title}", share(each)) for each in card.neighbours[:_MOST_PODS]]
+        screen.table(beside, indent="      ")
         _print_rest(screen, len(card.neighbours) - _MOST_PODS, "pod")
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare_json, inspect
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK
 from halfcard.placing.card_usage import CardMode
 
@@ -83,10 +82,7 @@ def _print(screen: Screen, nodes: Sequence[NodeInspection], *, details: bool) ->
                 screen.line()
             _print_node(screen, node)
     elif with_cards:
-        heads, *rows = columns(list(_overview(with_cards)), right=(2, 3, 4))
-        screen.line(screen.paint(heads, Colour.BOLD))
-        for row in rows:
-            screen.line(row)
+        screen.headed_table(list(_overview(with_cards)), right=(2, 3, 4))
     if bare := len(nodes) - len(with_cards):
         screen.line(screen.paint(f"{bare} {'node has' if bare == 1 else 'nodes have'} no GPU", Colour.DIM))
 
@@ -145,8 +141,7 @@ def _print_card(screen: Screen, card: CardInspection) -> None:
     if card.out_of_order:
         screen.wrapped(f"gets no new pods: {card.out_of_order}", indent="    ", hanging="  ", colour=Colour.RED)
     rows = [(pod.title, share(pod) + ("" if pod.recorded else "  not recorded: guessed")) for pod in card.pods]
-    for line in columns(rows):
-        screen.line(f"    {line}")
+    screen.table(rows, indent="    ")
 
 
 def share(pod: CardHolder) -> str:

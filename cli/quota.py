@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
 from halfcard import names
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from halfcard.quota.budget_messages import amount, exceeded
 from halfcard.quota.charge import COUNTED
@@ -150,8 +149,7 @@ def _print(
 
 def _print_quota(screen: Screen, answer: QuotaAnswer) -> None:
     screen.line(screen.paint(f"{answer.budget.kind} {answer.budget.title}", Colour.BOLD))
-    for line in columns([_HEADS, *[_row(answer, key) for key in COUNTED]], right=(1, 2, 3)):
-        screen.line(f"  {line}")
+    screen.table([_HEADS, *[_row(answer, key) for key in COUNTED]], right=(1, 2, 3), indent="  ")
     for each in answer.status.get("places") or ():
         screen.line(f"  {each['place']}: {_amounts(each)}")
     for each in answer.status.get("perLabel") or ():

@@ -11,8 +11,7 @@ from pathlib import Path
 import yaml
 
 from admission.policy_settings import policy_of
-from halfcard.capacity import CapacityRules
-from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
+from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.columns import WIDTH
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.manifests.documents import Document, parse, read_path
@@ -48,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         settings = load_settings(arguments.settings)
-        cluster = _cluster(arguments.state, settings.capacity_rules())
+        folder, rules = arguments.state, settings.capacity_rules()
+        cluster = NOTHING_KNOWN if folder is None else FolderSource(folder, rules).view()
         judge = Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
         documents = list(_documents(arguments.files))
     except (ManifestError, SettingsError, OSError) as error:
@@ -62,10 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _documents(files: Iterable[str]) -> Iterator[Document]:
     for file in files:
         yield from parse(sys.stdin.buffer.read(), "standard input") if file == "-" else read_path(Path(file))
-
-
-def _cluster(folder: Path | None, dealings: CapacityRules) -> ClusterView:
-    return NOTHING_KNOWN if folder is None else FolderSource(folder, dealings).view()
 
 
 Reviewed = Sequence[tuple[Document, Item]]
@@ -86,18 +82,18 @@ def _summary(reviewed: Reviewed) -> dict[str, list[dict[str, object]]]:
 def _print_text(reviewed: Reviewed) -> None:
     screen = Screen.on(sys.stdout)
     for document, item in reviewed:
-        print_item(screen, item, source=f"{document.source_file}:{document.line}")
+        _print_item(screen, item, f"{document.source_file}:{document.line}")
     screen.line(_totals(item for _, item in reviewed))
 
 
-def print_item(screen: Screen, item: Item, *, source: str = "") -> None:
+def _print_item(screen: Screen, item: Item, source: str) -> None:
     verdict = item.verdict
     word = "allowed" if verdict.allowed else "refused"
     shown = screen.paint(word, Colour.GREEN if verdict.allowed else Colour.RED)
     title = screen.paint(f"{item.kind} {item.title}".rstrip(), Colour.BOLD)
     plain = f"{word}  {item.kind} {item.title}  {source}"
     separator = "  " if len(plain) <= WIDTH else "\n    "
-    screen.line(f"{shown}  {title}" + (screen.paint(f"{separator}{source}", Colour.DIM) if source else ""))
+    screen.line(f"{shown}  {title}{screen.paint(f'{separator}{source}', Colour.DIM)}")
     for text in verdict.warnings:
         screen.wrapped(f"Warning: {text}", indent="    ", hanging="         ", colour=Colour.YELLOW)
     for problem in verdict.problems:
@@ -107,13 +103,9 @@ def print_item(screen: Screen, item: Item, *, source: str = "") -> None:
 
 
 def _totals(items: Iterable[Item]) -> str:
-    return ", ".join(_counts([item.verdict.allowed for item in items]))
-
-
-def _counts(allowed: list[bool]) -> Iterator[str]:
-    yield f"{len(allowed)} object{'' if len(allowed) == 1 else 's'}"
-    yield f"{sum(allowed)} allowed"
-    yield f"{len(allowed) - sum(allowed)} refused"
+    allowed = [item.verdict.allowed for item in items]
+    objects = f"{len(allowed)} object{'' if len(allowed) == 1 else 's'}"
+    return f"{objects}, {sum(allowed)} allowed, {len(allowed) - sum(allowed)} refused"
 
 
 _OUTPUTS = {"text": _print_text, "json": _print_json, "yaml": _print_yaml}

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from extender.packing.placement import POLICIES
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK
 from simulation.replay import Result, fill_up
 from simulation.sizes import Size
 from simulation.workload import ReplayWorkload, milli_of
 
 from .inputs.simulation_inputs import NoWorkloadError, read_workload
-from .terminal import Colour, Screen
+from .terminal import Colour, Screen, counted
 
 _SEED: Final = 42
 _TUNE: Final = 1.3
@@ -101,19 +100,12 @@ class ReplayProgress:
 def _print(screen: Screen, results: Sequence[Result]) -> None:
     first = results[0]
     drawn = f" (drawn by seed {first.seed} until {first.tune:g} times the GPUs)" if first.tune else ""
-    screen.line(f"{_counted(first.nodes, 'node')}, {_counted(first.gpus, 'GPU')}")
-    screen.line(f"{_counted(first.pods, 'pod')}, requesting {first.demand_gpus:,.2f} GPUs{drawn}")
+    screen.line(f"{counted(first.nodes, 'node')}, {counted(first.gpus, 'GPU')}")
+    screen.line(f"{counted(first.pods, 'pod')}, requesting {first.demand_gpus:,.2f} GPUs{drawn}")
     screen.line()
-    heads, *rows = columns(list(_rows(results)), right=range(1, 11))
-    screen.line(screen.paint(heads, Colour.BOLD))
-    for row in rows:
-        screen.line(row)
+    screen.headed_table(list(_rows(results)), right=range(1, 11))
     screen.line()
     screen.line(screen.paint("FRAGMENTED: idle GPUs that pods of this workload cannot use where they are.", Colour.DIM))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 _HEADS: Final = {

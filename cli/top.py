@@ -14,11 +14,10 @@ from urllib.parse import quote
 import msgspec
 
 from deviceplugin.usage.usage_json import read_usage
-from deviceplugin.usage.usage_report import CardUsage, ContainerUsage, NodeUsageReport
+from deviceplugin.usage.usage_report import NodeUsageReport
 from deviceplugin.usage.usage_text import CONTAINER_HEADS, container_rows, known, remarks, usage_text
 from halfcard import names
 from halfcard.claims import WHOLE_CARD
-from halfcard.columns import columns
 from halfcard.exit_codes import EXIT_OK
 from halfcard.pod.spec import PodMetadata
 from halfcard.problems import printable
@@ -142,43 +141,30 @@ def _print(screen: Screen, usages: Sequence[NodeUsageReport], arguments: argpars
     elif arguments.node:
         screen.stream.write(usage_text(usages[0]))
     else:
-        _print_table(screen, [_NODE_HEADS, *map(_node_row, usages)], right=(2, 3, 4))
+        screen.headed_table([_NODE_HEADS, *map(_node_row, usages)], right=(2, 3, 4))
         screen.line(screen.paint(_NODE_LEGEND, Colour.DIM))
         warn([f"{usage.node}: {remark}" for usage in usages for card in usage.cards for remark in remarks(card)])
 
 
 def _print_pods(screen: Screen, usages: Sequence[NodeUsageReport]) -> None:
-    placed = sorted(((each, usage.node) for usage in usages for each in usage.containers), key=_by_title)
+    found = ((each, usage.node) for usage in usages for each in usage.containers)
+    placed = sorted(found, key=lambda pair: pair[0].title)
     if not placed:
         return screen.line("no container has cards")
     rows = [(f"{row[0]}@{node}", *row[1:]) for each, node in placed for row in container_rows([each])]
-    return _print_table(screen, [_POD_HEADS, *rows], right=(2, 3))
-
-
-def _by_title(placed: tuple[ContainerUsage, str]) -> str:
-    return placed[0].title
-
-
-def _print_table(screen: Screen, rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
-    heads, *lines = columns(rows, right=right)
-    screen.line(screen.paint(heads, Colour.BOLD))
-    for line in lines:
-        screen.line(line)
+    return screen.headed_table([_POD_HEADS, *rows], right=(2, 3))
 
 
 def _node_row(usage: NodeUsageReport) -> tuple[str, ...]:
     cards = usage.cards
+    total_mib = _sum(card.total_mib for card in cards)
     return (
         usage.node,
         tally([(card.mode, card.why_not) for card in cards]) + (", made up" if usage.is_made_up else ""),
         f"{_sum(card.used_cores for card in cards)}/{sum(card.cores for card in cards)}/{WHOLE_CARD * len(cards)}",
-        f"{_sum(card.used_mib for card in cards)}/{sum(card.memory_mib for card in cards)}/{_total(cards)}",
+        f"{_sum(card.used_mib for card in cards)}/{sum(card.memory_mib for card in cards)}/{total_mib}",
         str(len(usage.containers)),
     )
-
-
-def _total(cards: Iterable[CardUsage]) -> str:
-    return _sum(card.total_mib for card in cards)
 
 
 def _sum(amounts: Iterable[int | None]) -> str:

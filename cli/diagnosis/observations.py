@@ -14,7 +14,6 @@ from extender.state import State
 from halfcard import names
 from halfcard.capacity import ImplausibleError
 from halfcard.inventory import read_inventory
-from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.owned_annotations import forged
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quantity import InvalidQuantity, Quantity
@@ -59,28 +58,18 @@ def pod_snapshots(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSn
     for uid, pod in pods.items():
         facts = state.pod(uid)
         strange = tuple(forged(pod.annotations)) if not pod.node and not pod.is_over else ()
-        if strange or (facts is not None and facts.asks_for_cards):
-            yield _pod_snapshot(pod, facts, strange, is_recorded=facts is not None and _is_recorded(facts))
-
-
-def _pod_snapshot(
-    pod: StoredPod, facts: PodFacts | None, strange: tuple[str, ...], *, is_recorded: bool
-) -> PodSnapshot:
-    return PodSnapshot(
-        f"{pod.meta.namespace}/{pod.meta.name}",
-        pod.node,
-        pod.meta.creation_timestamp or "",
-        (pod.spec and pod.spec.scheduler_name) or names.DEFAULT_SCHEDULER,
-        pod.is_mirror,
-        is_recorded,
-        facts is not None and facts.asks_for_cards,
-        strange,
-    )
-
-
-def _is_recorded(facts: PodFacts) -> bool:
-    """Returns whether the pod has a record, valid or not."""
-    return facts.bound().named is not None
+        asks = facts is not None and facts.asks_for_cards
+        if strange or asks:
+            yield PodSnapshot(
+                f"{pod.meta.namespace}/{pod.meta.name}",
+                pod.node,
+                pod.meta.creation_timestamp or "",
+                (pod.spec and pod.spec.scheduler_name) or names.DEFAULT_SCHEDULER,
+                pod.is_mirror,
+                facts is not None and facts.bound().named is not None,  # it has a record, valid or not
+                asks,
+                strange,
+            )
 
 
 def daemons(pods: Iterable[StoredPod]) -> dict[tuple[str, str], frozenset[str]]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from halfcard.claims import Unit
-from halfcard.columns import columns
 from halfcard.quantity import Quantity
 from halfcard.quota.ledger import Amounts
 from halfcard.quota.native_messages import drifted, exceeded, in_words_of, never_counted
@@ -90,8 +89,8 @@ def show(screen: Screen, native: NativeQuotaAnswer, resources: frozenset[str]) -
         rows = [
             (key, each.used.get(key, _UNKNOWN), hard, _free(each, key)) for key, hard in _hard(each, resources).items()
         ]
-        for line in columns([("", "USED", "ALLOWED", "FREE"), *rows], right=(1, 2, 3)) if rows else ():
-            screen.line(f"  {line}")
+        if rows:
+            screen.table([("", "USED", "ALLOWED", "FREE"), *rows], right=(1, 2, 3), indent="  ")
         for remark in _remarks(each, native.drift.get(each.title, ()), resources):
             screen.wrapped(remark, indent="  ", hanging="  ", colour=Colour.YELLOW)
         screen.line()
