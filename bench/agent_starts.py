@@ -22,7 +22,7 @@ from devcluster.nodes.images import BUSYBOX
 from devcluster.nodes.node import RealNode
 from halfcard import names
 from tests.cluster.agent import Agent
-from tests.cluster.load import UNHURRIED
+from tests.cluster.load import NO_RATE_LIMITS
 
 from .figures import Figure, Part, table, write_json
 from .servers import ROOT, cpu_s, resident_mb
@@ -48,7 +48,7 @@ class Turn(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node, Agent(node) as agent:
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, RealNode(cluster, "gpu-a") as node, Agent(node) as agent:
         agent.wait_offered(names.VCUDA_CORE, 100 * _CARDS)
         turns = list(_turns(agent, arguments.pairs, arguments.pods))
         parts = [_starts(turns, arguments.pods), _answers(agent), _beside(agent, arguments)]

@@ -22,7 +22,7 @@ from devcluster.control_plane.network import free_port
 from devcluster.fake_nodes.gpu_nodes import GpuNodes, gpu_nodes
 from devcluster.services.extender_installation import ExtenderInstallation
 from halfcard import names
-from tests.cluster.load import UNHURRIED
+from tests.cluster.load import NO_RATE_LIMITS
 
 from .figures import Figure, Part, table, write_json
 from .pods_per_second import listens
@@ -46,14 +46,14 @@ class Turn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
-    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
-        replica = extension.add_replica()
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, ExtenderInstallation(cluster) as extender:
+        replica = extender.add_replica()
         cluster.add_gpu_nodes([GpuNodes(arguments.nodes, "Tesla-T4", 15360)], LoadGenerator(cluster, say=_say))
-        addresses = {OURS: (replica.host, replica.port), CONSTANT: _start_constant(extension)}
-        turns = list(_turns(extension, addresses, arguments.pairs, arguments.pods))
+        addresses = {OURS: (replica.host, replica.port), CONSTANT: _start_constant(extender)}
+        turns = list(_turns(extender, addresses, arguments.pairs, arguments.pods))
     parts = [_rates(turns, nodes=arguments.nodes, pods=arguments.pods)]
-    with Cluster() as cluster, ExtenderInstallation(cluster) as extension:
-        parts.append(_start(extension, nodes=arguments.start_nodes, pods=arguments.start_pods))
+    with Cluster() as cluster, ExtenderInstallation(cluster) as extender:
+        parts.append(_start(extender, nodes=arguments.start_nodes, pods=arguments.start_pods))
     print(table(parts))
     write_json(parts, arguments.json)
     return 0
@@ -80,10 +80,10 @@ def _say(line: str) -> None:
 # --- pods per second --------------------------------------------------------------------------------------------------
 
 
-def _start_constant(extension: ExtenderInstallation) -> tuple[str, int]:
-    cluster, host = extension.cluster, extension.cluster.network.host_address
+def _start_constant(extender: ExtenderInstallation) -> tuple[str, int]:
+    cluster, host = extender.cluster, extender.cluster.network.host_address
     port = free_port(host)
-    files = (str(extension.pair), str(cluster.authority.certificate), str(extension.account.kubeconfig))
+    files = (str(extender.pair), str(cluster.authority.certificate), str(extender.account.kubeconfig))
     command = (sys.executable, "-m", "bench.constant_extender", *files, f"{host}:{port}")
     cluster.program(CONSTANT, *command, environment={"PYTHONPATH": str(ROOT)})
     cluster.wait_until(lambda: listens(host, port), what="the constant extender")
@@ -91,25 +91,25 @@ def _start_constant(extension: ExtenderInstallation) -> tuple[str, int]:
 
 
 def _turns(
-    extension: ExtenderInstallation, addresses: dict[str, tuple[str, int]], pairs: int, pods: int
+    extender: ExtenderInstallation, addresses: dict[str, tuple[str, int]], pairs: int, pods: int
 ) -> Iterator[Turn]:
     """Runs the turns; the first is not counted, and the two sides take turns in starting."""
     order = [OURS, CONSTANT]
     for turn in range(pairs + 1):
-        rates = {name: _rate(extension, f"{name}-{turn}", addresses[name], pods) for name in order}
+        rates = {name: _rate(extender, f"{name}-{turn}", addresses[name], pods) for name in order}
         order.reverse()
         if turn:
             _say(f"turn {turn} of {pairs}: ours {rates[OURS]:.0f}, constant {rates[CONSTANT]:.0f} pods/s")
             yield Turn(rates[OURS], rates[CONSTANT])
 
 
-def _rate(extension: ExtenderInstallation, namespace: str, address: tuple[str, int], pods: int) -> float:
+def _rate(extender: ExtenderInstallation, namespace: str, address: tuple[str, int], pods: int) -> float:
     """Measures from the moment the scheduler may start to the moment the last pod has a node."""
-    cluster = extension.cluster
+    cluster = extender.cluster
     cluster.create_namespace(namespace)
-    configuration = extension.recommended(address)
+    configuration = extender.recommended(address)
     del configuration["extenders"][0]["preemptVerb"]
-    extension.schedule_by(configuration)
+    extender.schedule_by(configuration)
     scheduler = cluster.components["kube-scheduler"]
     path = f"/api/v1/namespaces/{namespace}/pods"
     _place_one(cluster, path)  # connections are open and caches are full from here on
@@ -164,8 +164,8 @@ def _rates(turns: Sequence[Turn], *, nodes: int, pods: int) -> Part:
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
-def _start(extension: ExtenderInstallation, *, nodes: int, pods: int) -> Part:
-    cluster = extension.cluster
+def _start(extender: ExtenderInstallation, *, nodes: int, pods: int) -> Part:
+    cluster = extender.cluster
     for name in ("kube-scheduler", "kube-controller-manager"):
         cluster.components[name].pause()
     load = LoadGenerator(cluster, say=_say)
@@ -176,7 +176,7 @@ def _start(extension: ExtenderInstallation, *, nodes: int, pods: int) -> Part:
     bound = (_bound(f"p{number}", next(homes), number) for number in range(pods))
     load.send((LoadRequest("POST", path, pod) for pod in bound), what="pods", total=pods)
     began = time.perf_counter()
-    replica = extension.add_replica(within_s=120)
+    replica = extender.add_replica(within_s=120)
     taken = time.perf_counter() - began
     figures = [
         Figure("from the command to ready", taken, "s", _MOST_START_S),

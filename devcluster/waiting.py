@@ -17,9 +17,9 @@ def wait_until(
     seconds: float = 30.0,
     details: Callable[[], str] = lambda: "",
 ) -> None:
-    """Raises NotReadyError at the deadline; `what` completes the sentence "waited 30 s in vain for …"."""
+    """Raises NotReadyError at the deadline; `what` completes the sentence "waited 30 s for …"."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise NotReadyError(f"waited {seconds:g} s in vain for {what}\n{details()}".rstrip())
+            raise NotReadyError(f"waited {seconds:g} s for {what}\n{details()}".rstrip())
         time.sleep(_POLL_S)

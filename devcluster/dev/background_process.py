@@ -59,10 +59,10 @@ class _Development:
             quotas = QuotaInstallation(installation)
             quotas.add_replica()
             self._write_phase("installing Halfcard: scheduler extender, and restarting kube-scheduler, which calls it")
-            with ExtenderInstallation(cluster) as extension, ExitStack() as stack:
-                _schedule_by(extension)
+            with ExtenderInstallation(cluster) as extender, ExitStack() as stack:
+                _schedule_by(extender)
                 found = self._add_node(cluster, stack)
-                replicas = [*installation.replicas, *quotas.replicas, *extension.replicas]
+                replicas = [*installation.replicas, *quotas.replicas, *extender.replicas]
                 self._publish(cluster, replicas, found)
                 signal.pause()
 
@@ -94,12 +94,12 @@ class _Development:
         self._folder.write(DevState(READY, server=cluster.url, parts=parts, no_node=no_node))
 
 
-def _schedule_by(extension: ExtenderInstallation) -> None:
+def _schedule_by(extender: ExtenderInstallation) -> None:
     """Lets the scheduler call one replica directly."""
-    replica = extension.add_replica()
-    extension.leader()  # a bind before that would fail, and be tried again only after a while
+    replica = extender.add_replica()
+    extender.leader()  # a bind before that would fail, and be tried again only after a while
     url = f"https://{replica.host}:{replica.port}/scheduler"
-    extension.schedule_by(extension.shipped("halfcard.yaml", url=url))
+    extender.schedule_by(extender.shipped("halfcard.yaml", url=url))
 
 
 def _write_halfcard(program: Path) -> None:

@@ -31,6 +31,6 @@ def count_until(
         if enough(found):
             return found
         if time.monotonic() > deadline:
-            raise NotReadyError(f"waited {seconds:g} s in vain, so far: {found} {what}\n{details()}")
+            raise NotReadyError(f"waited {seconds:g} s: only {found} {what}\n{details()}")
         say(f"  {found} {what}")
         time.sleep(_SHARE * (time.monotonic() - began))

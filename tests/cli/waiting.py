@@ -1,4 +1,4 @@
-"""The way to wait for another process: for what is wanted, until a deadline."""
+"""Waits for a condition of another process, until a deadline."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ def wait_until(wanted: Callable[[], object], *, what: str, seconds: float = 20) 
     deadline = time.monotonic() + seconds
     while not wanted():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s in vain: {what}")
+            raise AssertionError(f"waited {seconds} s for {what}")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""An installation whose certificates are kept: what stands in its Secrets and configurations, and how to spoil it."""
+"""An installation with certificate controllers: reads and changes its Secrets and webhook configurations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from certs.store import JSON_PATCH
 from devcluster.cluster import Cluster
 from devcluster.control_plane.client import ApiResponse
 
-from .certs_service import CertifiedInstallation, Keepers
+from .certs_service import CertificateControllers, CertifiedInstallation
 from .manifests import share
 
 
@@ -20,7 +20,7 @@ from .manifests import share
 class Certified:
     cluster: Cluster
     webhook: CertifiedInstallation
-    keepers: Keepers
+    controllers: CertificateControllers
 
     def create(self) -> ApiResponse:
         return self.webhook.create("default", share("probe"), dry_run=True)
@@ -39,7 +39,7 @@ class Certified:
     def bundles(self) -> set[bytes]:
         return {bundle for place in CONFIGURATIONS for bundle in objects.bundles(self.secret(place))}
 
-    def wait_works(self) -> None:
-        """A CA that was lost in a test may still be on its way out."""
-        self.keepers.wait_for("until")
+    def wait_until_works(self) -> None:
+        """Waits until all certificates are in order and pods are admitted; a CA lost in a test may still be in use."""
+        self.controllers.wait_for("until")
         self.cluster.wait_until(lambda: self.create().ok, what="a pod to be admitted")

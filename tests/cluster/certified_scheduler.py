@@ -1,4 +1,4 @@
-"""A scheduler as far as certificates go: it reads its files when it starts, and asks an extender in a pod."""
+"""A stand-in for kube-scheduler that calls an extender over TLS; it reads its certificate only when it starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .certs_process import EXTENDER
 
 
 class Scheduler:
-    """The extender has the folder."""
+    """Starts the extender with the certificate in `folder`."""
 
     def __init__(self, certified: Certified, folder: Path) -> None:
         self._certified = certified
@@ -44,10 +44,10 @@ class Scheduler:
         trust.load_cert_chain(pair)
         self._tls = trust
 
-    def extenders_metrics(self) -> str:
+    def extender_metrics(self) -> str:
         return self._replica.status(names.METRICS_PATH)[1]
 
-    def ask(self) -> ApiResponse:
+    def call(self) -> ApiResponse:
         try:
             with (
                 socket.create_connection((self._host, self._port), timeout=5) as plain,
@@ -55,6 +55,6 @@ class Scheduler:
             ):
                 link.sendall(f"GET {names.VERSION_PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
                 _, status, *_ = link.recv(1000).split() or (b"", b"0")
-                return ApiResponse(int(status), "" if int(status) else "it hung up without an answer")
+                return ApiResponse(int(status), "" if int(status) else "it closed the connection without an answer")
         except OSError as error:
             return ApiResponse(0, str(error))

@@ -1,4 +1,4 @@
-"""A keeper of certificates in a hurry: what takes minutes and hours in an installation takes seconds here."""
+"""A certificate controller with short intervals: seconds instead of the minutes and hours of an installation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm
 
 _KNOWN_AFTER: Final = (timedelta(seconds=4), timedelta(seconds=8))
-"""API servers hear of a CA at once; the extender, which is shown the scheduler's certificate, looks at its files."""
+"""API servers learn of a CA at once; the extender, which checks the scheduler's certificate, reads its files again."""
 _RETIRED_AFTER: Final = timedelta(seconds=10)
-"""Servers look at their files every 3 s, and the tests' kubelet at the Secret every 0.2 s."""
+"""Servers read their files every 3 s, and the copy of the Secret is updated every 0.2 s."""
 _EVERY_S: Final = 1.0
 
 ADMISSION, EXTENDER = (

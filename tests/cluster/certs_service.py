@@ -1,4 +1,4 @@
-"""Halfcard's keepers of certificates, and an admission whose replicas have their pair from the Secret, as in a pod."""
+"""Certificate controllers, and an admission service that reads its certificate from the Secret, as in a pod."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from serving.log import utc_now
 
 from .certs_process import ADMISSION
 
-_PATIENCE_S: Final = 60.0
-_KUBELET_S: Final = 0.2
+_TIMEOUT_S: Final = 60.0
+_SYNC_INTERVAL_S: Final = 0.2
 _ROOT: Final = Path(__file__).parents[2]
 
 
 class CertifiedInstallation(Installation):
-    """Its registration leaves caBundle empty, as the chart's does."""
+    """An installation whose webhook configurations have an empty caBundle, as in the chart."""
 
     def _certificate(self) -> Path:
         folder = self.cluster.folder / "halfcard-tls"
@@ -48,27 +48,27 @@ class CertifiedInstallation(Installation):
         return printed.getvalue()
 
 
-class Keepers:
+class CertificateControllers:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.replicas: list[Replica] = []
         self.account: User = cluster.service_account(names.NAMESPACE, names.CERTS_SERVICE)
         self._started = 0
 
-    def start(self, count: int, *, in_a_hurry: bool = True) -> None:
-        """At the same moment, ready on return."""
-        started = [self._start(in_a_hurry=in_a_hurry) for _ in range(count)]
+    def start(self, count: int, *, fast: bool = True) -> None:
+        """Starts several replicas at the same moment and waits until they are ready."""
+        started = [self._start(fast=fast) for _ in range(count)]
         for replica in started:
             self.cluster.wait_until(replica.ready, what=f"{replica.program.name} to be ready")
         self.replicas += started
 
-    def _start(self, *, in_a_hurry: bool) -> Replica:
+    def _start(self, *, fast: bool) -> Replica:
         host = self.cluster.network.host_address
         port = free_port(host)
         self._started += 1
         program = self.cluster.program(
             f"halfcard-certs-{self._started}",
-            *(sys.executable, "-m", *(("tests.cluster.certs_process",) if in_a_hurry else ("certs", "keep"))),
+            *(sys.executable, "-m", *(("tests.cluster.certs_process",) if fast else ("certs", "keep"))),
             *("--kubeconfig", str(self.account.kubeconfig), "--status", f"{host}:{port}"),
             environment={"PYTHONPATH": str(_ROOT)},
         )
@@ -82,9 +82,9 @@ class Keepers:
     def logs(self) -> str:
         return "".join(replica.program.log.read_text() for replica in self.replicas)
 
-    # --- what they keep -----------------------------------------------------------------------------------------------
+    # --- what they maintain -----------------------------------------------------------------------------------------
 
-    def seen(self, chain: Chain = ADMISSION) -> ChainState:
+    def state(self, chain: Chain = ADMISSION) -> ChainState:
         return ChainState(chain, {place: self._read(place) for place in object_paths(chain)})
 
     def _read(self, place: ObjectPath) -> dict[str, object] | None:
@@ -92,34 +92,34 @@ class Keepers:
         return None if answer.status == 404 else answer.must()
 
     def wait_for(self, reason: str, chain: Chain = ADMISSION) -> None:
-        """Until there is nothing to do, and that is why."""
+        """Waits until the plan has nothing to do for this reason."""
 
-        def is_kept() -> bool:
-            step = self.seen(chain).plan(utc_now())
+        def has_nothing_to_do() -> bool:
+            step = self.state(chain).plan(utc_now())
             return isinstance(step, Keep) and reason in step.reason
 
         self.cluster.wait_until(
-            is_kept,
-            what=f'the certificates of the {chain.title} to be kept: "{reason}"',
-            seconds=_PATIENCE_S,
-            details=lambda: str(self.seen(chain).plan(utc_now())),
+            has_nothing_to_do,
+            what=f'the certificates of the {chain.title} to be in order: "{reason}"',
+            seconds=_TIMEOUT_S,
+            details=lambda: str(self.state(chain).plan(utc_now())),
         )
 
 
 @contextmanager
 def mounted(cluster: Cluster, secret: ObjectPath, folder: Path) -> Iterator[None]:
-    """A folder of a pod, as kubelet keeps it: all files change at once, by one link; a lost Secret changes nothing."""
+    """Copies a Secret to a folder as kubelet does: one link switches all files; a deleted Secret changes nothing."""
     stopping = threading.Event()
 
-    def keep() -> None:
+    def sync_changes() -> None:
         last, generation = "", 0
-        while not stopping.wait(_KUBELET_S):
+        while not stopping.wait(_SYNC_INTERVAL_S):
             answer = cluster.request("GET", str(secret))
             if answer.ok and answer.body["metadata"]["resourceVersion"] != last:
                 last, generation = answer.body["metadata"]["resourceVersion"], generation + 1
                 _swap(folder, f"..{generation}", answer.body.get("data") or {})
 
-    thread = threading.Thread(target=keep)
+    thread = threading.Thread(target=sync_changes)
     thread.start()
     try:
         yield

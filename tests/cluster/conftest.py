@@ -1,4 +1,4 @@
-"""The fixtures `cluster`, `webhook`, `space`, `extension`, `site`, and the logs of components beside every failure."""
+"""The fixtures `cluster`, `webhook`, `space`, `extender` and `site`; a failed test shows the logs of the components."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from devcluster.cluster import Cluster
 from devcluster.services.extender_installation import ExtenderInstallation
 from devcluster.services.installation import Installation
 
-from .load import UNHURRIED
+from .load import NO_RATE_LIMITS
 from .site import Site
 
 _HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def judged_cluster() -> Iterator[Cluster]:
-    """One of its own: where Halfcard is installed, the bare pods of other tests would be refused."""
+    """A second cluster for the webhook, which would refuse the pods of tests that run without Halfcard."""
     with Cluster() as running:
         yield running
 
@@ -68,16 +68,16 @@ def space(judged_cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def extension() -> Iterator[ExtenderInstallation]:
-    """Halfcard's extender as shipped, one replica, asked by the stock scheduler of a cluster of its own."""
-    with Cluster(flags=UNHURRIED) as running, ExtenderInstallation(running) as extension:
-        extension.add_replica()
-        extension.schedule_by(extension.recommended())
-        yield extension
+def extender() -> Iterator[ExtenderInstallation]:
+    """Halfcard's extender as shipped, one replica, called by the stock scheduler of its own cluster."""
+    with Cluster(flags=NO_RATE_LIMITS) as running, ExtenderInstallation(running) as extender:
+        extender.add_replica()
+        extender.schedule_by(extender.recommended())
+        yield extender
 
 
 @pytest.fixture
-def site(extension: ExtenderInstallation) -> Site:
+def site(extender: ExtenderInstallation) -> Site:
     """A namespace and nodes of one test."""
     number = next(_numbers)
-    return Site(extension, extension.cluster.create_namespace(f"site-{number}"), f"Model-{number}")
+    return Site(extender, extender.cluster.create_namespace(f"site-{number}"), f"Model-{number}")

@@ -25,13 +25,13 @@ NOBODY: Final = "nobody"
 class Site:
     """`model` is the label by which its nodes are chosen; nobody else's have it."""
 
-    extension: ExtenderInstallation
+    extender: ExtenderInstallation
     namespace: str
     model: str
 
     @property
     def cluster(self) -> Cluster:
-        return self.extension.cluster
+        return self.extender.cluster
 
     def add_nodes(self, system: str, count: int = 1, *, cards: int = 4, card_mib: int = T4_MIB) -> list[str]:
         """Of kwok's; known to the extender on return."""
@@ -48,7 +48,7 @@ class Site:
 
     def _known(self, nodes: list[str]) -> list[str]:
         def known() -> bool:
-            seen = {node["name"]: node for node in self.extension.inspect()["nodes"]}
+            seen = {node["name"]: node for node in self.extender.inspect()["nodes"]}
             return all(node in seen and seen[node]["cards"] for node in nodes)
 
         self.cluster.wait_until(known, what=f"the extender to know {', '.join(nodes)}")
@@ -97,7 +97,7 @@ class Site:
     # --- cards ----------------------------------------------------------------------------------------------------
 
     def cards(self, node: str) -> Any:
-        return self.extension.inspect(node)["cards"]
+        return self.extender.inspect(node)["cards"]
 
     def tenants(self, node: str) -> list[list[str]]:
         """The names of the pods on each card."""

@@ -1,4 +1,4 @@
-"""Certificates on a real API server: made once, repaired whatever happens to them, replaced under load."""
+"""Certificates on a real API server: created once, repaired after every fault, rotated under load."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from tests.docs.pages import Fence, all_fences
 from .certified import Certified
 from .certified_scheduler import Scheduler
 from .certs_process import ADMISSION, EXTENDER
-from .certs_service import CertifiedInstallation, Keepers, mounted
+from .certs_service import CertificateControllers, CertifiedInstallation, mounted
 from .hammer import Hammer
-from .typed import type_into
+from .typed import run_commands
 
 _CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
-"""Server-side dry runs, each asking the webhook twice; 25000 for a soak."""
+"""Server-side dry runs, each of which calls the webhook twice; 25000 for a soak."""
 
-_UNHURRIED: Final = threading.Event()
-"""Is never set: whoever waits for it leaves the machine to others for a while."""
+_NEVER_SET: Final = threading.Event()
+"""Never set; waiting for it with a timeout is a pause that leaves the CPU to others."""
 
 (LEAF,) = ADMISSION.leaves
 VALIDATING = CONFIGURATIONS[0]
@@ -53,24 +53,24 @@ VALIDATING = CONFIGURATIONS[0]
 
 @pytest.fixture(scope="module")
 def certified() -> Iterator[Certified]:
-    """Two keepers that start at once on an empty cluster, two replicas of the webhook, one registration."""
+    """Two controllers that start together on an empty cluster, and a registered webhook with two replicas."""
     with Cluster() as cluster:
         webhook = CertifiedInstallation(cluster)
-        keepers = Keepers(cluster)
-        keepers.start(2)
+        controllers = CertificateControllers(cluster)
+        controllers.start(2)
         with mounted(cluster, LEAF, webhook.tls):
             cluster.wait_until((webhook.tls / TLS_CRT).exists, what="the Secret to be mounted")
             for _ in range(2):
                 webhook.add_replica()
             webhook.register()
-            yield Certified(cluster, webhook, keepers)
+            yield Certified(cluster, webhook, controllers)
 
 
 @pytest.fixture(autouse=True)
 def _works_before_and_after(certified: Certified) -> Iterator[None]:
-    certified.wait_works()
+    certified.wait_until_works()
     yield
-    certified.wait_works()
+    certified.wait_until_works()
 
 
 def test_two_certificate_controllers_on_an_empty_cluster_create_one_ca(certified: Certified) -> None:
@@ -79,7 +79,9 @@ def test_two_certificate_controllers_on_an_empty_cluster_create_one_ca(certified
 
 def assert_one_ca_was_made(certified: Certified) -> None:
     for chain in (ADMISSION, EXTENDER):
-        made = [line for line in certified.keepers.logs().splitlines() if f'"secret {chain.authority.name}"' in line]
+        made = [
+            line for line in certified.controllers.logs().splitlines() if f'"secret {chain.authority.name}"' in line
+        ]
         assert len(made) == 1, made
         bundle = entry(certified.secret(chain.authority), CA_CRT)
         assert bundle and len(certificates(bundle)) == 1
@@ -111,7 +113,7 @@ def garble(place: ObjectPath, key: str) -> Callable[[Certified], None]:
 
 
 def reissue(rules: LeafRules, age: timedelta = timedelta()) -> Callable[[Certified], None]:
-    """By the present CA, but not as it should be."""
+    """Replaces the certificate by one of the current CA with other rules or another age."""
 
     def change(certified: Certified) -> None:
         authority = certified.secret(ADMISSION.authority)
@@ -128,7 +130,7 @@ def mismatch(certified: Certified) -> None:
 
 
 def other_authority(age: timedelta = timedelta()) -> Callable[[Certified], None]:
-    """One that nobody trusts, and that signed nothing."""
+    """Replaces the CA by one that no client trusts."""
 
     def change(certified: Certified) -> None:
         made = make_authority(ADMISSION.rules, now=utc_now() - age)
@@ -137,7 +139,7 @@ def other_authority(age: timedelta = timedelta()) -> Callable[[Certified], None]
     return change
 
 
-def trust_a_ca_too_many(certified: Certified) -> None:
+def trust_another_ca(certified: Certified) -> None:
     more = make_authority(ADMISSION.rules, now=utc_now()).certificate
     certified.set_entries(LEAF, {CA_CRT: (entry(certified.secret(LEAF), CA_CRT) or b"") + more})
 
@@ -150,9 +152,9 @@ HARMLESS: Final = {
     "the CA has expired": other_authority(AUTHORITY_LIFE + timedelta(days=1)),
     "the certificate is garbage": garble(LEAF, TLS_CRT),
     "the key is garbage": garble(LEAF, TLS_KEY),
-    "the key is another one's": mismatch,
+    "the key belongs to another certificate": mismatch,
     "the certificate has expired": reissue(ADMISSION.rules.leaves[0], timedelta(days=91)),
-    "ca.crt beside the certificate holds one too many": trust_a_ca_too_many,
+    "ca.crt beside the certificate has one CA too many": trust_another_ca,
 }
 
 
@@ -162,7 +164,7 @@ def test_a_spoiled_secret_is_repaired_and_no_call_fails(certified: Certified, ca
     with Hammer(certified.create) as hammer:
         hammer.wait_for(5)
         HARMLESS[case](certified)
-        certified.keepers.wait_for("until")
+        certified.controllers.wait_for("until")
         hammer.wait_for(20)
     assert [answer.body for answer in hammer.answers if not answer.ok] == []
     assert before != certified.cluster.request("GET", str(LEAF)).must()["metadata"]["resourceVersion"]
@@ -170,36 +172,36 @@ def test_a_spoiled_secret_is_repaired_and_no_call_fails(certified: Certified, ca
 
 def test_a_certificate_for_other_names_is_replaced(certified: Certified) -> None:
     reissue(LeafRules(server_names(["other.svc"])))(certified)
-    certified.wait_works()
+    certified.wait_until_works()
 
 
 def test_a_certificate_that_expired_during_a_suspend_is_replaced_after_resume(
     certified: Certified,
 ) -> None:
-    for keeper in certified.keepers.replicas:
-        keeper.program.pause()
+    for controller in certified.controllers.replicas:
+        controller.program.pause()
     reissue(ADMISSION.rules.leaves[0], LEAF_LIFE - timedelta(seconds=2))(certified)
     (ending,) = certificates(entry(certified.secret(LEAF), TLS_CRT))
     certified.cluster.wait_until(lambda: utc_now() > ending.not_valid_after_utc, what="the certificate to end")
-    for keeper in certified.keepers.replicas:
-        keeper.program.resume()
-    certified.keepers.wait_for("valid until")
-    assert "the leaf expired at" in certified.keepers.logs()
+    for controller in certified.controllers.replicas:
+        controller.program.resume()
+    certified.controllers.wait_for("valid until")
+    assert "the leaf expired at" in certified.controllers.logs()
 
 
 def test_an_emptied_ca_bundle_is_filled_again_at_once(certified: Certified) -> None:
-    """By the program as it is shipped: what it follows wakes it, not the half minute between two looks."""
-    certified.keepers.kill_all()
-    certified.keepers.start(1, in_a_hurry=False)
+    """The shipped program reacts to the watch; it does not wait for its periodic check every 30 s."""
+    certified.controllers.kill_all()
+    certified.controllers.start(1, fast=False)
     for place in CONFIGURATIONS:
         at = range(len(certified.secret(place)["webhooks"]))
         certified.patch(place, [{"op": "remove", "path": f"/webhooks/{each}/clientConfig/caBundle"} for each in at])
         certified.cluster.wait_until(
             lambda: b"" not in certified.bundles(), what="the bundles to be filled", seconds=10
         )
-    assert "may be out of date" not in certified.keepers.logs()
-    certified.keepers.kill_all()
-    certified.keepers.start(2)
+    assert "may be out of date" not in certified.controllers.logs()
+    certified.controllers.kill_all()
+    certified.controllers.start(2)
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
@@ -207,38 +209,40 @@ def test_a_deleted_webhook_configuration_is_not_recreated_and_is_filled_once_res
     certified: Certified, configuration: ObjectPath
 ) -> None:
     certified.cluster.request("DELETE", str(configuration)).must()
-    looks = last_looks(certified)
+    before = last_checks(certified)
     certified.cluster.wait_until(
-        lambda: all(now > then + 3 for now, then in zip(last_looks(certified), looks, strict=True)), what="more looks"
+        lambda: all(now > then + 3 for now, then in zip(last_checks(certified), before, strict=True)),
+        what="three more checks",
     )
     assert certified.cluster.request("GET", str(configuration)).status == 404
     certified.webhook.register()
     assert b"" not in certified.bundles()
 
 
-def last_looks(certified: Certified) -> list[float]:
-    metrics = [replica.status(names.METRICS_PATH)[1].splitlines() for replica in certified.keepers.replicas]
+def last_checks(certified: Certified) -> list[float]:
+    metrics = [replica.status(names.METRICS_PATH)[1].splitlines() for replica in certified.controllers.replicas]
     wanted = 'halfcard_certs_last_look_timestamp_seconds{chain="admission"} '
     return [float(line.removeprefix(wanted)) for lines in metrics for line in lines if line.startswith(wanted)]
 
 
 def test_a_foreign_ca_is_left_alone_and_reported(certified: Certified) -> None:
-    theirs = base64.b64encode(foreign_certificate()).decode()
-    ours = certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"]
+    foreign = base64.b64encode(foreign_certificate()).decode()
+    own = certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"]
     entry_of_first = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
-    certified.patch(VALIDATING, [{**entry_of_first, "value": theirs}])
+    certified.patch(VALIDATING, [{**entry_of_first, "value": foreign}])
     certified.cluster.wait_until(
-        lambda: "1 of its webhooks trust a CA of another issuer" in certified.keepers.logs(), what="the log to say so"
+        lambda: "1 of its webhooks trust a CA of another issuer" in certified.controllers.logs(),
+        what="the log to say so",
     )
-    assert certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"] == theirs
-    certified.patch(VALIDATING, [{**entry_of_first, "value": ours}])
+    assert certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"] == foreign
+    certified.patch(VALIDATING, [{**entry_of_first, "value": own}])
 
 
 def test_the_extenders_secrets_are_repaired_too(certified: Certified) -> None:
     ca = entry(certified.secret(EXTENDER.authority), CA_CRT)
     for place in EXTENDER.leaves:
         delete(place)(certified)
-    certified.keepers.wait_for("valid until", EXTENDER)
+    certified.controllers.wait_for("valid until", EXTENDER)
     assert entry(certified.secret(EXTENDER.authority), CA_CRT) == ca
 
 
@@ -256,7 +260,7 @@ def test_a_ca_bundle_is_not_written_over_a_newer_version(certified: Certified) -
 
 
 def test_two_certificate_controllers_fill_the_charts_empty_secrets_with_one_ca(certified: Certified) -> None:
-    certified.keepers.kill_all()
+    certified.controllers.kill_all()
     for place in (*CONFIGURATIONS, *(place for chain in (ADMISSION, EXTENDER) for place in secrets_of(chain))):
         delete(place)(certified)
     empty = every("Secret")
@@ -264,7 +268,7 @@ def test_two_certificate_controllers_fill_the_charts_empty_secrets_with_one_ca(c
         for place in secrets_of(chain):
             assert "data" not in empty[place.name]
             certified.cluster.request("POST", place.collection, empty[place.name]).must()
-    certified.keepers.start(2)
+    certified.controllers.start(2)
     certified.webhook.register()
     assert_one_ca_was_made(certified)
 
@@ -290,7 +294,7 @@ def secrets_of(chain: Chain) -> tuple[ObjectPath, ...]:
 )
 def test_the_certificate_controller_has_no_other_rights(certified: Certified, verb: str, what: str, where: str) -> None:
     place = (f"--namespace={where}",) if where else ("--all-namespaces",)
-    done = certified.cluster.kubectl("auth", "can-i", verb, what, *place, user=certified.keepers.account)
+    done = certified.cluster.kubectl("auth", "can-i", verb, what, *place, user=certified.controllers.account)
     assert done.stdout.strip() == "no"
 
 
@@ -299,9 +303,9 @@ def test_the_certificate_controller_has_no_other_rights(certified: Certified, ve
 
 @pytest.mark.timeout(120 + _CREATES / 20)
 def test_a_rotation_under_load_fails_no_call_while_controllers_are_killed(certified: Certified) -> None:
-    """Again and again, where more creates are asked for."""
+    """Rotates until the wanted number of creates is reached."""
     rotations, before = 0, certified.webhook.calls()
-    with Hammer(certified.create) as creates, Hammer(lambda: shake_hands(certified)) as handshakes:
+    with Hammer(certified.create) as creates, Hammer(lambda: connect_as_api_server(certified)) as handshakes:
         while len(creates.answers) < _CREATES:
             replace_everything(certified)
             creates.wait_for(100)
@@ -309,7 +313,7 @@ def test_a_rotation_under_load_fails_no_call_while_controllers_are_killed(certif
     for hammer in (creates, handshakes):
         assert [answer.body for answer in hammer.answers if not answer.ok] == []
     made, calls = len(creates.answers), certified.webhook.calls() - before
-    assert calls >= 2 * made, "each create is to be asked about twice"
+    assert calls >= 2 * made, "each create calls the webhook twice"
     shaken = len(handshakes.answers) * len(certified.webhook.replicas)
     sys.stderr.write(f"{rotations} rotations: {made} creates, {calls} calls, {shaken} new handshakes, none failed\n")
 
@@ -320,9 +324,9 @@ def replace_everything(certified: Certified) -> None:
     certified.cluster.wait_until(
         lambda: entry(certified.secret(ADMISSION.authority), CA_CRT) != before, what="the new CA"
     )
-    certified.keepers.kill_all()
-    certified.keepers.start(2)
-    certified.keepers.wait_for("valid until")
+    certified.controllers.kill_all()
+    certified.controllers.start(2)
+    certified.controllers.wait_for("valid until")
     rotate(certified)
     after = certificates(entry(certified.secret(ADMISSION.authority), CA_CRT))
     assert len(after) == 1 and after != certificates(before)
@@ -332,9 +336,9 @@ def rotate(certified: Certified, *arguments: str) -> None:
     assert halfcard(["certs", "rotate", *arguments, "--kubeconfig", str(certified.cluster.admin.kubeconfig)]) == 0
 
 
-def shake_hands(certified: Certified) -> ApiResponse:
-    """As an API server that has just read what it is to trust, and calls each replica anew; a few times a second."""
-    _UNHURRIED.wait(0.2)
+def connect_as_api_server(certified: Certified) -> ApiResponse:
+    """Opens a TLS connection to each replica with the current caBundle, as an API server does; five times a second."""
+    _NEVER_SET.wait(0.2)
     trust = ssl.create_default_context(cadata=objects.bundles(certified.secret(VALIDATING))[0].decode())
     name = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc"
     try:
@@ -347,8 +351,8 @@ def shake_hands(certified: Certified) -> ApiResponse:
 
 
 NEW_EXTENDER_CA: Final[dict[str, Callable[[Certified], None]]] = {
-    "it is asked for": lambda certified: rotate(certified, "extender", "--authority"),
-    "the old one is lost": delete(EXTENDER.authority),
+    "an administrator rotates it": lambda certified: rotate(certified, "extender", "--authority"),
+    "the old one is deleted": delete(EXTENDER.authority),
     "the old one is garbage": garble(EXTENDER.authority, CA_CRT),
 }
 
@@ -361,29 +365,31 @@ def test_the_extender_keeps_its_certificate_until_the_scheduler_trusts_the_new_c
     with mounted(certified.cluster, server, tmp_path):
         certified.cluster.wait_until((tmp_path / TLS_CRT).exists, what="the Secret to be mounted")
         scheduler = Scheduler(certified, tmp_path)
-        assert "halfcard_served_certificate_days_left 89.9" in scheduler.extenders_metrics()
+        assert "halfcard_served_certificate_days_left 89.9" in scheduler.extender_metrics()
         shown = entry(certified.secret(server), TLS_CRT)
-        with Hammer(scheduler.ask) as hammer:
+        with Hammer(scheduler.call) as hammer:
             NEW_EXTENDER_CA[why](certified)
-            certified.keepers.wait_for("an administrator must", EXTENDER)
+            certified.controllers.wait_for("an administrator must", EXTENDER)
             assert len(certificates(entry(certified.secret(client), CA_CRT))) == 2
             assert entry(certified.secret(server), TLS_CRT) == shown
-            certified.cluster.wait_until(lambda: says_people_have_to_act(certified), what="people to be told")
+            certified.cluster.wait_until(
+                lambda: reports_required_action(certified), what="the metric to report the required action"
+            )
             hammer.wait_for(20)
             scheduler.restart()
             rotate(certified, "extender")
-            certified.keepers.wait_for("valid until", EXTENDER)
+            certified.controllers.wait_for("valid until", EXTENDER)
             hammer.wait_for(20)
     assert [answer.body for answer in hammer.answers if not answer.ok] == []
     assert len(certificates(entry(certified.secret(EXTENDER.authority), CA_CRT))) == 1
 
 
-def says_people_have_to_act(certified: Certified) -> bool:
-    said = [replica.status(names.METRICS_PATH)[1] for replica in certified.keepers.replicas]
-    return all('halfcard_certs_due{chain="extender"} 1.0' in each for each in said)
+def reports_required_action(certified: Certified) -> bool:
+    metrics = [replica.status(names.METRICS_PATH)[1] for replica in certified.controllers.replicas]
+    return all('halfcard_certs_due{chain="extender"} 1.0' in each for each in metrics)
 
 
-# --- what people type ----------------------------------------------------------------------------------------------
+# --- commands of administrators ------------------------------------------------------------------------------------
 
 
 def test_certs_status_shows_healthy_certificates_and_exits_0(
@@ -399,7 +405,7 @@ def test_certs_status_shows_healthy_certificates_and_exits_0(
 
 
 def test_controllers_and_servers_export_the_days_left_of_certificates(certified: Certified) -> None:
-    for replica in certified.keepers.replicas:
+    for replica in certified.controllers.replicas:
         metrics = replica.status(names.METRICS_PATH)[1]
         assert f'halfcard_certs_days_left{{certificate="{names.ADMISSION_TLS}"}} 89.9' in metrics
     for replica in certified.webhook.replicas:
@@ -411,8 +417,8 @@ RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == "
 
 @pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
 def test_a_runbook_works(certified: Certified, fence: Fence, tmp_path: Path) -> None:
-    type_into(certified.cluster, fence, tmp_path)
-    certified.wait_works()
+    run_commands(certified.cluster, fence, tmp_path)
+    certified.wait_until_works()
 
 
 def test_every_runbook_is_tested() -> None:

@@ -40,7 +40,7 @@ from tests.builders import pod
 from tests.cli.diagnosis.papers import authority, leaf
 from tests.docs.pages import ROOT
 
-from .load import UNHURRIED
+from .load import NO_RATE_LIMITS
 from .manifests import complete, resource_quota, share, workload
 
 NODE: Final = "gpu-manager-tesla-t4-0000"
@@ -60,7 +60,7 @@ class Installed:
 
     webhook: Installation
     quotas: QuotaInstallation
-    extension: ExtenderInstallation
+    extender: ExtenderInstallation
     said: Any = field(default=None)
 
     @property
@@ -142,16 +142,16 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Installed]:
-    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, ExtenderInstallation(cluster) as extender:
         webhook = Installation(cluster, settings=SETTINGS)
         webhook.add_replica()
         webhook.register()
         quotas = QuotaInstallation(webhook)
         quotas.add_replica()
-        extension.add_replica()
-        extension.leader()
-        extension.schedule_by(extension.recommended())
-        there = Installed(webhook, quotas, extension)
+        extender.add_replica()
+        extender.leader()
+        extender.schedule_by(extender.recommended())
+        there = Installed(webhook, quotas, extender)
         _settle(there)
         yield there
 
@@ -246,10 +246,10 @@ def dead_replica(there: Installed) -> Iterator[None]:
 
 @contextmanager
 def without_extender(there: Installed) -> Iterator[None]:
-    there.extension.end(there.extension.replicas[0])
+    there.extender.end(there.extender.replicas[0])
     yield
-    there.extension.add_replica()
-    there.extension.leader()
+    there.extender.add_replica()
+    there.extender.leader()
 
 
 @contextmanager

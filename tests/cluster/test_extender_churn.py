@@ -42,8 +42,8 @@ class Churn:
         self.site.cluster.add_gpu_nodes(machines(self.site.model, PODS))
 
     @property
-    def extension(self) -> ExtenderInstallation:
-        return self.site.extension
+    def extender(self) -> ExtenderInstallation:
+        return self.site.extender
 
     def come(self, count: int) -> None:
         LoadGenerator(self.site.cluster).send(self.crowd.come(count), what="pods", total=count)
@@ -86,7 +86,7 @@ class Churn:
 
     def _knows_all(self) -> bool:
         seen = look(self.site.cluster)
-        return {node["name"]: node for node in self.extension.inspect()["nodes"]} == seen.inspected()
+        return {node["name"]: node for node in self.extender.inspect()["nodes"]} == seen.inspected()
 
 
 @pytest.fixture
@@ -95,10 +95,10 @@ def churn(site: Site) -> Iterator[Churn]:
     made = Churn(site)
     yield made
     site.cluster.request("DELETE", site.pods).must()
-    extension = site.extension
-    for replica in extension.replicas[1:]:
-        extension.kill(replica)
-    extension.leader()
+    extender = site.extender
+    for replica in extender.replicas[1:]:
+        extender.kill(replica)
+    extender.leader()
 
 
 def test_pods_are_created_and_deleted_under_load(churn: Churn) -> None:
@@ -109,18 +109,18 @@ def test_pods_are_created_and_deleted_under_load(churn: Churn) -> None:
 
 def test_every_connection_to_the_api_server_is_cut_repeatedly(churn: Churn) -> None:
     """Watches end in the middle of an event, and nobody hears whether a Binding has arrived."""
-    extension, relay = churn.extension, Relay(_LOCAL)
-    behind = extension.add_replica(access=extension.behind(relay))
-    extension.end(extension.replicas[0])
-    assert extension.leader() is behind
+    extender, relay = churn.extender, Relay(_LOCAL)
+    behind = extender.add_replica(access=extender.behind(relay))
+    extender.end(extender.replicas[0])
+    assert extender.leader() is behind
     churn.burst(PODS // 2)
     with _cutting(relay) as cut:
         churn.come_and_go(PODS // 4)
     assert sum(cut) > 20
     churn.is_well()
-    assert extension.replicas == [behind] and behind.program.running()
-    extension.add_replica()
-    extension.kill(behind)
+    assert extender.replicas == [behind] and behind.program.running()
+    extender.add_replica()
+    extender.kill(behind)
     relay.close()
 
 
@@ -144,28 +144,28 @@ def _cutting(relay: Relay) -> Iterator[list[int]]:
 
 def test_the_extender_is_killed_and_the_api_server_is_restarted(churn: Churn) -> None:
     churn.burst(PODS // 2)
-    churn.extension.kill(churn.extension.leader())
-    churn.extension.add_replica()
+    churn.extender.kill(churn.extender.leader())
+    churn.extender.add_replica()
     churn.come_and_go(PODS // 4)
-    churn.extension.leader()
+    churn.extender.leader()
     churn.site.cluster.components.restart("kube-apiserver")
     churn.come_and_go(PODS // 4)
     churn.is_well()
 
 
 def test_the_leader_is_killed_and_the_next_leader_hangs(churn: Churn) -> None:
-    extension = churn.extension
-    extension.add_replica()
+    extender = churn.extender
+    extender.add_replica()
     churn.burst(PODS // 2)
-    extension.kill(extension.leader())
+    extender.kill(extender.leader())
     churn.come_and_go(PODS // 4)
-    hanging, other = extension.leader(), extension.add_replica()
+    hanging, other = extender.leader(), extender.add_replica()
     hanging.program.pause()
-    extension.withdraw(hanging)
+    extender.withdraw(hanging)
     churn.come_and_go(PODS // 4)
     churn.site.cluster.wait_until(other.leads, what="the other replica to take over", seconds=40)
     hanging.program.resume()
-    extension.service.lead_to((hanging.host, hanging.port))
+    extender.service.lead_to((hanging.host, hanging.port))
     assert not hanging.leads()
     churn.is_well()
     assert other.leads()

@@ -17,7 +17,7 @@ from devcluster.services.extender_installation import ExtenderInstallation, Exte
 from halfcard import names
 from tests.builders import pod
 
-from .load import UNHURRIED
+from .load import NO_RATE_LIMITS
 from .manifests import complete
 from .site import Site, annotations_of, cards_of, node_of
 
@@ -27,8 +27,8 @@ _EXAMPLES: Final = Path(__file__).parents[2] / "deploy" / "examples"
 @pytest.fixture(scope="module")
 def beside() -> Iterator[ExtenderInstallation]:
     """Nothing runs yet."""
-    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster) as extension:
-        yield extension
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, ExtenderInstallation(cluster) as extender:
+        yield extender
 
 
 @contextmanager

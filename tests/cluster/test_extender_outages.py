@@ -30,19 +30,19 @@ def relay() -> Iterator[Relay]:
 
 
 @contextmanager
-def leading(extension: ExtenderInstallation, relay: Relay) -> Iterator[ExtenderReplica]:
+def leading(extender: ExtenderInstallation, relay: Relay) -> Iterator[ExtenderReplica]:
     """The one replica behind the relay leads; afterwards one without a relay does."""
-    for replica in [*extension.replicas]:
-        extension.end(replica)
-    behind = extension.add_replica(access=extension.behind(relay))
-    assert extension.leader() is behind
+    for replica in [*extender.replicas]:
+        extender.end(replica)
+    behind = extender.add_replica(access=extender.behind(relay))
+    assert extender.leader() is behind
     try:
         yield behind
     finally:
         relay.release()
-        extension.kill(behind)
-        if not extension.replicas:
-            extension.add_replica()
+        extender.kill(behind)
+        if not extender.replicas:
+            extender.add_replica()
 
 
 def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
@@ -59,37 +59,37 @@ def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
 
 
 def test_a_pod_refused_on_stale_state_is_placed_once_the_watch_catches_up(
-    extension: ExtenderInstallation, site: Site, relay: Relay
+    extender: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
     """The scheduler sees the place become free, asks at once, is refused, and would ask again in five minutes."""
-    with leading(extension, relay):
+    with leading(extender, relay):
         node = site.add_silent_node("gpu-manager")
         site.place(pod("first").asks(core=60, memory=10))
         site.create(pod("second").asks(core=50, memory=10))
         site.waits("second")
         relay.hold()
-        asked = extension.filtered()
+        asked = extender.filtered()
         site.delete("first", force=True)
-        site.cluster.wait_until(lambda: extension.filtered() > asked, what="the scheduler to ask again")
-        site.cluster.wait_until(unchanged(extension.filtered), what="the scheduler to ask no more")
+        site.cluster.wait_until(lambda: extender.filtered() > asked, what="the scheduler to ask again")
+        site.cluster.wait_until(unchanged(extender.filtered), what="the scheduler to ask no more")
         relay.release()
         site.bound("second")
         assert site.tenants(node) == [["second"]]
 
 
 def test_a_bind_that_arrives_after_the_takeover_is_rejected(
-    extension: ExtenderInstallation, site: Site, relay: Relay
+    extender: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
     node = site.add_silent_node("gpu-manager")
     late, prompt = (site.create_unscheduled(pod(name).asks(core=60, memory=10)) for name in ("late", "prompt"))
-    with leading(extension, relay) as old, ThreadPoolExecutor(1) as pool:
+    with leading(extender, relay) as old, ThreadPoolExecutor(1) as pool:
         refused = refused_binds(site)
         relay.hold()
-        sent = pool.submit(extension.bind, late, node, by=old)
-        new = extension.add_replica()
+        sent = pool.submit(extender.bind, late, node, by=old)
+        new = extender.add_replica()
         site.cluster.wait_until(new.leads, what="the other replica to take over", seconds=40)
         assert not old.leads()
-        assert extension.bind(prompt, node, by=new) == ""
+        assert extender.bind(prompt, node, by=new) == ""
         relay.release()
         assert "leads" in sent.result()
         site.cluster.wait_until(lambda: refused_binds(site) > refused, what="the late bind to be refused")
@@ -110,5 +110,5 @@ def test_a_late_fence_of_an_earlier_leader_does_not_block_a_bind(site: Site) -> 
     stored = site.create_unscheduled(pod("p").asks(core=60, memory=10))
     mark = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}
     site.cluster.client.merge(site.cluster.admin, f"{site.pods}/p", mark)
-    assert site.extension.bind(stored, node) == ""
+    assert site.extender.bind(stored, node) == ""
     assert site.tenants(node) == [["p"]]

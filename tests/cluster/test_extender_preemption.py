@@ -8,15 +8,15 @@ from tests.builders import pod
 from .site import Site, cards_of
 
 
-def priority(extension: ExtenderInstallation, name: str, value: int) -> str:
+def priority(extender: ExtenderInstallation, name: str, value: int) -> str:
     item = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-    extension.cluster.client.apply(extension.cluster.admin, "/apis/scheduling.k8s.io/v1/priorityclasses", item)
+    extender.cluster.client.apply(extender.cluster.admin, "/apis/scheduling.k8s.io/v1/priorityclasses", item)
     return name
 
 
-def test_only_as_many_pods_are_evicted_as_free_a_card(extension: ExtenderInstallation, site: Site) -> None:
+def test_only_as_many_pods_are_evicted_as_free_a_card(extender: ExtenderInstallation, site: Site) -> None:
     """The scheduler would end the two least important ones: they lie on two cards, and neither would be free."""
-    low, middle, high = (priority(extension, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
+    low, middle, high = (priority(extender, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
     (node,) = site.add_nodes("gpu-manager", cards=2)
     half = {"core": 50, "memory": 30}
     for name, importance in (("a", low), ("b", middle), ("c", low), ("d", middle)):
@@ -30,8 +30,8 @@ def test_only_as_many_pods_are_evicted_as_free_a_card(extension: ExtenderInstall
     assert site.tenants(node)[other] == left
 
 
-def test_no_pod_is_evicted_for_a_pod_of_equal_priority(extension: ExtenderInstallation, site: Site) -> None:
-    low = priority(extension, "low", 1)
+def test_no_pod_is_evicted_for_a_pod_of_equal_priority(extender: ExtenderInstallation, site: Site) -> None:
+    low = priority(extender, "low", 1)
     (node,) = site.add_nodes("gpu-manager", cards=1)
     site.place(pod("first").asks(core=60, memory=30), priorityClassName=low)
     site.create(pod("second").asks(core=100), priorityClassName=low)

@@ -10,9 +10,9 @@ from .test_extender_preemption import priority
 
 
 def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
-    extension: ExtenderInstallation, site: Site
+    extender: ExtenderInstallation, site: Site
 ) -> None:
-    low, high = priority(extension, "low", 1), priority(extension, "high", 9)
+    low, high = priority(extender, "low", 1), priority(extender, "high", 9)
     (node,) = site.add_nodes("gpu-manager", cards=2)
     for name, core in (("a", 70), ("b", 60)):
         site.place(pod(name).asks(core=core, memory=20), priorityClassName=low)
@@ -20,11 +20,11 @@ def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
     site.create(pod("urgent").asks(core=50, memory=20), priorityClassName=high)
 
     def told() -> list[str]:
-        events = extension.cluster.request("GET", f"/api/v1/namespaces/{site.namespace}/events").must()["items"]
+        events = extender.cluster.request("GET", f"/api/v1/namespaces/{site.namespace}/events").must()["items"]
         about = [each for each in events if each["involvedObject"]["name"] == "urgent"]
         return [each["message"] for each in about if each["reason"] == "CardsHeldByLowerPriority"]
 
-    extension.cluster.wait_until(lambda: bool(told()), what="the event")
+    extender.cluster.wait_until(lambda: bool(told()), what="the event")
     (message,) = told()
     assert f"would fit on node {node} without {site.namespace}/" in message
     assert "kube-scheduler does not preempt for cards" in message

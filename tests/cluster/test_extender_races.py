@@ -38,16 +38,16 @@ def bind_directly(site: Site, stored: Object, node: str, record: dict[str, str] 
 def test_the_last_place_goes_to_one_of_two_pods_and_later_to_the_other(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = [site.create_unscheduled(share(name)) for name in ("a", "b")]
-    assert [site.extension.filter(each, node)["NodeNames"] for each in stored] == [[node], [node]]
+    assert [site.extender.filter(each, node)["NodeNames"] for each in stored] == [[node], [node]]
     with ThreadPoolExecutor(2) as pool:
-        errors = [*pool.map(lambda each: site.extension.bind(each, node), stored)]
+        errors = [*pool.map(lambda each: site.extender.bind(each, node), stored)]
     assert sorted(map(bool, errors)) == [False, True]
     assert max(errors) == f"node {node}: no card has 60 per cent free; the scheduler will choose again"
     winner, loser = sorted(stored, key=lambda each: bool(errors[stored.index(each)]))
     assert site.tenants(node) == [[winner["metadata"]["name"]]]
     site.delete(winner["metadata"]["name"], force=True)
     site.shows(node, [[]])
-    assert site.extension.bind(loser, node) == ""
+    assert site.extender.bind(loser, node) == ""
     assert site.tenants(node) == [[loser["metadata"]["name"]]]
 
 
@@ -55,7 +55,7 @@ def test_of_concurrent_binds_exactly_as_many_succeed_as_fit(site: Site) -> None:
     node = site.add_silent_node("gpu-manager", cards=3)
     stored = [site.create_unscheduled(share(f"p{number}")) for number in range(12)]
     with ThreadPoolExecutor(12) as pool:
-        errors = [*pool.map(lambda each: site.extension.bind(each, node), stored)]
+        errors = [*pool.map(lambda each: site.extender.bind(each, node), stored)]
     assert errors.count("") == 3
     bound = [each for each in (site.pod(each["metadata"]["name"]) for each in stored) if node_of(each)]
     assert sorted(cards for each in bound for cards in cards_of(each).values()) == [["0"], ["1"], ["2"]]
@@ -64,22 +64,22 @@ def test_of_concurrent_binds_exactly_as_many_succeed_as_fit(site: Site) -> None:
 def test_a_failed_bind_leaves_nothing_and_can_be_retried(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p"), schedulingGates=[{"name": "example.com/wait"}])
-    error = site.extension.bind(stored, node)
+    error = site.extender.bind(stored, node)
     assert "schedulingGates" in error
     assert site.tenants(node) == [[]]
     gone = [{"op": "remove", "path": "/spec/schedulingGates"}]
     done = site.cluster.kubectl("-n", site.namespace, "patch", "pod", "p", "--type=json", f"-p={json.dumps(gone)}")
     assert done.code == 0, done.stderr
-    assert site.extension.bind(stored, node) == ""
+    assert site.extender.bind(stored, node) == ""
     assert site.tenants(node) == [["p"]]
 
 
 def test_a_pod_deleted_between_filter_and_bind_uses_nothing(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p"))
-    assert site.extension.filter(stored, node)["NodeNames"] == [node]
+    assert site.extender.filter(stored, node)["NodeNames"] == [node]
     site.delete("p", force=True)
-    assert "is gone" in site.extension.bind(stored, node)
+    assert "is gone" in site.extender.bind(stored, node)
     assert site.tenants(node) == [[]]
 
 
@@ -88,40 +88,40 @@ def test_another_pod_of_the_same_name_is_not_bound_in_its_place(site: Site) -> N
     first = site.create_unscheduled(share("p"))
     site.delete("p", force=True)
     site.create_unscheduled(share("p"))
-    assert "is gone" in site.extension.bind(first, node)
+    assert "is gone" in site.extender.bind(first, node)
     assert node_of(site.pod("p")) == ""
 
 
 def test_a_terminating_pod_keeps_its_card_until_it_is_deleted(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
-    assert site.extension.bind(first, node) == ""
+    assert site.extender.bind(first, node) == ""
     site.delete("a")
     assert "deletionTimestamp" in site.pod("a")["metadata"]
-    assert "no card has 60 per cent free" in site.extension.bind(second, node)
+    assert "no card has 60 per cent free" in site.extender.bind(second, node)
     site.delete("a", force=True)
     site.shows(node, [[]])
-    assert site.extension.bind(second, node) == ""
+    assert site.extender.bind(second, node) == ""
 
 
 def test_a_finished_pod_frees_its_card_before_it_is_deleted(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     first, second = (site.create_unscheduled(share(name)) for name in ("a", "b"))
-    assert site.extension.bind(first, node) == ""
+    assert site.extender.bind(first, node) == ""
     path = f"{site.pods}/a/status"
     site.cluster.client.merge(site.cluster.admin, path, {"status": {"phase": "Succeeded"}})
     site.shows(node, [[]])
-    assert site.extension.bind(second, node) == ""
+    assert site.extender.bind(second, node) == ""
 
 
 def test_a_second_bind_changes_no_record_and_fails_for_another_node(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     other = site.add_nodes("gpu-manager")[0]
     stored = site.create_unscheduled(share("p"))
-    assert site.extension.bind(stored, node) == ""
+    assert site.extender.bind(stored, node) == ""
     record = annotations_of(site.pod("p"))
-    assert site.extension.bind(stored, node) == ""
-    assert f"is bound to node {node} already" in site.extension.bind(stored, other)
+    assert site.extender.bind(stored, node) == ""
+    assert f"is bound to node {node} already" in site.extender.bind(stored, other)
     assert (node_of(site.pod("p")), annotations_of(site.pod("p"))) == (node, record)
 
 
@@ -132,17 +132,17 @@ def test_a_pod_bound_without_a_record_counts_by_its_requests(site: Site) -> None
     site.shows(node, [["theirs"]])
     (card,) = site.cards(node)
     assert (card["cores"]["used"], card["pods"][0]["recorded"]) == (60, False)
-    assert "no card has 60 per cent free" in site.extension.bind(ours, node)
+    assert "no card has 60 per cent free" in site.extender.bind(ours, node)
     assert annotations_of(site.pod("theirs")) == {}
 
 
 def test_a_pod_created_with_a_record_is_refused_by_filter_and_bind(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(share("p").annotated(FORGED))
-    answer = site.extension.filter(stored, node)
+    answer = site.extender.filter(stored, node)
     assert answer["NodeNames"] is None
     assert "HC020" in answer["Error"]
-    assert "HC020" in site.extension.bind(stored, node)
+    assert "HC020" in site.extender.bind(stored, node)
     assert node_of(site.pod("p")) == ""
 
 
@@ -152,25 +152,25 @@ def test_a_forged_record_is_reported_and_affects_no_other_pod(site: Site) -> Non
     record = {"tencent.com/predicate-gpu-idx-0": "99", "tencent.com/predicate-node": node}
     bind_directly(site, forged, node, record)
     site.cluster.wait_until(lambda: sum(map(len, site.tenants(node))) == 1, what="the forged pod to be seen")
-    (doubt,) = site.extension.inspect(node)["doubts"]
+    (doubt,) = site.extender.inspect(node)["doubts"]
     assert f"pod {site.namespace}/forged on node {node}" in doubt
     assert '"99"' in doubt
-    assert site.extension.bind(honest, node) == ""
+    assert site.extender.bind(honest, node) == ""
     assert sorted(site.tenants(node)) == [["forged"], ["honest"]]
 
 
-def test_a_new_leader_rebuilds_its_state_from_annotations(extension: ExtenderInstallation, site: Site) -> None:
+def test_a_new_leader_rebuilds_its_state_from_annotations(extender: ExtenderInstallation, site: Site) -> None:
     nodes = [*site.add_nodes("gpu-manager"), *site.add_nodes("tuya-half-cards"), *site.add_nodes("volcano")]
     for number, asks in enumerate(({"core": 30, "memory": 9}, {"sgpu": 3}, {"gpu_memory": 512}, {"core": 200})):
         site.place(pod(f"p{number}").asks(**asks))
-    before = [extension.inspect(node) for node in nodes]
-    assert extension.end(extension.leader()) == 0
-    extension.add_replica()
-    assert [extension.inspect(node) for node in nodes] == before
+    before = [extender.inspect(node) for node in nodes]
+    assert extender.end(extender.leader()) == 0
+    extender.add_replica()
+    assert [extender.inspect(node) for node in nodes] == before
 
 
 @pytest.mark.parametrize("verb", [names.BIND_PATH, names.PREEMPT_PATH])
-def test_bind_and_preempt_need_a_client_certificate(extension: ExtenderInstallation, verb: str) -> None:
-    stranger = ssl.create_default_context(cafile=str(extension.cluster.authority.certificate))
+def test_bind_and_preempt_need_a_client_certificate(extender: ExtenderInstallation, verb: str) -> None:
+    stranger = ssl.create_default_context(cafile=str(extender.cluster.authority.certificate))
     with pytest.raises((ssl.SSLError, OSError)):
-        extension.leader().ask(verb, {}, tls=stranger)
+        extender.leader().ask(verb, {}, tls=stranger)

@@ -39,7 +39,7 @@ class Scene:
     """A cluster of its own with 16 cards of each model, all of Halfcard and the stock scheduler."""
 
     quotas: QuotaInstallation
-    extension: ExtenderInstallation
+    extender: ExtenderInstallation
 
     def create(self, team: str, name: str, *, model: str = "", core: int = 100, dry_run: bool = False) -> ApiResponse:
         item = complete(pod(name).asks(core=core, **({} if core >= WHOLE_CARD else {"memory": 4})))
@@ -91,7 +91,7 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene() -> Iterator[Scene]:
-    with Cluster() as cluster, ExtenderInstallation(cluster) as extension:
+    with Cluster() as cluster, ExtenderInstallation(cluster) as extender:
         webhook = Installation(cluster)
         webhook.add_replica()
         webhook.register()
@@ -99,10 +99,10 @@ def scene() -> Iterator[Scene]:
         service.add_replica()
         cluster.add_gpu_nodes(NODES)
         assert cluster.kubectl("label", "node", LAB, f"{names.POOL_LABELS[0]}=lab").code == 0
-        extension.add_replica()
-        extension.schedule_by(extension.recommended())
+        extender.add_replica()
+        extender.schedule_by(extender.recommended())
         service.wait_led()
-        yield Scene(service, extension)
+        yield Scene(service, extender)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_the_scheduler_gets_the_exceeded_amounts(scene: Scene, team: str) -> Non
         lambda: not scene.create(team, "b", model="A100", dry_run=True).ok, what="A100 to be known to be full"
     )
     another = scene.create(team, "another", dry_run=True).must()
-    answer = scene.extension.filter(another, "gpu-manager-nvidia-a100-sxm4-80gb-0001", LAB)
+    answer = scene.extender.filter(another, "gpu-manager-nvidia-a100-sxm4-80gb-0001", LAB)
     assert answer["NodeNames"] == [LAB]
     (said,) = answer["FailedAndUnresolvableNodes"].values()
     assert "cards of model A100=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in said
@@ -179,19 +179,19 @@ def test_a_waiting_pod_gets_what_a_deleted_pod_frees(scene: Scene, team: str) ->
 
 def test_amounts_stay_exact_while_the_extender_and_the_quota_service_are_killed(scene: Scene, team: str) -> None:
     ledger = scene.quotas.allow(team, byModel={"A100": {"cores": 240}, "T4": {"cores": 180}})
-    scene.extension.add_replica()
+    scene.extender.add_replica()
     scene.quotas.add_replica()
     for number in range(20):
         answer = scene.create(team, f"p{number}", core=30)
         assert answer.ok or "of model" in refusal(answer)
         if number == 6:
-            scene.extension.kill(scene.extension.leader())
+            scene.extender.kill(scene.extender.leader())
         if number == 10:
             counting = scene.quotas.wait_led()
             counting.program.kill()
             scene.quotas.replicas.remove(counting)
     scene.quotas.wait_led()
-    scene.extension.leader()
+    scene.extender.leader()
     scene.settle(team, bound=14)
     assert scene.bound(team) == {"A100": 8, "T4": 6}
     counted = scene.counted(ledger)

@@ -13,7 +13,7 @@ from devcluster.cluster import Cluster
 from tests.deploy.rendered import DEPLOY, pods
 from tests.docs.pages import Fence, all_fences
 
-from .typed import type_into
+from .typed import run_commands
 
 PAGE: Final = "runbooks.md"
 RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == PAGE]
@@ -46,7 +46,7 @@ def installed() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("fence", RUNBOOKS, ids=str)
 def test_a_command_of_a_runbook_works(installed: Cluster, fence: Fence, tmp_path: Path) -> None:
-    type_into(installed, fence, tmp_path)
+    run_commands(installed, fence, tmp_path)
 
 
 def test_labels_in_the_runbooks_are_those_of_the_pods() -> None:

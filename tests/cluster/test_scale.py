@@ -28,7 +28,7 @@ RACK = [GpuNodes(1, "Tesla-T4", 15360, cards=4)]
 @pytest.fixture(scope="module")
 def crowd() -> Iterator[Cluster]:
     """200 nodes of a mixed fleet."""
-    with Cluster(flags=load.UNHURRIED) as cluster:
+    with Cluster(flags=load.NO_RATE_LIMITS) as cluster:
         cluster.add_gpu_nodes(fleet(NODES))
         yield cluster
 

@@ -34,7 +34,7 @@ from tests.docs.pages import ROOT
 from tests.docs.switching import settings as settings_of
 from tests.docs.switching import there_and_back
 
-from .load import UNHURRIED
+from .load import NO_RATE_LIMITS
 from .manifests import complete, workload
 from .site import T4_MIB, Site, annotations_of, cards_of, node_of
 
@@ -215,9 +215,9 @@ def all_settings() -> dict[str, Any]:
     return merged
 
 
-def prepared(name: str, case: Case, extension: ExtenderInstallation) -> Move:
-    cluster = extension.cluster
-    site = Site(extension, cluster.create_namespace(f"team-{name}"), f"model-{name}")
+def prepared(name: str, case: Case, extender: ExtenderInstallation) -> Move:
+    cluster = extender.cluster
+    site = Site(extender, cluster.create_namespace(f"team-{name}"), f"model-{name}")
     (node,) = site.add_nodes(case.system, cards=CARDS)
     if case.plugin.label:
         assert cluster.kubectl("label", "node", node, case.plugin.label).code == 0
@@ -256,7 +256,7 @@ class Moved:
     """
 
     installation: Installation
-    extension: ExtenderInstallation
+    extender: ExtenderInstallation
     moves: Mapping[str, Move]
     both: frozenset[str]
 
@@ -264,18 +264,18 @@ class Moved:
 @pytest.fixture(scope="module")
 def moved() -> Iterator[Moved]:
     settings = all_settings()
-    with Cluster(flags=UNHURRIED) as cluster, ExtenderInstallation(cluster, settings=settings) as extension:
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, ExtenderInstallation(cluster, settings=settings) as extender:
         type_halfcard(cluster)
         configure_slices(cluster)
-        extension.add_replica()
-        extension.leader()
+        extender.add_replica()
+        extender.leader()
         installation = Installation(cluster, settings=settings)
         installation.add_replica()
-        moves = {name: prepared(name, case, extension) for name, case in CASES.items()}
+        moves = {name: prepared(name, case, extender) for name, case in CASES.items()}
         installation.register()
         both = {name for name, move in moves.items() if go(move, installation)}
-        extension.schedule_by(extension.recommended())
-        yield Moved(installation, extension, moves, frozenset(both))
+        extender.schedule_by(extender.recommended())
+        yield Moved(installation, extender, moves, frozenset(both))
 
 
 def type_halfcard(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""The commands of a page, typed by a shell with the real kubectl."""
+"""Runs the commands of a page in a shell with the real kubectl."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.docs.pages import Fence
 from tests.docs.shell import Shell
 
 
-def type_into(cluster: Cluster, fence: Fence, folder: Path) -> None:
-    """As its administrator; `folder` is for whatever the commands write."""
+def run_commands(cluster: Cluster, fence: Fence, folder: Path) -> None:
+    """Runs the commands of a fence as administrator of the cluster; the commands may write to `folder`."""
     shell = Shell(folder)
     shell.prepare()
     (folder / "bin" / "kubectl").symlink_to(program_path("kubectl"))

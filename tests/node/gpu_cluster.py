@@ -15,7 +15,7 @@ from devcluster.services.extender_installation import ExtenderInstallation
 from devcluster.services.installation import Installation
 from tests.builders import PodBuilder
 from tests.cluster.agent import Agent
-from tests.cluster.load import UNHURRIED
+from tests.cluster.load import NO_RATE_LIMITS
 from tests.cluster.pods import create_pod, wait_for_phase
 from tests.nvml.stand_in import StandInCard
 
@@ -27,7 +27,7 @@ class GpuCluster:
     """One node; its agent has two cards of its stand-in driver where nothing else is said."""
 
     webhook: Installation
-    extension: ExtenderInstallation
+    extender: ExtenderInstallation
     node: RealNode
     agent: Agent
 
@@ -86,7 +86,7 @@ class GpuCluster:
         )
 
     def _placed_on(self) -> list[str]:
-        return [card["name"] for card in self.extension.inspect(self.node.name)["cards"]]
+        return [card["name"] for card in self.extender.inspect(self.node.name)["cards"]]
 
     @contextmanager
     def space(self, name: str) -> Iterator[str]:
@@ -107,16 +107,16 @@ def gpu_cluster(
     The webhook is registered last: nothing is asked of it while the others are made.
     """
     with (
-        Cluster(flags=UNHURRIED) as cluster,
-        ExtenderInstallation(cluster, settings=settings) as extension,
+        Cluster(flags=NO_RATE_LIMITS) as cluster,
+        ExtenderInstallation(cluster, settings=settings) as extender,
         RealNode(cluster, "gpu-a") as node,
         Agent(node, cards=cards, settings=settings) as agent,
     ):
-        extension.add_replica()
-        configuration = extension.recommended()
+        extender.add_replica()
+        configuration = extender.recommended()
         configuration["extenders"][0]["managedResources"] += [{"name": word} for word in words]
-        extension.schedule_by(configuration)
+        extender.schedule_by(configuration)
         webhook = Installation(cluster, settings=settings)
         webhook.add_replica()
         webhook.register()
-        yield GpuCluster(webhook, extension, node, agent)
+        yield GpuCluster(webhook, extender, node, agent)

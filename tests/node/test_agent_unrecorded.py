@@ -26,7 +26,7 @@ def recorded(gpus: GpuCluster, space: str, name: str) -> Object:
 
 def tenants(gpus: GpuCluster, cards: Mapping[str, list[str]]) -> set[str]:
     """The names of the pods that are recorded on a container's first card."""
-    found = gpus.extension.inspect(gpus.node.name)["cards"]
+    found = gpus.extender.inspect(gpus.node.name)["cards"]
     return {
         each["name"]
         for card in found

@@ -29,7 +29,7 @@ from tests.builders import pod
 from tests.cluster.dump import Dump, changes, dump
 from tests.cluster.hammer import Hammer
 from tests.cluster.helm import Helm, images
-from tests.cluster.load import UNHURRIED
+from tests.cluster.load import NO_RATE_LIMITS
 from tests.cluster.manifests import bad
 from tests.cluster.pods import busybox_pod, create_pod, get_pod, wait_for_phase
 from tests.cluster.site import cards_of
@@ -76,7 +76,7 @@ class Evening:
 @pytest.fixture(scope="module")
 def evening(before: dict[str, Object]) -> Iterator[Evening]:
     began = time.monotonic()
-    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node:
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, RealNode(cluster, "gpu-a") as node:
         cluster.create_namespace(_TENANTS)
         create_pod(cluster, _TENANTS, gated("waits"))
         before |= dump(cluster)

@@ -175,7 +175,7 @@ def test_the_card_of_a_slice_is_known_by_nvidias_id_and_recorded(moved: Moved) -
     assert cards_of(moved.now("slice")) == {"containers-0": [UUIDS[1]]}
     shown = {
         card["name"]: [(each["name"], each["recorded"]) for each in card["pods"]]
-        for card in moved.gpus.extension.inspect(moved.gpus.node.name)["cards"]
+        for card in moved.gpus.extender.inspect(moved.gpus.node.name)["cards"]
     }
     assert shown == {
         UUIDS[0]: [],

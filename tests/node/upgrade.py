@@ -19,7 +19,7 @@ from halfcard import names
 from tests.builders import pod
 from tests.cluster.hammer import Hammer
 from tests.cluster.helm import Helm, load_image
-from tests.cluster.load import UNHURRIED
+from tests.cluster.load import NO_RATE_LIMITS
 from tests.cluster.pods import create_pod, get_pod, wait_for_phase
 from tests.cluster.site import cards_of
 
@@ -41,7 +41,7 @@ _REAL: Final = 20  # a ledger reserves for a thousand at once, and is not counte
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
     """Beside the earlier version, with a quota and a pod that runs; both images are on the node."""
     checkout = earlier.check_out(earlier.revision(), tmp_path_factory.mktemp("earlier"))
-    with Cluster(flags=UNHURRIED) as cluster, RealNode(cluster, "gpu-a") as node:
+    with Cluster(flags=NO_RATE_LIMITS) as cluster, RealNode(cluster, "gpu-a") as node:
         earlier.load_image(node, checkout)
         load_image(node)
         cluster.create_namespace(_TENANTS)
