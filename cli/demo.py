@@ -103,7 +103,8 @@ def _show(screen: Screen, scene: Scene, obj: dict[str, Any], outcome: CreateOutc
         screen.wrapped(text, indent="", colour=Colour.RED)
         return
     changed = " and changed:" if outcome.changes else ""
-    screen.line(screen.paint(f"{_resource(obj['kind'])}/{obj['metadata']['name']} created{changed}", Colour.GREEN))
+    resource = {"Deployment": "deployment.apps"}.get(obj["kind"], obj["kind"].lower())
+    screen.line(screen.paint(f"{resource}/{obj['metadata']['name']} created{changed}", Colour.GREEN))
     for difference in differences(obj, outcome.changes):
         screen.wrapped(difference, indent="  ", hanging="  ", colour=Colour.DIM)
 
@@ -112,10 +113,6 @@ def _interesting(manifest: str) -> list[str]:
     """Cuts a manifest to the part that the scene is about."""
     words = ("annotations", "requests", "limits", "vcuda", "sgpu", "gpu-mem", "schedulerName", "env:", "hard")
     return [line.strip() for line in manifest.splitlines() if any(word in line for word in words)]
-
-
-def _resource(kind: str) -> str:
-    return {"Deployment": "deployment.apps"}.get(kind, kind.lower())
 
 
 def _close(screen: Screen) -> None:

@@ -82,7 +82,9 @@ class Item:
 
     @property
     def name(self) -> str:
-        return _title(self.obj)
+        metadata = _metadata(self.obj)
+        generated = metadata.get("generateName")
+        return str(metadata.get("name") or (f"{generated}*" if generated else ""))
 
     @property
     def title(self) -> str:
@@ -138,12 +140,6 @@ def _malformed(text: str) -> Problem:
 def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, Mapping) else {}
-
-
-def _title(obj: Mapping[str, Any]) -> str:
-    metadata = _metadata(obj)
-    generated = metadata.get("generateName")
-    return str(metadata.get("name") or (f"{generated}*" if generated else ""))
 
 
 def _plain(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from halfcard import names
@@ -52,14 +53,6 @@ def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(
                 f"node {node.name}", got, "read in its log whether the agent is registered with kubelet", _LOOK
             )
-
-
-def _no_driver(snapshot: Snapshot) -> Iterator[FoundFault]:
-    return _conditions(snapshot, driver=True)
-
-
-def _sick(snapshot: Snapshot) -> Iterator[FoundFault]:
-    return _conditions(snapshot, driver=False)
 
 
 def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
@@ -130,14 +123,14 @@ CHECKS: Final[tuple[Check, ...]] = (
         _BROKEN,
         "the driver answers the agent",
         "Otherwise no container with a card starts.",
-        _no_driver,
+        partial(_conditions, driver=True),
     ),
     Check(
         "cards-out-of-order",
         _WARNING,
         "every card of a node is healthy",
         "An unhealthy card gets no new pods; containers on it stay.",
-        _sick,
+        partial(_conditions, driver=False),
     ),
     Check(
         "not-offered",

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from extender.packing.fleet import fleet_of, usual_card_mib
 from halfcard.cards import Node
 from halfcard.exit_codes import UnusableInputError
-from halfcard.placing.pod_facts import PodFacts, read_facts
+from halfcard.placing.pod_facts import read_facts
 from simulation.openb import TableError, read_nodes, read_pods
 from simulation.workload import ReplayWorkload, TracePod, pod_of
 
@@ -71,14 +71,10 @@ def _pods(path: Path, settings: Path | None, card_mib: int) -> tuple[tuple[Trace
         return read_pods(_text(path), str(path)), ()
     cluster = read_cluster(_manifests(path, settings), pods_of_workloads)
     found = [read_facts(pod, cluster.state.dialects) for pod in cluster.pods.values()]
-    to_run = sorted((facts for facts in found if not facts.is_over and not facts.trouble), key=_age)
+    runnable = [facts for facts in found if not facts.is_over and not facts.trouble]
+    to_run = sorted(runnable, key=lambda facts: facts.created)  # pods that do not exist yet keep their order
     refused = [f"pod {facts.title} is left out: {facts.trouble}" for facts in found if facts.trouble]
     return tuple([pod_of(each.title, each.demand, card_mib) for each in to_run]), (*cluster.left_out, *refused)
-
-
-def _age(facts: PodFacts) -> str:
-    """Sorts pods by age; pods that do not exist yet keep their order in the file."""
-    return facts.created
 
 
 def _manifests(path: Path, settings: Path | None) -> argparse.Namespace:

@@ -41,12 +41,22 @@ class Repaired(NamedTuple):
         }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of a command that changes ResourceQuotas: which ones, and whether only as a dry run."""
     parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
     parser.add_argument(
         "--dry-run", action="store_true", help="change nothing; exit code 1 if something would be changed"
     )
     add_access_arguments(parser)
+
+
+async def selected(calls: ApiCalls, arguments: argparse.Namespace) -> Sequence[ResourceQuota]:
+    namespace = arguments.namespace
+    return await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.set_defaults(does=run)
@@ -65,9 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _repaired(calls: ApiCalls, arguments: argparse.Namespace, dialects: Dialects) -> list[Repaired]:
-    namespace = arguments.namespace
-    there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
-    uncounted = [each for each in there if each.uncounted(dialects.resources)]
+    uncounted = [each for each in await selected(calls, arguments) if each.uncounted(dialects.resources)]
     return [await _one(calls, each, dialects, rehearse=arguments.dry_run) for each in uncounted]
 
 

@@ -12,20 +12,16 @@ from halfcard import names
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
 from kube.api.calls import ApiCalls
 from kube.quota.native_quota_repair import Repair, revert
-from kube.quota.native_quota_source import quotas_anywhere, quotas_in
 
-from ..inputs.cluster_state import add_access_arguments, ask
+from ..inputs.cluster_state import ask
 from ..terminal import Colour, Screen
+from .repair import add_selection, selected
 
 SUMMARY: Final = "remove the keys that Halfcard added to ResourceQuotas, once it is removed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="change nothing; exit code 1 if something would be changed"
-    )
-    add_access_arguments(parser)
+    add_selection(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.set_defaults(does=run)
 
@@ -42,9 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _reverted(calls: ApiCalls, arguments: argparse.Namespace) -> list[Repair]:
-    namespace = arguments.namespace
-    there = await (quotas_in(calls, namespace) if namespace else quotas_anywhere(calls))
-    marked = [each for each in there if names.QUOTA_TWINS in each.annotations]
+    marked = [each for each in await selected(calls, arguments) if names.QUOTA_TWINS in each.annotations]
     return [await revert(calls, each, rehearse=arguments.dry_run) for each in marked]
 
 
