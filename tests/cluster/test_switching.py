@@ -1,7 +1,7 @@
 """The pages docs/from-*.md on a real control plane: their commands are run in their order, and back again.
 
 All six systems at once, each on nodes and in a namespace of its own. What happens at kubelet is in
-tests/node/test_taking_over.py.
+tests/node/test_takeover.py.
 """
 
 from __future__ import annotations

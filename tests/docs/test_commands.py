@@ -29,8 +29,8 @@ NOT_RUN: Final = {
 """The commands of fences with the tag `not-run`, and why they are not run."""
 
 SERVICE: Final = "service"
-EVENING: Final = "evening"
-"""The tag of fences that tests/node/evening.py runs, in their order, on an empty cluster with a node."""
+INSTALL: Final = "install"
+"""The tag of fences that tests/node/readme_installation.py runs, in their order, on an empty cluster with a node."""
 
 DEV: Final = "dev"
 """The tag of fences that tests/cluster/test_quick_start.py runs on a cluster of `halfcard dev up`."""
@@ -59,7 +59,7 @@ def test_only_listed_commands_are_not_run_and_only_known_tags_are_used() -> None
     commands = {line.partition("#")[0].strip() for fence in not_run for line in fence.text.splitlines()}
     assert commands == set(NOT_RUN)
     tags = {tag for fence in all_fences("sh", "console") for tag in fence.tags}
-    assert tags <= {"not-run", SERVICE, EVENING, DEV, SWITCHING}
+    assert tags <= {"not-run", SERVICE, INSTALL, DEV, SWITCHING}
 
 
 def test_the_commands_for_a_cluster_have_a_test_that_runs_them() -> None:

@@ -1,4 +1,4 @@
-"""The fixtures `cluster` and `node`, a real node and no Halfcard, and `gpus` and `space`: one with Halfcard whole."""
+"""Fixtures: `cluster` and `node` are a real node without Halfcard, `gpus` and `space` one with all of Halfcard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .gpu_cluster import GpuCluster, gpu_cluster
 __all__ = ["cluster", "pytest_runtest_makereport"]
 
 _HERE = Path(__file__).parent
-_TIMEOUT_S = 300  # a session's first test starts cluster and node, on a busy machine too
+_TIMEOUT_S = 300  # the first test of a session also starts the cluster and the node
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,6 +45,6 @@ _numbers = count(1)
 
 @pytest.fixture
 def space(gpus: GpuCluster) -> Iterator[str]:
-    """A namespace for one test, whose cards are free again afterwards."""
+    """A new namespace for one test; its pods are deleted afterwards, so that their cards are free."""
     with gpus.space(f"space-{next(_numbers)}") as name:
         yield name

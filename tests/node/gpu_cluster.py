@@ -1,4 +1,4 @@
-"""Halfcard whole: webhook, extender, stock scheduler, an agent on a real node, and pods that tell what they got."""
+"""All of Halfcard: webhook, extender, stock scheduler, an agent on a real node, and pods that print what they got."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.cluster.load import NO_RATE_LIMITS
 from tests.cluster.pods import create_pod, wait_for_phase
 from tests.nvml.stand_in import StandInCard
 
-from .told import Told, ask, telling
+from .container_report import ContainerReport, read_report, reporting
 
 
 @dataclass(frozen=True, slots=True)
 class GpuCluster:
-    """One node; its agent has two cards of its stand-in driver where nothing else is said."""
+    """A cluster with one node; its agent finds two cards of a stand-in driver unless a test asks for others."""
 
     webhook: Installation
     extender: ExtenderInstallation
@@ -36,43 +36,43 @@ class GpuCluster:
         return self.node.cluster
 
     def create(self, namespace: str, built: PodBuilder, **fields: Any) -> str:
-        """A pod that tells; the fields are those of its spec. Its name."""
-        return create_pod(self.cluster, namespace, telling(built).specified(**fields).manifest)
+        """Creates a pod that prints a report; `fields` are those of its spec. Returns its name."""
+        return create_pod(self.cluster, namespace, reporting(built).specified(**fields).manifest)
 
     def run(self, namespace: str, built: PodBuilder, **fields: Any) -> Object:
-        """As `create`; the pod once it runs."""
+        """Creates a pod as `create` does, and returns it when it runs."""
         found: Object = wait_for_phase(self.cluster, namespace, self.create(namespace, built, **fields), "Running")
         return found
 
-    def ask(self, pod: Object, container: str = "containers-0") -> Told:
-        """What one of its containers got."""
+    def report(self, pod: Object, container: str = "containers-0") -> ContainerReport:
+        """Returns what one container of a pod was given."""
         metadata = pod["metadata"]
-        return ask(self.cluster, metadata["namespace"], metadata["name"], container)
+        return read_report(self.cluster, metadata["namespace"], metadata["name"], container)
 
     def execute(self, pod: Object, script: str) -> CommandResult:
-        """In its first container."""
+        """Runs a script in the first container of a pod."""
         metadata = pod["metadata"]
         names = (metadata["name"], f"--namespace={metadata['namespace']}")
         return self.cluster.kubectl("exec", *names, "--", "sh", "-c", script)
 
     def device(self, pod: Object, minor: int) -> tuple[int, int]:
-        """Major and minor number of what stands in its first container for a card's device file."""
+        """Major and minor number of a card's device file in the first container of a pod."""
         major, _, number = self.execute(pod, f"stat -c %t:%T /dev/nvidia{minor}").stdout.partition(":")
         return int(major, 16), int(number, 16)
 
     @contextmanager
-    def equipped(
+    def reconfigured(
         self, cards: Sequence[StandInCard], settings: Mapping[str, Any] | None = None, *arguments: str
     ) -> Iterator[Agent]:
-        """The agent with other cards, settings and further arguments for a while; the node has no pods then."""
+        """Restarts the agent with other cards, settings and arguments until the block ends; the node has no pods."""
         before, command = self.agent.driver.cards, self.agent.program.command
-        self._equip(cards, settings or {}, [*command, *arguments])
+        self._reconfigure(cards, settings or {}, [*command, *arguments])
         try:
             yield self.agent
         finally:
-            self._equip(before, {}, command)
+            self._reconfigure(before, {}, command)
 
-    def _equip(self, cards: Sequence[StandInCard], settings: Mapping[str, Any], command: Sequence[str]) -> None:
+    def _reconfigure(self, cards: Sequence[StandInCard], settings: Mapping[str, Any], command: Sequence[str]) -> None:
         agent = self.agent
         agent.terminate()
         agent.driver.cards = [*cards]
@@ -82,15 +82,15 @@ class GpuCluster:
         agent.program.command = command
         agent.start()
         self.cluster.wait_until(
-            lambda: self._placed_on() == [card.uuid for card in cards], what="the extender to see those cards"
+            lambda: self._known_cards() == [card.uuid for card in cards], what="the extender to know the new cards"
         )
 
-    def _placed_on(self) -> list[str]:
+    def _known_cards(self) -> list[str]:
         return [card["name"] for card in self.extender.inspect(self.node.name)["cards"]]
 
     @contextmanager
     def space(self, name: str) -> Iterator[str]:
-        """A namespace; its pods are gone afterwards, and their cards free."""
+        """A new namespace; its pods are deleted afterwards, so that their cards are free."""
         try:
             yield self.cluster.create_namespace(name)
         finally:
@@ -100,11 +100,11 @@ class GpuCluster:
 
 @contextmanager
 def gpu_cluster(
-    *, cards: Sequence[StandInCard] = (), settings: Mapping[str, Any] | None = None, words: Sequence[str] = ()
+    *, cards: Sequence[StandInCard] = (), settings: Mapping[str, Any] | None = None, resources: Sequence[str] = ()
 ) -> Iterator[GpuCluster]:
-    """The settings are those of all processes, `words` further resources of which the scheduler asks the extender.
+    """All processes have the same settings; the scheduler passes pods with `resources` to the extender, too.
 
-    The webhook is registered last: nothing is asked of it while the others are made.
+    The webhook is registered last, so that it is not called while the other processes start.
     """
     with (
         Cluster(flags=NO_RATE_LIMITS) as cluster,
@@ -114,7 +114,7 @@ def gpu_cluster(
     ):
         extender.add_replica()
         configuration = extender.recommended()
-        configuration["extenders"][0]["managedResources"] += [{"name": word} for word in words]
+        configuration["extenders"][0]["managedResources"] += [{"name": each} for each in resources]
         extender.schedule_by(configuration)
         webhook = Installation(cluster, settings=settings)
         webhook.add_replica()

@@ -1,4 +1,4 @@
-"""What is there once Halfcard has been removed, as docs/install.md says it."""
+"""What is left after Halfcard was uninstalled, as docs/install.md documents it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.docs.pages import ROOT
 _LIMIT: Final = f"limits.{names.VCUDA_CORE}"
 TWIN: Final = f"requests.{names.VCUDA_CORE}"
 WRITTEN: Final = resource_quota("native", {_LIMIT: "900"})
-"""As people write it; Kubernetes counts none of it, so that Halfcard adds the twin."""
+"""A native quota as users write it: Kubernetes does not count this entry, so that Halfcard adds the twin."""
 
 _OWN: Final = names.NAMESPACE
 
 
-def objects(tenants: str) -> list[str]:
-    """That were not there before Halfcard, outside of the tenants' namespace."""
+def expected_objects(pod_load: str) -> list[str]:
+    """The titles of the objects that did not exist before Halfcard, outside of the tenants' namespace."""
     return [
         f"APIService v1alpha1.{names.OWN_DOMAIN}",
-        f"ConfigMap {_OWN} gpuquota.{tenants}.gpu",
+        f"ConfigMap {_OWN} gpuquota.{pod_load}.gpu",
         f"ConfigMap {_OWN} kube-root-ca.crt",
         f"CustomResourceDefinition clustergpuquotas.{names.OWN_DOMAIN}",
         f"CustomResourceDefinition gpuquotas.{names.OWN_DOMAIN}",
@@ -37,7 +37,7 @@ def objects(tenants: str) -> list[str]:
     ]
 
 
-_SAID: Final = (names.INVENTORY, names.ANNOUNCED, names.AGENT_LABEL, names.MADE_UP_LABEL, names.CARDS_CONDITION)
+_KEYS: Final = (names.INVENTORY, names.ANNOUNCED, names.AGENT_LABEL, names.MADE_UP_LABEL, names.CARDS_CONDITION)
 _LABELS: Final = (
     names.NVIDIA_LABEL_COUNT,
     names.NVIDIA_LABEL_MEMORY,
@@ -55,19 +55,19 @@ NODE_FIELDS: Final = sorted(
 )
 
 
-def offered(found: Dump, node: str) -> set[str]:
-    """How much of what the agent offered can still be had: kubelet keeps the names."""
+def allocatable(found: Dump, node: str) -> set[str]:
+    """The allocatable amounts of the agent's resources: kubelet keeps their names."""
     return {found[f"Node {node}"]["status"]["allocatable"][key] for key in _RESOURCES}
 
 
-def unsaid() -> list[str]:
-    """What stays on a node and is not on the page."""
+def undocumented_keys() -> list[str]:
+    """The keys that stay on a node and that the page does not name."""
     page = (ROOT / "docs" / "install.md").read_text()
-    return [key for key in (*_SAID, *_LABELS) if f"`{key}`" not in page]
+    return [key for key in (*_KEYS, *_LABELS) if f"`{key}`" not in page]
 
 
-def of_tenants(found: Dump, *namespaces: str) -> Dump:
-    """What people have there; the chart has rights in namespaces that are not its own."""
+def objects_in(found: Dump, *namespaces: str) -> Dump:
+    """The objects in some namespaces, without those of the chart, which creates roles there, too."""
     return {title: item for title, item in found.items() if _namespace(item) in namespaces and not _by_helm(item)}
 
 
@@ -79,22 +79,22 @@ def _by_helm(item: Object) -> bool:
     return "meta.helm.sh/release-name" in item["metadata"].get("annotations", {})
 
 
-def native(cluster: Cluster, namespace: str) -> Mapping[str, str]:
+def native_quota(cluster: Cluster, namespace: str) -> Mapping[str, str]:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/{WRITTEN['metadata']['name']}"
     found: Mapping[str, str] = cluster.request("GET", path).must()["spec"]["hard"]
     return found
 
 
-def reverted(cluster: Cluster, *more: str) -> tuple[int, str]:
-    """By `halfcard quota revert`: its exit code, and what it says."""
-    said = io.StringIO()
-    with redirect_stdout(said):
+def revert_quotas(cluster: Cluster, *more: str) -> tuple[int, str]:
+    """Runs `halfcard quota revert`; returns its exit code and output."""
+    output = io.StringIO()
+    with redirect_stdout(output):
         code = halfcard(["quota", "revert", *more, "--kubeconfig", str(cluster.admin.kubeconfig)])
-    return code, " ".join(said.getvalue().split())
+    return code, " ".join(output.getvalue().split())
 
 
-def folders(node: RealNode) -> set[str]:
-    """Where our files are; kubelet has one of its own."""
-    looked = ("/var/lib/halfcard", "/var/lib/kubelet/device-plugins", "/etc/cdi", "/run/cdi")
-    done = node.run("find", *looked, "-type", "f", "-not", "-name", "kubelet_internal_checkpoint")
-    return {folder for line in done.stdout.splitlines() for folder in looked if line.startswith(folder)}
+def folders_with_files(node: RealNode) -> set[str]:
+    """The folders that still have files, except for kubelet's own file."""
+    candidates = ("/var/lib/halfcard", "/var/lib/kubelet/device-plugins", "/etc/cdi", "/run/cdi")
+    done = node.run("find", *candidates, "-type", "f", "-not", "-name", "kubelet_internal_checkpoint")
+    return {folder for line in done.stdout.splitlines() for folder in candidates if line.startswith(folder)}

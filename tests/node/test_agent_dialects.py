@@ -1,4 +1,4 @@
-"""Every system's words on one real node: each container gets what was recorded for it, and nothing else."""
+"""All dialects on one real node: each container gets what was recorded for it, and nothing else."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.nvml.stand_in import stand_in_cards
 from .gpu_cluster import GpuCluster, gpu_cluster
 
 T4_MIB: Final = 15109
-SPACE: Final = "dialects"
+NAMESPACE: Final = "dialects"
 SLICES: Final = "time-slicing-config"
 SHARED_FILES: Final = frozenset({"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"})
-OWN: Final = "gpu.example.com"
-ALL_WORDS: Final = {
+CUSTOM: Final = "gpu.example.com"
+ALL_RESOURCES: Final = {
     "node_resources": [
         names.VCUDA_CORE,
         names.VCUDA_MEMORY,
@@ -37,7 +37,7 @@ ALL_WORDS: Final = {
     "time_slicing": {"config": f"{names.NAMESPACE}/{SLICES}", "default": "renamed"},
     "hami_device_split": 4,
 }
-RENAMED: Final = """\
+RENAMED_SLICES: Final = """\
 version: v1
 sharing:
   timeSlicing:
@@ -48,18 +48,18 @@ sharing:
 """
 OTHER_SETTINGS: Final = {
     "aliyun_memory_unit": "MiB",
-    "vcuda_prefixes": [{"prefix": OWN}],
-    "node_resources": [names.ALIYUN_GPU_MEM, OWN + names.VCUDA_CORE_SUFFIX, OWN + names.VCUDA_MEMORY_SUFFIX],
+    "vcuda_prefixes": [{"prefix": CUSTOM}],
+    "node_resources": [names.ALIYUN_GPU_MEM, CUSTOM + names.VCUDA_CORE_SUFFIX, CUSTOM + names.VCUDA_MEMORY_SUFFIX],
 }
 
 
-WITH_CEILING: Final = {"core", f"{OWN}/vcuda-core"}
-"""In the words of systems that know a ceiling; the webhook writes it equal to the share."""
+WITH_CORE_LIMIT: Final = {"core", f"{CUSTOM}/vcuda-core"}
+"""Requests in dialects with a core limit; the webhook sets it to the share."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a container asks for, and gets of each of its cards; None is no limit."""
+    """The request of a container, and what it gets of each of its cards; None means no limit."""
 
     asks: Mapping[str, Any]
     cards: int = 1
@@ -91,73 +91,78 @@ CASES: Final = {
 }
 OTHER_CASES: Final = {
     "aliyun-mib": Case({"gpu_mem": 3000}, mib=3000, env={names.ALIYUN_CARD_TOTAL: str(T4_MIB)}),
-    "own-share": Case({f"{OWN}/vcuda-core": 25, f"{OWN}/vcuda-memory": 8}, cores=25, mib=2048),
-    "own-card": Case({f"{OWN}/vcuda-core": 100, f"{OWN}/vcuda-memory": 59}),
+    "own-share": Case({f"{CUSTOM}/vcuda-core": 25, f"{CUSTOM}/vcuda-memory": 8}, cores=25, mib=2048),
+    "own-card": Case({f"{CUSTOM}/vcuda-core": 100, f"{CUSTOM}/vcuda-memory": 59}),
 }
 
 
 def run_all(gpus: GpuCluster, space: str, cases: Mapping[str, Case]) -> dict[str, Object]:
-    """All at once, as they would come."""
+    """Creates all pods at once, and returns them when they run."""
     for name, case in cases.items():
         gpus.create(space, case.pod(name))
     return {name: wait_for_phase(gpus.cluster, space, name, "Running") for name in cases}
 
 
 def check(gpus: GpuCluster, running: Object, case: Case) -> None:
-    """What its container got is what was recorded and asked for."""
+    """The container got the cards that were recorded and the limits that it requested."""
     (recorded,) = cards_of(running).values()
-    told = gpus.ask(running)
-    assert told.cards == tuple(recorded)
+    report = gpus.report(running)
+    assert report.cards == tuple(recorded)
     assert len(set(recorded)) == case.cards
     minors = {card.uuid: card.minor for card in gpus.agent.driver.cards}
-    assert told.devices == SHARED_FILES | {f"nvidia{minors[uuid]}" for uuid in recorded}
-    assert told.limits["uid"] == running["metadata"]["uid"]
-    assert told.limits["cards"] == [
+    assert report.devices == SHARED_FILES | {f"nvidia{minors[uuid]}" for uuid in recorded}
+    assert report.limits["uid"] == running["metadata"]["uid"]
+    assert report.limits["cards"] == [
         {
             "index": minors[uuid],
             "uuid": uuid,
             "cores_pct": case.cores,
-            "cores_limit_pct": case.cores if case.asks.keys() & WITH_CEILING else None,
+            "cores_limit_pct": case.cores if case.asks.keys() & WITH_CORE_LIMIT else None,
             "memory_mib": case.mib,
         }
         for uuid in recorded
     ]
-    assert told.env.items() >= case.env.items()
+    assert report.env.items() >= case.env.items()
     for uuid in recorded:
         assert gpus.device(running, minors[uuid]) == card_device(minors[uuid])
 
 
-# --- one installation that speaks nearly all -------------------------------------------------------------------------
+# --- one installation with nearly all dialects -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def mixed(gpus: GpuCluster) -> Iterator[dict[str, Object]]:
-    """A pod of each dialect, all on one node of ten cards."""
-    config = {"metadata": {"name": SLICES}, "data": {"renamed": RENAMED}, "apiVersion": "v1", "kind": "ConfigMap"}
+    """A pod for each case, all on one node with ten cards."""
+    config = {
+        "metadata": {"name": SLICES},
+        "data": {"renamed": RENAMED_SLICES},
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+    }
     gpus.cluster.client.apply(gpus.cluster.admin, f"/api/v1/namespaces/{names.NAMESPACE}/configmaps", config)
-    with gpus.equipped(stand_in_cards(10), ALL_WORDS) as agent, gpus.space(SPACE) as space:
+    with gpus.reconfigured(stand_in_cards(10), ALL_RESOURCES) as agent, gpus.space(NAMESPACE) as space:
         agent.wait_offered(names.NVIDIA_GPU_SHARED, 40)
         agent.wait_offered(names.VOLCANO_GPU_MEMORY, 10 * T4_MIB)
         yield run_all(gpus, space, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_container_gets_the_cards_of_its_record_and_the_limits_of_its_words(
+def test_a_container_gets_the_recorded_cards_and_the_limits_of_its_dialect(
     gpus: GpuCluster, mixed: dict[str, Object], name: str
 ) -> None:
     check(gpus, mixed[name], CASES[name])
 
 
-def test_whole_cards_and_halves_have_no_neighbours_of_other_words(mixed: dict[str, Object]) -> None:
+def test_whole_cards_and_halves_share_no_card_with_other_dialects(mixed: dict[str, Object]) -> None:
     cards = {name: {uuid for uuids in cards_of(each).values() for uuid in uuids} for name, each in mixed.items()}
     alone = ("tencent-cards", "tuya-halves", "volcano-number", "nvidia-card", "nvidia-slice")
     for name in alone:
         assert all(cards[name].isdisjoint(cards[other]) for other in cards if other != name), name
 
 
-def test_the_webhook_adds_slots_to_amounts_in_mib_alone(mixed: dict[str, Object]) -> None:
-    slotted = {name for name, each in mixed.items() if names.SLOT in _limits(each)}
-    assert slotted == {"volcano-memory"}
+def test_the_webhook_adds_slots_only_to_requests_in_mib(mixed: dict[str, Object]) -> None:
+    with_slots = {name for name, each in mixed.items() if names.SLOT in _limits(each)}
+    assert with_slots == {"volcano-memory"}
 
 
 def _limits(running: Object) -> Mapping[str, str]:
@@ -170,44 +175,42 @@ def _limits(running: Object) -> Mapping[str, str]:
     [f"echo '{{}}' > {names.LIMITS_FILE}", f"rm {names.LIMITS_FILE}", f"chmod 666 {names.LIMITS_FILE}"],
     ids=["write", "remove", "chmod"],
 )
-def test_nobody_in_the_container_changes_the_file_of_limits(
-    gpus: GpuCluster, mixed: dict[str, Object], script: str
-) -> None:
+def test_a_container_cannot_change_its_limits_file(gpus: GpuCluster, mixed: dict[str, Object], script: str) -> None:
     before = gpus.execute(mixed["tencent-share"], f"cat {names.LIMITS_FILE}").stdout
     assert gpus.execute(mixed["tencent-share"], script).code != 0
     assert gpus.execute(mixed["tencent-share"], f"cat {names.LIMITS_FILE}").stdout == before
 
 
-def test_a_pod_without_cards_gets_none(gpus: GpuCluster, space: str) -> None:
-    told = gpus.ask(gpus.run(space, pod("plain").container()))
-    assert told.cards in {("",), (names.SEES_NOTHING,)}
-    assert told.devices == {"nvidia*"}  # the pattern itself: there is no such file
-    assert told.limits == {}
+def test_a_pod_without_a_gpu_request_gets_no_card(gpus: GpuCluster, space: str) -> None:
+    report = gpus.report(gpus.run(space, pod("plain").container()))
+    assert report.cards in {("",), (names.SEES_NOTHING,)}
+    assert report.devices == {"nvidia*"}  # the pattern itself: there is no such file
+    assert report.limits == {}
 
 
-def test_a_variable_of_the_pod_does_not_win_where_the_webhook_is_not_asked(gpus: GpuCluster) -> None:
+def test_visible_devices_in_a_pod_are_overridden_where_the_webhook_is_not_called(gpus: GpuCluster) -> None:
     env = [{"name": names.VISIBLE_DEVICES, "value": "all"}]
     built = pod("greedy").container(limits={names.VCUDA_CORE: 10, names.VCUDA_MEMORY: 4}, env=env)
     with gpus.space(names.KUBE_SYSTEM) as space:
         running = gpus.run(space, built)
         assert running["spec"]["containers"][0]["env"] == env
-        assert gpus.ask(running).cards == tuple(cards_of(running)["containers-0"])
+        assert gpus.report(running).cards == tuple(cards_of(running)["containers-0"])
 
 
-# --- another installation: MiB and a company's own domain ----------------------------------------------------------
+# --- another installation: gpushare in MiB and a custom domain ------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def other() -> Iterator[GpuCluster]:
-    words = [OWN + names.VCUDA_CORE_SUFFIX, OWN + names.VCUDA_MEMORY_SUFFIX]
-    with gpu_cluster(cards=stand_in_cards(2), settings=OTHER_SETTINGS, words=words) as running:
-        running.agent.wait_offered(words[0], 200)
+def other_installation() -> Iterator[GpuCluster]:
+    resources = [CUSTOM + names.VCUDA_CORE_SUFFIX, CUSTOM + names.VCUDA_MEMORY_SUFFIX]
+    with gpu_cluster(cards=stand_in_cards(2), settings=OTHER_SETTINGS, resources=resources) as running:
+        running.agent.wait_offered(resources[0], 200)
         running.agent.wait_offered(names.ALIYUN_GPU_MEM, 2 * T4_MIB)
         yield running
 
 
-def test_mib_of_gpushare_and_a_domain_of_ones_own_are_spoken_where_the_settings_say_so(other: GpuCluster) -> None:
-    with other.space(SPACE) as space:
-        for name, running in run_all(other, space, OTHER_CASES).items():
-            check(other, running, OTHER_CASES[name])
+def test_the_settings_enable_gpushare_in_mib_and_a_custom_domain(other_installation: GpuCluster) -> None:
+    with other_installation.space(NAMESPACE) as space:
+        for name, running in run_all(other_installation, space, OTHER_CASES).items():
+            check(other_installation, running, OTHER_CASES[name])
             assert (names.SLOT in _limits(running)) == (name == "aliyun-mib")

@@ -1,4 +1,4 @@
-"""Pods that were bound by somebody who asks nobody: the agent chooses their cards, and writes that down."""
+"""Pods that were bound without the extender: the agent chooses their cards and writes their records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .gpu_cluster import GpuCluster
 CONTAINER: Final = "containers-0"
 
 
-def recorded(gpus: GpuCluster, space: str, name: str) -> Object:
-    """The pod once it runs, on what stands in a record that the extender believes."""
+def wait_recorded(gpus: GpuCluster, space: str, name: str) -> Object:
+    """Returns the pod when it runs on the cards of its record, and the extender counts that record."""
     running: Object = wait_for_phase(gpus.cluster, space, name, "Running")
-    assert gpus.ask(running).cards == tuple(cards_of(running)[CONTAINER])
-    gpus.cluster.wait_until(lambda: name in tenants(gpus, cards_of(running)), what=f"inspect to show {name}")
+    assert gpus.report(running).cards == tuple(cards_of(running)[CONTAINER])
+    gpus.cluster.wait_until(lambda: name in pod_load(gpus, cards_of(running)), what=f"inspect to show {name}")
     return running
 
 
-def tenants(gpus: GpuCluster, cards: Mapping[str, list[str]]) -> set[str]:
-    """The names of the pods that are recorded on a container's first card."""
+def pod_load(gpus: GpuCluster, cards: Mapping[str, list[str]]) -> set[str]:
+    """The names of the pods with a record on the container's first card."""
     found = gpus.extender.inspect(gpus.node.name)["cards"]
     return {
         each["name"]
@@ -36,19 +36,19 @@ def tenants(gpus: GpuCluster, cards: Mapping[str, list[str]]) -> set[str]:
     }
 
 
-def test_a_pod_bound_by_another_scheduler_gets_a_card_that_is_free(gpus: GpuCluster, space: str) -> None:
+def test_a_pod_bound_by_another_scheduler_gets_a_free_card(gpus: GpuCluster, space: str) -> None:
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
     first = gpus.run(space, pod("first").asks(core=100, memory=59))
     name = gpus.create(space, pod("second").asks(core=100, memory=59), schedulerName=NOBODY)
     target = {"apiVersion": "v1", "kind": "Node", "name": gpus.node.name}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     gpus.cluster.request("POST", f"/api/v1/namespaces/{space}/pods/{name}/binding", binding).must()
-    second = recorded(gpus, space, name)
+    second = wait_recorded(gpus, space, name)
     assert cards_of(first) != cards_of(second)
 
 
-def test_a_pod_that_an_admin_puts_on_a_node_gets_a_card(gpus: GpuCluster) -> None:
+def test_a_pod_that_is_created_with_a_node_name_gets_a_card(gpus: GpuCluster) -> None:
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
     with gpus.space(names.KUBE_SYSTEM) as space:
         name = gpus.create(space, pod("placed").asks(core=30, memory=10), nodeName=gpus.node.name)
-        recorded(gpus, space, name)
+        wait_recorded(gpus, space, name)

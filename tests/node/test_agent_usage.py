@@ -1,4 +1,4 @@
-"""Who uses what on a real node: gpu-manager's four gauges, and `halfcard top` through the API server's proxy."""
+"""Usage on a real node: gpu-manager's four gauges, and `halfcard top` through the API server's proxy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.nvml.stand_in import StandInProcess, stand_in_cards
 
 from .gpu_cluster import GpuCluster
 
-SPACE: Final = "default"
+NAMESPACE: Final = "default"
 GAUGES: Final = """\
 # HELP container_gpu_memory_total gpu memory usage in MiB
 # TYPE container_gpu_memory_total gauge
@@ -36,16 +36,16 @@ container_request_gpu_utilization{container_name="tensorflow",namespace="default
 
 @pytest.fixture(scope="module")
 def vcuda(gpus: GpuCluster) -> Iterator[Object]:
-    """A tenth of the node's one card."""
+    """A running pod with a tenth of the node's only card."""
     limits = {names.VCUDA_CORE: 10, names.VCUDA_MEMORY: 4}
-    with gpus.equipped(stand_in_cards(1)) as agent, gpus.space(SPACE) as space:
+    with gpus.reconfigured(stand_in_cards(1)) as agent, gpus.space(NAMESPACE) as space:
         agent.wait_offered(names.VCUDA_CORE, 100)
         yield gpus.run(space, pod("vcuda").container(name="tensorflow", limits=limits))
 
 
 @pytest.fixture
-def process(gpus: GpuCluster, vcuda: Object) -> Iterator[int]:
-    """The container's, on the card; its number on the node."""
+def container_process(gpus: GpuCluster, vcuda: Object) -> Iterator[int]:
+    """The pid on the node of a process in the container, which uses the card."""
     (card,) = gpus.agent.driver.cards
     pid = _first_process(gpus, vcuda)
     gpus.agent.driver.processes(card.uuid, StandInProcess(pid, memory_mib=300, cores_pct=5))
@@ -61,46 +61,46 @@ def _first_process(gpus: GpuCluster, running: Object) -> int:
 
 
 def gauges(gpus: GpuCluster) -> str:
-    """All but our own."""
+    """gpu-manager's metrics, without Halfcard's own."""
     status, text = gpus.agent.get(names.GPU_MANAGER_METRICS_PATH)
     assert status == 200
     return text[: text.index("# HELP halfcard_")]
 
 
 @pytest.mark.usefixtures("vcuda")
-def test_a_container_that_does_nothing_has_the_lines_of_gpu_manager(gpus: GpuCluster) -> None:
+def test_an_idle_container_has_the_gauges_of_gpu_manager(gpus: GpuCluster) -> None:
     expected = GAUGES.replace("MEMORY", "0").replace("CORES", "0")
     gpus.cluster.wait_until(lambda: gauges(gpus) == expected, what="the four gauges")
 
 
-def test_a_process_on_the_card_counts_for_the_container_it_lives_in(gpus: GpuCluster, process: int) -> None:
+def test_a_process_is_counted_for_its_container(gpus: GpuCluster, container_process: int) -> None:
     expected = GAUGES.replace("MEMORY", "300").replace("CORES", "5")
-    gpus.cluster.wait_until(lambda: gauges(gpus) == expected, what=f"process {process} to be counted")
+    gpus.cluster.wait_until(lambda: gauges(gpus) == expected, what=f"process {container_process} to be counted")
 
 
 def top(gpus: GpuCluster, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What an admin sees."""
+    """The output of `halfcard top` for an admin."""
     assert halfcard(["top", *arguments, "--kubeconfig", str(gpus.cluster.admin.kubeconfig)]) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    return said.out
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.usefixtures("container_process")
 def test_top_shows_nodes_through_the_api_server(gpus: GpuCluster, capsys: pytest.CaptureFixture[str]) -> None:
     _, row, _ = top(gpus, capsys, "nodes").splitlines()
     assert row.split() == ["gpu-a", "1:", "1", "shared", "6/10/100", "310/1024/15109", "1"]
 
 
 def test_top_shows_containers_with_their_processes(
-    gpus: GpuCluster, process: int, capsys: pytest.CaptureFixture[str]
+    gpus: GpuCluster, container_process: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, row = top(gpus, capsys, "pods").splitlines()
-    assert row.split() == ["default/vcuda/tensorflow@gpu-a", "0", "5/10", "300/1024", str(process)]
+    assert row.split() == ["default/vcuda/tensorflow@gpu-a", "0", "5/10", "300/1024", str(container_process)]
 
 
 @pytest.mark.usefixtures("vcuda")
-def test_a_process_of_the_node_itself_is_a_stranger(gpus: GpuCluster) -> None:
+def test_a_process_outside_of_all_pods_is_reported(gpus: GpuCluster) -> None:
     (card,) = gpus.agent.driver.cards
     gpus.agent.driver.processes(card.uuid, StandInProcess(1, memory_mib=200))
     status, text = gpus.agent.get(names.USAGE_PATH)

@@ -1,21 +1,21 @@
-"""What native quota counts is no business of kubelet: it runs pods that ask for resources which its node never had."""
+"""Kubelet ignores the derived resources of native quota: it runs pods that request them though no node has them."""
 
 from __future__ import annotations
 
 from halfcard import names
 from tests.builders import pod
 
+from .container_report import wrong_cards
 from .gpu_cluster import GpuCluster
-from .told import differences
 
 
 def test_a_pod_with_derived_resources_runs_on_a_real_kubelet(gpus: GpuCluster, space: str) -> None:
-    """Through the stock scheduler as we ship it; our webhook is away, because it adds none in this cluster."""
+    """With the shipped configuration of kube-scheduler, and without the webhook, which adds none in this cluster."""
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
-    asked = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10, names.DERIVED_SHARES: 1, f"{names.DERIVED_SHARES}.T4": 1}
+    limits = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 10, names.DERIVED_SHARES: 1, f"{names.DERIVED_SHARES}.T4": 1}
     with gpus.webhook.unregistered():
-        running = gpus.run(space, pod("counted").container(limits=asked))
-        assert differences(gpus.cluster, running) == []
+        running = gpus.run(space, pod("counted").container(limits=limits))
+        assert wrong_cards(gpus.cluster, running) == []
     (container,) = running["spec"]["containers"]
     assert container["resources"]["requests"][names.DERIVED_SHARES] == "1"
     node = gpus.cluster.request("GET", f"/api/v1/nodes/{gpus.node.name}").must()["status"]

@@ -1,4 +1,4 @@
-"""A real node does what a node does, and leaves the machine as it was."""
+"""A real node of the test harness runs pods, and leaves nothing on the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.cluster.pods import busybox_pod, create_pod, get_pod, pod_log, run_po
 CHECKOUT = Path(__file__).parents[2]
 FIXED_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/run/containerd", "/opt/containerd")
 TUNABLES = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
-# The client's preface of HTTP/2, as gRPC clients send it, and an empty SETTINGS frame.
+# The HTTP/2 preface of gRPC clients, and an empty SETTINGS frame.
 HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 SETTINGS = 4
 
@@ -39,7 +39,7 @@ def answers_as_grpc(path: Path) -> bool:
         return client.recv(9)[3] == SETTINGS
 
 
-def test_a_scheduled_pod_runs_and_its_log_says_what_it_should(cluster: Cluster, node: RealNode) -> None:
+def test_a_scheduled_pod_runs_and_its_log_can_be_read(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("logged")
     pod = run_pod(cluster, space, busybox_pod("one", "echo I am $(hostname); exec sleep infinity"))
     assert pod["spec"]["nodeName"] == node.name
@@ -48,7 +48,7 @@ def test_a_scheduled_pod_runs_and_its_log_says_what_it_should(cluster: Cluster, 
     assert inside.stdout == "from within\n"
 
 
-def test_a_pod_that_ends_leaves_its_exit_status(cluster: Cluster, node: RealNode) -> None:
+def test_an_ended_pod_has_its_exit_status(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("ended")
     name = create_pod(cluster, space, busybox_pod("three", "exit 3", node=node.name))
     ended = wait_for_phase(cluster, space, name, "Failed")["status"]["containerStatuses"][0]
@@ -63,7 +63,7 @@ def test_a_pod_reaches_the_api_server_by_the_service_in_its_environment(cluster:
     assert pod_log(cluster, space, name) == "connected\n"
 
 
-def test_two_nodes_run_pods_that_reach_each_other(cluster: Cluster, node: RealNode) -> None:
+def test_pods_on_two_nodes_reach_each_other(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("paired")
     with RealNode(cluster, "node-b") as other:
         serve = "echo hello from $(hostname) | nc -l -p 8000"
@@ -75,7 +75,7 @@ def test_two_nodes_run_pods_that_reach_each_other(cluster: Cluster, node: RealNo
         assert server["status"]["hostIP"] == other.network.address != node.network.address
 
 
-def test_each_node_has_kubelet_sockets_of_its_own_where_plugins_look_for_them(cluster: Cluster, node: RealNode) -> None:
+def test_each_node_has_its_own_kubelet_sockets_at_the_usual_paths(cluster: Cluster, node: RealNode) -> None:
     with RealNode(cluster, "node-c") as other:
         for each in (node, other):
             assert answers_as_grpc(each.device_plugins / "kubelet.sock")
@@ -92,7 +92,7 @@ def test_each_node_has_kubelet_sockets_of_its_own_where_plugins_look_for_them(cl
     assert cluster.request("GET", "/api/v1/nodes/node-c").status == 404
 
 
-def test_a_pod_stays_running_while_kubelet_is_killed_and_started_again(cluster: Cluster, node: RealNode) -> None:
+def test_a_pod_keeps_running_while_kubelet_is_killed_and_restarted(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("steady")
     before = run_pod(cluster, space, busybox_pod("steady", "while sleep 1; do date +%s; done", node=node.name))
     node.kubelet.kill()
@@ -106,7 +106,7 @@ def test_a_pod_stays_running_while_kubelet_is_killed_and_started_again(cluster: 
     assert after["containerStatuses"] == before["status"]["containerStatuses"]
 
 
-def test_a_pod_stays_running_while_containerd_is_killed_and_started_again(cluster: Cluster, node: RealNode) -> None:
+def test_a_pod_keeps_running_while_containerd_is_killed_and_restarted(cluster: Cluster, node: RealNode) -> None:
     space = cluster.create_namespace("stable")
     before = run_pod(cluster, space, busybox_pod("stable", "exec sleep infinity", node=node.name))
     node.containerd.kill()
@@ -129,17 +129,17 @@ def test_a_paused_kubelet_starts_no_pod_until_it_is_resumed(cluster: Cluster, no
         wait_for_phase(cluster, space, waiting, "Running")
 
 
-def test_a_program_of_the_test_lives_in_the_node_and_ends_as_asked(node: RealNode) -> None:
+def test_a_test_can_run_a_program_in_the_node_and_terminate_it(node: RealNode) -> None:
     script = "trap 'echo bye; exit 7' TERM; hostname; echo up; while :; do sleep 0.1; done"
     program = node.program("own", "bash", "-c", script)
-    node.cluster.wait_until(lambda: "up" in program.log_tail(), what="the program to be up")
+    node.cluster.wait_until(lambda: "up" in program.log_tail(), what="the program to start")
     assert program.log_tail().splitlines()[0] == node.name
     assert program.terminate() == 7
     assert program.log_tail(1) == "bye"
 
 
 def traces() -> dict[str, object]:
-    """What a node could leave on the machine; halfcardN belong to clusters, of which others may run now."""
+    """What a node could leave on the machine; interfaces halfcardN belong to clusters, and others may run now."""
     return {
         "mounts": Path("/proc/self/mountinfo").read_text(),
         "interfaces": sorted(each.name for each in Path("/sys/class/net").glob("*") if not each.match("halfcard*")),
@@ -149,7 +149,7 @@ def traces() -> dict[str, object]:
 
 
 def process_namespaces(kind: str) -> set[str]:
-    """Of all processes of the machine."""
+    """The namespaces of all processes of the machine."""
     found = set()
     for each in Path("/proc").glob(f"[0-9]*/ns/{kind}"):
         try:
@@ -175,7 +175,7 @@ def test_a_closed_node_leaves_nothing_behind(cluster: Cluster) -> None:
     assert traces() == before
 
 
-def test_nothing_outlives_a_test_run_that_was_killed() -> None:
+def test_a_killed_test_run_leaves_nothing_behind() -> None:
     before = traces()
     program = textwrap.dedent(f"""
         import os, sys
@@ -202,7 +202,7 @@ def test_nothing_outlives_a_test_run_that_was_killed() -> None:
         assert not [group for group in node_cgroups() if group.name.endswith("doomed")]
 
 
-def test_what_the_machine_lacks_is_said_in_one_sentence(
+def test_missing_requirements_of_the_machine_are_named_in_the_error(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -213,6 +213,6 @@ def test_what_the_machine_lacks_is_said_in_one_sentence(
         RealNode(cluster, "node-e").__enter__()
 
 
-def test_a_cluster_on_loopback_takes_no_nodes() -> None:
+def test_a_cluster_on_loopback_cannot_have_nodes() -> None:
     with loopback_network() as plain, pytest.raises(CannotStartError, match="without in_namespace"):
         node_network(plain, NodeNamespaces(os.getpid())).__enter__()

@@ -1,4 +1,4 @@
-"""What a release says of itself, beside the real image and the real helm; it needs Debian, and no cluster."""
+"""The artefacts of a release, compared with the real image and rendered by the real helm; needs Debian, no cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from deploy.release.wheel import wheel
 from devcluster.build.binaries import program_path
 from halfcard import __version__
 
-_OF_THE_IMAGE: Final = {
+_IMAGE_ENVIRONMENT: Final = {
     "python_version": PYTHON,
     "python_full_version": f"{PYTHON}.2",
     "sys_platform": "linux",
@@ -36,35 +36,35 @@ _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+==.+?) \\$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def parts() -> list[dict[str, Any]]:
+def components() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(sbom(read(image(default_cache()))))["components"]
     return found
 
 
-def of_kind(parts: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [each for each in parts if each["purl"].startswith(f"pkg:{kind}/")]
+def of_type(components: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [each for each in components if each["purl"].startswith(f"pkg:{kind}/")]
 
 
-def test_the_bill_names_exactly_the_debian_packages_that_were_decided_about(parts: list[dict[str, Any]]) -> None:
-    assert sorted(each["name"] for each in of_kind(parts, "deb")) == sorted(TAKEN)
+def test_the_sbom_lists_exactly_the_chosen_debian_packages(components: list[dict[str, Any]]) -> None:
+    assert sorted(each["name"] for each in of_type(components, "deb")) == sorted(TAKEN)
 
 
-def test_the_bill_names_every_pinned_wheel_at_its_version_and_no_other(parts: list[dict[str, Any]]) -> None:
+def test_the_sbom_lists_exactly_the_pinned_wheels_with_their_versions(components: list[dict[str, Any]]) -> None:
     pinned = [Requirement(line) for line in _PINNED.findall(wheels_of(LOCK.read_text()))]
     wanted = {
         f"pkg:pypi/{each.name}@{str(each.specifier).removeprefix('==')}"
         for each in pinned
-        if each.marker is None or each.marker.evaluate(_OF_THE_IMAGE)
+        if each.marker is None or each.marker.evaluate(_IMAGE_ENVIRONMENT)
     }
     assert len(wanted) > 20
-    assert {each["purl"] for each in of_kind(parts, "pypi")} == wanted
+    assert {each["purl"] for each in of_type(components, "pypi")} == wanted
 
 
-def test_the_bill_names_ourselves(parts: list[dict[str, Any]]) -> None:
-    assert [each["version"] for each in of_kind(parts, "generic")] == [__version__]
+def test_the_sbom_lists_halfcard_with_its_version(components: list[dict[str, Any]]) -> None:
+    assert [each["version"] for each in of_type(components, "generic")] == [__version__]
 
 
-def test_helm_renders_the_packed_chart_to_the_very_manifests(tmp_path: Path) -> None:
+def test_helm_renders_the_packed_chart_to_the_committed_manifests(tmp_path: Path) -> None:
     packed = tmp_path / "halfcard.tgz"
     packed.write_bytes(chart())
     assert manifests(str(program_path("helm")), packed) == MANIFESTS.read_text()
@@ -72,7 +72,7 @@ def test_helm_renders_the_packed_chart_to_the_very_manifests(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, without what it depends on."""
+    """A folder with the installed wheel, without its dependencies."""
     folder = tmp_path_factory.mktemp("installed")
     packed = folder / f"halfcard-{__version__}-py3-none-any.whl"
     packed.write_bytes(wheel())
@@ -81,9 +81,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "target"
 
 
-@pytest.mark.parametrize(("program", "said"), [("halfcard", "halfcard"), ("kubectl-halfcard", "kubectl halfcard")])
-def test_the_wheel_is_installed_and_its_programs_run(installed: Path, program: str, said: str) -> None:
-    """From it alone: `-S` hides the checkout, which the environment refers to by a .pth file."""
+@pytest.mark.parametrize(
+    ("program", "program_name"), [("halfcard", "halfcard"), ("kubectl-halfcard", "kubectl halfcard")]
+)
+def test_the_wheel_can_be_installed_and_its_programs_run(installed: Path, program: str, program_name: str) -> None:
+    """`-S` hides the checkout, to which a .pth file of the environment refers."""
     path = os.pathsep.join([str(installed), sysconfig.get_path("purelib")])
     done = subprocess.run(
         [sys.executable, "-S", str(installed / "bin" / program), "--help"],
@@ -94,4 +96,4 @@ def test_the_wheel_is_installed_and_its_programs_run(installed: Path, program: s
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: {said} [-h]")
+    assert done.stdout.startswith(f"usage: {program_name} [-h]")

@@ -1,4 +1,4 @@
-"""The way for runtimes that know no CDI, on one that does: files of all cards, of which the others lead nowhere."""
+"""The agent without CDI: a container has the device files of all cards, but those of other cards are /dev/null."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.nvml.stand_in import stand_in_cards
 
 from .gpu_cluster import GpuCluster
 
-NOWHERE: Final = (1, 3)  # /dev/null
+NULL_DEVICE: Final = (1, 3)  # /dev/null
 
 
-def test_the_files_of_its_cards_lead_to_them_and_all_others_nowhere(gpus: GpuCluster) -> None:
+def test_without_cdi_only_the_device_files_of_granted_cards_are_usable(gpus: GpuCluster) -> None:
     cards = stand_in_cards(3)
-    with gpus.equipped(cards, {}, "--without-cdi") as agent, gpus.space("by-links") as space:
+    with gpus.reconfigured(cards, {}, "--without-cdi") as agent, gpus.space("without-cdi") as space:
         agent.wait_offered(names.VCUDA_CORE, 300)
         for built in (pod("share").asks(core=30, memory=4), pod("cards").asks(core=200)):
             running = gpus.run(space, built)
             recorded = cards_of(running)["containers-0"]
-            assert [each["uuid"] for each in gpus.ask(running).limits["cards"]] == recorded
+            assert [each["uuid"] for each in gpus.report(running).limits["cards"]] == recorded
             for card in cards:
-                expected = card_device(card.minor) if card.uuid in recorded else NOWHERE
+                expected = card_device(card.minor) if card.uuid in recorded else NULL_DEVICE
                 assert gpus.device(running, card.minor) == expected

@@ -1,4 +1,4 @@
-"""What the README has people type on the first evening, in a shell whose commands lead to the harness."""
+"""Runs the README's section "Install it in your cluster" in a shell whose commands lead to the test cluster."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tests.cluster.helm import images
 from tests.docs.pages import ROOT, fences
 from tests.docs.shell import Shell
 
-from .own_pods import own_pods
+from .halfcard_pods import halfcard_pods
 
 _README: Final = ROOT / "README.md"
+_TAG: Final = "install"
 _PULLED: Final = "docker.io/library/busybox:1.37"
 _LONGEST_S: Final = 280.0
 _SCHEDULERS_FOLDER: Final = "/etc/kubernetes/halfcard"
@@ -30,38 +31,42 @@ _SCHEDULER: Final = "kube-scheduler"
 _SERVICE: Final = f"/api/v1/namespaces/{names.NAMESPACE}/services/{names.EXTENDER_SERVICE}"
 
 
-def type_the_readme(cluster: Cluster, node: RealNode) -> str:
-    """Every fence, in their order; returns what the last command of them says, once the first share runs."""
-    shell, said = _shell(cluster, node), ""
-    for typed in (fence.text for fence in fences(_README) if "evening" in fence.tags):
-        done = shell.run(_here(typed, shell, node, cluster), seconds=_LONGEST_S)
+def run_the_readme(cluster: Cluster, node: RealNode) -> str:
+    """Runs all fences with the tag in their order; returns the last line of output, the card of the first share."""
+    shell, output = _shell(cluster, node), ""
+    for typed in (fence.text for fence in fences(_README) if _TAG in fence.tags):
+        done = shell.run(_adapted(typed, shell, node, cluster), seconds=_LONGEST_S)
         assert done.returncode == 0, done.stderr
         if _SCHEDULER in typed:
             _start_scheduler(cluster, _folder(shell))
-        said = done.stdout
+        output = done.stdout
     (shell.folder / "halfcard.tar").unlink()
-    return said.splitlines()[-1]
+    return output.splitlines()[-1]
 
 
-def _here(typed: str, shell: Shell, node: RealNode, cluster: Cluster) -> str:
-    """With what a reader puts in, and what the harness has elsewhere."""
+def _adapted(typed: str, shell: Shell, node: RealNode, cluster: Cluster) -> str:
+    """Replaces what a reader replaces, and the paths that differ in the test cluster."""
     (made_up,) = re.findall(r"`(agent\.arguments=\S+)`", _README.read_text(encoding="utf-8"))
-    spliced = {
+    replacements = {
         " NODE ": f" {node.name} ",
-        " --wait\n": f" --wait --set {made_up}\n",  # as the page says, where there is no GPU
-        _SCHEDULERS_FOLDER: str(_folder(shell)),  # that of the machine is somebody else's
+        " --wait\n": f" --wait --set {made_up}\n",  # the page says so for nodes without a GPU
+        _SCHEDULERS_FOLDER: str(_folder(shell)),  # the machine's own folder must not change
     }
-    for there, here in spliced.items():
-        typed = typed.replace(there, here)
-    return f"export KUBECONFIG={cluster.admin.kubeconfig} PYTHONSAFEPATH=1\n{typed}"  # the checkout is elsewhere
+    for old, new in replacements.items():
+        typed = typed.replace(old, new)
+    # PYTHONSAFEPATH: the shell does not run in the checkout
+    return f"export KUBECONFIG={cluster.admin.kubeconfig} PYTHONSAFEPATH=1\n{typed}"
 
 
 def _start_scheduler(cluster: Cluster, folder: Path) -> None:
-    """By the file that was typed, but for the address: there is no kube-proxy, so one pod stands for the Service."""
+    """Starts kube-scheduler with the file that the commands wrote, but with the address of an extender pod.
+
+    Without kube-proxy the address of the Service leads nowhere.
+    """
     file = folder / "scheduler.yaml"
     written = file.read_text().replace(_SCHEDULERS_FOLDER, str(folder))
     service = cluster.request("GET", _SERVICE).must()["spec"]["clusterIP"]
-    address = f"{own_pods(cluster, names.EXTENDER_SERVICE)[0]['status']['podIP']}:{names.EXTENDER_PORT}"
+    address = f"{halfcard_pods(cluster, names.EXTENDER_SERVICE)[0]['status']['podIP']}:{names.EXTENDER_PORT}"
     assert f"https://{service}:443/" in written
     schedule_by(cluster, yaml.safe_load(written.replace(f"{service}:443", address)))
 
@@ -71,18 +76,18 @@ def _folder(shell: Shell) -> Path:
 
 
 def _shell(cluster: Cluster, node: RealNode) -> Shell:
-    shell = Shell(cluster.folder / "evening")
+    shell = Shell(cluster.folder / "readme")
     shell.folder.mkdir()
     shell.prepare()
     for name in ("helm", "kubectl"):
         shell.program(name, f'exec {program_path(name)} "$@"')
     shell.program("ctr", _ctr(node))
-    shell.program(_SCHEDULER, 'test -r "$2"')  # started by its supervisor
+    shell.program(_SCHEDULER, 'test -r "$2"')  # `_start_scheduler` starts it
     images(node, "tag", BUSYBOX, _PULLED)  # there is no registry
     return shell
 
 
 def _ctr(node: RealNode) -> str:
-    """The harness has no overlayfs, and its containerd listens elsewhere: on a node of one's own neither is said."""
+    """The test node has no overlayfs, and its own containerd socket; on a usual node neither option is needed."""
     inside = shlex.join(node.command(str(program_path("ctr")), f"--address={SOCKET}"))
     return f'exec {inside} "$1" "$2" "$3" "$4" --local --snapshotter={SNAPSHOTTER} "$PWD/$5"'

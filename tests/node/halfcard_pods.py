@@ -1,4 +1,4 @@
-"""Halfcard's own pods, as the chart made them: who they are, what they show, and what leads to them."""
+"""The pods that Halfcard's chart created: their identities, images and certificates."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from halfcard import names
 _OWN_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
 
 
-def ask_the_extender(cluster: Cluster) -> None:
-    """There is no kube-proxy: the scheduler is told of a pod instead of the Service."""
+def configure_scheduler(cluster: Cluster) -> None:
+    """Configures kube-scheduler to call an extender pod: without kube-proxy the Service cannot be reached."""
     entries = certificate(cluster)
     folder = cluster.folder / "scheduler-tls"
     folder.mkdir(exist_ok=True)
     for name, content in entries.items():
         (folder / name).write_bytes(base64.b64decode(content))
     files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
-    address = own_pods(cluster, names.EXTENDER_SERVICE)[0]["status"]["podIP"]
+    address = halfcard_pods(cluster, names.EXTENDER_SERVICE)[0]["status"]["podIP"]
     schedule_by(
         cluster,
         shipped(
@@ -36,27 +36,27 @@ def ask_the_extender(cluster: Cluster) -> None:
 
 
 def certificate(cluster: Cluster, secret: str = names.SCHEDULER_TLS) -> Mapping[str, str]:
-    """As it stands in its Secret; by default the scheduler's."""
+    """The data of a certificate's Secret; by default the scheduler's."""
     found: Mapping[str, str] = cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/secrets/{secret}").must()[
         "data"
     ]
     return found
 
 
-def own_pods(cluster: Cluster, name: str = "") -> list[Object]:
-    """Of one component, or all; those that end are nobody's any more."""
-    chosen = f"?labelSelector=app.kubernetes.io/name={name}" if name else ""
-    items: list[Object] = cluster.request("GET", f"{_OWN_PODS}{chosen}").must()["items"]
+def halfcard_pods(cluster: Cluster, name: str = "") -> list[Object]:
+    """The pods of one component, or of all; without those that are terminating."""
+    selector = f"?labelSelector=app.kubernetes.io/name={name}" if name else ""
+    items: list[Object] = cluster.request("GET", f"{_OWN_PODS}{selector}").must()["items"]
     return [each for each in items if "deletionTimestamp" not in each["metadata"]]
 
 
 def image_names(cluster: Cluster) -> set[str]:
-    found = own_pods(cluster)
+    found = halfcard_pods(cluster)
     return {container["image"] for each in found for container in each["spec"]["containers"]}
 
 
 def replicas(cluster: Cluster) -> set[str]:
-    return {each["metadata"]["uid"] for each in own_pods(cluster, names.ADMISSION_SERVICE)}
+    return {each["metadata"]["uid"] for each in halfcard_pods(cluster, names.ADMISSION_SERVICE)}
 
 
 def touch(cluster: Cluster, pods: Iterable[Object]) -> None:
@@ -66,7 +66,7 @@ def touch(cluster: Cluster, pods: Iterable[Object]) -> None:
 
 
 def served_certificate(node: RealNode, address: str) -> str:
-    asked = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], int(sys.argv[2]))))"
-    done = node.run(sys.executable, "-c", asked, address, str(names.ADMISSION_PORT))
+    program = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], int(sys.argv[2]))))"
+    done = node.run(sys.executable, "-c", program, address, str(names.ADMISSION_PORT))
     assert done.code == 0, done.stderr
     return done.stdout

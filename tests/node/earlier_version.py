@@ -1,4 +1,4 @@
-"""An earlier version of Halfcard: its sources as they were committed, and its own image on a node."""
+"""An earlier version of Halfcard: its sources at a commit, and its image on a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IMAGE: Final = f"{names.OWN_DOMAIN}/halfcard"
 
 
 def revision() -> str:
-    """Which one: as named, or the newest that has a tag."""
+    """The revision that the environment variable names; by default the newest tag."""
     if named := os.environ.get(VARIABLE):
         return named
     done = subprocess.run(
@@ -34,8 +34,8 @@ def revision() -> str:
     return done.stdout.strip()
 
 
-def check_out(wanted: str, folder: Path) -> Path:
-    """Its sources, into a new folder."""
+def export_sources(wanted: str, folder: Path) -> Path:
+    """Writes the sources of a revision into a new folder."""
     done = subprocess.run(["git", "archive", wanted], cwd=_REPOSITORY, capture_output=True, check=False)
     if done.returncode:
         raise CannotStartError(f"{VARIABLE}={wanted}: {done.stderr.decode().strip()}")
@@ -45,7 +45,7 @@ def check_out(wanted: str, folder: Path) -> Path:
 
 
 def load_image(node: RealNode, checkout: Path) -> None:
-    """Built by its own builder, and named by a tag that no version has."""
+    """Builds the image with the builder of that version, and gives it a tag that no version has."""
     archive = node.folder / "earlier.tar"
     done = subprocess.run(
         [sys.executable, "-m", "deploy.image", str(archive)], cwd=checkout, capture_output=True, text=True, check=False
@@ -56,4 +56,4 @@ def load_image(node: RealNode, checkout: Path) -> None:
     archive.unlink()
     name = done.stdout.split()[0]
     images(node, "tag", name, f"{_IMAGE}:{TAG}")
-    images(node, "rm", name)  # the version of today may have the same
+    images(node, "rm", name)  # this checkout may have the same name

@@ -1,4 +1,4 @@
-"""People who create pods while a test replaces what judges them."""
+"""Creates pods while a test replaces the webhook."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from devcluster.cluster import Cluster
 from devcluster.control_plane.client import ApiResponse
 from tests.builders import pod
 
-from .told import telling
+from .container_report import reporting
 
 
-class Tenants:
-    """They try pods, and create one of so many and take it away again; no node gets it, because a gate is closed."""
+class PodLoad:
+    """Creates pods by dry run, and each `real_every`th really.
+
+    A scheduling gate keeps it off the nodes until it is deleted.
+    """
 
     def __init__(self, cluster: Cluster, namespace: str, *, real_every: int) -> None:
         self._cluster = cluster
@@ -24,11 +27,11 @@ class Tenants:
 
     def create(self) -> ApiResponse:
         number = next(self._numbers)
-        asking = pod(f"load-{number}").asks(core=30, memory=10)
-        closed = telling(asking.specified(schedulingGates=[{"name": "example.com/never"}])).manifest
+        built = pod(f"load-{number}").asks(core=30, memory=10)
+        gated = reporting(built.specified(schedulingGates=[{"name": "example.com/never"}])).manifest
         if number % self._real_every:
-            return self._cluster.request("POST", f"{self._pods}?dryRun=All", closed)
-        answer = self._cluster.request("POST", self._pods, closed)
+            return self._cluster.request("POST", f"{self._pods}?dryRun=All", gated)
+        answer = self._cluster.request("POST", self._pods, gated)
         if answer.ok:
             self._cluster.request("DELETE", f"{self._pods}/load-{number}").must()
         return answer

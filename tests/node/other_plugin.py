@@ -1,4 +1,4 @@
-"""Another device plugin on the node, as small as can be: it offers ids of its own, and gives cards by a variable."""
+"""A minimal device plugin of another system: it advertises given ids, and passes cards in an environment variable."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from devcluster.startable import Startable
 from deviceplugin.kubelet import device_plugin_pb2 as wire
 from halfcard import names
 
-Gives = Callable[[Sequence[str]], str]
-"""The cards for these ids, as NVIDIA's runtime reads them."""
+CardsForIds = Callable[[Sequence[str]], str]
+"""Returns the cards for these ids, in the spelling that NVIDIA's runtime reads."""
 
 
-class Stranger(Startable):
-    """Registered on entering."""
+class OtherPlugin(Startable):
+    """Registers at kubelet when it starts."""
 
-    def __init__(self, node: RealNode, resource: str, *ids: str, gives: Gives = ",".join) -> None:
+    def __init__(self, node: RealNode, resource: str, *ids: str, cards_for: CardsForIds = ",".join) -> None:
         self._folder = node.device_plugins
-        self._socket = f"stranger-{resource.replace('/', '-')}.sock"
-        self._gives = gives
+        self._socket = f"other-{resource.replace('/', '-')}.sock"
+        self._gives = cards_for
         self._resource = resource
         self._ids = ids
         self._ended = Event()
