@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_LEVEL: Final = 6
+_LEVEL: Final = 9  # 8 s more for one build, and 0.3 MB less for each node that pulls it
 _WORLD_WRITABLE: Final = 0o1777
 
 
