@@ -92,9 +92,8 @@ def other_plugins(gpus: GpuCluster) -> Iterator[None]:
     cores = [f"{names.VCUDA_CORE}-{number}" for number in range(100 * CARDS)]
     units = [f"{names.VCUDA_MEMORY}-268435456-{number}" for number in range(UNITS * CARDS)]
     gib = [f"{uuid}-_-{number}" for uuid in UUIDS for number in range(14)]
-    slices = [
-        f"{UUIDS[1]}::{number}" for number in range(SLICES)
-    ]  # kubelet allocates any of them: here all belong to one card
+    # Kubelet allocates any of the slices: here all belong to one card.
+    slices = [f"{UUIDS[1]}::{number}" for number in range(SLICES)]
     with ExitStack() as stack:
         for resource, ids, card in (
             (names.VCUDA_CORE, cores, "3"),
@@ -130,7 +129,7 @@ class TakenOver:
         return found
 
     def check_unchanged(self) -> None:
-        """Each pod runs in the same containers as before, and has the same spec and annotations."""
+        """Each pod runs in the same containers as before, and has the same spec; its annotations stay."""
         for name, earlier in self.before.items():
             now = self.now(name)
             assert (now["metadata"]["uid"], container_ids(now)) == (earlier["metadata"]["uid"], container_ids(earlier))
@@ -148,7 +147,7 @@ def taken_over(gpus: GpuCluster) -> Iterator[TakenOver]:
     """A node that the agent has taken over while pods of the other systems run."""
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CONFIG}, "data": {"any": SLICING}}
     gpus.cluster.client.apply(gpus.cluster.admin, f"/api/v1/namespaces/{names.NAMESPACE}/configmaps", config)
-    with gpus.reconfigured(stand_in_cards(CARDS), SETTINGS) as agent, gpus.space("moved") as space:
+    with gpus.reconfigured(stand_in_cards(CARDS), SETTINGS) as agent, gpus.space("taken-over") as space:
         agent.terminate()
         with other_plugins(gpus):
             with gpus.webhook.unregistered():
@@ -175,11 +174,11 @@ def test_running_pods_and_the_records_of_other_systems_are_unchanged(taken_over:
 
 def test_the_card_of_a_time_slice_is_recorded_from_its_device_id(taken_over: TakenOver) -> None:
     assert cards_of(taken_over.now("slice")) == {"containers-0": [UUIDS[1]]}
-    shown = {
+    listed = {
         card["name"]: [(each["name"], each["recorded"]) for each in card["pods"]]
         for card in taken_over.gpus.extender.inspect(taken_over.gpus.node.name)["cards"]
     }
-    assert shown == {
+    assert listed == {
         UUIDS[0]: [],
         UUIDS[1]: [("slice", True)],
         UUIDS[2]: [("ali", True)],
@@ -189,7 +188,7 @@ def test_the_card_of_a_time_slice_is_recorded_from_its_device_id(taken_over: Tak
 
 def test_new_pods_of_the_adopted_dialects_get_what_is_free(taken_over: TakenOver) -> None:
     gpus = taken_over.gpus
-    with gpus.space("comers") as space:
+    with gpus.space("new-pods") as space:
         expected = {
             "beside-gaia": (pod("beside-gaia").asks(core=40, memory=30).annotated(BINPACK), {UUIDS[3]}),
             "too-much-for-it": (pod("too-much-for-it").asks(core=50, memory=10), {UUIDS[0], UUIDS[2]}),
@@ -219,8 +218,8 @@ def test_switching_back_to_the_other_plugins_changes_no_running_pod(taken_over: 
         with other_plugins(gpus), gpus.webhook.unregistered():
             taken_over.check_unchanged()
             assert container_ids(get_pod(gpus.cluster, space, "ours")) == container_ids(own)
-            restarted = run_foreign(gpus, space, "again", FOREIGN_PODS["gaia"])
-            assert gpus.report(restarted).cards == ("3",)
+            new = run_foreign(gpus, space, "new", FOREIGN_PODS["gaia"])
+            assert gpus.report(new).cards == ("3",)
             kill_container(gpus.node, own, "containers-0")
             assert gpus.report(wait_restarted(gpus, own, "containers-0")).cards == tuple(cards_of(own)["containers-0"])
     gpus.agent.start()
