@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane for tests: start it, use it as anybody, break it, leave nothing behind."""
+"""Tests on a real Kubernetes control plane, and what only they need."""

@@ -1,4 +1,4 @@
-"""Halfcard's node agent on a real node, with stand-ins for driver and devices."""
+"""Halfcard's node agent on a real node, with stand-ins for the driver and the devices."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FIRST_CARD: Final = 0x80
 
 
 def card_device(minor: int) -> tuple[int, int]:
-    """Major and minor number of a card's device file: told apart from all others, and nobody can open it."""
+    """Returns the major and minor number of a card's device file: unique, and the file cannot be opened."""
     return _MEMORY, _FIRST_CARD + minor
 
 
 class Agent(AgentProcess):
-    """`driver` is what NVIDIA's library says there, and may be changed at any time."""
+    """The agent on a node; `driver` is the stand-in for NVIDIA's library and may be changed at any time."""
 
     driver: StandIn
 
@@ -35,7 +35,7 @@ class Agent(AgentProcess):
         settings: Mapping[str, Any] | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        """Of two T4 where `cards` are not given."""
+        """Prepares an agent; without `cards` the node has two T4."""
         super().__init__(node, settings=settings, arguments=arguments)
         self._cards = cards or stand_in_cards(2)
         self.devices = self.folder / "dev"
@@ -52,7 +52,7 @@ class Agent(AgentProcess):
         super()._start()
 
     def add_device(self, minor: int) -> None:
-        """A card's device file, as the driver makes it; there may be one."""
+        """Creates a card's device file as the driver does, unless it exists."""
         file = self.devices / f"nvidia{minor}"
         if not file.exists():
             os.mknod(file, stat.S_IFCHR | 0o666, os.makedev(*card_device(minor)))

@@ -1,6 +1,6 @@
-"""Pods of every system that come and go on fake nodes, by a seed; and who may say afterwards that all is well.
+"""Creates and deletes pods of every system on fake nodes, by a seed, and checks afterwards what each card has.
 
-The law: what lies where is added up here from nodes, specs and records alone, without the code that placed it.
+The check adds up nodes, specs and records only, without the code that placed the pods.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TUYA_MEMORY: Final = "tuya.com/vcuda-memory"
 
 
 class Part(NamedTuple):
-    """Of one card; whole cards and equal parts of one say so, shares say how much."""
+    """A part of one card: whole, half or slice, or a share with its amounts."""
 
-    way: str
+    kind_of_part: str
     cores: int = 0
     mib: int = 0
 
 
 class Kind(NamedTuple):
-    """A pod as people ask for it, and what it takes of each of so many cards."""
+    """The requests of a pod, the number of its cards, and what it takes of each."""
 
     system: str
     asks: Mapping[str, int]
@@ -83,7 +83,7 @@ KINDS: Final = (
     Kind("hami", {names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 6000, names.HAMI_GPUCORES: 40}, 2, _share(40, 6000)),
 )
 _KIND: Final = "kind"
-"""The label that says which."""
+"""The label with the index of a pod's kind in KINDS."""
 
 _MACHINES: Final = (
     ("gpu-manager", 16),
@@ -95,21 +95,21 @@ _MACHINES: Final = (
     ("hami", 5),
 )
 _PODS_OF_ALL: Final = 600
-"""So many more than there is room for, some of which have to wait."""
+"""The number of pods for the machines above; it is more than fit, so that some have to wait."""
 
 CARDS: Final = 4
 CARD_MIB: Final = 22016
 
 
 def machines(model: str, pods: int) -> list[GpuNodes]:
-    """50 nodes for every 600 pods; the system stands in the model's name, by which pods choose."""
+    """Returns 50 nodes for every 600 pods; the name of the model contains the system, and pods select it."""
     times = max(1, round(pods / _PODS_OF_ALL))
     return [GpuNodes(times * count, f"{model}-{system}", CARD_MIB, system, CARDS) for system, count in _MACHINES]
 
 
 @dataclass(slots=True)
-class Crowd:
-    """Pods of one namespace for the machines of a model, always the same for the same seed."""
+class Churner:
+    """Requests that create and delete the pods of one namespace; the same seed gives the same requests."""
 
     namespace: str
     model: str
@@ -119,7 +119,7 @@ class Crowd:
 
     @property
     def alive(self) -> set[str]:
-        """Those that nobody has deleted."""
+        """The names of the pods that were created and not deleted."""
         return {*self._alive}
 
     _random: random.Random = field(init=False)
@@ -131,15 +131,15 @@ class Crowd:
     def path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
-    def come(self, count: int) -> Iterator[LoadRequest]:
+    def create(self, count: int) -> Iterator[LoadRequest]:
         for _ in range(count):
             yield self._creation()
 
-    def come_and_go(self, count: int) -> Iterator[LoadRequest]:
-        """So many come; while they do, as many of those who are there go."""
+    def create_and_delete(self, count: int) -> Iterator[LoadRequest]:
+        """Creates `count` pods and meanwhile deletes nearly as many of the existing ones."""
         for _ in range(count):
             yield self._creation()
-            if len(self._alive) > _TOO_YOUNG:
+            if len(self._alive) > _NEWEST:
                 yield self._deletion()
 
     def _creation(self) -> LoadRequest:
@@ -150,8 +150,8 @@ class Crowd:
         return LoadRequest("POST", self.path, self._pod(name, number))
 
     def _deletion(self) -> LoadRequest:
-        """Of one that is there for sure: those of a moment ago may still be on their way."""
-        at = self._random.randrange(len(self._alive) - _TOO_YOUNG)
+        """Deletes a pod that surely exists: the create of a very new one may not be finished."""
+        at = self._random.randrange(len(self._alive) - _NEWEST)
         return LoadRequest("DELETE", f"{self.path}/{self._alive.pop(at)}")
 
     def _pod(self, name: str, number: int) -> Object:
@@ -167,16 +167,16 @@ class Crowd:
         }
 
 
-_TOO_YOUNG: Final = 40
+_NEWEST: Final = 40
 
 
-# --- afterwards -------------------------------------------------------------------------------------------------------
+# --- the check --------------------------------------------------------------------------------------------------------
 
 
-def overfull(pods: Iterable[Object]) -> list[str]:
-    """Every card that holds more than there is, and every record that cannot be, a sentence each."""
+def overcommitted(pods: Iterable[Object]) -> list[str]:
+    """Returns a sentence for each overcommitted card and each impossible record."""
     wrong: list[str] = []
-    held: defaultdict[tuple[str, str], list[Part]] = defaultdict(list)
+    parts_by_card: defaultdict[tuple[str, str], list[Part]] = defaultdict(list)
     for pod in pods:
         node, kind = pod["spec"].get("nodeName"), KINDS[int(pod["metadata"]["labels"][_KIND])]
         if not node:
@@ -184,8 +184,10 @@ def overfull(pods: Iterable[Object]) -> list[str]:
         cards, why = _recorded(pod["metadata"].get("annotations") or {}, node, kind)
         wrong += [f"{pod['metadata']['name']} on {node}: {why}"] if why else []
         for card in cards:
-            held[node, card].append(kind.part)
-    return wrong + [f"card {card} of {node} holds {parts}" for (node, card), parts in held.items() if not _fits(parts)]
+            parts_by_card[node, card].append(kind.part)
+    return wrong + [
+        f"card {card} of {node} holds {parts}" for (node, card), parts in parts_by_card.items() if not _fits(parts)
+    ]
 
 
 def _recorded(annotations: Mapping[str, str], node: str, kind: Kind) -> tuple[list[str], str]:
@@ -210,17 +212,17 @@ _THEIRS: Final = frozenset(
 
 
 def _fits(parts: Sequence[Part]) -> bool:
-    ways = {part.way for part in parts}
-    if len(ways) > 1:
+    kinds_of_parts = {part.kind_of_part for part in parts}
+    if len(kinds_of_parts) > 1:
         return False
-    if (way := ways.pop()) in _MOST:
-        return len(parts) <= _MOST[way]
+    if (kind_of_part := kinds_of_parts.pop()) in _MOST:
+        return len(parts) <= _MOST[kind_of_part]
     return sum(part.cores for part in parts) <= 100 and sum(part.mib for part in parts) <= CARD_MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """All nodes and pods of the cluster at one moment, and what a new extender would make of them."""
+class Snapshot:
+    """All nodes and pods of the cluster at one moment, and the state that a new extender builds of them."""
 
     state: State
     pods: Sequence[Object]
@@ -234,11 +236,11 @@ class Seen:
         copy: dict[str, Any] = json.loads(json.dumps(found))
         return copy
 
-    def left_out(self, namespace: str) -> list[str]:
-        """Pods that wait although there is a card for them."""
-        return [pod["metadata"]["name"] for pod in self.of(namespace) if self._could_be_placed(pod)]
+    def wrongly_pending(self, namespace: str) -> list[str]:
+        """Returns the pods that are pending although a card is free for them."""
+        return [pod["metadata"]["name"] for pod in self.of(namespace) if self._fits_now(pod)]
 
-    def _could_be_placed(self, pod: Object) -> bool:
+    def _fits_now(self, pod: Object) -> bool:
         facts = self.state.pod(pod["metadata"]["uid"])
         if facts is None or facts.node:
             return False
@@ -247,10 +249,10 @@ class Seen:
         return any(room is not None and fits(room, facts.demand) for room in rooms)
 
 
-def look(cluster: Cluster) -> Seen:
+def take_snapshot(cluster: Cluster) -> Snapshot:
     nodes = cluster.request("GET", "/api/v1/nodes").must()["items"]
     pods = cluster.request("GET", "/api/v1/pods").must()["items"]
     state = State(Dialects(), CapacityRules())
     state.replace_nodes(nodes)
     state.replace_pods(msgspec.json.decode(json.dumps(pods), type=list[StoredPod]))
-    return Seen(state, pods)
+    return Snapshot(state, pods)

@@ -1,4 +1,4 @@
-"""Pods for fake nodes: what they ask for, and how many of them are where."""
+"""Pods for fake nodes: their requests, and counts of those that are scheduled and running."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKS: Final[tuple[Mapping[str, int], ...]] = (
     {names.VOLCANO_GPU_MEMORY: 2048},
     {names.NVIDIA_GPU: 1},
 )
-"""In turn: what gpu_nodes.fleet is asked for, in its own proportions."""
+"""The requests of the pods in turn, in the proportions of gpu_nodes.fleet."""
 
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _SECONDS_AT_LEAST: Final = 120.0
@@ -33,11 +33,11 @@ _SECONDS_PER_POD: Final = 0.2
 
 
 def gpu_pods(count: int) -> Iterator[Object]:
-    return (_pod(f"load-{number:05}", ask) for number, ask in enumerate(islice(cycle(ASKS), count)))
+    return (_pod(f"load-{number:05}", request) for number, request in enumerate(islice(cycle(ASKS), count)))
 
 
-def _pod(name: str, ask: Mapping[str, int]) -> Object:
-    amounts = {resource: str(amount) for resource, amount in ask.items()}
+def _pod(name: str, request: Mapping[str, int]) -> Object:
+    amounts = {resource: str(amount) for resource, amount in request.items()}
     container = {"name": "main", "image": "none", "resources": {"limits": amounts, "requests": amounts}}
     return {
         "apiVersion": "v1",
@@ -58,7 +58,7 @@ def deletions(namespace: str, pods: int) -> Iterator[LoadRequest]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one namespace: every pod, those with a node, those that run."""
+    """The number of pods in one namespace, of those with a node, and of those that run."""
 
     pods: int = 0
     scheduled: int = 0
@@ -69,7 +69,7 @@ class Counts:
 
 
 def count_pods(cluster: ControlPlane, namespace: str) -> Counts:
-    """From the table that kubectl prints: a tenth of the bytes of the pods themselves."""
+    """Counts pods in the table that kubectl prints, which is a tenth of the size of the pods."""
     path = f"/api/v1/namespaces/{namespace}/pods?includeObject=None"
     return counted(cluster.client.request(cluster.admin, "GET", path, accept=_TABLE).must())
 
@@ -85,8 +85,8 @@ def counted(table: Any) -> Counts:
     )
 
 
-def await_pods(load: LoadGenerator, namespace: str, until: Callable[[Counts], bool], *, pods: int) -> Counts:
-    """With the patience that so many pods need."""
+def wait_for_counts(load: LoadGenerator, namespace: str, until: Callable[[Counts], bool], *, pods: int) -> Counts:
+    """Waits for the counts with a deadline that depends on the number of pods."""
     return count_until(
         lambda: count_pods(load.cluster, namespace),
         until,

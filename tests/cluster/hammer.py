@@ -1,4 +1,4 @@
-"""The same call again and again from several threads, while a test breaks something."""
+"""Repeats one call from several threads while a test causes faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _THREADS = 3
 
 
 class Hammer:
-    """A context manager; `answers` are in the order in which they came, and complete when it has ended."""
+    """A context manager that repeats a call; `answers` are in order of arrival, and complete after its end."""
 
     def __init__(self, call: Callable[[], ApiResponse], *, threads: int = _THREADS) -> None:
         self._call = call

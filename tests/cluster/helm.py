@@ -1,4 +1,4 @@
-"""Halfcard's chart in a cluster, by the real helm and in the words of docs/install.md, and the image on a node."""
+"""Installs Halfcard's chart with the real helm and the commands of docs/install.md, and loads its image on a node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from devcluster.nodes.node import RealNode
 from halfcard import names
 
 _ROOT: Final = Path(__file__).parents[2]
-_PATIENTLY: Final = "--timeout=100s"
+_TIMEOUT: Final = "--timeout=100s"
 
 
 def load_image(node: RealNode) -> None:
-    """Halfcard's own, built of the checkout; what it stands on is built once."""
+    """Builds Halfcard's image from the checkout and imports it; its base is built only once."""
     archive = node.folder / "halfcard.tar"
     assert build([str(archive)]) == 0
     images(node, "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
@@ -31,7 +31,7 @@ def load_image(node: RealNode) -> None:
 
 
 def images(node: RealNode, *words: str) -> None:
-    """What is done to the images of a node, in the words of containerd's client."""
+    """Runs `ctr images` on a node."""
     done = node.run(str(program_path("ctr")), f"--address={SOCKET}", "--namespace=k8s.io", "images", *words)
     if done.code:
         raise CannotStartError(f"containerd does not take Halfcard's image: {done.stderr}")
@@ -52,18 +52,18 @@ class Helm:
 
     def install(self, values: Mapping[str, Any], checkout: Path = _ROOT) -> None:
         """Returns when all pods are ready."""
-        self.must(*documented("install", checkout), *self._values(values), _PATIENTLY)
+        self.must(*documented("install", checkout), *self._values(values), _TIMEOUT)
 
     def upgrade(self, values: Mapping[str, Any]) -> None:
-        self.must(*documented("upgrade"), *self._values(values), _PATIENTLY)
+        self.must(*documented("upgrade"), *self._values(values), _TIMEOUT)
 
     def rollback(self) -> None:
-        """To what was before the last upgrade."""
-        self.must(*documented("rollback"), _PATIENTLY)
+        """Undoes the last upgrade."""
+        self.must(*documented("rollback"), _TIMEOUT)
 
     def uninstall(self) -> None:
         """Returns when its objects are gone."""
-        self.must(*documented("uninstall"), _PATIENTLY)
+        self.must(*documented("uninstall"), _TIMEOUT)
 
     def _values(self, values: Mapping[str, Any]) -> tuple[str, str]:
         file: Path = self.cluster.folder / "values.json"
@@ -75,6 +75,6 @@ class Helm:
 
 
 def documented(verb: str, checkout: Path = _ROOT) -> list[str]:
-    """The command as the page has it, on one line, from anywhere."""
+    """Returns the helm command of the page, with absolute paths."""
     (words,) = re.findall(rf"^helm ({verb} .+[^\\])$", (checkout / "docs" / "install.md").read_text(), re.MULTILINE)
     return [str(checkout / word) if "/" in word else word for word in words.split()]

@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - what it prints is its output
 """A large cluster under load: `python -m tests.cluster.load --nodes 5000 --pods 20000` prints a table and JSON.
 
-API server and scheduler are real, the nodes are kwok's. Rates are of this machine; compare those of one run.
+API server and scheduler are real, the nodes are kwok's. The rates depend on the machine: compare only within one run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from devcluster.errors import CannotStartError, NotReadyError
 from devcluster.fake_nodes.gpu_nodes import fleet
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 
-from .fake_pods import Counts, await_pods, creations, deletions
+from .fake_pods import Counts, creations, deletions, wait_for_counts
 
 _RATE_FLAGS: Final = ("--kube-api-qps=5000", "--kube-api-burst=5000")
 NO_RATE_LIMITS: Final[Mapping[str, Sequence[str]]] = {
@@ -37,13 +37,13 @@ def say(line: str) -> None:
 
 
 def measure(load: LoadGenerator, cluster: Cluster, *, nodes: int, pods: int) -> Iterator[Tally]:
-    """Each step's tally as soon as it is known; those of pods count from the first creation, or deletion."""
+    """Yields the tally of each step; times of pods start with the first create or delete."""
     yield from cluster.add_gpu_nodes(fleet(nodes), load)
     cluster.create_namespace(_SPACE)
     began = time.monotonic()
 
     def reached(what: str, until: Callable[[Counts], bool]) -> Tally:
-        await_pods(load, _SPACE, until, pods=pods)
+        wait_for_counts(load, _SPACE, until, pods=pods)
         return Tally(what, pods, time.monotonic() - began)
 
     yield load.send(creations(_SPACE, pods), what="pods created", total=pods)

@@ -1,4 +1,4 @@
-"""Manifests as people write them, complete enough for a real API server."""
+"""Manifests as users write them, complete enough for a real API server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from devcluster.objects import Object
 from tests.builders import PodBuilder, pod
 
 SHARE: Final = {"core": "0.3", "memory": "5Gi"}
-"""As people write it; stored it is 30 and 20."""
+"""A share as users write it; the stored pod has 30 and 20."""
 
 _LISTS: Final = ("containers", "initContainers")
 _NEVER_PULLED: Final = "example.invalid/image:1"
 
 
 def complete(built: PodBuilder) -> Object:
-    """Every container needs an image, and a name that is a DNS label."""
+    """Returns the manifest with an image and a DNS label as name for every container."""
     manifest = built.manifest
     for field in _LISTS:
         for container in manifest["spec"].get(field, []):
@@ -24,22 +24,22 @@ def complete(built: PodBuilder) -> Object:
 
 
 def share(name: str) -> Object:
-    """A pod with 0.3 of a card and 5Gi of its memory."""
+    """Returns a pod with 0.3 of a card and 5Gi of its memory."""
     return complete(pod(name).asks(**SHARE))
 
 
 def bad(name: str) -> Object:
-    """A card and a half: refused, and no repair helps."""
+    """Returns a pod with 1.5 cards, which no repair can help."""
     return complete(pod(name).asks(core="150", memory="20"))
 
 
 def plain(name: str) -> Object:
-    """Asks for no GPU and reaches for none."""
+    """Returns a pod without GPU."""
     return complete(pod(name).container())
 
 
 def workload(kind: str, name: str, of: Object) -> Object:
-    """The pod as the template of a Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob."""
+    """Returns a workload with the pod as template: Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob."""
     labels = {"app": name}
     metadata = {key: value for key, value in of["metadata"].items() if key != "name"}
     template = {"metadata": {**metadata, "labels": labels}, "spec": dict(of["spec"])}
@@ -61,5 +61,5 @@ def resource_quota(name: str, hard: dict[str, str]) -> Object:
 
 
 def resources(stored: Object, field: str = "containers", number: int = 0) -> Any:
-    """Limits and requests of one container of a pod."""
+    """Returns limits and requests of one container of a pod."""
     return stored["spec"][field][number].get("resources", {})

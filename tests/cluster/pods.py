@@ -1,4 +1,4 @@
-"""Pods for real nodes: made of busybox, asked for by name, waited for and listened to."""
+"""Creates busybox pods for real nodes, waits for them and reads their logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WITHIN_S = 60.0  # it takes one or two seconds; a busy machine is slow, not bro
 
 
 def busybox_pod(name: str, script: str, *, node: str = "") -> Object:
-    """Runs the script once; for the scheduler to place, on the one node where one is named."""
+    """Returns a pod that runs the script once, on the named node if one is given."""
     container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", script]}
     spec: Object = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
     if node:
@@ -32,7 +32,7 @@ def get_pod(cluster: Cluster, namespace: str, name: str) -> Any:
 
 
 def wait_for_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> Any:
-    """The pod, once it is there; Running, Succeeded and Failed are what tests wait for."""
+    """Waits for Running, Succeeded or Failed, and returns the pod."""
 
     def reached() -> bool:
         return bool(get_pod(cluster, namespace, name)["status"]["phase"] == phase)
@@ -46,7 +46,7 @@ def wait_for_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> A
 
 
 def pod_log(cluster: Cluster, namespace: str, name: str) -> str:
-    """Through the API server, from kubelet."""
+    """Returns the log of a pod, read through the API server from kubelet."""
     done = cluster.kubectl("logs", name, f"--namespace={namespace}")
     assert done.code == 0, done.stderr
     return done.stdout

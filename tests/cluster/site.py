@@ -1,4 +1,4 @@
-"""A namespace and nodes of one test, in a cluster that others use too: its pods go to its own nodes."""
+"""A namespace and nodes of one test in a shared cluster: its pods run on its own nodes only."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .manifests import complete
 
 T4_MIB: Final = 15360
 NOBODY: Final = "nobody"
-"""A scheduler that does not exist: its pods are bound by the test."""
+"""The name of a scheduler that does not exist: the test itself binds the pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`model` is the label by which its nodes are chosen; nobody else's have it."""
+    """A namespace and nodes of one test; only its own nodes have the label `model`."""
 
     extender: ExtenderInstallation
     namespace: str
@@ -34,12 +34,12 @@ class Site:
         return self.extender.cluster
 
     def add_nodes(self, system: str, count: int = 1, *, cards: int = 4, card_mib: int = T4_MIB) -> list[str]:
-        """Of kwok's; known to the extender on return."""
+        """Adds nodes of kwok and waits until the extender knows them."""
         self.cluster.add_gpu_nodes([GpuNodes(count, self.model, card_mib, system, cards)])
         return self._known([f"{system}-{self.model.lower()}-{number:04}" for number in range(count)])
 
     def add_silent_node(self, system: str, *, cards: int = 1, card_mib: int = T4_MIB) -> str:
-        """Nobody runs its pods or ends them: one that is deleted goes on terminating until it is forced."""
+        """Adds a node that runs and ends no pods: a deleted pod stays terminating until a forced delete."""
         row = GpuNodes(1, self.model, card_mib, system, cards)
         name = f"silent-{system}-{self.model.lower()}"
         amounts = {resource: str(amount) for resource, amount in SYSTEMS[system](row).items()}
@@ -57,7 +57,7 @@ class Site:
     # --- pods -----------------------------------------------------------------------------------------------------
 
     def create(self, built: PodBuilder, **fields: Any) -> Object:
-        """A pod for the nodes of this site; the fields are those of its spec."""
+        """Creates a pod for the nodes of this site; `fields` are fields of its spec."""
         selector = {names.NVIDIA_LABEL_PRODUCT: self.model}
         manifest = complete(built.specified(nodeSelector=selector, **fields))
         stored: Object = self.cluster.request("POST", self.pods, manifest).must()
@@ -67,8 +67,8 @@ class Site:
         return self.create(built, schedulerName=NOBODY, **fields)
 
     def place(self, built: PodBuilder, **fields: Any) -> Object:
-        """As `create`; the pod once it has its node."""
-        return self.bound(self.create(built, **fields)["metadata"]["name"])
+        """Creates a pod, waits until it has a node, and returns it."""
+        return self.wait_until_bound(self.create(built, **fields)["metadata"]["name"])
 
     @property
     def pods(self) -> str:
@@ -78,15 +78,15 @@ class Site:
         stored: Object = self.cluster.request("GET", f"{self.pods}/{name}").must()
         return stored
 
-    def gone(self, name: str) -> bool:
+    def is_gone(self, name: str) -> bool:
         return self.cluster.request("GET", f"{self.pods}/{name}").status == 404
 
-    def bound(self, name: str) -> Object:
+    def wait_until_bound(self, name: str) -> Object:
         self.cluster.wait_until(lambda: bool(node_of(self.pod(name))), what=f"a node for {self.namespace}/{name}")
         return self.pod(name)
 
-    def waits(self, name: str) -> str:
-        """Why it has no node, in the scheduler's words, once it says so."""
+    def wait_for_refusal(self, name: str) -> str:
+        """Waits until the scheduler reports why a pod has no node, and returns its message."""
         self.cluster.wait_until(lambda: bool(refusal_of(self.pod(name))), what=f"{name} to be found unschedulable")
         return refusal_of(self.pod(name))
 
@@ -99,13 +99,15 @@ class Site:
     def cards(self, node: str) -> Any:
         return self.extender.inspect(node)["cards"]
 
-    def tenants(self, node: str) -> list[list[str]]:
-        """The names of the pods on each card."""
+    def pods_by_card(self, node: str) -> list[list[str]]:
+        """Returns the names of the pods on each card."""
         return [[pod["name"] for pod in card["pods"]] for card in self.cards(node)]
 
-    def shows(self, node: str, tenants: list[list[str]]) -> None:
-        """Waits for what the watch will bring."""
-        self.cluster.wait_until(lambda: self.tenants(node) == tenants, what=f"inspect to show {tenants} on {node}")
+    def wait_for_pods(self, node: str, pods_by_card: list[list[str]]) -> None:
+        """Waits until the extender has exactly these pods on the cards of a node."""
+        self.cluster.wait_until(
+            lambda: self.pods_by_card(node) == pods_by_card, what=f"inspect to show {pods_by_card} on {node}"
+        )
 
 
 def node_of(pod: Object) -> str:
@@ -118,12 +120,12 @@ def annotations_of(pod: Object) -> Mapping[str, str]:
 
 
 def cards_of(pod: Object) -> dict[str, list[str]]:
-    """By container, as recorded."""
+    """Returns the recorded cards of each container."""
     found: dict[str, list[str]] = json.loads(annotations_of(pod)[names.PLACEMENT])["cards"]
     return found
 
 
 def refusal_of(pod: Object) -> str:
-    """What the scheduler says of a pod that fits nowhere; empty where it has not said so."""
+    """Returns the scheduler's message about an unschedulable pod; empty while there is none."""
     conditions = pod.get("status", {}).get("conditions", [])
     return next((each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"), "")

@@ -1,8 +1,8 @@
 # ruff: noqa: T201 - what it prints is its output
-"""Two replicas under a steady load while things break: `python -m tests.cluster.soak --minutes 10`.
+"""Two replicas under a steady load during faults: `python -m tests.cluster.soak --minutes 10`.
 
-Exit codes: 0 all was right, 1 something was not, 3 it could not start. The same seed breaks the same things in the same
-order.
+Exit codes: 0 all answers were right, 1 some were not, 3 it could not start. The same seed causes the same faults in the
+same order.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .soak_faults import Faults
 
 _SPACE: Final = "soak"
 _PAUSE_S: Final = 0.1  # of each of the hammer's connections after each call: a load, not a race
-_CALM_S: Final = (3.0, 8.0)
-_MAY_GROW_MIB: Final = 8.0
+_INTERVAL_S: Final = (3.0, 8.0)
+_MAX_GROWTH_MIB: Final = 8.0
 _WARM_PART: Final = 0.25
 _SHOWN: Final = 10
 
@@ -47,7 +47,7 @@ def say(line: str) -> None:
 
 
 class Load:
-    """Good, bad and GPU-less pods in turn, for real and dry; what was stored is deleted at once."""
+    """Creates good, bad and GPU-less pods in turn, for real and as dry runs, and deletes the stored ones at once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ class Load:
 
 
 class Watch:
-    """Memory of the replica that is never killed, and the bugs that any replica has counted."""
+    """Watches the memory of the replica that is never killed, and the 5xx answers of all replicas."""
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
@@ -102,8 +102,8 @@ class Watch:
         return sum(self._bugs_of.values())
 
     @property
-    def grown_mib(self) -> float:
-        """From when it was warm until the end."""
+    def growth_mib(self) -> float:
+        """The growth of memory between the end of the warm-up and now."""
         return self.memory_mib[-1] - self.memory_mib[int(len(self.memory_mib) * _WARM_PART)]
 
 
@@ -113,7 +113,7 @@ def _resident_mib(pid: int) -> float:
 
 
 def _bugs(replica: Replica) -> int | None:
-    """How many 5xx it has answered; None where it does not say."""
+    """Returns how many 5xx a replica has answered; None if it does not answer."""
     status, text = replica.status(names.METRICS_PATH)
     if status != 200:
         return None
@@ -136,11 +136,11 @@ class Outcome:
 def outcome(seed: int, seconds: float, calls: Sequence[Call], faults: Faults, watch: Watch) -> Outcome:
     judged = [(call, judge(call, faults.windows)) for call in calls]
     tally = Counter((call.kind, judgement) for call, judgement in judged)
-    wrong = [_told(call, faults.windows) for call, judgement in judged if judgement is Judgement.WRONG]
+    wrong = [_describe(call, faults.windows) for call, judgement in judged if judgement is Judgement.WRONG]
     if watch.bugs:
         wrong.append(f"{watch.bugs} answers were 5xx: a bug of ours, the replicas' logs say which")
-    if watch.grown_mib > _MAY_GROW_MIB:
-        wrong.append(f"a replica grew by {watch.grown_mib:.1f} MiB; {_MAY_GROW_MIB:g} are allowed")
+    if watch.growth_mib > _MAX_GROWTH_MIB:
+        wrong.append(f"a replica grew by {watch.growth_mib:.1f} MiB; {_MAX_GROWTH_MIB:g} are allowed")
     if any(not tally[kind, Judgement.RIGHT] for kind in Kind):
         wrong.append("a kind of pod was never judged: the soak has shown nothing")
     return Outcome(
@@ -154,22 +154,22 @@ def outcome(seed: int, seconds: float, calls: Sequence[Call], faults: Faults, wa
     )
 
 
-def _told(call: Call, windows: Sequence[Window]) -> str:
-    during = ", ".join(f"{each.away} away" for each in windows if each.touches(call)) or "no fault"
+def _describe(call: Call, windows: Sequence[Window]) -> str:
+    during = ", ".join(f"{each.down} down" for each in windows if each.overlaps(call)) or "no fault"
     what = call.message or ("stored" if call.answer.ok else "no answer")
     way = "dry run" if call.dry_run else "create"
     return f"{call.kind} pod, {way}, {during}: {call.answer.status} {what[:300]}"
 
 
-def table(found: Outcome) -> str:
+def table(result: Outcome) -> str:
     rows = [f"{'pods':<10}" + "".join(f"{each.value:>10}" for each in Judgement)]
     rows += [
-        f"{kind:<10}" + "".join(f"{number:>10,}" for number in row.values()) for kind, row in found.answers.items()
+        f"{kind:<10}" + "".join(f"{number:>10,}" for number in row.values()) for kind, row in result.answers.items()
     ]
-    rows += [f"\nfaults: {', '.join(f'{number} x {name}' for name, number in found.faults.items()) or 'none'}"]
-    rows += [f"memory of the replica that lived through it: {found.memory_mib[0]} -> {found.memory_mib[1]} MiB"]
-    rows += [f"5xx by a bug of ours: {found.bugs}", f"violations: {len(found.violations)}"]
-    return "\n".join([*rows, *(f"  {each}" for each in found.violations[:_SHOWN])])
+    rows += [f"\nfaults: {', '.join(f'{number} x {name}' for name, number in result.faults.items()) or 'none'}"]
+    rows += [f"memory of the replica that was never killed: {result.memory_mib[0]} -> {result.memory_mib[1]} MiB"]
+    rows += [f"5xx by a bug of ours: {result.bugs}", f"violations: {len(result.violations)}"]
+    return "\n".join([*rows, *(f"  {each}" for each in result.violations[:_SHOWN])])
 
 
 def soak(cluster: Cluster, seconds: float, seed: int) -> Outcome:
@@ -182,17 +182,17 @@ def soak(cluster: Cluster, seconds: float, seed: int) -> Outcome:
     faults = Faults(installation, random, watch.look)
     begin = time.monotonic()
     with Hammer(load.once):
-        for _ in _calm_spells(begin + seconds, random, watch):
+        for _ in _intervals(begin + seconds, random, watch):
             faults.next()
             say(f"  {time.monotonic() - begin:.0f} of {seconds:.0f} s, {len(load.calls):,} calls, {faults.done[-1]}")
     watch.look()
     return outcome(seed, time.monotonic() - begin, load.calls, faults, watch)
 
 
-def _calm_spells(deadline: float, random: Random, watch: Watch) -> Iterator[None]:
-    """A fault comes after each but the last."""
+def _intervals(deadline: float, random: Random, watch: Watch) -> Iterator[None]:
+    """Yields after each interval without a fault but the last."""
     while (left := deadline - time.monotonic()) > 0:
-        end = time.monotonic() + min(left, random.uniform(*_CALM_S))
+        end = time.monotonic() + min(left, random.uniform(*_INTERVAL_S))
         while time.monotonic() < end:
             watch.look()
             time.sleep(1)
@@ -211,12 +211,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = _parser().parse_args(arguments)
     try:
         with Cluster() as cluster:
-            found = soak(cluster, wanted.minutes * 60, wanted.seed)
+            result = soak(cluster, wanted.minutes * 60, wanted.seed)
     except (CannotStartError, NotReadyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
-    print(table(found), json.dumps(asdict(found), indent=2), sep="\n\n")
-    return EXIT_REFUSED if found.violations else EXIT_OK
+    print(table(result), json.dumps(asdict(result), indent=2), sep="\n\n")
+    return EXIT_REFUSED if result.violations else EXIT_OK
 
 
 if __name__ == "__main__":

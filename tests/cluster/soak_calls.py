@@ -1,7 +1,7 @@
-"""What the soak asks of the API server, and whether an answer is right: plain data in, a judgement out.
+"""The calls of the soak, and the judgement of their answers.
 
-The law: nothing wrong is ever stored. A good pod may be refused only for want of an answer, and only while a fault that
-can take the answer away was going on.
+The rule: nothing wrong is ever stored. A good pod may be refused only if no process could answer, and only during a
+fault that explains this.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Kind(StrEnum):
     NO_GPU = "no GPU"
 
 
-class Away(StrEnum):
-    """Who a fault keeps from answering."""
+class Down(StrEnum):
+    """The processes that cannot answer during a fault."""
 
     API_SERVER = "API server"
     REPLICA = "a replica"
@@ -43,8 +43,8 @@ NO_ANSWER: Final = ApiResponse(0, {})
 
 _REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 _OUR_REFUSAL: Final = "[HC002]"
-_WITHOUT_US: Final = ("failed calling webhook", "must be an integer")
-"""The validating webhook fails closed; where the mutating one was away, Kubernetes refuses 0.3 itself."""
+_WITHOUT_HALFCARD: Final = ("failed calling webhook", "must be an integer")
+"""The validating webhook fails closed; where the mutating one was down, Kubernetes refuses 0.3 itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +64,24 @@ class Call:
 class Window:
     """From the beginning of a fault until its last effect."""
 
-    away: Away
+    down: Down
     begin: float
     end: float
 
-    def touches(self, call: Call) -> bool:
+    def overlaps(self, call: Call) -> bool:
         return call.begin <= self.end and call.end >= self.begin
 
 
 def judge(call: Call, windows: Iterable[Window]) -> Judgement:
-    if _right(call):
+    if _is_right(call):
         return Judgement.RIGHT
     if call.answer.ok:
-        return Judgement.WRONG  # stored though it is bad, or not as we would have it: no fault excuses that
-    away = {window.away for window in windows if window.touches(call)}
-    return Judgement.EXCUSED if _excused(call, away) else Judgement.WRONG
+        return Judgement.WRONG  # a bad or unrepaired pod was stored: no fault excuses that
+    down = {window.down for window in windows if window.overlaps(call)}
+    return Judgement.EXCUSED if _is_excused(call, down) else Judgement.WRONG
 
 
-def _right(call: Call) -> bool:
+def _is_right(call: Call) -> bool:
     answer = call.answer
     match call.kind:
         case Kind.GOOD:
@@ -92,8 +92,8 @@ def _right(call: Call) -> bool:
             return answer.ok
 
 
-def _excused(call: Call, away: set[Away]) -> bool:
-    if Away.API_SERVER in away and (call.answer is NO_ANSWER or call.answer.status >= 500):
+def _is_excused(call: Call, down: set[Down]) -> bool:
+    if Down.API_SERVER in down and (call.answer is NO_ANSWER or call.answer.status >= 500):
         return True
-    without_us = any(words in call.message for words in _WITHOUT_US)
-    return without_us and call.kind is not Kind.NO_GPU and bool(away)
+    without_halfcard = any(words in call.message for words in _WITHOUT_HALFCARD)
+    return without_halfcard and call.kind is not Kind.NO_GPU and bool(down)

@@ -1,6 +1,6 @@
-"""Hundreds of pods of every system come and go, and things break: no card is ever over its capacity, no pod is lost.
+"""Creates and deletes hundreds of pods during faults: no card is ever over its capacity, and no pod is lost.
 
-HALFCARD_CHURN_PODS and HALFCARD_CHURN_SEED choose another load than the usual one.
+HALFCARD_CHURN_PODS and HALFCARD_CHURN_SEED change the load.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from devcluster.fake_nodes.slow_counting import count_until
 from devcluster.services.extender_installation import ExtenderInstallation
 from devcluster.services.relay import Relay
 
-from .churn import Crowd, look, machines, overfull
+from .churn import Churner, machines, overcommitted, take_snapshot
 from .fake_pods import count_pods
 from .site import Site
 
@@ -32,30 +32,30 @@ _BETWEEN_CUTS_S: Final = 0.3
 
 @dataclass
 class Churn:
-    """One load on machines of its own."""
+    """One load on its own machines."""
 
     site: Site
-    crowd: Crowd = field(init=False)
+    churner: Churner = field(init=False)
 
     def __post_init__(self) -> None:
-        self.crowd = Crowd(self.site.namespace, self.site.model, SEED)
+        self.churner = Churner(self.site.namespace, self.site.model, SEED)
         self.site.cluster.add_gpu_nodes(machines(self.site.model, PODS))
 
     @property
     def extender(self) -> ExtenderInstallation:
         return self.site.extender
 
-    def come(self, count: int) -> None:
-        LoadGenerator(self.site.cluster).send(self.crowd.come(count), what="pods", total=count)
+    def create(self, count: int) -> None:
+        LoadGenerator(self.site.cluster).send(self.churner.create(count), what="pods", total=count)
 
-    def come_and_go(self, count: int) -> None:
-        LoadGenerator(self.site.cluster).send(self.crowd.come_and_go(count), what="pods", total=count)
+    def create_and_delete(self, count: int) -> None:
+        LoadGenerator(self.site.cluster).send(self.churner.create_and_delete(count), what="pods", total=count)
 
     def burst(self, count: int) -> None:
-        """So many at once; on return the scheduler is in the middle of them."""
+        """Creates `count` pods at once; on return the scheduler has placed some of them."""
         scheduler = self.site.cluster.components["kube-scheduler"]
         scheduler.pause()
-        self.come(count)
+        self.create(count)
         scheduler.resume()
         self.site.cluster.wait_until(lambda: self.scheduled() > count // 5, what="the first pods to have a node")
         assert self.scheduled() < count * 4 // 5
@@ -63,35 +63,35 @@ class Churn:
     def scheduled(self) -> int:
         return count_pods(self.site.cluster, self.site.namespace).scheduled
 
-    def is_well(self) -> None:
-        """Everybody who can be placed is; nothing is overfull; the extender knows what a new one would."""
+    def check(self) -> None:
+        """Checks that all pods that fit are placed, no card is overcommitted, and the extender's state is right."""
         namespace = self.site.namespace
         count_until(
-            lambda: look(self.site.cluster).left_out(namespace),
-            lambda left_out: not left_out,
-            what="still wait although there is a card",
+            lambda: take_snapshot(self.site.cluster).wrongly_pending(namespace),
+            lambda wrongly_pending: not wrongly_pending,
+            what="are pending although a card is free",
             seconds=90,
             say=print,
             details=self.site.cluster.components.log_tails,
         )
-        seen = look(self.site.cluster)
-        assert overfull(seen.of(namespace)) == []
+        snapshot = take_snapshot(self.site.cluster)
+        assert overcommitted(snapshot.of(namespace)) == []
         assert self.scheduled() > PODS // 4
-        assert self._there() == self.crowd.alive, "nobody is lost"
-        self.site.cluster.wait_until(self._knows_all, what="inspect to be what a new extender would show")
+        assert self._names() == self.churner.alive, "no pod is lost"
+        self.site.cluster.wait_until(self._inspect_is_right, what="inspect to equal the state of a new extender")
 
-    def _there(self) -> set[str]:
+    def _names(self) -> set[str]:
         pods = self.site.cluster.request("GET", self.site.pods).must()["items"]
         return {each["metadata"]["name"] for each in pods}
 
-    def _knows_all(self) -> bool:
-        seen = look(self.site.cluster)
-        return {node["name"]: node for node in self.extender.inspect()["nodes"]} == seen.inspected()
+    def _inspect_is_right(self) -> bool:
+        snapshot = take_snapshot(self.site.cluster)
+        return {node["name"]: node for node in self.extender.inspect()["nodes"]} == snapshot.inspected()
 
 
 @pytest.fixture
 def churn(site: Site) -> Iterator[Churn]:
-    """Afterwards its pods are gone, and one replica leads."""
+    """A load; afterwards its pods are deleted, and one replica leads."""
     made = Churn(site)
     yield made
     site.cluster.request("DELETE", site.pods).must()
@@ -102,22 +102,22 @@ def churn(site: Site) -> Iterator[Churn]:
 
 
 def test_pods_are_created_and_deleted_under_load(churn: Churn) -> None:
-    churn.come(PODS // 2)
-    churn.come_and_go(PODS // 2)
-    churn.is_well()
+    churn.create(PODS // 2)
+    churn.create_and_delete(PODS // 2)
+    churn.check()
 
 
 def test_every_connection_to_the_api_server_is_cut_repeatedly(churn: Churn) -> None:
-    """Watches end in the middle of an event, and nobody hears whether a Binding has arrived."""
+    """Watches end in the middle of an event, and the extender does not learn whether a Binding has arrived."""
     extender, relay = churn.extender, Relay(_LOCAL)
     behind = extender.add_replica(access=extender.behind(relay))
     extender.end(extender.replicas[0])
     assert extender.leader() is behind
     churn.burst(PODS // 2)
     with _cutting(relay) as cut:
-        churn.come_and_go(PODS // 4)
+        churn.create_and_delete(PODS // 4)
     assert sum(cut) > 20
-    churn.is_well()
+    churn.check()
     assert extender.replicas == [behind] and behind.program.running()
     extender.add_replica()
     extender.kill(behind)
@@ -126,14 +126,14 @@ def test_every_connection_to_the_api_server_is_cut_repeatedly(churn: Churn) -> N
 
 @contextmanager
 def _cutting(relay: Relay) -> Iterator[list[int]]:
-    """How many connections were open, each time."""
+    """Cuts all connections every 0.3 s; yields the list of how many were open."""
     stopping, cut = Event(), list[int]()
 
-    def keep_cutting() -> None:
+    def cut_repeatedly() -> None:
         while not stopping.wait(_BETWEEN_CUTS_S):
             cut.append(relay.cut())
 
-    thread = Thread(target=keep_cutting)
+    thread = Thread(target=cut_repeatedly)
     thread.start()
     try:
         yield cut
@@ -146,11 +146,11 @@ def test_the_extender_is_killed_and_the_api_server_is_restarted(churn: Churn) ->
     churn.burst(PODS // 2)
     churn.extender.kill(churn.extender.leader())
     churn.extender.add_replica()
-    churn.come_and_go(PODS // 4)
+    churn.create_and_delete(PODS // 4)
     churn.extender.leader()
     churn.site.cluster.components.restart("kube-apiserver")
-    churn.come_and_go(PODS // 4)
-    churn.is_well()
+    churn.create_and_delete(PODS // 4)
+    churn.check()
 
 
 def test_the_leader_is_killed_and_the_next_leader_hangs(churn: Churn) -> None:
@@ -158,14 +158,14 @@ def test_the_leader_is_killed_and_the_next_leader_hangs(churn: Churn) -> None:
     extender.add_replica()
     churn.burst(PODS // 2)
     extender.kill(extender.leader())
-    churn.come_and_go(PODS // 4)
+    churn.create_and_delete(PODS // 4)
     hanging, other = extender.leader(), extender.add_replica()
     hanging.program.pause()
     extender.withdraw(hanging)
-    churn.come_and_go(PODS // 4)
+    churn.create_and_delete(PODS // 4)
     churn.site.cluster.wait_until(other.leads, what="the other replica to take over", seconds=40)
     hanging.program.resume()
     extender.service.lead_to((hanging.host, hanging.port))
     assert not hanging.leads()
-    churn.is_well()
+    churn.check()
     assert other.leads()

@@ -56,7 +56,7 @@ def test_gpu_manager_pods_with_a_configuration_from_its_policy_file(beside: Exte
         (node,) = site.add_nodes("gpu-manager", cards=4, card_mib=15109)
         pods = ("vcuda", "vcuda20", "vcuda100", "vcuda200")
         apply(site, *(f"gpu-manager/manifests/{name}.yaml" for name in pods))
-        stored = {name: site.bound(name) for name in pods}
+        stored = {name: site.wait_until_bound(name) for name in pods}
         assert [node_of(each) for each in stored.values()] == [node] * 4
         (shared,), (also,) = cards_of(stored["vcuda"]).values(), cards_of(stored["vcuda20"]).values()
         assert shared == also
@@ -97,7 +97,7 @@ def test_tuya_pods_with_tuyas_configuration(beside: ExtenderInstallation) -> Non
         becomes(4, 8, 344)
         for name, left in {"notebook": (2, 8, 172), "inference": (1, 6, 172), "training": (1, 4, 86)}.items():
             apply(site, f"tuya-half-cards/manifests/{name}.yaml")
-            assert names.PLACEMENT not in annotations_of(site.bound(name))
+            assert names.PLACEMENT not in annotations_of(site.wait_until_bound(name))
             becomes(*left)
         for name, left in {"training": (1, 6, 172), "inference": (2, 8, 172), "notebook": (4, 8, 344)}.items():
             site.delete(name)
@@ -110,7 +110,7 @@ def test_two_halves_wait_with_the_reason_if_only_one_card_has_halves_free(beside
         site.add_nodes("tuya", cards=2)
         site.place(pod("whole").asks(gpu=1))
         site.create(pod("two-halves").asks(sgpu=2))
-        assert "fewer than 2 cards have a half free" in site.waits("two-halves")
+        assert "fewer than 2 cards have a half free" in site.wait_for_refusal("two-halves")
 
 
 def test_without_a_certificate_only_local_callers_may_bind(beside: ExtenderInstallation) -> None:

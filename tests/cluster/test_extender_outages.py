@@ -66,15 +66,15 @@ def test_a_pod_refused_on_stale_state_is_placed_once_the_watch_catches_up(
         node = site.add_silent_node("gpu-manager")
         site.place(pod("first").asks(core=60, memory=10))
         site.create(pod("second").asks(core=50, memory=10))
-        site.waits("second")
+        site.wait_for_refusal("second")
         relay.hold()
         asked = extender.filtered()
         site.delete("first", force=True)
         site.cluster.wait_until(lambda: extender.filtered() > asked, what="the scheduler to ask again")
         site.cluster.wait_until(unchanged(extender.filtered), what="the scheduler to ask no more")
         relay.release()
-        site.bound("second")
-        assert site.tenants(node) == [["second"]]
+        site.wait_until_bound("second")
+        assert site.pods_by_card(node) == [["second"]]
 
 
 def test_a_bind_that_arrives_after_the_takeover_is_rejected(
@@ -94,7 +94,7 @@ def test_a_bind_that_arrives_after_the_takeover_is_rejected(
         assert "leads" in sent.result()
         site.cluster.wait_until(lambda: refused_binds(site) > refused, what="the late bind to be refused")
         assert node_of(site.pod("late")) == ""
-        assert site.tenants(node) == [["prompt"]]
+        assert site.pods_by_card(node) == [["prompt"]]
 
 
 def refused_binds(site: Site) -> int:
@@ -111,4 +111,4 @@ def test_a_late_fence_of_an_earlier_leader_does_not_block_a_bind(site: Site) -> 
     mark = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}
     site.cluster.client.merge(site.cluster.admin, f"{site.pods}/p", mark)
     assert site.extender.bind(stored, node) == ""
-    assert site.tenants(node) == [["p"]]
+    assert site.pods_by_card(node) == [["p"]]

@@ -58,14 +58,14 @@ def test_a_pod_is_bound_with_the_record_that_the_agent_of_its_node_reads(site: S
     assert annotations_of(stored).keys() == expected.keys()
     assert [key for key, pattern in expected.items() if not re.fullmatch(pattern, annotations_of(stored)[key])] == []
     assert list(cards_of(stored).values()) == [cards]
-    assert site.tenants(node) == [["p"] if str(at) in cards else [] for at in range(4)]
+    assert site.pods_by_card(node) == [["p"] if str(at) in cards else [] for at in range(4)]
 
 
 def test_binpack_fills_a_card_before_it_uses_the_next(site: Site) -> None:
     (node,) = site.add_nodes("gpu-manager")
     for name in ("a", "b", "c", "d"):
         site.place(pod(name).asks(core=30, memory=10).annotated({names.ASK_POLICY: "binpack"}))
-    assert sorted(map(len, site.tenants(node))) == [0, 0, 1, 3]
+    assert sorted(map(len, site.pods_by_card(node))) == [0, 0, 1, 3]
 
 
 def test_a_whole_card_is_not_shared(site: Site) -> None:
@@ -86,13 +86,13 @@ def test_an_unschedulable_pod_has_one_reason_and_is_placed_once_a_card_is_free(s
     for name in ("a", "b"):
         site.place(pod(name).asks(core=70, memory=10))
     site.create(pod("c").asks(core=50, memory=10))
-    assert "no card has 50 per cent free" in site.waits("c")
+    assert "no card has 50 per cent free" in site.wait_for_refusal("c")
     described = site.cluster.kubectl("-n", site.namespace, "describe", "pod", "c").stdout
     events = [line for line in described.splitlines() if "FailedScheduling" in line]
     assert {event.count("no card has 50 per cent free") for event in events} == {1}
     assert "MISSING" not in described
     site.delete("a")
-    assert node_of(site.bound("c"))
+    assert node_of(site.wait_until_bound("c"))
 
 
 def test_containers_share_a_card_and_reuse_what_an_init_container_had(site: Site) -> None:
@@ -115,6 +115,6 @@ def test_a_pod_of_kserve_is_bound(site: Site, name: str) -> None:
     nameless = {key: value for key, value in made.metadata.items() if key != "name"}
     generated = type(made)({**nameless, "generateName": f"{name}-predictor-00001-deployment-7f8-"}, made.spec)
     created = [site.create(generated, enableServiceLinks=False, hostUsers=True, os={"name": "linux"}) for _ in range(2)]
-    stored = [site.bound(each["metadata"]["name"]) for each in created]
+    stored = [site.wait_until_bound(each["metadata"]["name"]) for each in created]
     assert {node_of(each) for each in stored} == {node}
     assert [annotations_of(each)["ALIYUN_COM_GPU_MEM_IDX"] for each in stored] == ["0", "0"]

@@ -21,13 +21,13 @@ def test_only_as_many_pods_are_evicted_as_free_a_card(extender: ExtenderInstalla
     half = {"core": 50, "memory": 30}
     for name, importance in (("a", low), ("b", middle), ("c", low), ("d", middle)):
         site.place(pod(name).asks(**half), priorityClassName=importance)
-    assert site.tenants(node) == [["a", "b"], ["c", "d"]]
+    assert site.pods_by_card(node) == [["a", "b"], ["c", "d"]]
     site.place(pod("urgent").asks(core=100), priorityClassName=high)
     (card,) = cards_of(site.pod("urgent")).values()
-    left = [name for name in "abcd" if not site.gone(name)]
+    left = [name for name in "abcd" if not site.is_gone(name)]
     assert left in (["b"], ["d"])
     other = {"0": 1, "1": 0}[card[0]]
-    assert site.tenants(node)[other] == left
+    assert site.pods_by_card(node)[other] == left
 
 
 def test_no_pod_is_evicted_for_a_pod_of_equal_priority(extender: ExtenderInstallation, site: Site) -> None:
@@ -35,5 +35,5 @@ def test_no_pod_is_evicted_for_a_pod_of_equal_priority(extender: ExtenderInstall
     (node,) = site.add_nodes("gpu-manager", cards=1)
     site.place(pod("first").asks(core=60, memory=30), priorityClassName=low)
     site.create(pod("second").asks(core=100), priorityClassName=low)
-    assert "Insufficient tencent.com/vcuda-core" in site.waits("second")
-    assert site.tenants(node) == [["first"]]
+    assert "Insufficient tencent.com/vcuda-core" in site.wait_for_refusal("second")
+    assert site.pods_by_card(node) == [["first"]]

@@ -16,7 +16,7 @@ def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
     (node,) = site.add_nodes("gpu-manager", cards=2)
     for name, core in (("a", 70), ("b", 60)):
         site.place(pod(name).asks(core=core, memory=20), priorityClassName=low)
-    assert site.tenants(node) == [["a"], ["b"]]
+    assert site.pods_by_card(node) == [["a"], ["b"]]
     site.create(pod("urgent").asks(core=50, memory=20), priorityClassName=high)
 
     def told() -> list[str]:
@@ -28,4 +28,4 @@ def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
     (message,) = told()
     assert f"would fit on node {node} without {site.namespace}/" in message
     assert "kube-scheduler does not preempt for cards" in message
-    assert site.tenants(node) == [["a"], ["b"]]
+    assert site.pods_by_card(node) == [["a"], ["b"]]

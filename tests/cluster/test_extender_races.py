@@ -44,11 +44,11 @@ def test_the_last_place_goes_to_one_of_two_pods_and_later_to_the_other(site: Sit
     assert sorted(map(bool, errors)) == [False, True]
     assert max(errors) == f"node {node}: no card has 60 per cent free; the scheduler will choose again"
     winner, loser = sorted(stored, key=lambda each: bool(errors[stored.index(each)]))
-    assert site.tenants(node) == [[winner["metadata"]["name"]]]
+    assert site.pods_by_card(node) == [[winner["metadata"]["name"]]]
     site.delete(winner["metadata"]["name"], force=True)
-    site.shows(node, [[]])
+    site.wait_for_pods(node, [[]])
     assert site.extender.bind(loser, node) == ""
-    assert site.tenants(node) == [[loser["metadata"]["name"]]]
+    assert site.pods_by_card(node) == [[loser["metadata"]["name"]]]
 
 
 def test_of_concurrent_binds_exactly_as_many_succeed_as_fit(site: Site) -> None:
@@ -66,12 +66,12 @@ def test_a_failed_bind_leaves_nothing_and_can_be_retried(site: Site) -> None:
     stored = site.create_unscheduled(share("p"), schedulingGates=[{"name": "example.com/wait"}])
     error = site.extender.bind(stored, node)
     assert "schedulingGates" in error
-    assert site.tenants(node) == [[]]
+    assert site.pods_by_card(node) == [[]]
     gone = [{"op": "remove", "path": "/spec/schedulingGates"}]
     done = site.cluster.kubectl("-n", site.namespace, "patch", "pod", "p", "--type=json", f"-p={json.dumps(gone)}")
     assert done.code == 0, done.stderr
     assert site.extender.bind(stored, node) == ""
-    assert site.tenants(node) == [["p"]]
+    assert site.pods_by_card(node) == [["p"]]
 
 
 def test_a_pod_deleted_between_filter_and_bind_uses_nothing(site: Site) -> None:
@@ -80,7 +80,7 @@ def test_a_pod_deleted_between_filter_and_bind_uses_nothing(site: Site) -> None:
     assert site.extender.filter(stored, node)["NodeNames"] == [node]
     site.delete("p", force=True)
     assert "is gone" in site.extender.bind(stored, node)
-    assert site.tenants(node) == [[]]
+    assert site.pods_by_card(node) == [[]]
 
 
 def test_another_pod_of_the_same_name_is_not_bound_in_its_place(site: Site) -> None:
@@ -100,7 +100,7 @@ def test_a_terminating_pod_keeps_its_card_until_it_is_deleted(site: Site) -> Non
     assert "deletionTimestamp" in site.pod("a")["metadata"]
     assert "no card has 60 per cent free" in site.extender.bind(second, node)
     site.delete("a", force=True)
-    site.shows(node, [[]])
+    site.wait_for_pods(node, [[]])
     assert site.extender.bind(second, node) == ""
 
 
@@ -110,7 +110,7 @@ def test_a_finished_pod_frees_its_card_before_it_is_deleted(site: Site) -> None:
     assert site.extender.bind(first, node) == ""
     path = f"{site.pods}/a/status"
     site.cluster.client.merge(site.cluster.admin, path, {"status": {"phase": "Succeeded"}})
-    site.shows(node, [[]])
+    site.wait_for_pods(node, [[]])
     assert site.extender.bind(second, node) == ""
 
 
@@ -129,7 +129,7 @@ def test_a_pod_bound_without_a_record_counts_by_its_requests(site: Site) -> None
     node = site.add_silent_node("gpu-manager")
     theirs, ours = (site.create_unscheduled(share(name)) for name in ("theirs", "ours"))
     bind_directly(site, theirs, node)
-    site.shows(node, [["theirs"]])
+    site.wait_for_pods(node, [["theirs"]])
     (card,) = site.cards(node)
     assert (card["cores"]["used"], card["pods"][0]["recorded"]) == (60, False)
     assert "no card has 60 per cent free" in site.extender.bind(ours, node)
@@ -151,12 +151,12 @@ def test_a_forged_record_is_reported_and_affects_no_other_pod(site: Site) -> Non
     forged, honest = (site.create_unscheduled(share(name)) for name in ("forged", "honest"))
     record = {"tencent.com/predicate-gpu-idx-0": "99", "tencent.com/predicate-node": node}
     bind_directly(site, forged, node, record)
-    site.cluster.wait_until(lambda: sum(map(len, site.tenants(node))) == 1, what="the forged pod to be seen")
+    site.cluster.wait_until(lambda: sum(map(len, site.pods_by_card(node))) == 1, what="the forged pod to be seen")
     (doubt,) = site.extender.inspect(node)["doubts"]
     assert f"pod {site.namespace}/forged on node {node}" in doubt
     assert '"99"' in doubt
     assert site.extender.bind(honest, node) == ""
-    assert sorted(site.tenants(node)) == [["forged"], ["honest"]]
+    assert sorted(site.pods_by_card(node)) == [["forged"], ["honest"]]
 
 
 def test_a_new_leader_rebuilds_its_state_from_annotations(extender: ExtenderInstallation, site: Site) -> None:
@@ -171,6 +171,6 @@ def test_a_new_leader_rebuilds_its_state_from_annotations(extender: ExtenderInst
 
 @pytest.mark.parametrize("verb", [names.BIND_PATH, names.PREEMPT_PATH])
 def test_bind_and_preempt_need_a_client_certificate(extender: ExtenderInstallation, verb: str) -> None:
-    stranger = ssl.create_default_context(cafile=str(extender.cluster.authority.certificate))
+    untrusted = ssl.create_default_context(cafile=str(extender.cluster.authority.certificate))
     with pytest.raises((ssl.SSLError, OSError)):
-        extender.leader().ask(verb, {}, tls=stranger)
+        extender.leader().ask(verb, {}, tls=untrusted)

@@ -18,7 +18,7 @@ from halfcard.cards import Node
 from halfcard.cluster_view import read_node
 
 from . import load
-from .fake_pods import Counts, await_pods, counted, creations, deletions, gpu_pods
+from .fake_pods import Counts, counted, creations, deletions, gpu_pods, wait_for_counts
 
 NODES = 200
 PODS = 300
@@ -115,7 +115,7 @@ def test_kwok_leaves_other_nodes_alone(crowd: Cluster) -> None:
     minded = next(gpu_pods(1)) | {"metadata": {"name": "minded"}}
     for each in (pod, minded):
         crowd.request("POST", f"/api/v1/namespaces/{space}/pods", each).must()
-    await_pods(LoadGenerator(crowd), space, lambda counts: counts.running == 1, pods=2)
+    wait_for_counts(LoadGenerator(crowd), space, lambda counts: counts.running == 1, pods=2)
     phases = {
         each["metadata"]["name"]: each["status"]["phase"] for each in items(crowd, f"/api/v1/namespaces/{space}/pods")
     }
@@ -129,7 +129,7 @@ def test_kwok_leaves_other_nodes_alone(crowd: Cluster) -> None:
 def test_pods_are_scheduled_within_capacity_run_and_are_deleted(crowd: Cluster) -> None:
     space, load_ = crowd.create_namespace("crowd"), LoadGenerator(crowd)
     assert load_.send(creations(space, PODS), what="pods created", total=PODS).count == PODS
-    await_pods(load_, space, lambda counts: counts == Counts(PODS, PODS, PODS), pods=PODS)
+    wait_for_counts(load_, space, lambda counts: counts == Counts(PODS, PODS, PODS), pods=PODS)
     capacity = {
         (node["metadata"]["name"], resource): int(amount)
         for node in items(crowd, "/api/v1/nodes")
@@ -140,7 +140,7 @@ def test_pods_are_scheduled_within_capacity_run_and_are_deleted(crowd: Cluster) 
     assert len({pod["status"]["podIP"] for pod in pods}) == PODS
     assert all(amount <= capacity[place] for place, amount in used(pods).items())
     load_.send(deletions(space, PODS), what="pods deleted", total=PODS)
-    await_pods(load_, space, lambda counts: counts.pods == 0, pods=PODS)
+    wait_for_counts(load_, space, lambda counts: counts.pods == 0, pods=PODS)
 
 
 def test_a_pod_that_fits_nowhere_stays_pending_with_the_schedulers_reason(crowd: Cluster) -> None:

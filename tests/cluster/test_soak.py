@@ -1,4 +1,4 @@
-"""What the soak calls right, excused and wrong; no cluster is needed for that."""
+"""The judgement of the soak: right, excused and wrong answers. It needs no cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from devcluster.control_plane.client import ApiResponse
 from halfcard import names
 
-from .soak_calls import NO_ANSWER, Away, Call, Judgement, Kind, Window, judge
+from .soak_calls import NO_ANSWER, Call, Down, Judgement, Kind, Window, judge
 
 UNREACHED = 'failed calling webhook "validate-pods.halfcard.dev": connection refused'
 
@@ -30,30 +30,30 @@ RIGHT, EXCUSED, WRONG = Judgement
 
 
 @pytest.mark.parametrize(
-    ("kind", "answer", "away", "expected"),
+    ("kind", "answer", "down", "expected"),
     [
         (Kind.GOOD, REPAIRED, None, RIGHT),
-        (Kind.GOOD, RAW, Away.ALL_REPLICAS, WRONG),
+        (Kind.GOOD, RAW, Down.ALL_REPLICAS, WRONG),
         (Kind.GOOD, refused(UNREACHED, 500), None, WRONG),
-        (Kind.GOOD, refused(UNREACHED, 500), Away.REPLICA, EXCUSED),
-        (Kind.GOOD, refused("limits: must be an integer", 422), Away.ALL_REPLICAS, EXCUSED),
+        (Kind.GOOD, refused(UNREACHED, 500), Down.REPLICA, EXCUSED),
+        (Kind.GOOD, refused("limits: must be an integer", 422), Down.ALL_REPLICAS, EXCUSED),
         (Kind.GOOD, refused("limits: must be an integer", 422), None, WRONG),
-        (Kind.GOOD, refused("[HC002] got 0.3"), Away.ALL_REPLICAS, WRONG),
-        (Kind.GOOD, NO_ANSWER, Away.API_SERVER, EXCUSED),
-        (Kind.GOOD, NO_ANSWER, Away.REPLICA, WRONG),
+        (Kind.GOOD, refused("[HC002] got 0.3"), Down.ALL_REPLICAS, WRONG),
+        (Kind.GOOD, NO_ANSWER, Down.API_SERVER, EXCUSED),
+        (Kind.GOOD, NO_ANSWER, Down.REPLICA, WRONG),
         (Kind.BAD, refused("[HC002] got 150"), None, RIGHT),
-        (Kind.BAD, RAW, Away.ALL_REPLICAS, WRONG),
-        (Kind.BAD, refused("somebody else's words"), Away.REPLICA, WRONG),
-        (Kind.BAD, refused(UNREACHED, 500), Away.ALL_REPLICAS, EXCUSED),
-        (Kind.NO_GPU, stored({}), Away.ALL_REPLICAS, RIGHT),
-        (Kind.NO_GPU, refused(UNREACHED, 500), Away.ALL_REPLICAS, WRONG),
-        (Kind.NO_GPU, NO_ANSWER, Away.API_SERVER, EXCUSED),
+        (Kind.BAD, RAW, Down.ALL_REPLICAS, WRONG),
+        (Kind.BAD, refused("a message of another webhook"), Down.REPLICA, WRONG),
+        (Kind.BAD, refused(UNREACHED, 500), Down.ALL_REPLICAS, EXCUSED),
+        (Kind.NO_GPU, stored({}), Down.ALL_REPLICAS, RIGHT),
+        (Kind.NO_GPU, refused(UNREACHED, 500), Down.ALL_REPLICAS, WRONG),
+        (Kind.NO_GPU, NO_ANSWER, Down.API_SERVER, EXCUSED),
     ],
 )
 def test_an_answer_is_judged_by_what_was_down(
-    kind: Kind, answer: ApiResponse, away: Away | None, expected: Judgement
+    kind: Kind, answer: ApiResponse, down: Down | None, expected: Judgement
 ) -> None:
-    windows = [Window(away, 10, 20)] if away else []
+    windows = [Window(down, 10, 20)] if down else []
     assert judge(Call(kind, dry_run=False, begin=12, end=13, answer=answer), windows) is expected
 
 
@@ -62,4 +62,4 @@ def test_an_answer_is_judged_by_what_was_down(
 )
 def test_only_calls_during_a_fault_are_excused(begin: float, end: float, expected: Judgement) -> None:
     call = Call(Kind.GOOD, dry_run=True, begin=begin, end=end, answer=refused(UNREACHED, 500))
-    assert judge(call, [Window(Away.REPLICA, 10, 20)]) is expected
+    assert judge(call, [Window(Down.REPLICA, 10, 20)]) is expected

@@ -333,7 +333,7 @@ def move(request: pytest.FixtureRequest, moved: Moved) -> Move:
 def untouched(move: Move) -> None:
     """The pod of before is as it was; where the page says to drain, it has gone."""
     if move.case.drained:
-        move.cluster.wait_until(lambda: move.site.gone("theirs"), what="the node to be drained")
+        move.cluster.wait_until(lambda: move.site.is_gone("theirs"), what="the node to be drained")
         return
     now = move.site.pod("theirs")
     for key in ("uid", "annotations", "labels"):
@@ -355,7 +355,7 @@ def test_a_new_pod_gets_a_free_card_and_one_that_does_not_fit_waits(move: Move) 
         assert on <= {"0", "GPU-0"}
     too_much, why = move.case.too_much
     site.create(too_much)
-    assert why in site.waits("more")
+    assert why in site.wait_for_refusal("more")
 
 
 def test_the_doctor_names_the_peers_plugin_only_while_both_serve_the_node(moved: Moved, move: Move) -> None:
@@ -376,7 +376,7 @@ def test_a_pod_with_a_record_of_gpu_admission_is_named_with_the_fix(moved: Moved
         move.site.create(pod("chosen").asks(core=10, memory=4).annotated(predicted("tencent.com")))
     findings = {each["where"]: each for each in diagnosed(moved.installation) if each["check"] == "record-forged"}
     move.run(findings[f"pod {move.site.namespace}/chosen"]["command"])
-    assert move.site.gone("chosen") or "deletionTimestamp" in move.site.pod("chosen")["metadata"]
+    assert move.site.is_gone("chosen") or "deletionTimestamp" in move.site.pod("chosen")["metadata"]
 
 
 # --- and back ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A webhook of a test's own: any judge behind TLS, on the host's side of the cluster."""
+"""The webhook of a test: an HTTPS server on the host side of the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from devcluster.objects import Object
 
 @contextmanager
 def webhook_server(cluster: Cluster, name: str, judge: Callable[[Object], Object]) -> Iterator[int]:
-    """A server on the host's side of the cluster that answers an AdmissionReview; yields its port."""
+    """Starts a server that answers an AdmissionReview with the result of `judge`; yields its port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
