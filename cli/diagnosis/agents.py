@@ -10,7 +10,7 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
-from .finding import Check, FindingSeverity, FoundFault, several
+from .finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
 from .snapshot import NodeSnapshot, Snapshot
 
 _RECENT: Final = timedelta(hours=1)
@@ -100,19 +100,17 @@ def _left_out(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(where, why, fix)
 
 
-_BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "agent-missing",
-        _BROKEN,
+        BROKEN,
         "a node with the agent's label has an agent that publishes its cards",
         "Otherwise its cards are unknown, and no pod that requests cards starts there.",
         _missing,
     ),
     Check(
         "agent-unregistered",
-        _BROKEN,
+        BROKEN,
         "a node with healthy cards offers some of them",
         "Kubelet offers nothing while its connection to the agent is lost, and new pods wait.",
         _offers_nothing,
@@ -120,42 +118,42 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "driver-unavailable",
-        _BROKEN,
+        BROKEN,
         "the driver answers the agent",
         "Otherwise no container with a card starts.",
         partial(_conditions, driver=True),
     ),
     Check(
         "cards-out-of-order",
-        _WARNING,
+        WARNING,
         "every card of a node is healthy",
         "An unhealthy card gets no new pods; containers on it stay.",
         partial(_conditions, driver=False),
     ),
     Check(
         "not-offered",
-        _BROKEN,
+        BROKEN,
         "the agent offers the resources of the setting `node_resources`",
         "Usually another plugin serves the same resource on the node. The agent reports it in Events `NotOffered`.",
         _not_offered,
     ),
     Check(
         "node-without-agent",
-        _NOTE,
+        NOTE,
         "a node that offers GPUs has Halfcard's agent",
         "Without it, the cards are known only from the node's amounts and labels, and Halfcard does not allocate them.",
         _without_agent,
     ),
     Check(
         "inventory-left-behind",
-        _WARNING,
+        WARNING,
         "only a node with an agent has an inventory",
         "The extender uses it, but it is no longer updated.",
         _left_behind,
     ),
     Check(
         "node-left-out",
-        _BROKEN,
+        BROKEN,
         "what a node publishes about its cards is consistent",
         "An inconsistent node gets no pod that requests cards.",
         _left_out,

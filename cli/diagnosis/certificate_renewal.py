@@ -8,7 +8,7 @@ from typing import Final
 from certs.objects import injector
 from halfcard import names
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, Check, FoundFault
 from .snapshot import Snapshot
 from .webhook_registration import registered, title
 
@@ -38,7 +38,7 @@ def _by_cert_manager(snapshot: Snapshot) -> bool:
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "certificates-unkept",
-        FindingSeverity.BROKEN,
+        BROKEN,
         "the certificate controller or cert-manager runs",
         "Otherwise certificates expire in some weeks, and GPU pods are refused from then on.",
         _unkept,

@@ -18,6 +18,9 @@ class FindingSeverity(StrEnum):
     NOTE = "note"
 
 
+BROKEN, WARNING, NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
+
+
 class FoundFault(NamedTuple):
     """A rule broken in one place; `command` is for a shell, and empty if no command fixes it."""
 

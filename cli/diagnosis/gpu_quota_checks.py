@@ -9,7 +9,7 @@ from halfcard import names
 from halfcard.problems import printable
 from halfcard.quota.budgets import UnreadableBudget, read_budget
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, WARNING, Check, FoundFault
 from .scheduler_checks import not_led
 from .snapshot import ABSENT, Object, Snapshot
 
@@ -105,47 +105,45 @@ def _exceeded(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(_where(obj), printable(exceeded.get("message", ""), _WORDS_CHARS), fix)
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "crd-missing",
-        _BROKEN,
+        BROKEN,
         f"the CRDs of {names.GPU_QUOTA} and {names.CLUSTER_GPU_QUOTA} are installed",
         "Without them all quotas are gone, and nothing is limited.",
         _crd_missing,
     ),
     Check(
         "crd-old",
-        _BROKEN,
+        BROKEN,
         "the CRDs have every field that this version reads",
         "The API server drops fields that they do not have, and the quota allows more than was written.",
         _crd_old,
     ),
     Check(
         "budget-unreadable",
-        _BROKEN,
+        BROKEN,
         "a quota can be read",
         "An unreadable quota limits nothing.",
         _odd,
     ),
     Check(
         "quota-service-not-led",
-        _BROKEN,
+        BROKEN,
         "one replica of the quota service holds the Lease and renews it, where there are quotas",
         "Otherwise ended pods stay counted, and new quotas admit nothing.",
         _without_leader,
     ),
     Check(
         "ledger-broken",
-        _BROKEN,
+        BROKEN,
         "a quota's ledger can be read",
         "Otherwise the quota admits nothing.",
         _broken_ledger,
     ),
     Check(
         "budget-not-counted",
-        _BROKEN,
+        BROKEN,
         "a quota has been counted",
         "Until then it admits nothing.",
         _not_ready,
@@ -153,7 +151,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "budget-exceeded",
-        _WARNING,
+        WARNING,
         "no more is used than a quota allows",
         "The quota was lowered below what runs, or pods bypassed the webhook.",
         _exceeded,

@@ -15,7 +15,7 @@ from halfcard.problems import printable
 from halfcard.quota.native_quota import COUNTED, UNCOUNTED, ResourceQuota, resource_of
 from halfcard.quota.requests_twin import unreadable
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, WARNING, Check, FoundFault
 from .snapshot import Snapshot
 
 _MIG: Final = "/mig-"
@@ -57,12 +57,10 @@ def _meaningless(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(f"{where}, {problem.where}", problem.got or "", problem.fix)
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "quota-uncounted",
-        _BROKEN,
+        BROKEN,
         f"a quota of an extended resource counts by `{COUNTED}`, and by no other key",
         f"The API server accepts `{UNCOUNTED[0]}` and a bare name but counts neither, so the quota limits nothing. The"
         " webhook adds the key that counts when a quota is written; older quotas are not changed.",
@@ -70,14 +68,14 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "quota-unknown-key",
-        _WARNING,
+        WARNING,
         "a key in the domain of a GPU resource names a known resource",
         "The API server accepts any name, also of a resource that no pod requests.",
         _unknown,
     ),
     Check(
         "quota-amount",
-        _WARNING,
+        WARNING,
         "a quota's amount is in the resource's own unit",
         "Otherwise Kubernetes counts it in another unit.",
         _meaningless,

@@ -8,7 +8,7 @@ from typing import Final
 
 from halfcard import names
 
-from .finding import Check, FindingSeverity, FoundFault, several
+from .finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
 from .snapshot import Snapshot
 
 _STARTS_WITHIN: Final = timedelta(minutes=2)
@@ -56,40 +56,38 @@ def _unread(snapshot: Snapshot) -> Iterator[FoundFault]:
         yield FoundFault(each.what, each.why, "run the doctor as a user who may read it, from a place that reaches it")
 
 
-_BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "process-not-ready",
-        _BROKEN,
+        BROKEN,
         "a pod of Halfcard is ready within two minutes",
         "Otherwise its task is not done.",
         _unready,
     ),
     Check(
         "settings-unusable",
-        _BROKEN,
+        BROKEN,
         "the settings in the cluster can be read",
         "A process that restarts does not come up.",
         _unusable,
     ),
     Check(
         "settings-differ",
-        _WARNING,
+        WARNING,
         "all processes of an installation have one settings file",
         "Otherwise the processes use different rules: the extender may not be able to place what the webhook admits.",
         _different,
     ),
     Check(
         "settings-outdated",
-        _WARNING,
+        WARNING,
         "every process has read the current settings",
         "As above.",
         _outdated,
     ),
     Check(
         "not-looked-at",
-        _NOTE,
+        NOTE,
         "everything can be read",
         "What cannot be read is not checked.",
         _unread,

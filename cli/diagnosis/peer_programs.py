@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from halfcard import names
 
 from .agents import is_to_have_agent
-from .finding import Check, FindingSeverity, FoundFault, several
+from .finding import NOTE, WARNING, Check, FoundFault, several
 from .snapshot import Snapshot, WorkloadSnapshot
 
 
@@ -81,7 +81,7 @@ def _schedulers(snapshot: Snapshot) -> Iterator[FoundFault]:
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "peer-plugin",
-        FindingSeverity.WARNING,
+        WARNING,
         "one plugin serves a resource on a node",
         "Kubelet uses the plugin that registered last; containers of the other one get no card, or the wrong one.",
         _same_node,
@@ -89,7 +89,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "peer-scheduler",
-        FindingSeverity.NOTE,
+        NOTE,
         "one system places the pods that request cards",
         "Each system counts only the cards that it gave out itself.",
         _schedulers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, WARNING, Check, FoundFault
 from .snapshot import Snapshot
 
 
@@ -41,12 +41,10 @@ def _pods(doubts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             yield where, why
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "record-forged",
-        _BROKEN,
+        BROKEN,
         "a pod without a node has no record of cards",
         "A forged record could take a neighbour's card, or hide the pod from the count, so the extender refuses the"
         " pod.",
@@ -54,7 +52,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "record-doubtful",
-        _BROKEN,
+        BROKEN,
         "the record of a pod names cards that the node has, and the pods of a card fit on it",
         "The extender counts such a pod with what it requests, and places no more pods there. `halfcard inspect` shows"
         " the same reasons.",
@@ -62,7 +60,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "pod-unplaceable",
-        _WARNING,
+        WARNING,
         "a pod requests amounts that a card can provide",
         "Otherwise it is not placed; if it is bound anyway, it counts with the amounts that can be read.",
         _unplaceable,

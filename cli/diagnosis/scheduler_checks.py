@@ -9,7 +9,7 @@ from typing import Final
 from admission.policy_settings import policy_of
 from halfcard import names
 
-from .finding import Check, FindingSeverity, FoundFault, several
+from .finding import BROKEN, WARNING, Check, FoundFault, several
 from .snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
 
 _SILENT: Final = timedelta(seconds=60)
@@ -159,19 +159,17 @@ def _ignored(profile: Object) -> list[str]:
     return [group for each in plugins for group in (each.get("args") or {}).get("ignoredResourceGroups") or ()]
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "extender-not-led",
-        _BROKEN,
+        BROKEN,
         "one replica of the extender holds the Lease and renews it",
         "Without a leader, pods that request cards are not bound.",
         _without_leader,
     ),
     Check(
         "scheduler-without-extender",
-        _BROKEN,
+        BROKEN,
         "kube-scheduler reads a configuration with Halfcard's extender",
         "Otherwise pods are bound by counts, and no card is chosen or recorded. The doctor sees schedulers that run as"
         " pods with the label `component: kube-scheduler`, and files that come from a ConfigMap.",
@@ -179,7 +177,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "scheduler-misconfigured",
-        _WARNING,
+        WARNING,
         "the scheduler's extender binds, is not ignorable, is verified by a CA if it is called over HTTPS, and manages"
         " every GPU resource that nodes offer",
         "Otherwise pods bypass Halfcard and have no record, or another server answers in its place.",
@@ -187,14 +185,14 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "scheduler-asks-derived",
-        _BROKEN,
+        BROKEN,
         f"with `derived_resources`, every scheduler of GPU pods ignores the group {names.DERIVED_GROUP}",
         "No node offers these resources: a scheduler that does not ignore them finds no node for any GPU pod.",
         _asks_derived,
     ),
     Check(
         "scheduler-past-extender",
-        _BROKEN,
+        BROKEN,
         "a pod that requests cards is bound with a record of them",
         "The newest pod shows how the scheduler works now.",
         _past_extender,
@@ -202,7 +200,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "pods-unrecorded",
-        _WARNING,
+        WARNING,
         "a pod that requests cards is bound with a record of them",
         "Halfcard counts pods without a record on the cards that it would have chosen, which is a guess. Pods that are"
         " older than the installation's Lease are not reported.",
@@ -211,7 +209,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "scheduler-foreign",
-        _WARNING,
+        WARNING,
         "pods that request cards are bound by a scheduler that calls Halfcard",
         "Other schedulers do not know cards.",
         _strangers,

@@ -15,7 +15,7 @@ from certs.certificate_checks import certificates, is_signed_by, names_of, outsi
 from certs.server_names import listed
 from halfcard import names
 
-from .finding import Check, FindingSeverity, FoundFault, several
+from .finding import BROKEN, WARNING, Check, FoundFault, several
 from .snapshot import Snapshot
 from .webhook_registration import REGISTER, Registered, registered
 
@@ -166,31 +166,30 @@ def _time(when: datetime) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
 _REFUSED: Final = "GPU pods are refused while the API server cannot trust the webhook."
 
 CHECKS: Final[tuple[Check, ...]] = (
-    Check("ca-bundle-empty", _BROKEN, "the caBundle of a webhook is not empty", _REFUSED, _empty),
-    Check("ca-bundle-garbage", _BROKEN, "a caBundle contains certificates as PEM", _REFUSED, _garbage),
-    Check("ca-bundle-expired", _BROKEN, "a CA of the caBundle is valid now", _REFUSED, _outlived),
+    Check("ca-bundle-empty", BROKEN, "the caBundle of a webhook is not empty", _REFUSED, _empty),
+    Check("ca-bundle-garbage", BROKEN, "a caBundle contains certificates as PEM", _REFUSED, _garbage),
+    Check("ca-bundle-expired", BROKEN, "a CA of the caBundle is valid now", _REFUSED, _outlived),
     Check(
         "certificate-mismatch",
-        _BROKEN,
+        BROKEN,
         "the CAs of the caBundle verify the served certificate, for the Service's name",
         f"{_REFUSED} Needs the right to read the Secret; without it `webhook-distrusted` says the same.",
         _mismatch,
     ),
     Check(
         "certificate-unreadable",
-        _BROKEN,
+        BROKEN,
         "a Secret for certificates contains certificates",
         "Replicas that start now cannot serve.",
         _unreadable,
     ),
-    Check("certificate-expired", _BROKEN, "a certificate in use is valid now", _REFUSED, _expired),
+    Check("certificate-expired", BROKEN, "a certificate in use is valid now", _REFUSED, _expired),
     Check(
         "certificate-expiring",
-        _WARNING,
+        WARNING,
         "a certificate is renewed before four fifths of its life have passed",
         "Certificates are renewed at two thirds of their life: a later one is not being renewed.",
         _expiring,

@@ -9,7 +9,7 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, NOTE, WARNING, Check, FoundFault
 from .snapshot import ABSENT, Probe, Snapshot
 from .webhook_registration import REGISTER, SERVICE, registered
 
@@ -103,7 +103,6 @@ def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(f"{what}, as a dry run", printable(probe.message, _WHY_CHARS), fix)
 
 
-_BROKEN, _WARNING, _NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, FindingSeverity.NOTE
 _REGISTRATION: Final = ("webhook-missing", "webhook-elsewhere", "webhook-blind")
 _CERTIFICATE: Final = ("ca-bundle-empty", "ca-bundle-garbage", "ca-bundle-expired", "certificate-mismatch")
 _CAUSES: Final = (*_REGISTRATION, *_CERTIFICATE, "service-missing", "service-empty", "certificate-expired")
@@ -111,21 +110,21 @@ _CAUSES: Final = (*_REGISTRATION, *_CERTIFICATE, "service-missing", "service-emp
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "service-missing",
-        _BROKEN,
+        BROKEN,
         "the webhooks' Service exists",
         "Without it, GPU pods are refused.",
         _no_service,
     ),
     Check(
         "service-empty",
-        _BROKEN,
+        BROKEN,
         "a Service of Halfcard has a ready replica",
         "Without one, GPU pods are refused, or wait.",
         _no_endpoints,
     ),
     Check(
         "webhook-distrusted",
-        _BROKEN,
+        BROKEN,
         "the API server trusts the certificate that the webhook serves",
         "Otherwise GPU pods are refused.",
         _distrusted,
@@ -133,7 +132,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "webhook-unreachable",
-        _BROKEN,
+        BROKEN,
         "the API server reaches the webhook",
         "Otherwise GPU pods are refused.",
         _unreachable,
@@ -141,7 +140,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "webhook-lets-pass",
-        _BROKEN,
+        BROKEN,
         "a bad pod is refused with the code of a problem",
         "The pod is sent to the API server as a dry run: nothing is stored.",
         _lets_pass,
@@ -149,7 +148,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "webhook-mute",
-        _WARNING,
+        WARNING,
         "the mutating webhook answers before the validating one",
         "It fails open: pods are no longer repaired, and pods that need a repair are refused.",
         _mute,
@@ -157,7 +156,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "webhook-not-asked",
-        _NOTE,
+        NOTE,
         "Halfcard checks the pods of the dry run",
         "Another webhook or the API server refused them first, so Halfcard's answer is unknown.",
         _others_refuse,

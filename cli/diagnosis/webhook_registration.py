@@ -10,7 +10,7 @@ from admission.policy_settings import policy_of
 from admission.registration.webhook_configurations import configurations
 from halfcard import names
 
-from .finding import Check, FindingSeverity, FoundFault
+from .finding import BROKEN, WARNING, Check, FoundFault
 from .snapshot import Object, Snapshot
 
 REGISTER: Final = "halfcard webhooks --ca ca.crt | kubectl apply -f-"
@@ -142,12 +142,10 @@ def _difference(field: str, there: object) -> str:
     return f"{field}: {there}" if isinstance(there, str | int) else f"another {field}"
 
 
-_BROKEN, _WARNING = FindingSeverity.BROKEN, FindingSeverity.WARNING
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "webhook-missing",
-        _BROKEN,
+        BROKEN,
         "the API server has one mutating and one validating configuration of Halfcard",
         "Without them pods are stored as they were written: shares without memory, forged records, uncounted quotas."
         " Halfcard never creates a deleted one again: deleting it is the way out of an outage.",
@@ -155,21 +153,21 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "webhook-elsewhere",
-        _BROKEN,
+        BROKEN,
         "a webhook calls Halfcard's Service, with the path of its name",
         "Another server decides about GPU pods.",
         _elsewhere,
     ),
     Check(
         "webhook-blind",
-        _BROKEN,
+        BROKEN,
         "a webhook is called for every kind of object and operation that it must check",
         "Objects that the API server does not send are not checked.",
         _blind,
     ),
     Check(
         "webhook-differs",
-        _WARNING,
+        WARNING,
         "a webhook is registered as this version would register it with these settings",
         "Another failure policy or selector admits objects unchecked; conditions of an older version may miss a new"
         " resource.",

@@ -20,9 +20,9 @@ def _cordoned(snapshot: Snapshot) -> Iterator[FoundFault]:
         yield FoundFault(f"node {name}", "is cordoned", "uncordon it", f"kubectl uncordon {name}")
 
 
-_BROKEN, """
+CHECKS"""
 _ROW: Final = """CHECKS: Final[tuple[Check, ...]] = (
-    Check("node-cordoned", _BROKEN, "no node with cards is cordoned", "No pod is placed there.", _cordoned),
+    Check("node-cordoned", BROKEN, "no node with cards is cordoned", "No pod is placed there.", _cordoned),
 """
 _FAULT: Final = '''] = {
     "a node is cordoned": (replace(HEALTHY, cordoned=("gpu-1",)), "node-cordoned", "gpu-1: is cordoned"),
@@ -35,7 +35,7 @@ _PAGE: Final = "from docs.fragments import checks; print(checks())"
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     tree = copy_of_the_product(tmp_path_factory.mktemp("check"))
     _copy_tests_and_pages(tree)
-    tree.edit(_MODULE, "\n_BROKEN, ", _LOOK)
+    tree.edit(_MODULE, "\nCHECKS", _LOOK)
     tree.edit(_MODULE, "CHECKS: Final[tuple[Check, ...]] = (\n", _ROW)
     tree.edit(
         "cli/diagnosis/snapshot.py",
