@@ -1,4 +1,4 @@
-"""What an agent writes about its node, on a real API server: patches of two kinds, and others who write there too."""
+"""The agent's patches of its node and node status on a real API server, where kubelet and others write too."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from tests.deviceplugin.nodes import GOOD, MIB, SICK, said
 SECONDS: Final = 30
 
 
-async def seen(cluster: Cluster, name: str, announcing: NodeWriter, wanted: Callable[[dict[str, Any]], bool]) -> None:
-    """The node as it is read again and again, until it is as wanted."""
+async def wait_for_node(
+    cluster: Cluster, name: str, writer: NodeWriter, is_expected: Callable[[dict[str, Any]], bool]
+) -> None:
+    """Reads the node repeatedly, and passes it to the writer, until it is as expected."""
     async with asyncio.timeout(SECONDS):
         while True:
-            there = await asyncio.to_thread(lambda: cluster.request("GET", f"/api/v1/nodes/{name}").must())
-            if wanted(there):
+            node = await asyncio.to_thread(lambda: cluster.request("GET", f"/api/v1/nodes/{name}").must())
+            if is_expected(node):
                 return
-            announcing.observe(there)
+            writer.observe(node)
             await asyncio.sleep(0.2)
 
 
-def total(there: dict[str, Any]) -> tuple[str | None, str | None]:
-    return there["status"]["capacity"].get(MIB), there["status"]["allocatable"].get(MIB)
+def total(node: dict[str, Any]) -> tuple[str | None, str | None]:
+    return node["status"]["capacity"].get(MIB), node["status"]["allocatable"].get(MIB)
 
 
-def condition(there: dict[str, Any]) -> str:
-    conditions = {each["type"]: each["status"] for each in there["status"]["conditions"]}
+def condition(node: dict[str, Any]) -> str:
+    conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
     assert conditions["Ready"] == "True"
     return str(conditions.get(names.CARDS_CONDITION))
 
@@ -44,21 +46,21 @@ def condition(there: dict[str, Any]) -> str:
 async def test_the_agent_writes_to_its_node_and_kubelets_fields_stay(cluster: Cluster) -> None:
     cluster.add_node("announced", {"cpu": "8", "memory": "16Gi", "pods": "110"}, {names.NVIDIA_LABEL_COUNT: "7"})
     calls = ApiCalls(from_kubeconfig(cluster.admin.kubeconfig))
-    announcing = NodeWriter(calls, "announced", Log(), lambda: datetime.now(UTC))
+    writer = NodeWriter(calls, "announced", Log(), lambda: datetime.now(UTC))
 
-    async def until(wanted: Callable[[dict[str, Any]], bool]) -> None:
-        await seen(cluster, "announced", announcing, wanted)
+    async def wait_for(is_expected: Callable[[dict[str, Any]], bool]) -> None:
+        await wait_for_node(cluster, "announced", writer, is_expected)
 
-    running = asyncio.create_task(announcing.run())
-    announcing.announce(said(GOOD, replace(SICK, why_not=""), total=30218))
-    await until(lambda there: total(there) == ("30218", "30218") and condition(there) == "True")
-    announcing.announce(said(GOOD, SICK, total=15000))
-    await until(lambda there: total(there) == ("15k", "15k") and condition(there) == "False")
+    running = asyncio.create_task(writer.run())
+    writer.announce(said(GOOD, replace(SICK, why_not=""), total=30218))
+    await wait_for(lambda node: total(node) == ("30218", "30218") and condition(node) == "True")
+    writer.announce(said(GOOD, SICK, total=15000))
+    await wait_for(lambda node: total(node) == ("15k", "15k") and condition(node) == "False")
     wiped = {"status": {"capacity": {MIB: "0"}, "allocatable": {MIB: "0"}}}
     cluster.client.merge(cluster.admin, "/api/v1/nodes/announced/status", wiped)
-    await until(lambda there: total(there) == ("15k", "15k"))
-    announcing.announce(said(GOOD, total=None))
-    await until(lambda there: total(there) == (None, None) and condition(there) == "True")
+    await wait_for(lambda node: total(node) == ("15k", "15k"))
+    writer.announce(said(GOOD, total=None))
+    await wait_for(lambda node: total(node) == (None, None) and condition(node) == "True")
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running

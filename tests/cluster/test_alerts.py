@@ -1,4 +1,4 @@
-"""The alerts that helm renders: none expects metrics of a process that is not installed."""
+"""The alerts that helm renders: none uses metrics of a process that is not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from .test_chart import of_kind
 
-OF_THE_CONTROLLER: Final = {
+CONTROLLER_ALERTS: Final = {
     "HalfcardCertificateControllerDown",
     "HalfcardCertificateExpires",
     "HalfcardCertificateNeedsAction",
@@ -27,10 +27,10 @@ def alerts(issuer: str) -> dict[str, str]:
 
 
 def test_alerts_about_the_certificate_controller_exist_only_where_it_is_installed() -> None:
-    ours, theirs = alerts("halfcard"), alerts("cert-manager")
-    assert ours.keys() - theirs.keys() == OF_THE_CONTROLLER
-    assert theirs.keys() < ours.keys()
-    assert [name for name, asked in theirs.items() if "halfcard_certs_" in asked] == []
+    with_controller, with_cert_manager = alerts("halfcard"), alerts("cert-manager")
+    assert with_controller.keys() - with_cert_manager.keys() == CONTROLLER_ALERTS
+    assert with_cert_manager.keys() < with_controller.keys()
+    assert [name for name, expression in with_cert_manager.items() if "halfcard_certs_" in expression] == []
 
 
 @pytest.mark.parametrize("issuer", ["halfcard", "cert-manager"])

@@ -1,4 +1,4 @@
-"""The builder's decisions; nothing is compiled here."""
+"""The decisions of the builder; nothing is compiled here."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_go_names_a_program_after_its_package(package: str, name: str) -> None:
 
 
 def test_progress_says_what_is_done_and_what_is_left() -> None:
-    said = builder.progress_line(compiled=500, total=2000, elapsed_s=60)
-    assert said == "  500 of 2000 packages, 1 min 00 s gone, about 3 min 00 s of compiling left, then linking"
+    printed = builder.progress_line(compiled=500, total=2000, elapsed_s=60)
+    assert printed == "  500 of 2000 packages, 1 min 00 s gone, about 3 min 00 s of compiling left, then linking"
 
 
-@pytest.mark.parametrize(("said", "version"), [("go1.26.8", (1, 26, 8)), ("go1.9", (1, 9)), ("nonsense", ())])
-def test_the_version_of_go_is_read_as_numbers(tmp_path: Path, said: str, version: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("printed", "version"), [("go1.26.8", (1, 26, 8)), ("go1.9", (1, 9)), ("nonsense", ())])
+def test_the_version_of_go_is_read_as_numbers(tmp_path: Path, printed: str, version: tuple[int, ...]) -> None:
     program = tmp_path / "go"
-    program.write_text(f"#!/bin/sh\necho go version {said} linux/amd64\n")
+    program.write_text(f"#!/bin/sh\necho go version {printed} linux/amd64\n")
     program.chmod(0o755)
     assert toolchain.go_version(str(program)) == version
 

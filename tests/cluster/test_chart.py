@@ -1,4 +1,4 @@
-"""The chart by the real helm: what it renders, what it refuses, and that a real API server takes all of it."""
+"""The chart with the real helm: what it renders, what it refuses, and that a real API server accepts it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PAGE: Final = Path(__file__).parents[2] / "docs" / "install.md"
 
 
 def helm(*arguments: str, values: Mapping[str, Any] | None = None, folder: Path = CHART) -> CommandResult:
-    given = ("--values=-",) if values is not None else ()
-    return run(str(program_path("helm")), *arguments, *given, home=folder, stdin=json.dumps(values or {}))
+    more = ("--values=-",) if values is not None else ()
+    return run(str(program_path("helm")), *arguments, *more, home=folder, stdin=json.dumps(values or {}))
 
 
 def template(values: Mapping[str, Any] | None = None, namespace: str = names.NAMESPACE) -> CommandResult:
@@ -63,7 +63,7 @@ def test_another_namespace_is_refused_with_the_right_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"admision": {"replicas": 3}}, "admision"),
         ({"admission": {"replicas": 0}}, "/admission/replicas"),
@@ -73,12 +73,12 @@ def test_another_namespace_is_refused_with_the_right_options() -> None:
         ({"settings": {"derived_resources": {"schedulers": ["gpu"]}}}, "default-scheduler would find no node"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
     ],
-    ids=lambda given: given if isinstance(given, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_mistake_in_the_values_is_named(values: Mapping[str, Any], said: str) -> None:
+def test_a_mistake_in_the_values_is_named(values: Mapping[str, Any], message: str) -> None:
     done = template(values)
     assert done.code == 1
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 each_settings = pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_settings_reach_the_processes_and_changed_settings_restart_pods() -> Non
     settings = {"packing": "spread", "node_resources": [names.VCUDA_CORE, names.VCUDA_MEMORY]}
     (written,) = of_kind({"settings": settings}, "ConfigMap")
     assert read_settings(yaml.safe_load(written["data"]["settings.yaml"])) == read_settings(settings)
-    assert _marks({"settings": settings}).isdisjoint(_marks({}))
-    assert len(_marks({})) == 1
+    assert _settings_hashes({"settings": settings}).isdisjoint(_settings_hashes({}))
+    assert len(_settings_hashes({})) == 1
 
 
-def _marks(values: Mapping[str, Any]) -> set[str]:
-    makers = [item for item in objects(values) if item["kind"] in ("Deployment", "DaemonSet")]
-    return {item["spec"]["template"]["metadata"]["annotations"]["halfcard.dev/settings"] for item in makers}
+def _settings_hashes(values: Mapping[str, Any]) -> set[str]:
+    workloads = [item for item in objects(values) if item["kind"] in ("Deployment", "DaemonSet")]
+    return {item["spec"]["template"]["metadata"]["annotations"]["halfcard.dev/settings"] for item in workloads}
 
 
 def test_a_setting_that_needs_another_right_grants_it() -> None:
@@ -154,7 +154,7 @@ def test_an_image_is_named_by_tag_or_by_digest() -> None:
 
 
 def test_every_image_is_halfcards_from_the_repository_in_the_values() -> None:
-    """Whatever else is on: without a network there is no other."""
+    """All options are on: an installation without a network has no other images."""
     elsewhere = {"repository": "r.example/h", "tag": "1", "pullPolicy": "Never"}
     on = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}, "webhooks": {"guard": True}}
     for certificates in ("halfcard", "cert-manager"):
@@ -165,13 +165,13 @@ def test_every_image_is_halfcards_from_the_repository_in_the_values() -> None:
             "certificates": {"from": certificates},
         }
         assert _images(values) == {"r.example/h:1"}
-        pods = [item["spec"]["template"]["spec"] for item in objects(values) if item["kind"] in _MAKERS]
+        pods = [item["spec"]["template"]["spec"] for item in objects(values) if item["kind"] in _POD_KINDS]
         assert {each["imagePullSecrets"][0]["name"] for each in pods} == {"key"}
         assert {each["imagePullPolicy"] for pod in pods for each in pod["containers"]} == {"Never"}
-    assert {item["kind"] for item in objects({}) if "template" in item.get("spec", {})} == _MAKERS
+    assert {item["kind"] for item in objects({}) if "template" in item.get("spec", {})} == _POD_KINDS
 
 
-_MAKERS: Final = {"Deployment", "DaemonSet", "Job"}
+_POD_KINDS: Final = {"Deployment", "DaemonSet", "Job"}
 
 
 def _images(values: Mapping[str, Any]) -> set[str]:
@@ -179,21 +179,21 @@ def _images(values: Mapping[str, Any]) -> set[str]:
 
 
 def _entries(value: object) -> Iterator[tuple[str, Any]]:
-    """Of all mappings, however deep: an image may stand where nobody looked."""
+    """Yields the entries of all nested mappings."""
     if isinstance(value, dict):
         yield from value.items()
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _entries(each)
 
 
-@pytest.mark.parametrize(("way", "verb"), [("open", "patch"), ("delete", "delete")])
-def test_a_post_delete_job_with_minimal_rights_handles_gated_pods(way: str, verb: str) -> None:
-    made = {item["kind"]: item for item in objects({"removal": {"gatedPods": way}}) if _removes(item)}
+@pytest.mark.parametrize(("action", "verb"), [("open", "patch"), ("delete", "delete")])
+def test_a_post_delete_job_with_minimal_rights_handles_gated_pods(action: str, verb: str) -> None:
+    made = {item["kind"]: item for item in objects({"removal": {"gatedPods": action}}) if _removes(item)}
     assert made.keys() == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
     assert {item["metadata"]["annotations"]["helm.sh/hook"] for item in made.values()} == {"post-delete"}
     assert made["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", verb]}]
     (container,) = made["Job"]["spec"]["template"]["spec"]["containers"]
-    assert (container["command"], container["args"]) == (["python", "-m", "quota.uninstall"], [way])
+    assert (container["command"], container["args"]) == (["python", "-m", "quota.uninstall"], [action])
 
 
 def test_gated_pods_are_kept_if_the_values_say_so() -> None:
@@ -256,8 +256,8 @@ def test_the_api_server_accepts_the_manifests_without_a_warning(halfcards_namesp
 def test_the_kustomization_of_the_page_works(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "deploy").symlink_to(MANIFESTS.parent)
     (tmp_path / "own").mkdir()
-    (said,) = re.findall(r"^```text kustomization\n(.*?)^```$", _PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    (tmp_path / "own" / "kustomization.yaml").write_text(said)
+    (kustomization,) = re.findall(r"^```text kustomization\n(.*?)^```$", _PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "own" / "kustomization.yaml").write_text(kustomization)
     done = cluster.kubectl("kustomize", str(tmp_path / "own"))
     assert done.code == 0, done.stderr
     assert _named(done.stdout, ["Deployment", "DaemonSet"]) == _named(

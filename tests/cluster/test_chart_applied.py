@@ -1,4 +1,4 @@
-"""Chart and manifests on a real control plane without nodes: what an upgrade reaches, and what a removal leaves."""
+"""Chart and manifests on a real control plane without nodes: upgrades, and what an uninstall leaves."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from devcluster.cluster import Cluster
 from devcluster.objects import Object
 from devcluster.services.quota_installation import path_of, quota
 from halfcard import names
-from quota.uninstall import main as leave
+from quota.uninstall import main as run_removal_job
 
 from .dump import changes, dump
 from .helm import Helm
 from .pods import busybox_pod, create_pod
 from .test_chart import objects
 
-_TENANTS: Final = "team-a"
+_TEAM: Final = "team-a"
 _THEIR_GATE: Final = "example.com/other"
-_KIND: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
+_CRD: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
 _WITHOUT_NODES: Final = {
-    "webhooks": {"failurePolicy": "Ignore"},  # nobody answers for them
+    "webhooks": {"failurePolicy": "Ignore"},  # no pod serves them
     "removal": {"gatedPods": "keep"},  # its Job would never run
 }
 
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Cluster]:
-    """Each test leaves nothing of Halfcard there but the kinds and its namespace."""
+    """A cluster; each test leaves nothing of Halfcard but its CRDs and its namespace."""
     with Cluster() as cluster:
-        cluster.create_namespace(_TENANTS)
+        cluster.create_namespace(_TEAM)
         yield cluster
 
 
 class Release:
-    """Of a chart, without waiting for pods: there is no node."""
+    """A helm release, without waiting for pods: there is no node."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -53,8 +53,8 @@ class Release:
         more = ["--create-namespace"] if verb == "install" else []
         self._helm.must(verb, "halfcard", str(chart), f"--namespace={names.NAMESPACE}", f"--values={values}", *more)
 
-    def kind(self) -> Object:
-        found: Object = self.cluster.request("GET", _KIND).must()
+    def crd(self) -> Object:
+        found: Object = self.cluster.request("GET", _CRD).must()
         return found
 
     def uninstall(self) -> None:
@@ -71,18 +71,18 @@ def release(bare: Cluster) -> Iterator[Release]:
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
-    """A chart whose quotas have one column less to show."""
+    """An earlier chart, whose CRD of quotas has one column less."""
     copied = tmp_path / "halfcard"
     shutil.copytree(CHART, copied)
     file = copied / "kinds" / "gpuquota.yaml"
-    kind = yaml.safe_load(file.read_text())
-    assert _columns(kind).pop()
-    file.write_text(yaml.safe_dump(kind))
+    crd = yaml.safe_load(file.read_text())
+    assert _columns(crd).pop()
+    file.write_text(yaml.safe_dump(crd))
     return copied
 
 
-def _columns(kind: Object) -> list[Any]:
-    found: list[Any] = kind["spec"]["versions"][0]["additionalPrinterColumns"]
+def _columns(crd: Object) -> list[Any]:
+    found: list[Any] = crd["spec"]["versions"][0]["additionalPrinterColumns"]
     return found
 
 
@@ -94,66 +94,68 @@ def test_the_manifests_are_applied_and_deleted_and_nothing_is_left(bare: Cluster
         assert done.code == 0, done.stderr
         assert ({f"Namespace {names.NAMESPACE}"} <= dump(bare).keys()) == (verb == "apply")
 
-    def left() -> object:
+    def leftovers() -> object:
         after = dump(bare)
         return sorted(after.keys() - before.keys()), changes(before, after)
 
-    bare.wait_until(lambda: left() == ([], {}), what="all of it to go", details=lambda: str(left()))
+    bare.wait_until(lambda: leftovers() == ([], {}), what="all objects to be deleted", details=lambda: str(leftovers()))
 
 
 def test_an_upgrade_updates_the_crds(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
-    before = _columns(release.kind())
+    before = _columns(release.crd())
     release.apply("upgrade")
     shipped = yaml.safe_load((CHART / "kinds" / "gpuquota.yaml").read_text())
     assert before == _columns(shipped)[:-1]
-    assert _columns(release.kind()) == _columns(shipped)
+    assert _columns(release.crd()) == _columns(shipped)
 
 
 def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
-    item = quota("gpu", {"hard": {"cards": 4}}, _TENANTS)
+    item = quota("gpu", {"hard": {"cards": 4}}, _TEAM)
     done = release.cluster.kubectl("create", "-f-", stdin=json.dumps(item))
     assert done.code == 0, done.stderr
-    made, kind = release.cluster.request("GET", path_of(item)).must(), release.kind()
+    stored, crd = release.cluster.request("GET", path_of(item)).must(), release.crd()
     release.uninstall()
     release.apply("install")
-    assert release.cluster.request("GET", path_of(item)).must() == made
-    assert release.kind()["metadata"]["uid"] == kind["metadata"]["uid"]
-    assert len(_columns(release.kind())) == len(_columns(kind)) + 1, "as the new release has it"
+    assert release.cluster.request("GET", path_of(item)).must() == stored
+    assert release.crd()["metadata"]["uid"] == crd["metadata"]["uid"]
+    assert len(_columns(release.crd())) == len(_columns(crd)) + 1, "the new release has one column more"
 
 
-@pytest.mark.parametrize(("way", "stays"), [("open", ["ours", "theirs"]), ("delete", ["theirs"])])
+@pytest.mark.parametrize(("action", "remaining"), [("open", ["ours", "theirs"]), ("delete", ["theirs"])])
 def test_the_removal_job_opens_or_deletes_gated_pods_with_the_charts_rights(
-    bare: Cluster, way: str, stays: list[str]
+    bare: Cluster, action: str, remaining: list[str]
 ) -> None:
-    space = bare.create_namespace(f"gated-{way}")
+    space = bare.create_namespace(f"gated-{action}")
     for name, gate in (("ours", names.QUOTA_GATE), ("theirs", _THEIR_GATE)):
-        waits = busybox_pod(name, "true")
-        waits["spec"]["schedulingGates"] = [{"name": gate}]
-        create_pod(bare, space, waits)
-    _allow(bare, way)
+        gated = busybox_pod(name, "true")
+        gated["spec"]["schedulingGates"] = [{"name": gate}]
+        create_pod(bare, space, gated)
+    _grant_rights(bare, action)
     account = bare.service_account(names.NAMESPACE, "halfcard-removal")
-    assert leave([*_job(way)["args"], f"--kubeconfig={account.kubeconfig}"]) == 0
+    assert run_removal_job([*_job(action)["args"], f"--kubeconfig={account.kubeconfig}"]) == 0
     found = bare.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
     assert {each["metadata"]["name"]: each["spec"].get("schedulingGates", []) for each in found} == {
-        name: [{"name": _THEIR_GATE}] if name == "theirs" else [] for name in stays
+        name: [{"name": _THEIR_GATE}] if name == "theirs" else [] for name in remaining
     }
 
 
-def _allow(cluster: Cluster, way: str) -> None:
+def _grant_rights(cluster: Cluster, action: str) -> None:
     cluster.create_namespace(names.NAMESPACE)
-    for each in _removal(way):
+    for each in _removal(action):
         if each["kind"] in ("ClusterRole", "ClusterRoleBinding"):
             assert cluster.kubectl("apply", "-f-", stdin=json.dumps(each)).code == 0
 
 
-def _removal(way: str) -> list[Object]:
-    return [each for each in objects({"removal": {"gatedPods": way}}) if each["metadata"]["name"] == "halfcard-removal"]
+def _removal(action: str) -> list[Object]:
+    return [
+        each for each in objects({"removal": {"gatedPods": action}}) if each["metadata"]["name"] == "halfcard-removal"
+    ]
 
 
-def _job(way: str) -> Object:
-    (job,) = (each for each in _removal(way) if each["kind"] == "Job")
+def _job(action: str) -> Object:
+    (job,) = (each for each in _removal(action) if each["kind"] == "Job")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     found: Object = container
     return found

@@ -1,4 +1,4 @@
-"""Cards and shares that a plain ResourceQuota counts: on a real API server, with its plugin, and a real scheduler."""
+"""Derived resources, which a plain ResourceQuota counts, on a real API server and with a real scheduler."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PODS: Final = 150
 
 @pytest.fixture(scope="module")
 def counting() -> Iterator[Installation]:
-    """A cluster of its own, whose installation adds them and whose scheduler has the profile that we ship."""
+    """A cluster where the webhook adds derived resources and the scheduler has the shipped profile."""
     with Cluster() as cluster:
         profile = {**shipped("halfcard.yaml", url=None, tls={}), "extenders": []}
         schedule_by(cluster, profile)
@@ -48,7 +48,7 @@ def counting() -> Iterator[Installation]:
 
 @pytest.fixture
 def team(counting: Installation, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Its pods are gone afterwards: they would take the cards of a node that another test adds."""
+    """A namespace; its pods are deleted afterwards, or they would take the cards of another test's node."""
     team = counting.cluster.create_namespace(f"team-{abs(hash(request.node.name)) % 10**8}")
     yield team
     for collection in (f"/apis/apps/v1/namespaces/{team}/replicasets", f"/api/v1/namespaces/{team}/pods"):
@@ -60,7 +60,7 @@ def whole(name: str, cards: int = 1) -> Object:
 
 
 def allow(counting: Installation, team: str, **hard: int) -> None:
-    """Returns once the plugin holds the namespace to it."""
+    """Creates a quota and waits until Kubernetes enforces it."""
     keys = {f"requests.{COUNTED[key]}": str(amount) for key, amount in hard.items()}
     counting.create(team, resource_quota("gpu", keys)).must()
     counting.cluster.wait_until(
@@ -76,31 +76,31 @@ def used(counting: Installation, team: str) -> dict[str, str]:
 
 def test_a_plain_quota_of_cards_is_exact_in_a_burst(counting: Installation, team: str) -> None:
     allow(counting, team, cards=5)
-    with ThreadPoolExecutor(16) as many:
-        answers = [*many.map(lambda number: counting.create(team, whole(f"p{number}")), range(40))]
+    with ThreadPoolExecutor(16) as pool:
+        answers = [*pool.map(lambda number: counting.create(team, whole(f"p{number}")), range(40))]
     assert sum(answer.ok for answer in answers) == 5
     assert used(counting, team) == {f"requests.{DCARDS}": "5"}
-    said = refusal(counting.create(team, whole("late")))
-    assert f"requested: requests.{DCARDS}=1, used: requests.{DCARDS}=5, limited: requests.{DCARDS}=5" in said
-    assert "(1 more needed: 1 card asked, 0 cards free)" in said
+    message = refusal(counting.create(team, whole("late")))
+    assert f"requested: requests.{DCARDS}=1, used: requests.{DCARDS}=5, limited: requests.{DCARDS}=5" in message
+    assert "(1 more needed: 1 card asked, 0 cards free)" in message
 
 
 def test_native_quota_charges_what_a_gpu_quota_counts(counting: Installation, team: str) -> None:
-    """Hundreds of pods in all systems' words, with init containers and sidecars."""
+    """Compares pods of all dialects with init containers and sidecars."""
     allow(counting, team, cards=0, shares=0)
     chance, dialects, wrong = random.Random(7), Dialects(), []
-    kinds: set[str] = set()
+    counted: set[str] = set()
     with counting.without("validating"):
         for _ in range(PODS):
             item = complete(some_pod(chance))
             needs = needs_of(read_pod(msgspec.convert(item, Pod), dialects))[1]
             expected = {COUNTED[key]: str(amount) for key, amount in charge(needs).items() if key in COUNTED}
-            said = charged(counting.create(team, item, dry_run=True).body["message"])
-            kinds |= expected.keys()
-            if said != expected:
-                wrong.append((item["spec"], said, expected))
+            charges = charged(counting.create(team, item, dry_run=True).body["message"])
+            counted |= expected.keys()
+            if charges != expected:
+                wrong.append((item["spec"], charges, expected))
     assert wrong == []
-    assert kinds == {DCARDS, DSHARES}
+    assert counted == {DCARDS, DSHARES}
 
 
 def test_a_pod_that_names_a_model_is_counted_for_that_model(counting: Installation, team: str) -> None:
@@ -147,7 +147,9 @@ def test_templates_are_left_alone_and_their_pods_are_counted(counting: Installat
     item["spec"]["replicas"] = 3
     stored = counting.create(team, item).must()
     assert names.DERIVED_GROUP not in json.dumps(stored)
-    counting.cluster.wait_until(lambda: used(counting, team) == {f"requests.{DSHARES}": "2"}, what="two pods")
+    counting.cluster.wait_until(
+        lambda: used(counting, team) == {f"requests.{DSHARES}": "2"}, what="two pods to be counted"
+    )
     counting.cluster.wait_until(
         lambda: any(
             each["type"] == "ReplicaFailure" and f"requests.{DSHARES}=1" in each["message"]
@@ -186,7 +188,7 @@ def test_only_the_shipped_scheduler_profile_ignores_derived_resources(counting: 
         counting.create(team, whole("plain")).must()
         counting.cluster.wait_until(
             lambda: f"Insufficient {DCARDS}" in condition(counting, team, "plain").get("message", ""),
-            what="the scheduler to miss them",
+            what="the scheduler to report the missing resource",
         )
     finally:
         schedule_by(counting.cluster, ours)

@@ -1,4 +1,4 @@
-"""`halfcard dev` as a person types it: a real cluster that outlives the command, works, and goes without a trace."""
+"""`halfcard dev` from its command line: a real cluster that outlives the command, works, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def status(folder: Path) -> Any:
 
 
 def interface_of(server: str) -> str:
-    """This machine's end of the cluster's link: each has four addresses."""
+    """Returns the host interface of the cluster's link; each link has four addresses."""
     address = ip_address(str(urlsplit(server).hostname))
     return f"halfcard{(int(address) - int(ip_address('198.18.0.0'))) // 4}"
 
@@ -59,18 +59,18 @@ def interface_of(server: str) -> str:
 @dataclass(frozen=True)
 class Development:
     folder: Path
-    said: str
+    printed: str
 
     def shell(self, command: str) -> CommandResult:
-        """With what `up` said to export, and nothing more."""
-        exports = "\n".join(re.findall(r"^export .*", self.said, re.MULTILINE))
+        """Runs a command with only the exports that `up` printed."""
+        exports = "\n".join(re.findall(r"^export .*", self.printed, re.MULTILINE))
         done = subprocess.run(["sh", "-c", f"{exports}\n{command}"], capture_output=True, text=True, check=False)
         return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
 def plan() -> str:
-    """As long as nothing is built that was not before."""
+    """The plan before anything is built."""
     return steps.plan()
 
 
@@ -87,7 +87,7 @@ def development(plan: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def few_programs(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine without iproute2: a cluster must do with loopback, as it must without root."""
+    """The environment of a machine without iproute2, where a cluster uses loopback, as without root."""
     for name in ("setpriv", "sh"):
         program = shutil.which(name)
         assert program is not None
@@ -96,17 +96,17 @@ def few_programs(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tmp_path / "bin")}
 
 
-# --- what it is good for ---------------------------------------------------------------------------------------------
+# --- a running cluster -----------------------------------------------------------------------------------------------
 
 
 def test_up_prints_the_plan_first_and_then_the_exports(plan: str, development: Development) -> None:
-    lines = development.said.splitlines()
+    lines = development.printed.splitlines()
     assert lines[0] == plan
     assert f"export KUBECONFIG={development.folder}/kubeconfig" in lines
 
 
 def test_the_printed_commands_work(development: Development) -> None:
-    commands = re.findall(r"^   (kubectl .*)$", development.said, re.MULTILINE)
+    commands = re.findall(r"^   (kubectl .*)$", development.printed, re.MULTILINE)
     console, wrong, quota, together, apart, budget, real, node = (development.shell(command) for command in commands)
     assert console.code == 0, console.stderr
     amounts = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
@@ -137,10 +137,10 @@ def test_the_printed_commands_work(development: Development) -> None:
 
 
 def test_only_pods_that_select_the_real_node_run_there(development: Development) -> None:
-    """It pulls no images: elsewhere a pod with any image is shown as running."""
+    """The real node pulls no images; kwok's nodes show any pod as running."""
     pods = development.shell("kubectl get pods -A -o json").stdout
-    there = [pod["metadata"]["name"] for pod in json.loads(pods)["items"] if pod["spec"].get("nodeName") == REAL]
-    assert there == ["real"]
+    running = [pod["metadata"]["name"] for pod in json.loads(pods)["items"] if pod["spec"].get("nodeName") == REAL]
+    assert running == ["real"]
 
 
 def test_pods_are_scheduled_and_run(development: Development) -> None:
@@ -196,7 +196,7 @@ def test_a_second_up_says_that_it_runs_and_starts_nothing(development: Developme
     assert DevFolder(development.folder).pid() == before
 
 
-# --- how it goes -----------------------------------------------------------------------------------------------------
+# --- down ------------------------------------------------------------------------------------------------------------
 
 
 def mounts_with(text: str) -> list[str]:
@@ -210,7 +210,7 @@ def cgroups_of(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of a cluster that ends with the test, however that ends."""
+    """The folder of a cluster that is stopped at the end of the test."""
     yield (found := tmp_path / "dev")
     if found.exists():
         halfcard_dev("down", "--dir", str(found))
@@ -233,7 +233,7 @@ def test_down_leaves_nothing_and_can_be_repeated(folder: Path, *, killed: bool) 
         wait_until(lambda: not processes_with(str(folder)), what="every program to end with its supervisor")
         assert not folder.exists() and mounts_with(str(folder)) == []
         assert not [group for group in groups if group.exists()]
-    wait_until(lambda: interface not in interfaces(), what="the interface to go with its namespace")
+    wait_until(lambda: interface not in interfaces(), what="the interface to be deleted with its namespace")
 
 
 def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
@@ -247,11 +247,11 @@ def test_without_root_or_iproute2_it_works_on_loopback_and_survives_a_kill(
     assert missing in up.stdout and "pod/real" not in up.stdout
     assert missing in halfcard_dev("status", "--dir", str(folder)).stdout
     wrong = CHECKOUT / "deploy/examples/mistakes/manifests/amounts/05-150-per-cent.yaml"
-    people = Development(folder, up.stdout)
-    assert "[HC002]" in people.shell(f"kubectl create -f {wrong}").stderr
+    user = Development(folder, up.stdout)
+    assert "[HC002]" in user.shell(f"kubectl create -f {wrong}").stderr
     one_card = CHECKOUT / "deploy/examples/gpu-manager/manifests/one-card.yaml"
     bound = f"kubectl create -f {one_card} && kubectl wait --for=condition=PodScheduled --timeout=60s pod/one-card"
-    explained = people.shell(f"{bound} && halfcard explain default/one-card")
+    explained = user.shell(f"{bound} && halfcard explain default/one-card")
     assert "its cards recorded by Halfcard" in " ".join(explained.stdout.split()), explained
     assert status(folder)["server"].startswith("https://127.0.0.1:")
     os.kill(DevFolder(folder).pid(), signal.SIGKILL)
@@ -274,7 +274,7 @@ def test_without_a_cluster_status_says_so_and_down_succeeds(tmp_path: Path) -> N
     assert not Path(folder).exists()
 
 
-# --- how it does not start -------------------------------------------------------------------------------------------
+# --- failures to start ------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -309,10 +309,10 @@ def test_the_plan_of_a_cold_build_names_programs_minutes_and_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    said = steps.plan()
+    printed = steps.plan()
     programs = ("etcd", "kube-apiserver", "kubectl", "kwok", "kubelet", "containerd")
-    assert all(program in said for program in programs)
-    assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", said)
+    assert all(program in printed for program in programs)
+    assert re.search(r"about \d+ minutes on 2 cores and \d+ GB of disk", printed)
 
 
 def test_the_plan_omits_kubelet_if_no_real_node_can_run(

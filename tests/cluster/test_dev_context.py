@@ -1,4 +1,4 @@
-"""`halfcard dev up --context`: Halfcard beside somebody's cluster, which it never holds up and leaves as it was."""
+"""`halfcard dev up --context`: Halfcard for an existing cluster, which it never blocks and leaves as it was."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .test_harness import processes_with
 CONTEXT = "cluster"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-WHERE_WE_WRITE = (
+WRITTEN_COLLECTIONS = (
     f"{HOOKS}/mutatingwebhookconfigurations",
     f"{HOOKS}/validatingwebhookconfigurations",
     f"{RBAC}/clusterroles",
@@ -38,7 +38,7 @@ WHERE_WE_WRITE = (
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Iterator[Cluster]:
+def foreign_cluster() -> Iterator[Cluster]:
     with Cluster() as cluster:
         yield cluster
 
@@ -48,10 +48,10 @@ def items(cluster: Cluster, path: str) -> list[Any]:
     return found
 
 
-def written(cluster: Cluster) -> list[str]:
+def existing_objects(cluster: Cluster) -> list[str]:
     return sorted(
         f"{path} {item['metadata'].get('namespace', '')} {item['metadata']['name']}"
-        for path in WHERE_WE_WRITE
+        for path in WRITTEN_COLLECTIONS
         for item in items(cluster, path)
     )
 
@@ -65,15 +65,15 @@ def create(cluster: Cluster, item: Object) -> ApiResponse:
 
 
 @pytest.fixture
-def before(theirs: Cluster) -> list[str]:
-    return written(theirs)
+def objects_before(foreign_cluster: Cluster) -> list[str]:
+    return existing_objects(foreign_cluster)
 
 
 @pytest.fixture
-def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[Development]:
-    assert not [line for line in before if names.NAMESPACE in line]
+def evaluation(foreign_cluster: Cluster, objects_before: list[str], tmp_path: Path) -> Iterator[Development]:
+    assert not [line for line in objects_before if names.NAMESPACE in line]
     folder = tmp_path / "dev"
-    done = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(folder))
+    done = dev_in(foreign_cluster, "up", "--context", CONTEXT, "--dir", str(folder))
     assert done.code == EXIT_OK, done
     try:
         yield Development(folder, done.stdout)
@@ -81,97 +81,103 @@ def evaluation(theirs: Cluster, before: list[str], tmp_path: Path) -> Iterator[D
         assert halfcard_dev("down", "--dir", str(folder)).code == EXIT_OK
 
 
-def test_pods_are_reviewed_and_up_says_it_is_for_evaluation(theirs: Cluster, evaluation: Development) -> None:
-    assert "for evaluation: it runs on this machine" in evaluation.said
-    assert "Its scheduler is not changed" in evaluation.said
-    assert resources(create(theirs, share("one")).must())["limits"] == {
+def test_pods_are_reviewed_and_up_says_it_is_for_evaluation(foreign_cluster: Cluster, evaluation: Development) -> None:
+    assert "for evaluation: it runs on this machine" in evaluation.printed
+    assert "Its scheduler is not changed" in evaluation.printed
+    assert resources(create(foreign_cluster, share("one")).must())["limits"] == {
         names.VCUDA_CORE: "30",
         names.VCUDA_MEMORY: "20",
     }
-    assert "[HC002]" in create(theirs, bad("two")).body["message"]
+    assert "[HC002]" in create(foreign_cluster, bad("two")).body["message"]
 
 
 @pytest.mark.usefixtures("evaluation")
-def test_webhooks_of_an_evaluation_fail_open(theirs: Cluster) -> None:
-    hooks = [hook for path in WHERE_WE_WRITE[:2] for item in items(theirs, path) for hook in item["webhooks"]]
+def test_webhooks_of_an_evaluation_fail_open(foreign_cluster: Cluster) -> None:
+    hooks = [
+        hook for path in WRITTEN_COLLECTIONS[:2] for item in items(foreign_cluster, path) for hook in item["webhooks"]
+    ]
     assert len(hooks) == 6
     assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
-    assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {f"//{theirs.network.host_address}"}
+    assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {
+        f"//{foreign_cluster.network.host_address}"
+    }
 
 
-def test_the_printed_commands_work_and_leave_nothing(theirs: Cluster, evaluation: Development) -> None:
-    commands = [line.strip() for line in evaluation.said.splitlines() if line.startswith("   kubectl")]
+def test_the_printed_commands_work_and_leave_nothing(foreign_cluster: Cluster, evaluation: Development) -> None:
+    commands = [line.strip() for line in evaluation.printed.splitlines() if line.startswith("   kubectl")]
     repaired, wrong, quota = (evaluation.shell(command) for command in commands)
     assert json.loads(repaired.stdout)["limits"][names.VCUDA_CORE] == "30", repaired
     assert wrong.code == 1 and "[HC002]" in wrong.stderr
     assert f"requests.{names.VCUDA_CORE}" in quota.stdout, quota
-    assert items(theirs, "/api/v1/pods") == [] and items(theirs, "/api/v1/resourcequotas") == []
+    assert items(foreign_cluster, "/api/v1/pods") == [] and items(foreign_cluster, "/api/v1/resourcequotas") == []
 
 
-def test_status_shows_the_webhook_and_its_registration(theirs: Cluster, evaluation: Development) -> None:
+def test_status_shows_the_webhook_and_its_registration(foreign_cluster: Cluster, evaluation: Development) -> None:
     found = status(evaluation.folder)
-    assert found["healthy"] is True and found["server"] == theirs.url
+    assert found["healthy"] is True and found["server"] == foreign_cluster.url
     assert [part["name"] for part in found["parts"]] == ["halfcard-admission", "registration"]
-    theirs.request("DELETE", f"{HOOKS}/mutatingwebhookconfigurations/halfcard").must()
+    foreign_cluster.request("DELETE", f"{HOOKS}/mutatingwebhookconfigurations/halfcard").must()
     shown = halfcard_dev("status", "--dir", str(evaluation.folder))
     assert shown.code == EXIT_REFUSED and "is missing in the cluster" in shown.stdout
 
 
 def test_a_second_up_says_that_it_runs_and_another_cluster_needs_another_folder(
-    theirs: Cluster, evaluation: Development
+    foreign_cluster: Cluster, evaluation: Development
 ) -> None:
-    again = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(evaluation.folder))
+    again = dev_in(foreign_cluster, "up", "--context", CONTEXT, "--dir", str(evaluation.folder))
     assert again.code == EXIT_OK and "It is running already." in again.stdout
-    own = halfcard_dev("up", "--dir", str(evaluation.folder))
-    assert own.code == EXIT_USAGE and f'context "{CONTEXT}"' in own.stderr
+    other = halfcard_dev("up", "--dir", str(evaluation.folder))
+    assert other.code == EXIT_USAGE and f'context "{CONTEXT}"' in other.stderr
 
 
-def test_down_leaves_the_cluster_as_it_was(theirs: Cluster, before: list[str], evaluation: Development) -> None:
-    assert written(theirs) != before
+def test_down_leaves_the_cluster_as_it_was(
+    foreign_cluster: Cluster, objects_before: list[str], evaluation: Development
+) -> None:
+    assert existing_objects(foreign_cluster) != objects_before
     for _ in range(2):
         assert halfcard_dev("down", "--dir", str(evaluation.folder)).code == EXIT_OK
-        assert written(theirs) == before
+        assert existing_objects(foreign_cluster) == objects_before
         assert not evaluation.folder.exists() and processes_with(str(evaluation.folder)) == []
 
 
 def test_a_killed_evaluation_blocks_nothing_and_down_still_cleans_up(
-    theirs: Cluster, before: list[str], evaluation: Development
+    foreign_cluster: Cluster, objects_before: list[str], evaluation: Development
 ) -> None:
     os.kill(DevFolder(evaluation.folder).pid(), signal.SIGKILL)
     wait_until(lambda: processes_with(str(evaluation.folder)) == [], what="the webhook to end with its supervisor")
     needs_no_repair = complete(pod("train").asks(core="30", memory="20"))
-    create(theirs, needs_no_repair).must()
+    create(foreign_cluster, needs_no_repair).must()
     deployments = "/apis/apps/v1/namespaces/default/deployments?dryRun=All"
-    theirs.request("POST", deployments, workload("Deployment", "train", needs_no_repair)).must()
+    foreign_cluster.request("POST", deployments, workload("Deployment", "train", needs_no_repair)).must()
     assert halfcard_dev("down", "--dir", str(evaluation.folder)).code == EXIT_OK
-    assert written(theirs) == before
+    assert existing_objects(foreign_cluster) == objects_before
 
 
 def test_an_unreachable_webhook_is_reported_and_everything_is_undone(
-    theirs: Cluster, before: list[str], tmp_path: Path
+    foreign_cluster: Cluster, objects_before: list[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "dev"
-    done = dev_in(theirs, "up", "--context", CONTEXT, "--advertise", "127.0.0.1", "--dir", str(folder))
+    done = dev_in(foreign_cluster, "up", "--context", CONTEXT, "--advertise", "127.0.0.1", "--dir", str(folder))
     assert done.code == EXIT_CANNOT_START
-    assert f"the API server {theirs.url} does not reach Halfcard at https://127.0.0.1:" in done.stderr
+    assert f"the API server {foreign_cluster.url} does not reach Halfcard at https://127.0.0.1:" in done.stderr
     assert "--advertise HOST" in done.stderr
-    assert written(theirs) == before
+    assert existing_objects(foreign_cluster) == objects_before
     assert not folder.exists() and processes_with(str(folder)) == []
 
 
-def test_an_existing_installation_is_left_alone(theirs: Cluster, tmp_path: Path) -> None:
-    theirs.create_namespace(names.NAMESPACE)
-    before = written(theirs)
+def test_an_existing_installation_is_left_alone(foreign_cluster: Cluster, tmp_path: Path) -> None:
+    foreign_cluster.create_namespace(names.NAMESPACE)
+    objects_before = existing_objects(foreign_cluster)
     try:
-        done = dev_in(theirs, "up", "--context", CONTEXT, "--dir", str(tmp_path / "dev"))
+        done = dev_in(foreign_cluster, "up", "--context", CONTEXT, "--dir", str(tmp_path / "dev"))
         assert done.code == EXIT_CANNOT_START and f'"{names.NAMESPACE}" already exists' in done.stderr
-        assert written(theirs) == before
+        assert existing_objects(foreign_cluster) == objects_before
     finally:
-        theirs.kubectl("delete", "namespace", names.NAMESPACE)
+        foreign_cluster.kubectl("delete", "namespace", names.NAMESPACE)
 
 
-def test_an_unknown_context_is_named(theirs: Cluster, tmp_path: Path) -> None:
-    done = dev_in(theirs, "up", "--context", "elsewhere", "--dir", str(tmp_path / "dev"))
+def test_an_unknown_context_is_named(foreign_cluster: Cluster, tmp_path: Path) -> None:
+    done = dev_in(foreign_cluster, "up", "--context", "elsewhere", "--dir", str(tmp_path / "dev"))
     assert done.code == EXIT_CANNOT_START and 'no usable context "elsewhere"' in done.stderr
     assert not (tmp_path / "dev").exists()
 
