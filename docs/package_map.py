@@ -82,7 +82,7 @@ def _is_generated(file: Path) -> bool:
 
 def tables() -> str:
     """Returns a table of the modules of each package, folder by folder."""
-    return "\n\n".join(_package_table(package) for package in reversed(packages()))
+    return "\n\n".join(_package_table(package) for package in (*reversed(packages()), "deploy"))
 
 
 def _package_table(package: str) -> str:
