@@ -1,4 +1,4 @@
-"""`halfcard doctor` on a real control plane: nothing where nothing is wrong, and each planted fault as what it is."""
+"""`halfcard doctor` on a real control plane: no findings if nothing is wrong, and one for each planted fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -50,18 +50,17 @@ TEAM: Final = "team"
 EXEMPT: Final = names.KUBE_SYSTEM
 HOOKS: Final = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING: Final = f"{HOOKS}/validatingwebhookconfigurations/halfcard"
-SECONDS: Final = 60
+TIMEOUT_S: Final = 60
 HERE: Final = f"/api/v1/namespaces/{names.NAMESPACE}"
 
 
 @dataclass
 class Installed:
-    """All of Halfcard's processes, and one node with an agent's words, and kwok's pod in place of the agent."""
+    """All processes of Halfcard, and one node with an agent's inventory and a pod of kwok instead of the agent."""
 
     webhook: Installation
     quotas: QuotaInstallation
     extender: ExtenderInstallation
-    said: Any = field(default=None)
 
     @property
     def cluster(self) -> Cluster:
@@ -69,45 +68,45 @@ class Installed:
 
     # --- the doctor ---------------------------------------------------------------------------------------------------
 
-    def ask(self, *arguments: str, user: User | None = None) -> tuple[int, str]:
+    def run_doctor(self, *arguments: str, user: User | None = None) -> tuple[int, str]:
         out = io.StringIO()
         kubeconfig = (user or self.cluster.admin).kubeconfig
         with redirect_stdout(out), redirect_stderr(io.StringIO()):
             code = halfcard(["doctor", "--kubeconfig", str(kubeconfig), *arguments])
         return code, out.getvalue()
 
-    def found(self) -> dict[str, str]:
-        """By check, where and what, of its first finding."""
-        findings = json.loads(self.ask("-o", "json")[1])["findings"]
+    def first_findings(self) -> dict[str, str]:
+        """Returns the first finding of each check."""
+        findings = json.loads(self.run_doctor("-o", "json")[1])["findings"]
         return {each["check"]: f"{each['where']}: {each['got']}" for each in reversed(findings)}
 
-    def wait_found(self, *checks: str) -> dict[str, str]:
-        """Until exactly these are found: configurations and endpoints are known to the API server a moment later."""
+    def wait_for_findings(self, *checks: str) -> dict[str, str]:
+        """Waits for exactly these findings: the API server uses new configurations and endpoints with a delay."""
         self.cluster.wait_until(
-            lambda: sorted(self.found()) == sorted(checks),
+            lambda: sorted(self.first_findings()) == sorted(checks),
             what=f"the doctor to find {checks or 'nothing'}",
-            seconds=SECONDS,
-            details=lambda: str(self.found()),
+            seconds=TIMEOUT_S,
+            details=lambda: str(self.first_findings()),
         )
-        return self.found()
+        return self.first_findings()
 
     # --- the installation ---------------------------------------------------------------------------------------------
 
     def announce(self, *cards: Card) -> None:
-        """As the node's agent does."""
+        """Writes the cards to the node as its agent does."""
         asyncio.run(self._announced(cards))
 
     async def _announced(self, cards: tuple[Card, ...]) -> None:
         calls = ApiCalls(from_kubeconfig(self.cluster.admin.kubeconfig))
-        announcing = NodeWriter(calls, NODE, Log(), lambda: datetime.now(UTC))
-        wanted = announcement(cards, {})
-        running = asyncio.create_task(announcing.run())
-        announcing.announce(wanted)
-        async with asyncio.timeout(SECONDS):
-            while not self._says(
-                there := await asyncio.to_thread(self.node), wanted.inventory, wanted.condition.reason
+        writer = NodeWriter(calls, NODE, Log(), lambda: datetime.now(UTC))
+        expected = announcement(cards, {})
+        running = asyncio.create_task(writer.run())
+        writer.announce(expected)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not self._is_announced(
+                node := await asyncio.to_thread(self.node), expected.inventory, expected.condition.reason
             ):
-                announcing.observe(there)
+                writer.observe(node)
                 await asyncio.sleep(0.1)
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -115,7 +114,7 @@ class Installed:
         calls.close()
 
     @staticmethod
-    def _says(node: Object, inventory: str | None, reason: str) -> bool:
+    def _is_announced(node: Object, inventory: str | None, reason: str) -> bool:
         conditions = {each["type"]: each.get("reason") for each in node["status"]["conditions"]}
         written = node["metadata"].get("annotations", {}).get(names.INVENTORY)
         return bool(written == inventory and conditions.get(names.CARDS_CONDITION) == reason)
@@ -127,7 +126,7 @@ class Installed:
     def create(self, namespace: str, item: Object) -> None:
         self.webhook.create(namespace, item).must()
 
-    def make(self, path: str, item: Object) -> None:
+    def create_at(self, path: str, item: Object) -> None:
         self.cluster.request("POST", path, item).must()
 
     def merge(self, path: str, change: Mapping[str, Any]) -> None:
@@ -151,36 +150,36 @@ def installed() -> Iterator[Installed]:
         extender.add_replica()
         extender.leader()
         extender.schedule_by(extender.recommended())
-        there = Installed(webhook, quotas, extender)
-        _settle(there)
-        yield there
+        installed = Installed(webhook, quotas, extender)
+        _set_up(installed)
+        yield installed
 
 
-def _settle(there: Installed) -> None:
-    """Settings as the processes have them, a node with an agent, a budget, a quota that counts, and a pod that runs."""
-    cluster, text = there.cluster, there.webhook.settings.read_text()
+def _set_up(installed: Installed) -> None:
+    """Creates the settings, a node with an agent, a budget, a native quota and a running pod."""
+    cluster, text = installed.cluster, installed.webhook.settings.read_text()
     metadata = {"name": names.SETTINGS_MAP}
-    there.make(f"{HERE}/configmaps", {"metadata": metadata, "data": {"settings.yaml": text}})
+    installed.create_at(f"{HERE}/configmaps", {"metadata": metadata, "data": {"settings.yaml": text}})
     cluster.add_gpu_nodes([GpuNodes(1, "Tesla-T4", 15360, cards=2)])
-    there.merge(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": {names.AGENT_LABEL: "true"}}})
-    there.announce(*CARDS)
-    there.create(names.NAMESPACE, daemon(names.AGENT, account=names.AGENT, image="halfcard.dev/halfcard:1"))
-    cluster.wait_until(lambda: _is_ready(there, names.NAMESPACE), what="kwok to run the agent's pod")
+    installed.merge(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": {names.AGENT_LABEL: "true"}}})
+    installed.announce(*CARDS)
+    installed.create(names.NAMESPACE, daemon(names.AGENT, account=names.AGENT, image="halfcard.dev/halfcard:1"))
+    cluster.wait_until(lambda: _is_ready(installed, names.NAMESPACE), what="kwok to run the agent's pod")
     cluster.create_namespace(TEAM)
-    there.quotas.wait_led()
-    there.quotas.allow(TEAM, hard={"cores": 150, "memory": "64Gi"})
-    there.create(TEAM, resource_quota("counts", {f"limits.{names.VCUDA_CORE}": "300"}))
-    there.create(TEAM, share("work"))
-    cluster.wait_until(lambda: _is_ready(there, TEAM), what="a pod with a card to run")
+    installed.quotas.wait_led()
+    installed.quotas.allow(TEAM, hard={"cores": 150, "memory": "64Gi"})
+    installed.create(TEAM, resource_quota("counts", {f"limits.{names.VCUDA_CORE}": "300"}))
+    installed.create(TEAM, share("work"))
+    cluster.wait_until(lambda: _is_ready(installed, TEAM), what="a pod with a card to run")
 
 
-def _is_ready(there: Installed, namespace: str) -> bool:
-    pods = there.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods").must()["items"]
+def _is_ready(installed: Installed, namespace: str) -> bool:
+    pods = installed.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods").must()["items"]
     return bool(pods) and all(is_ready(each) for each in pods)
 
 
 def daemon(name: str, *, account: str, image: str) -> Object:
-    """On nodes with the agent's label."""
+    """Returns a DaemonSet for the nodes with the agent's label."""
     item = workload("DaemonSet", name, complete(pod(name).container()))
     spec = item["spec"]["template"]["spec"]
     spec |= {"nodeSelector": {names.AGENT_LABEL: "true"}, "serviceAccountName": account}
@@ -189,8 +188,8 @@ def daemon(name: str, *, account: str, image: str) -> Object:
 
 
 def test_a_healthy_installation_has_no_findings(installed: Installed) -> None:
-    installed.wait_found()
-    code, printed = installed.ask("--strict")
+    installed.wait_for_findings()
+    code, printed = installed.run_doctor("--strict")
     assert code == 0
     assert printed.startswith("Nothing is wrong: ") and printed.count("\n") == 1
 
@@ -201,158 +200,158 @@ Planting = Callable[[Installed], Any]
 
 
 @contextmanager
-def unregistered(there: Installed) -> Iterator[None]:
-    there.remove(VALIDATING)
+def unregistered(installed: Installed) -> Iterator[None]:
+    installed.remove(VALIDATING)
     yield
-    there.webhook.register()
+    installed.webhook.register()
 
 
 @contextmanager
-def changed_webhook(there: Installed, number: int, change: Mapping[str, Any]) -> Iterator[None]:
-    """Of the validating ones, one field or more; `register` alone would not put back what `apply` does not name."""
-    before = there.cluster.request("GET", VALIDATING).must()["webhooks"]
+def changed_webhook(installed: Installed, number: int, change: Mapping[str, Any]) -> Iterator[None]:
+    """Changes fields of one validating webhook; `register` would not restore fields that it does not set."""
+    before = installed.cluster.request("GET", VALIDATING).must()["webhooks"]
     after = [{**each, **(change if at == number else {})} for at, each in enumerate(before)]
-    there.merge(VALIDATING, {"webhooks": after})
+    installed.merge(VALIDATING, {"webhooks": after})
     yield
-    there.merge(VALIDATING, {"webhooks": before})
+    installed.merge(VALIDATING, {"webhooks": before})
 
 
 def trusting(bundle: bytes | None) -> Planting:
-    def plant(there: Installed) -> Any:
-        client = dict(there.cluster.request("GET", VALIDATING).must()["webhooks"][0]["clientConfig"])
+    def plant(installed: Installed) -> Any:
+        client = dict(installed.cluster.request("GET", VALIDATING).must()["webhooks"][0]["clientConfig"])
         client["caBundle"] = base64.b64encode(bundle).decode() if bundle else ""
-        return changed_webhook(there, 0, {"clientConfig": client})
+        return changed_webhook(installed, 0, {"clientConfig": client})
 
     return plant
 
 
 @contextmanager
-def without_endpoint(there: Installed) -> Iterator[None]:
-    cluster, port = there.cluster, there.webhook.replicas[0].port
+def without_endpoint(installed: Installed) -> Iterator[None]:
+    cluster, port = installed.cluster, installed.webhook.replicas[0].port
     cluster.withdraw(names.NAMESPACE, names.ADMISSION_SERVICE, port)
     yield
     cluster.expose(names.NAMESPACE, names.ADMISSION_SERVICE, 443, port)
 
 
 @contextmanager
-def dead_replica(there: Installed) -> Iterator[None]:
-    """The Service has not heard of it."""
-    (replica,) = there.webhook.replicas
+def dead_replica(installed: Installed) -> Iterator[None]:
+    """Kills the replica and leaves it in the Service."""
+    (replica,) = installed.webhook.replicas
     replica.program.kill()
     yield
     replica.program.start()
-    there.cluster.wait_until(replica.ready, what="the replica to be ready again")
+    installed.cluster.wait_until(replica.ready, what="the replica to be ready again")
 
 
 @contextmanager
-def without_extender(there: Installed) -> Iterator[None]:
-    there.extender.end(there.extender.replicas[0])
+def without_extender(installed: Installed) -> Iterator[None]:
+    installed.extender.end(installed.extender.replicas[0])
     yield
-    there.extender.add_replica()
-    there.extender.leader()
+    installed.extender.add_replica()
+    installed.extender.leader()
 
 
 @contextmanager
-def made(there: Installed, path: str, item: Object) -> Iterator[None]:
-    there.make(path, item)
+def created(installed: Installed, path: str, item: Object) -> Iterator[None]:
+    installed.create_at(path, item)
     yield
-    there.remove(f"{path}/{item['metadata']['name']}")
+    installed.remove(f"{path}/{item['metadata']['name']}")
 
 
 def exempt_pod(item: Object, **fields: Any) -> Planting:
-    """Past the webhook, and past the scheduler."""
+    """Creates a pod in an exempt namespace, without the extender."""
     item["spec"] |= {"schedulerName": names.DEFAULT_SCHEDULER, **fields}
-    return lambda there: made(there, f"/api/v1/namespaces/{EXEMPT}/pods", item)
+    return lambda installed: created(installed, f"/api/v1/namespaces/{EXEMPT}/pods", item)
 
 
 def bare(name: str, card: str = "") -> Object:
-    """With a record of a card, where one is named."""
+    """Returns a pod, with a record if a card is named."""
     record = {names.PLACEMENT: json.dumps({"node": NODE, "cards": {"containers-0": [card]}})} if card else {}
     limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
     return complete(pod(name).container(limits=limits, requests=limits).annotated(record))
 
 
-def never_counted(there: Installed) -> Any:
+def never_counted(installed: Installed) -> Any:
     quota = resource_quota("idle", {f"limits.{names.VCUDA_CORE}": "100"})
-    return made(there, f"/api/v1/namespaces/{EXEMPT}/resourcequotas", quota)
+    return created(installed, f"/api/v1/namespaces/{EXEMPT}/resourcequotas", quota)
 
 
-def expired(there: Installed) -> Any:
+def expired(installed: Installed) -> Any:
     since = datetime.now(UTC) - timedelta(days=100)
     pem = leaf(authority(since), "halfcard", since).pem
     item = {"metadata": {"name": names.EXTENDER_TLS}, "data": {"tls.crt": base64.b64encode(pem).decode()}}
-    return made(there, f"{HERE}/secrets", item)
+    return created(installed, f"{HERE}/secrets", item)
 
 
 @contextmanager
-def labelled_node(there: Installed) -> Iterator[None]:
-    """Where no agent starts."""
-    there.cluster.add_node("bare", {names.VCUDA_CORE: "100"}, {names.AGENT_LABEL: "true"})
+def labelled_node(installed: Installed) -> Iterator[None]:
+    """Adds a node with the agent's label, where no agent starts."""
+    installed.cluster.add_node("bare", {names.VCUDA_CORE: "100"}, {names.AGENT_LABEL: "true"})
     yield
-    there.remove("/api/v1/nodes/bare")
-    there.cluster.wait_until(lambda: _swept(there, "bare"), what="the pod of that node to be gone")
+    installed.remove("/api/v1/nodes/bare")
+    installed.cluster.wait_until(lambda: _pods_are_gone(installed, "bare"), what="the pod of that node to be gone")
 
 
-def _swept(there: Installed, node: str) -> bool:
-    """Nobody else ends a pod whose node is gone, for minutes."""
-    pods = there.cluster.request("GET", f"{HERE}/pods").must()["items"]
+def _pods_are_gone(installed: Installed, node: str) -> bool:
+    """Deletes the pods of a deleted node, which Kubernetes does only after minutes; true once they are gone."""
+    pods = installed.cluster.request("GET", f"{HERE}/pods").must()["items"]
     left = [each["metadata"]["name"] for each in pods if each["spec"].get("nodeName") == node]
     for name in left:
-        there.cluster.request("DELETE", f"{HERE}/pods/{name}", {"gracePeriodSeconds": 0})
+        installed.cluster.request("DELETE", f"{HERE}/pods/{name}", {"gracePeriodSeconds": 0})
     return not left
 
 
 @contextmanager
-def others_node(there: Installed) -> Iterator[None]:
-    there.cluster.add_node("others", {names.NVIDIA_GPU: "1"})
+def peers_node(installed: Installed) -> Iterator[None]:
+    installed.cluster.add_node("others", {names.NVIDIA_GPU: "1"})
     yield
-    there.remove("/api/v1/nodes/others")
+    installed.remove("/api/v1/nodes/others")
 
 
 @contextmanager
-def sick_card(there: Installed) -> Iterator[None]:
-    there.announce(CARDS[0], replace(CARDS[1], why_not="Xid 79"))
+def sick_card(installed: Installed) -> Iterator[None]:
+    installed.announce(CARDS[0], replace(CARDS[1], why_not="Xid 79"))
     yield
-    there.announce(*CARDS)
+    installed.announce(*CARDS)
 
 
 @contextmanager
-def offering_nothing(there: Installed) -> Iterator[None]:
-    """As kubelet leaves a node whose plugin has gone."""
-    there.merge(
+def empty_allocatable(installed: Installed) -> Iterator[None]:
+    """Sets allocatable to zero, as kubelet does if a device plugin is gone."""
+    installed.merge(
         f"/api/v1/nodes/{NODE}/status", {"status": {"allocatable": {names.VCUDA_CORE: "0", names.VCUDA_MEMORY: "0"}}}
     )
     yield
-    amounts = {resource: there.node()["status"]["capacity"][resource] for resource in SETTINGS["node_resources"]}
-    there.merge(f"/api/v1/nodes/{NODE}/status", {"status": {"allocatable": amounts}})
+    amounts = {resource: installed.node()["status"]["capacity"][resource] for resource in SETTINGS["node_resources"]}
+    installed.merge(f"/api/v1/nodes/{NODE}/status", {"status": {"allocatable": amounts}})
 
 
 @contextmanager
-def told_not_offered(there: Installed) -> Iterator[None]:
-    happening = NodeEvent("NotOffered", f"{names.VCUDA_CORE}: another plugin serves it")
-    event = json.loads(node_event(there.node(), happening, datetime.now(UTC)))
-    there.make(EVENTS_PATH, event)
+def not_offered_event(installed: Installed) -> Iterator[None]:
+    not_offered = NodeEvent("NotOffered", f"{names.VCUDA_CORE}: another plugin serves it")
+    event = json.loads(node_event(installed.node(), not_offered, datetime.now(UTC)))
+    installed.create_at(EVENTS_PATH, event)
     yield
-    there.remove(f"{EVENTS_PATH}/{event['metadata']['name']}")
+    installed.remove(f"{EVENTS_PATH}/{event['metadata']['name']}")
 
 
 @contextmanager
-def peers_plugin(there: Installed) -> Iterator[None]:
+def peer_plugin(installed: Installed) -> Iterator[None]:
     item = daemon("gpu-manager-daemonset", account="default", image="example.invalid/tkestack/gpu-manager:v1.1.5")
-    with made(there, f"/apis/apps/v1/namespaces/{TEAM}/daemonsets", item):
+    with created(installed, f"/apis/apps/v1/namespaces/{TEAM}/daemonsets", item):
         yield
 
 
-def plain_scheduler(there: Installed) -> Any:
+def plain_scheduler(installed: Installed) -> Any:
     item = complete(
         pod("kube-scheduler").container(command=["kube-scheduler"]).labelled({"component": "kube-scheduler"})
     )
     item["spec"]["schedulerName"] = "nobody"
-    return made(there, f"/api/v1/namespaces/{EXEMPT}/pods", item)
+    return created(installed, f"/api/v1/namespaces/{EXEMPT}/pods", item)
 
 
-def trusting_scheduler(there: Installed) -> Any:
-    """As the one that we ship, but for the line that says whom it believes."""
+def trusting_scheduler(installed: Installed) -> Any:
+    """A scheduler with the shipped configuration, but without caFile."""
     shipped = yaml.safe_load((ROOT / "deploy" / "scheduler" / "halfcard.yaml").read_text())
     del shipped["extenders"][0]["tlsConfig"]["caFile"]
     item = complete(
@@ -363,41 +362,41 @@ def trusting_scheduler(there: Installed) -> Any:
     )
     config_map = {"metadata": {"name": "scheduler"}, "data": {"s.yaml": yaml.safe_dump(shipped)}}
     both = ExitStack()
-    both.enter_context(made(there, f"/api/v1/namespaces/{EXEMPT}/configmaps", config_map))
-    both.enter_context(made(there, f"/api/v1/namespaces/{EXEMPT}/pods", item))
+    both.enter_context(created(installed, f"/api/v1/namespaces/{EXEMPT}/configmaps", config_map))
+    both.enter_context(created(installed, f"/api/v1/namespaces/{EXEMPT}/pods", item))
     return both
 
 
-def resting_keeper(there: Installed) -> Any:
+def stopped_certificate_controller(installed: Installed) -> Any:
     item = workload("Deployment", names.CERTS_SERVICE, complete(pod("certs").container()))
     item["spec"]["replicas"] = 0
     item["spec"]["template"]["spec"]["serviceAccountName"] = names.CERTS_SERVICE
-    return made(there, f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments", item)
+    return created(installed, f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments", item)
 
 
 @contextmanager
-def garbage_ledger(there: Installed) -> Iterator[None]:
+def garbage_ledger(installed: Installed) -> Iterator[None]:
     ledger = f"{HERE}/configmaps/gpuquota.{TEAM}.gpu"
-    there.merge(ledger, {"data": {"ledger": "garbage"}})
+    installed.merge(ledger, {"data": {"ledger": "garbage"}})
     yield
-    there.remove(ledger)
+    installed.remove(ledger)
 
 
-def default_ledger(there: Installed) -> Any:
-    """As a namespace without a quota of its own has one."""
+def default_ledger(installed: Installed) -> Any:
+    """Creates the broken ledger of a default quota."""
     item = {"metadata": {"name": f"defaultgpuquota.{TEAM}.all"}, "data": {"ledger": "garbage"}}
-    return made(there, f"{HERE}/configmaps", item)
+    return created(installed, f"{HERE}/configmaps", item)
 
 
 @contextmanager
-def no_definition(there: Installed) -> Iterator[None]:
+def no_definition(installed: Installed) -> Iterator[None]:
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{names.CLUSTER_GPU_QUOTAS}.{names.OWN_DOMAIN}"
-    before = there.cluster.request("GET", path).must()
-    there.remove(path)
-    there.cluster.wait_until(lambda: there.gone(path), what="the definition to be gone")
+    before = installed.cluster.request("GET", path).must()
+    installed.remove(path)
+    installed.cluster.wait_until(lambda: installed.gone(path), what="the definition to be gone")
     yield
-    kept = {key: before["metadata"][key] for key in ("name", "annotations") if key in before["metadata"]}
-    there.make(path.rpartition("/")[0], {**before, "metadata": kept, "status": None})
+    metadata = {key: before["metadata"][key] for key in ("name", "annotations") if key in before["metadata"]}
+    installed.create_at(path.rpartition("/")[0], {**before, "metadata": metadata, "status": None})
 
 
 OTHER: Final = authority(datetime.now(UTC) - timedelta(days=1)).pem
@@ -408,7 +407,7 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
         "ValidatingWebhookConfiguration halfcard: no webhook",
     ),
     "it fails open": (
-        lambda there: changed_webhook(there, 0, {"failurePolicy": "Ignore"}),
+        lambda installed: changed_webhook(installed, 0, {"failurePolicy": "Ignore"}),
         "webhook-differs",
         "failurePolicy: Ignore",
     ),
@@ -420,13 +419,13 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "a certificate has ended": (expired, "certificate-expired", names.EXTENDER_TLS),
     "the extender has ended": (without_extender, "extender-not-led", "no replica holds it"),
     "the scheduler has no configuration": (plain_scheduler, "scheduler-without-extender", "kube-system/kube-scheduler"),
-    "the scheduler believes whoever answers for the extender": (
+    "the scheduler does not verify the extender": (
         trusting_scheduler,
         "scheduler-misconfigured",
         "called by HTTPS without caFile",
     ),
     "the certificate controller is scaled to zero": (
-        resting_keeper,
+        stopped_certificate_controller,
         "certificates-unkept",
         "halfcard-certs: it is scaled to zero",
     ),
@@ -446,11 +445,11 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
         "names cards that the node does not have",
     ),
     "a node has the agent's label and no agent": (labelled_node, "agent-missing", "node bare"),
-    "a node has GPUs and another system's agent": (others_node, "node-without-agent", "1 node (others)"),
+    "a node has GPUs and another system's agent": (peers_node, "node-without-agent", "1 node (others)"),
     "a card is sick": (sick_card, "cards-out-of-order", "Xid 79"),
-    "kubelet offers nothing of ours": (offering_nothing, "agent-unregistered", NODE),
-    "another plugin has our resource": (told_not_offered, "not-offered", "another plugin serves it"),
-    "gpu-manager's plugin is on our node": (peers_plugin, "peer-plugin", f"1 node ({NODE})"),
+    "kubelet offers nothing of ours": (empty_allocatable, "agent-unregistered", NODE),
+    "another plugin has our resource": (not_offered_event, "not-offered", "another plugin serves it"),
+    "gpu-manager's plugin is on our node": (peer_plugin, "peer-plugin", f"1 node ({NODE})"),
     "a quota never counts": (never_counted, "quota-uncounted", f"limits.{names.VCUDA_CORE}"),
     "a ledger is garbage": (garbage_ledger, "ledger-broken", "is not a valid ledger"),
     "the ledger of a default is garbage": (default_ledger, "ledger-broken", "is not a valid ledger"),
@@ -458,23 +457,23 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("plant", "check", "told"), FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize(("plant", "check", "expected"), FAULTS.values(), ids=FAULTS.keys())
 def test_a_planted_fault_is_found_and_nothing_else(
-    installed: Installed, plant: Planting, check: str, told: str
+    installed: Installed, plant: Planting, check: str, expected: str
 ) -> None:
     with plant(installed):
-        found = installed.wait_found(check)
-    assert told in found[check]
-    installed.wait_found()
+        findings = installed.wait_for_findings(check)
+    assert expected in findings[check]
+    installed.wait_for_findings()
 
 
 def test_an_exempt_namespace_is_found_to_admit_bad_pods(installed: Installed) -> None:
-    code, printed = installed.ask("--namespace", EXEMPT, "-o", "json")
+    code, printed = installed.run_doctor("--namespace", EXEMPT, "-o", "json")
     assert code == 1
     assert [each["check"] for each in json.loads(printed)["findings"]] == ["webhook-lets-pass"]
 
 
-# --- who asks, and how -----------------------------------------------------------------------------------------------
+# --- users and rights ------------------------------------------------------------------------------------------------
 
 
 def test_a_user_with_few_rights_learns_what_was_not_checked(installed: Installed) -> None:
@@ -484,30 +483,30 @@ def test_a_user_with_few_rights_learns_what_was_not_checked(installed: Installed
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "looker"}
     binding = {"metadata": {"name": "looker"}, "roleRef": reference, "subjects": [subject]}
     rights = "/apis/rbac.authorization.k8s.io/v1"
-    installed.make(f"{rights}/clusterroles", role)
-    installed.make(f"{rights}/clusterrolebindings", binding)
+    installed.create_at(f"{rights}/clusterroles", role)
+    installed.create_at(f"{rights}/clusterrolebindings", binding)
     looker = installed.cluster.users.by_certificate("looker")
-    said: dict[str, Any] = {}
+    report: dict[str, Any] = {}
 
-    def knows_its_rights() -> bool:
-        code, printed = installed.ask("-o", "json", user=looker)
-        said.update(json.loads(printed) if code == 0 else {})
+    def succeeds() -> bool:
+        code, printed = installed.run_doctor("-o", "json", user=looker)
+        report.update(json.loads(printed) if code == 0 else {})
         return code == 0
 
-    installed.cluster.wait_until(knows_its_rights, what="the rights to hold")
-    assert {each["check"] for each in said["findings"]} == {"not-looked-at"}
-    assert "POST /api/v1/namespaces/default/pods" in {each["where"] for each in said["findings"]}
+    installed.cluster.wait_until(succeeds, what="the rights to be in force")
+    assert {each["check"] for each in report["findings"]} == {"not-looked-at"}
+    assert "POST /api/v1/namespaces/default/pods" in {each["where"] for each in report["findings"]}
 
 
 def test_a_tenant_cannot_run_the_doctor(installed: Installed) -> None:
-    assert installed.ask(user=installed.cluster.tenant(TEAM))[0] == 2
+    assert installed.run_doctor(user=installed.cluster.tenant(TEAM))[0] == 2
 
 
 # --- the plugin of kubectl -------------------------------------------------------------------------------------------
 
 
 def kubectl(installed: Installed, *arguments: str) -> CommandResult:
-    """As people have it: the commands of this installation on PATH, and the cluster in KUBECONFIG."""
+    """Runs kubectl with the commands of this installation on PATH and the cluster in KUBECONFIG."""
     path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     done = subprocess.run(
         [str(program_path("kubectl")), *arguments],

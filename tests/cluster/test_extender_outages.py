@@ -1,4 +1,4 @@
-"""A network that holds things back: what the extender knows is old, or what it sent arrives late."""
+"""A network with delays: the extender's state is stale, or its requests arrive late."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUIET_S: Final = 2.0
 
 @pytest.fixture
 def relay() -> Iterator[Relay]:
-    """Between a replica and the API server."""
+    """A relay between a replica and the API server."""
     made = Relay(_LOCAL)
     yield made
     made.close()
@@ -31,7 +31,7 @@ def relay() -> Iterator[Relay]:
 
 @contextmanager
 def leading(extender: ExtenderInstallation, relay: Relay) -> Iterator[ExtenderReplica]:
-    """The one replica behind the relay leads; afterwards one without a relay does."""
+    """Makes one replica behind the relay the leader; afterwards a replica without relay leads."""
     for replica in [*extender.replicas]:
         extender.end(replica)
     behind = extender.add_replica(access=extender.behind(relay))
@@ -46,7 +46,7 @@ def leading(extender: ExtenderInstallation, relay: Relay) -> Iterator[ExtenderRe
 
 
 def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
-    """Whether it has been the same for so long that nothing more is to be expected."""
+    """Returns a condition that is true once the count has not changed for two seconds."""
     last, since = count(), time.monotonic()
 
     def is_unchanged() -> bool:
@@ -61,7 +61,7 @@ def unchanged(count: Callable[[], int]) -> Callable[[], bool]:
 def test_a_pod_refused_on_stale_state_is_placed_once_the_watch_catches_up(
     extender: ExtenderInstallation, site: Site, relay: Relay
 ) -> None:
-    """The scheduler sees the place become free, asks at once, is refused, and would ask again in five minutes."""
+    """The scheduler sees the free card and calls at once, is refused, and would try again only after five minutes."""
     with leading(extender, relay):
         node = site.add_silent_node("gpu-manager")
         site.place(pod("first").asks(core=60, memory=10))
@@ -71,7 +71,7 @@ def test_a_pod_refused_on_stale_state_is_placed_once_the_watch_catches_up(
         asked = extender.filtered()
         site.delete("first", force=True)
         site.cluster.wait_until(lambda: extender.filtered() > asked, what="the scheduler to ask again")
-        site.cluster.wait_until(unchanged(extender.filtered), what="the scheduler to ask no more")
+        site.cluster.wait_until(unchanged(extender.filtered), what="the scheduler to stop asking")
         relay.release()
         site.wait_until_bound("second")
         assert site.pods_by_card(node) == [["second"]]
@@ -98,7 +98,7 @@ def test_a_bind_that_arrives_after_the_takeover_is_rejected(
 
 
 def refused_binds(site: Site) -> int:
-    """409 to POST pods/binding, as the API server counts."""
+    """Returns how many Bindings the API server has answered with 409."""
     text: str = site.cluster.request("GET", "/metrics").must()
     counted = [line for line in text.splitlines() if line.startswith("apiserver_request_total")]
     binds = [line for line in counted if 'subresource="binding"' in line and 'code="409"' in line]
@@ -108,7 +108,7 @@ def refused_binds(site: Site) -> int:
 def test_a_late_fence_of_an_earlier_leader_does_not_block_a_bind(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
     stored = site.create_unscheduled(pod("p").asks(core=60, memory=10))
-    mark = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}
-    site.cluster.client.merge(site.cluster.admin, f"{site.pods}/p", mark)
+    fence = {"metadata": {"annotations": {names.FENCE: "an-earlier-term-7"}}}
+    site.cluster.client.merge(site.cluster.admin, f"{site.pods}/p", fence)
     assert site.extender.bind(stored, node) == ""
     assert site.pods_by_card(node) == [["p"]]

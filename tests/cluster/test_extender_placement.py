@@ -1,4 +1,4 @@
-"""The stock scheduler asks Halfcard: each system's pods get their cards, and the record that their node agent reads."""
+"""The stock scheduler calls Halfcard: pods of each system get cards, and the record that their node agent reads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_whole_card_is_not_shared(site: Site) -> None:
 
 
 def test_an_unschedulable_pod_has_one_reason_and_is_placed_once_a_card_is_free(site: Site) -> None:
-    """30 and 30 are free on two cards, which makes 60 for the scheduler and not 50 for anybody."""
+    """30 are free on each of two cards: the scheduler counts 60, but no card has 50."""
     site.add_nodes("gpu-manager", cards=2)
     for name in ("a", "b"):
         site.place(pod(name).asks(core=70, memory=10))
@@ -105,7 +105,7 @@ def test_containers_share_a_card_and_reuse_what_an_init_container_had(site: Site
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_a_pod_of_kserve_is_bound(site: Site, name: str) -> None:
-    """Several containers, a sidecar, a generated name and fields that nobody here reads: once a "code 500"."""
+    """Several containers, a sidecar, a generated name and unknown fields; such a pod once failed with "code 500"."""
     (node,) = site.add_nodes("gpushare", cards=1)
     asking = pod().asks(gpu_mem=4).container(name="queue-proxy", ports=[{"containerPort": 8012}])
     built = asking.sidecar().init()

@@ -1,4 +1,4 @@
-"""Where counts are short the stock scheduler names victims; the extender adds as few as free a whole card."""
+"""If amounts are short the stock scheduler chooses victims; the extender adds as few as free a whole card."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def priority(extender: ExtenderInstallation, name: str, value: int) -> str:
 
 
 def test_only_as_many_pods_are_evicted_as_free_a_card(extender: ExtenderInstallation, site: Site) -> None:
-    """The scheduler would end the two least important ones: they lie on two cards, and neither would be free."""
+    """The scheduler alone would evict two pods of low priority on two cards, and neither card would be free."""
     low, middle, high = (priority(extender, name, value) for name, value in (("low", 1), ("middle", 2), ("high", 9)))
     (node,) = site.add_nodes("gpu-manager", cards=2)
     half = {"core": 50, "memory": 30}

@@ -1,4 +1,4 @@
-"""Where only cards are short the stock scheduler never asks for victims: an event names them, and nobody is ended."""
+"""If only cards are short the stock scheduler preempts nothing: an event names the pods, and none is evicted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_an_event_names_the_pod_that_blocks_a_pod_of_higher_priority(
     assert site.pods_by_card(node) == [["a"], ["b"]]
     site.create(pod("urgent").asks(core=50, memory=20), priorityClassName=high)
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         events = extender.cluster.request("GET", f"/api/v1/namespaces/{site.namespace}/events").must()["items"]
         about = [each for each in events if each["involvedObject"]["name"] == "urgent"]
         return [each["message"] for each in about if each["reason"] == "CardsHeldByLowerPriority"]
 
-    extender.cluster.wait_until(lambda: bool(told()), what="the event")
-    (message,) = told()
+    extender.cluster.wait_until(lambda: bool(messages()), what="the event")
+    (message,) = messages()
     assert f"would fit on node {node} without {site.namespace}/" in message
     assert "kube-scheduler does not preempt for cards" in message
     assert site.pods_by_card(node) == [["a"], ["b"]]

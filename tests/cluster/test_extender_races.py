@@ -1,6 +1,6 @@
-"""What happens between a filter and its bind: two pods for one place, pods that go, binds that fail, records of others.
+"""Races between filter and bind: two pods for one place, deleted pods, failed binds, foreign records.
 
-The pods name a scheduler that does not exist: the test is the scheduler.
+The pods name a scheduler that does not exist: the test calls the extender itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def share(name: str, core: int = 60) -> Any:
 
 
 def bind_directly(site: Site, stored: Object, node: str, record: dict[str, str] | None = None) -> None:
-    """As anybody may who has the right to."""
+    """Binds a pod without the extender, as any user with the right may."""
     name = stored["metadata"]["name"]
     metadata = {"name": name, "annotations": record or {}}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
@@ -127,13 +127,13 @@ def test_a_second_bind_changes_no_record_and_fails_for_another_node(site: Site) 
 
 def test_a_pod_bound_without_a_record_counts_by_its_requests(site: Site) -> None:
     node = site.add_silent_node("gpu-manager")
-    theirs, ours = (site.create_unscheduled(share(name)) for name in ("theirs", "ours"))
-    bind_directly(site, theirs, node)
-    site.wait_for_pods(node, [["theirs"]])
+    foreign, own = (site.create_unscheduled(share(name)) for name in ("foreign", "own"))
+    bind_directly(site, foreign, node)
+    site.wait_for_pods(node, [["foreign"]])
     (card,) = site.cards(node)
     assert (card["cores"]["used"], card["pods"][0]["recorded"]) == (60, False)
-    assert "no card has 60 per cent free" in site.extender.bind(ours, node)
-    assert annotations_of(site.pod("theirs")) == {}
+    assert "no card has 60 per cent free" in site.extender.bind(own, node)
+    assert annotations_of(site.pod("foreign")) == {}
 
 
 def test_a_pod_created_with_a_record_is_refused_by_filter_and_bind(site: Site) -> None:
