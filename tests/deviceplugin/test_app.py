@@ -48,12 +48,12 @@ async def test_both_metrics_paths_return_usage_and_the_agents_own_metrics() -> N
     assert {"halfcard_agent_registrations", "halfcard_agent_made_up", "container_gpu_utilization"} <= set(families)
 
 
-async def test_a_person_gets_tables() -> None:
+async def test_a_browser_gets_tables() -> None:
     answer = await get("/usage", accept="text/html,application/xhtml+xml,*/*;q=0.8")
     assert (answer.status, answer.body.decode()) == (200, usage_text(SEEN))
 
 
-async def test_a_program_gets_all_of_it_as_json_however_it_asks() -> None:
+async def test_a_program_gets_all_usage_as_json_for_any_accept_header() -> None:
     by_header, by_query = await get("/usage", accept="application/json"), await get("/usage?output=json")
     assert by_header.body == by_query.body
     assert by_header.headers["content-type"] == "application/json"
@@ -72,13 +72,13 @@ async def test_the_json_is_also_what_gpu_managers_clients_read() -> None:
     }
 
 
-async def test_as_gpu_manager_writes_it_zeros_are_left_out() -> None:
+async def test_zeros_are_omitted_as_gpu_manager_does() -> None:
     found = json.loads((await get("/usage?output=json", usage([SEED]))).body)
     device = {"id": "GPU-0", "card_idx": "0", "device_mem": 15109}
     assert found["usage"]["uid-vcuda"]["stat"]["tensorflow"]["dev"] == [device]
 
 
-async def test_an_agent_is_ready_when_its_checks_pass_and_alive_all_the_time() -> None:
+async def test_an_agent_is_ready_when_its_checks_pass_and_always_alive() -> None:
     assert (await get("/readyz")).status == 200
     refused = await get("/readyz", trouble="kubelet has not answered yet")
     assert (refused.status, json.loads(refused.body)["checks"]["kubelet"]) == (503, "kubelet has not answered yet")
@@ -89,7 +89,7 @@ async def test_the_version_has_gpu_managers_format() -> None:
     assert json.loads((await get("/version")).body) == {"version": halfcard.__version__}
 
 
-async def test_nothing_else_is_there_and_nothing_can_be_sent() -> None:
+async def test_other_paths_are_not_found() -> None:
     assert [(await get(path)).status for path in ("/", "/graph", "/debug/pprof/", "/docs")] == [404] * 4
 
 

@@ -26,7 +26,7 @@ held_ids = st.frozensets(our_ids | st.sampled_from(["tencent.com/vcuda-core-7", 
         (("hc-1", "hc-1"), 2, ("hc-0", "hc-1")),
     ],
 )
-def test_held_ids_are_filled_up_with_the_smallest_that_are_free(
+def test_used_ids_are_filled_up_with_the_smallest_free_ones(
     held: tuple[str, ...], total: int, expected: tuple[str, ...]
 ) -> None:
     assert ids_to_publish(held, total) == expected
@@ -53,7 +53,7 @@ def test_our_ids_are_distinguished_from_those_of_other_plugins(device_id: str, o
 
 
 @given(held_ids, counts)
-def test_no_held_id_is_withdrawn_and_none_is_offered_beyond_the_total(held: frozenset[str], total: int) -> None:
+def test_no_used_id_is_withdrawn_and_no_free_one_exceeds_the_total(held: frozenset[str], total: int) -> None:
     found = ids_to_publish(held, total)
     assert held <= set(found)
     assert len(found) == len(set(found)) == max(len(held), total)
@@ -61,7 +61,7 @@ def test_no_held_id_is_withdrawn_and_none_is_offered_beyond_the_total(held: froz
 
 
 @given(held_ids, counts, st.data())
-def test_nothing_changes_for_kubelet_when_a_pod_takes_ids_that_are_offered(
+def test_the_listed_ids_do_not_change_when_a_pod_takes_some(
     held: frozenset[str], total: int, data: st.DataObject
 ) -> None:
     found = ids_to_publish(held, total)
@@ -78,7 +78,7 @@ looks = st.lists(st.tuples(held_ids, counts, st.floats(0, LINGERS_S)), min_size=
 
 
 @given(looks)
-def test_what_is_offered_no_longer_is_listed_until_kubelet_has_surely_handed_it_out(
+def test_a_withdrawn_id_stays_listed_until_kubelet_cannot_be_allocating_it(
     series: list[tuple[frozenset[str], int, float]],
 ) -> None:
     listed, now, last_offered = ListedIds(), 0.0, dict[str, float]()
@@ -91,7 +91,7 @@ def test_what_is_offered_no_longer_is_listed_until_kubelet_has_surely_handed_it_
         assert set(listed.withdrawn) == expected
 
 
-def test_an_id_that_leaves_is_gone_after_its_time_and_comes_back_at_once() -> None:
+def test_a_withdrawn_id_is_removed_after_its_time_and_can_return_at_once() -> None:
     less = ListedIds().next((), 3, 0.0).next((), 1, 100.0)
     assert less == ListedIds(("hc-0",), {"hc-1": 100.0 + LINGERS_S, "hc-2": 100.0 + LINGERS_S})
     assert less.next((), 2, 101.0) == ListedIds(("hc-0", "hc-1"), {"hc-2": 100.0 + LINGERS_S})

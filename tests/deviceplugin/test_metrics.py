@@ -12,7 +12,7 @@ def exposed(*, is_made_up: bool = False) -> tuple[AgentMetrics, CollectorRegistr
     return AgentMetrics(registry, is_made_up=is_made_up), registry
 
 
-def test_kubelets_calls_count_by_outcome_and_fall_into_the_bucket_of_their_time() -> None:
+def test_calls_of_kubelet_count_by_outcome_and_duration() -> None:
     metrics, registry = exposed()
     metrics.count_call("prestart", "refused", 0.004)
     metrics.count_call("allocate", "ok", 0.0002)

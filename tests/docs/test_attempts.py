@@ -90,7 +90,7 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_SLOTS}::test_a_pod_without_slot_numbers_is_refused",
         ),
         "A record that conflicts": (
-            "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_beside_others_that_leave_too_little",
+            "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_on_a_card_with_too_little_left",
         ),
     },
 }

@@ -84,12 +84,12 @@ def test_a_record_of_another_system_is_enough() -> None:
     )
 
 
-def test_a_record_is_not_written_over_by_what_ids_say() -> None:
+def test_device_ids_do_not_overwrite_a_record() -> None:
     record = {names.PLACEMENT: '{"node":"n1","cards":{"containers-0":["GPU-2"]}}'}
     assert gave(pod().asks(gpu=1), {"containers-0": ["GPU-1"]}, node(4), record) == (None, [])
 
 
-def test_there_is_nothing_to_know_where_there_is_one_card() -> None:
+def test_on_a_node_with_one_card_every_pod_has_a_known_card() -> None:
     assert gave(pod().asks(gpu_mem=3), {"containers-0": ["GPU-0-_-0"]}, node(1)) == (None, [])
 
 

@@ -42,7 +42,7 @@ NEWS: Final = {
 
 
 @pytest.mark.parametrize(("before", "after", "expected"), NEWS.values(), ids=NEWS)
-def test_cards_that_fail_or_come_back_are_news(
+def test_cards_that_fail_or_recover_give_events(
     before: str | None, after: str | None, expected: list[NodeEvent]
 ) -> None:
     assert card_events(before, after) == expected
@@ -64,7 +64,7 @@ def test_the_memory_of_sent_events_is_bounded() -> None:
     assert told.due([NodeEvent("NotOffered", "0")], 1000) != []
 
 
-def test_an_event_is_about_the_node_and_has_a_name_of_its_own() -> None:
+def test_an_event_is_about_the_node_and_has_a_unique_name() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     written = json.loads(node_event(node(), FAILED, now))
     assert written["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u1"}

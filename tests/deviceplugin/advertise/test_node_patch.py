@@ -38,7 +38,7 @@ def condition(there: dict[str, Any]) -> dict[str, str]:
     return dict(found)
 
 
-def test_a_new_node_gets_everything_and_keeps_what_it_has() -> None:
+def test_a_new_node_gets_all_fields_and_keeps_its_own() -> None:
     found = after(node(), said(GOOD))
     assert found["metadata"]["annotations"][names.INVENTORY] == write_inventory([GOOD])
     assert found["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"] == "0"
@@ -52,18 +52,18 @@ def test_a_new_node_gets_everything_and_keeps_what_it_has() -> None:
     assert [each["type"] for each in found["status"]["conditions"]] == ["Ready", names.CARDS_CONDITION]
 
 
-def test_what_stands_there_is_not_written_again() -> None:
+def test_unchanged_fields_are_not_written_again() -> None:
     there = after(node(), said(GOOD, SICK))
     assert patch(there, said(GOOD, SICK), LATER) == ({}, {}, ())
 
 
-def test_the_api_servers_own_spelling_of_a_number_is_the_same_number() -> None:
+def test_another_spelling_of_an_amount_is_not_a_difference() -> None:
     there = after(node(), said(total=60000))
     there["status"]["capacity"][MIB] = "60k"
     assert patch(there, said(total=60000), LATER).status == {}
 
 
-def test_the_extender_reads_the_cards_that_were_announced() -> None:
+def test_the_extender_reads_the_published_cards() -> None:
     cards = (replace(GOOD, replicas=4), replace(SICK, replicas=4))
     found = read_node(after(node(), said(*cards, slices=names.NVIDIA_GPU_SHARED)))
     assert getattr(found, "cards", None) == cards
@@ -123,7 +123,7 @@ def test_a_label_that_another_program_changes_belongs_to_it() -> None:
     assert patch(there, said(GOOD, SICK), NOW) == ({}, {}, ())
 
 
-def test_labels_follow_the_cards_and_go_with_them() -> None:
+def test_labels_change_with_the_cards_and_are_removed_with_them() -> None:
     there = after(node(), said(GOOD))
     there = after(there, said(GOOD, replace(SICK, model="A10")))
     assert labels(there).keys() == {
@@ -134,7 +134,7 @@ def test_labels_follow_the_cards_and_go_with_them() -> None:
     assert labels(after(there, announcement((), {}))) == {}
 
 
-def test_cards_that_are_not_there_are_marked() -> None:
+def test_simulated_cards_are_marked() -> None:
     there = after(node(), said(is_made_up=True))
     assert labels(there)[names.MADE_UP_LABEL] == "true"
     assert names.MADE_UP_LABEL not in labels(after(there, said()))
@@ -144,7 +144,7 @@ def test_cards_that_are_not_there_are_marked() -> None:
 
 
 @pytest.mark.parametrize("wiped", [None, "0"])
-def test_a_total_that_kubelet_wiped_comes_back(wiped: str | None) -> None:
+def test_a_total_that_kubelet_removed_is_written_again(wiped: str | None) -> None:
     there = after(node(), said())
     del there["status"]["capacity"][MIB]
     if wiped is not None:
@@ -162,7 +162,7 @@ def test_a_total_of_another_program_stays_and_is_reported() -> None:
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
 
 
-def test_a_count_of_cards_that_gpushare_left_behind_is_taken_over_where_it_is_right() -> None:
+def test_gpushares_count_of_cards_is_taken_over_if_it_is_right() -> None:
     there = node(capacity={names.ALIYUN_GPU_COUNT: "2"})
     wanted = announcement((GOOD, SICK), {names.ALIYUN_GPU_COUNT: 2})
     assert patch(there, wanted, NOW).foreign == ()
@@ -171,7 +171,7 @@ def test_a_count_of_cards_that_gpushare_left_behind_is_taken_over_where_it_is_ri
     assert after(after(there, wanted), three)["status"]["capacity"][names.ALIYUN_GPU_COUNT] == "3"
 
 
-def test_a_total_that_is_no_longer_offered_is_taken_away_and_no_others() -> None:
+def test_only_totals_that_are_no_longer_advertised_are_removed() -> None:
     there = after(node(capacity={names.ALIYUN_GPU_MEM: "14"}), said())
     there = after(there, said(total=None))
     assert there["status"]["capacity"] == there["status"]["allocatable"] == {"cpu": "8", names.ALIYUN_GPU_MEM: "14"}
@@ -181,7 +181,7 @@ def test_a_total_that_is_no_longer_offered_is_taken_away_and_no_others() -> None
 # --- the condition ----------------------------------------------------------------------------------------------------
 
 
-def test_the_condition_names_the_cards_that_are_out_of_order_and_since_when() -> None:
+def test_the_condition_names_the_unhealthy_cards_and_since_when() -> None:
     there = after(node(), said(GOOD))
     assert condition(there) == {
         "type": "HalfcardCards",
@@ -205,7 +205,7 @@ def test_the_condition_names_the_cards_that_are_out_of_order_and_since_when() ->
     assert condition(other)["lastHeartbeatTime"] == "2026-11-21T14:00:00Z"
 
 
-def test_while_the_driver_does_not_answer_what_was_known_of_the_cards_stays() -> None:
+def test_the_inventory_stays_while_the_driver_does_not_answer() -> None:
     there = after(node(), said(GOOD))
     silent = after(there, announcement((), {MIB: 0}, trouble="the driver does not answer"))
     assert silent["metadata"] == there["metadata"]
@@ -214,7 +214,7 @@ def test_while_the_driver_does_not_answer_what_was_known_of_the_cards_stays() ->
     assert condition(silent)["message"] == "the driver does not answer"
 
 
-def test_a_message_is_never_longer_than_a_condition_takes() -> None:
+def test_a_message_is_never_longer_than_a_condition_allows() -> None:
     many = [replace(SICK, index=number, why_not="x" * 200) for number in range(16)]
     assert len(condition(after(node(), said(*many)))["message"].encode()) <= 900
 

@@ -92,7 +92,7 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deviceplugin.advertise.node_writer, "_PAUSE_S", 0.005)
 
 
-async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> None:
+async def test_a_node_is_current_after_two_calls_and_nothing_more_is_sent() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
@@ -108,7 +108,7 @@ async def test_the_node_says_it_after_two_calls_and_nothing_more_is_sent() -> No
         assert one.announcing.trouble == ""
 
 
-async def test_only_what_differs_is_sent() -> None:
+async def test_only_differences_are_sent() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
@@ -131,7 +131,7 @@ async def test_nothing_is_sent_before_the_node_is_known() -> None:
         assert one.made() == PATCHES
 
 
-async def test_a_total_that_kubelet_wipes_comes_back() -> None:
+async def test_a_total_that_kubelet_removes_is_written_again() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
@@ -152,7 +152,7 @@ async def test_a_recreated_node_is_written_again() -> None:
         assert names.INVENTORY in one.there["metadata"]["annotations"]
 
 
-async def test_what_the_watch_brings_late_does_not_undo_what_was_written_since() -> None:
+async def test_a_late_watch_event_does_not_undo_a_newer_write() -> None:
     async with agent() as one:
         before = one.there
         one.announcing.observe(before)
@@ -233,7 +233,7 @@ async def test_a_restarted_agent_does_not_repeat_known_events() -> None:
         assert another.events() == []
 
 
-async def test_what_is_not_offered_gives_an_event_and_so_do_foreign_values() -> None:
+async def test_resources_that_are_not_advertised_and_foreign_values_give_events() -> None:
     async with agent(node(capacity={MIB: "4"})) as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD), ["node_resources: got too many"])
@@ -246,7 +246,7 @@ async def test_what_is_not_offered_gives_an_event_and_so_do_foreign_values() -> 
         assert len(one.events()) == 2
 
 
-async def test_what_is_offered_again_gives_an_event_each_time() -> None:
+async def test_a_resource_that_is_advertised_again_gives_an_event_each_time() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         told = []

@@ -82,7 +82,7 @@ class Day:
 # --- the numbers people know ------------------------------------------------------------------------------------------
 
 
-def test_gpu_managers_listing_of_four_cards_of_15109_mib() -> None:
+def test_four_cards_of_15109_mib_have_the_totals_of_gpu_manager() -> None:
     day = Day(T4, serving(names.VCUDA_CORE, names.VCUDA_MEMORY))
     known = {names.VCUDA_CORE: 400, names.VCUDA_MEMORY: 236}
     assert day.offers() == (known, {}, ())
@@ -91,7 +91,7 @@ def test_gpu_managers_listing_of_four_cards_of_15109_mib() -> None:
         assert day.offers() == (known, {}, ())
 
 
-def test_a_mixed_nodes_listings_step_by_step() -> None:
+def test_the_totals_of_a_mixed_node_step_by_step() -> None:
     day = Day(node(4), serving(*MIXED))
 
     def listing() -> tuple[int, ...]:
@@ -109,7 +109,7 @@ def test_a_mixed_nodes_listings_step_by_step() -> None:
         assert listing() == after
 
 
-def test_volcanos_memory_stands_in_the_status_beside_ids_of_slots_and_cards() -> None:
+def test_volcanos_memory_is_a_status_total_with_device_ids_for_slots_and_cards() -> None:
     day = Day(node(1, 15109), serving(names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER))
     assert day.offers() == ({names.VOLCANO_GPU_NUMBER: 1, names.SLOT: SLOTS}, {names.VOLCANO_GPU_MEMORY: 15109}, ())
     day.comes("share", gpu_memory=2048)
@@ -123,7 +123,7 @@ GPUSHARE: Final = {
 
 
 @pytest.mark.parametrize(("unit", "ids", "status"), GPUSHARE.values(), ids=GPUSHARE)
-def test_gpushares_memory_in_the_unit_it_is_counted_in_beside_the_number_of_cards(
+def test_gpushares_memory_is_advertised_in_its_unit_with_the_number_of_cards(
     unit: int, ids: dict[str, int], status: dict[str, int]
 ) -> None:
     found = supply(empty_room(T4), (), serving(names.ALIYUN_GPU_MEM, aliyun_unit_mib=unit))
@@ -140,13 +140,13 @@ SLICES: Final = {
 
 
 @pytest.mark.parametrize(("slices", "ids"), SLICES.values(), ids=SLICES)
-def test_time_slices_are_offered(slices: str, ids: dict[str, int]) -> None:
+def test_time_slices_are_advertised(slices: str, ids: dict[str, int]) -> None:
     room = empty_room(node(2, slices=slices, replicas=4))
     assert supply(room, (), serving(names.NVIDIA_GPU)) == (ids, {}, ())
     assert supply(room, (), serving(names.TUYA_SGPU)).ids == {names.TUYA_SGPU: 4}
 
 
-def test_a_card_split_for_hami_counts_as_often_while_it_has_room() -> None:
+def test_a_card_split_for_hami_counts_once_per_split_while_it_has_room() -> None:
     day = Day(node(4), serving(names.NVIDIA_GPU, names.TUYA_SGPU, hami_split=10))
 
     def cards() -> int:
@@ -162,14 +162,14 @@ def test_a_card_split_for_hami_counts_as_often_while_it_has_room() -> None:
     assert cards() == 10 + 4
 
 
-def test_more_containers_than_a_card_is_split_for_keep_their_ids() -> None:
+def test_containers_beyond_the_split_of_a_card_keep_their_device_ids() -> None:
     day = Day(node(1), serving(names.NVIDIA_GPU, hami_split=2))
     for uid in "abc":
         day.comes(uid, gpu=1, gpumem=4096)
     assert day.offers().ids == {names.NVIDIA_GPU: 3}
 
 
-def test_time_slices_win_over_hamis_split_of_the_same_name_with_a_problem() -> None:
+def test_time_slices_replace_hamis_split_of_the_same_resource_and_report_it() -> None:
     found = supply(
         empty_room(node(2, slices=names.NVIDIA_GPU, replicas=4)), (), serving(names.NVIDIA_GPU, hami_split=10)
     )
@@ -178,7 +178,7 @@ def test_time_slices_win_over_hamis_split_of_the_same_name_with_a_problem() -> N
     assert told.startswith("hami_device_split: got 10") and "set renameByDefault" in told
 
 
-def test_a_domain_that_is_not_spoken_here_is_not_offered() -> None:
+def test_a_resource_of_a_disabled_domain_is_not_advertised() -> None:
     said = OfferRules((names.VCUDA_CORE, names.NVIDIA_GPU), Dialects.named(["tuya-vcuda", "nvidia"]))
     assert supply(empty_room(T4), (), said).ids == {names.NVIDIA_GPU: 4}
 
@@ -186,7 +186,7 @@ def test_a_domain_that_is_not_spoken_here_is_not_offered() -> None:
 # --- cards out of order -----------------------------------------------------------------------------------------------
 
 
-def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
+def test_of_an_unhealthy_card_only_the_used_part_is_advertised() -> None:
     healthy, sick = T4.cards[0], replace(T4.cards[1], why_not="Xid 79")
     day = Day(replace(T4, cards=(healthy, sick)), serving(*EVERYTHING))
     assert offered(day.offers())[names.VCUDA_CORE] == 100
@@ -203,7 +203,7 @@ def test_a_sick_card_offers_what_is_held_of_it_and_nothing_more() -> None:
 # --- what another plugin gave -----------------------------------------------------------------------------------------
 
 
-def test_while_the_free_cards_are_unknown_only_held_resources_are_offered() -> None:
+def test_while_the_free_cards_are_unknown_only_used_resources_are_advertised() -> None:
     day = Day(T4, serving(names.VCUDA_CORE, names.ALIYUN_GPU_MEM, names.VOLCANO_GPU_MEMORY))
     day.comes("theirs", core=30, memory=20)
     found = held_only(day.offers(), [placed.asks for placed in day.pods.values()], "drain the node")
@@ -219,7 +219,7 @@ def eight(memory_mib: int) -> Node:
     return Node("n1", tuple(Card(at, "H200", memory_mib, f"GPU-{at}") for at in range(8)))
 
 
-def test_resources_with_too_many_ids_are_not_offered_with_a_reason() -> None:
+def test_resources_with_too_many_device_ids_are_not_advertised_for_a_reason() -> None:
     found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, TUYA_UNITS, names.TUYA_SGPU))
     assert found.ids == {names.VCUDA_CORE: 800, names.TUYA_SGPU: 16}
     (told,) = found.problems
@@ -227,7 +227,7 @@ def test_resources_with_too_many_ids_are_not_offered_with_a_reason() -> None:
     assert "at most 4000" in told and "name fewer resources" in told
 
 
-def test_units_that_are_always_requested_with_cores_need_no_ids_on_a_node_of_large_cards() -> None:
+def test_memory_units_need_no_device_ids_on_a_node_with_large_cards() -> None:
     known = serving(names.VCUDA_CORE, names.VCUDA_MEMORY)
     expected = Supply({names.VCUDA_CORE: 800}, {names.VCUDA_MEMORY: 8 * (143771 // 256)}, ())
     assert supply(empty_room(eight(143771)), (), known) == expected
@@ -237,7 +237,7 @@ def test_units_that_are_always_requested_with_cores_need_no_ids_on_a_node_of_lar
     assert supply(empty_room(eight(143771)), (), alone).status == {}
 
 
-def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> None:
+def test_an_omitted_resource_stays_omitted_when_cards_are_used_or_unhealthy() -> None:
     said = serving(names.VCUDA_MEMORY, names.TUYA_SGPU)
     ill = replace(eight(143771), cards=tuple(replace(card, why_not="ill") for card in eight(143771).cards))
     assert supply(empty_room(ill), (), said).ids == {names.TUYA_SGPU: 0}
@@ -246,7 +246,7 @@ def test_what_is_left_out_does_not_come_back_when_cards_are_locked_or_sick() -> 
     assert day.offers().ids == {names.TUYA_SGPU: 16}
 
 
-def test_a_resource_that_is_not_offered_but_held_is_not_withdrawn() -> None:
+def test_a_used_resource_is_not_withdrawn() -> None:
     day = Day(eight(143771), serving(names.VCUDA_CORE, TUYA_UNITS))
     day.comes("from before", tuya_memory=20)
     assert day.offers().ids == {names.VCUDA_CORE: 800, TUYA_UNITS: 20}
@@ -327,7 +327,9 @@ def test_pods_that_were_placed_together_are_admitted_in_any_order(node: Full, da
 
 
 @given(full(), UNITS, st.integers(1, 3), st.data())
-def test_nothing_is_offered_below_what_live_pods_hold(node: Full, unit: int, split: int, data: st.DataObject) -> None:
+def test_totals_are_never_below_the_usage_of_running_pods(
+    node: Full, unit: int, split: int, data: st.DataObject
+) -> None:
     """Also when cards fail under them, or more of them share one than was said."""
     ill = tuple(replace(card, why_not=data.draw(st.sampled_from(["", "ill"]))) for card in node.where.cards)
     room = usage_of_pods(replace(node.where, cards=ill), [each.bound for each in node.pods]).room

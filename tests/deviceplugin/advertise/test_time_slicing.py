@@ -83,7 +83,7 @@ OBEYED: Final = {
 
 
 @pytest.mark.parametrize(("text", "slicing"), OBEYED.values(), ids=OBEYED)
-def test_what_is_written_is_obeyed(text: str, slicing: TimeSlices) -> None:
+def test_a_configuration_is_applied(text: str, slicing: TimeSlices) -> None:
     assert read_slicing(text, "c") == (slicing, ())
 
 
@@ -157,9 +157,7 @@ MISTAKES: Final = {
 
 
 @pytest.mark.parametrize(("text", "sentence"), MISTAKES.values(), ids=MISTAKES)
-def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_where_it_is_wrong(
-    text: str, sentence: str
-) -> None:
+def test_an_invalid_configuration_changes_nothing_and_names_the_invalid_field(text: str, sentence: str) -> None:
     slicing, (told,) = read_slicing(text, "c")
     assert slicing is None
     assert sentence in told
@@ -192,7 +190,7 @@ JSON: Final = st.recursive(
 
 
 @given(st.text() | JSON.map(str))
-def test_any_text_is_obeyed_or_reported(text: str) -> None:
+def test_any_text_is_applied_or_reported(text: str) -> None:
     slicing, told = read_slicing(text, "c")
     assert slicing is not None or told
     assert all(sentence.isprintable() for sentence in told)

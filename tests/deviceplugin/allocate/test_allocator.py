@@ -58,7 +58,7 @@ async def test_allocate_refuses_ids_that_are_not_ours(world: World) -> None:
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_container_gets_the_cards_of_its_record_its_limits_and_nothing_is_written_to_the_api(
+async def test_a_recorded_container_gets_cards_and_limits_without_any_api_write(
     world: World,
 ) -> None:
     await world.run("p", SHARE.annotated({"tencent.com/vcuda-core-limit": "60"}), CARD1)
@@ -78,9 +78,7 @@ async def test_a_container_gets_the_cards_of_its_record_its_limits_and_nothing_i
     assert world.patches() == 0
 
 
-async def test_a_start_takes_what_the_watch_has_read_of_the_pod_already(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_start_uses_the_pod_that_the_watch_has_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.bind("p", SHARE, CARD1)
     world.admit("p")
     for reader in ("node_pods.read_facts", "allocate.allocator.recorded_share"):
@@ -89,7 +87,7 @@ async def test_a_start_takes_what_the_watch_has_read_of_the_pod_already(
     assert world.cards("p") == {"GPU-1"}
 
 
-async def test_a_start_obeys_the_api_server_where_the_watch_is_behind(world: World) -> None:
+async def test_a_start_asks_the_api_server_when_the_watch_is_behind(world: World) -> None:
     world.bind("p", SHARE, CARD0)
     world.admit("p")
     world.watch = lambda: None  # type: ignore[method-assign]  # no more events
@@ -98,7 +96,7 @@ async def test_a_start_obeys_the_api_server_where_the_watch_is_behind(world: Wor
     assert world.cards("p") == {"GPU-1"}
 
 
-async def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_takes_them(world: World) -> None:
+async def test_identical_pods_get_their_own_cards_in_any_order(world: World) -> None:
     cards = {f"p{number}": f"GPU-{number % 2}" for number in range(6)}
     for name, card in cards.items():
         world.bind(name, SHARE, {"containers-0": [card]})
@@ -108,7 +106,7 @@ async def test_identical_pods_get_their_own_cards_in_whatever_order_kubelet_take
     assert {name: world.cards(name) for name in cards} == {name: {card} for name, card in cards.items()}
 
 
-async def test_pods_with_as_many_cores_and_other_memory_get_what_each_has_asked_for(world: World) -> None:
+async def test_pods_with_equal_cores_and_different_memory_get_their_own_requests(world: World) -> None:
     units = {"little": 4, "much": 40}
     for card, (name, memory) in enumerate(units.items()):
         world.bind(name, pod().asks(core=30, memory=memory), {"containers-0": [f"GPU-{card}"]})
@@ -119,7 +117,7 @@ async def test_pods_with_as_many_cores_and_other_memory_get_what_each_has_asked_
         assert {limits["cards"][0]["memory_mib"] for limits in world.limits(name)} == {256 * memory}
 
 
-async def test_an_init_container_that_kubelet_does_not_list_gets_the_card_of_its_record(world: World) -> None:
+async def test_an_init_container_that_kubelet_does_not_list_gets_its_recorded_card(world: World) -> None:
     asks = pod().init(core=60, memory=40).asks(core=30, memory=20)
     world.bind("p", asks, {"initContainers-0": ["GPU-0"], "containers-0": ["GPU-1"]})
     world.admit("p")
@@ -129,7 +127,7 @@ async def test_an_init_container_that_kubelet_does_not_list_gets_the_card_of_its
     assert world.cards("p") == {"GPU-1"}
 
 
-async def test_a_pod_whose_init_container_alone_has_a_card_is_found_by_kubelets_checkpoint(world: World) -> None:
+async def test_a_pod_with_a_card_only_in_an_init_container_is_found_by_the_checkpoint(world: World) -> None:
     for name, card in (("a", "GPU-0"), ("b", "GPU-1")):
         world.bind(name, pod().init(gpu=1).asks(), {"initContainers-0": [card]})
         world.admit(name)
@@ -153,7 +151,7 @@ async def test_pods_that_share_some_ids_get_their_own_cards(world: World) -> Non
         assert world.cards(name) == {card}
 
 
-async def test_an_init_container_that_is_not_listed_is_not_taken_for_a_pod_with_some_of_its_ids(world: World) -> None:
+async def test_an_unlisted_init_container_is_not_mistaken_for_a_pod_with_some_of_its_ids(world: World) -> None:
     world.bind("a", pod().init(core=30, memory=20).asks(), {"initContainers-0": ["GPU-1"]})
     world.admit("a")
     world.manager.lose_track_of("uid-a")
@@ -211,7 +209,7 @@ ODD: Final[dict[str, tuple[dict[str, str], dict[str, list[str]] | None, str]]] =
 
 
 @pytest.mark.parametrize(("words", "cards", "told"), ODD.values(), ids=ODD)
-async def test_a_pod_that_is_not_as_it_should_be_does_not_start(
+async def test_an_invalid_pod_does_not_start(
     words: dict[str, str], cards: dict[str, list[str]] | None, told: str, world: World
 ) -> None:
     with pytest.raises(RefusedError, match=told):
@@ -219,7 +217,7 @@ async def test_a_pod_that_is_not_as_it_should_be_does_not_start(
     assert not list(world.slots) and world.patches() == 0
 
 
-async def test_a_pod_that_is_gone_does_not_start(world: World) -> None:
+async def test_a_deleted_pod_does_not_start(world: World) -> None:
     world.bind("p", SHARE, CARD0)
     world.admit("p")
     del world.server.pods["p"]
@@ -237,7 +235,7 @@ async def test_a_pod_does_not_start_on_an_unhealthy_card_until_it_recovers(world
     assert world.cards("p") == {"GPU-0"}
 
 
-async def test_what_kubelet_and_the_disk_have_to_say_reaches_the_pod(world: World) -> None:
+async def test_errors_of_kubelet_and_the_disk_reach_the_pod(world: World) -> None:
     world.bind("p", SHARE, CARD0)
     world.admit("p")
     state = world.folder / "state" / "slots"
@@ -293,7 +291,7 @@ async def test_a_static_pod_restarts_after_its_mirror_pod_was_deleted(world: Wor
     assert world.cards("static") == {"GPU-0"} and len(world.slots.uids()) == 1
 
 
-async def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on(world: World) -> None:
+async def test_a_pod_on_the_card_counts_even_when_its_device_ids_are_reused(world: World) -> None:
     await world.run("old", WHOLE, CARD0)
     world.delete("old", by_force=True)
     world.bind("new", WHOLE, CARD0)
@@ -307,14 +305,14 @@ async def test_a_neighbour_counts_also_when_the_very_same_ids_are_handed_on(worl
     assert world.cards("new") == {"GPU-0"} and world.slots.other_pods("uid-new") == []
 
 
-async def test_a_neighbour_that_has_ended_is_out_of_the_way_at_once(world: World) -> None:
+async def test_a_pod_that_has_ended_frees_its_card_at_once(world: World) -> None:
     await world.run("old", LARGE, CARD0)
     world.delete("old")
     await world.run("new", LARGE, CARD0)
     assert [slot.pod for slot in world.slots] == ["new", "new"]
 
 
-async def test_a_sweep_frees_what_has_ended_and_nothing_else(world: World) -> None:
+async def test_a_sweep_frees_only_the_slots_of_ended_containers(world: World) -> None:
     await world.run("old", SHARE, CARD0)
     await world.run("new", SHARE, CARD0)
     assert await world.allocator.sweep() == ()
@@ -323,7 +321,7 @@ async def test_a_sweep_frees_what_has_ended_and_nothing_else(world: World) -> No
     assert world.cards("new") == {"GPU-0"}
 
 
-async def test_a_sweep_looks_for_the_processes_of_those_alone_that_kubelet_no_longer_lists(world: World) -> None:
+async def test_a_sweep_looks_only_for_processes_of_pods_that_kubelet_no_longer_lists(world: World) -> None:
     for name in ("old", "new"):
         await world.run(name, SHARE, CARD0)
     await world.allocator.sweep()
@@ -418,9 +416,7 @@ async def test_a_pod_that_another_scheduler_bound_gets_cards_and_a_record(world:
 
 
 @pytest.mark.parametrize("watched", [True, False], ids=["as the watch sees it", "before the watch sees anything"])
-async def test_pods_without_a_record_that_start_together_do_not_take_the_same_card(
-    world: World, *, watched: bool
-) -> None:
+async def test_pods_without_a_record_that_start_together_get_different_cards(world: World, *, watched: bool) -> None:
     world.watched = watched
     for name in "ab":
         world.bind(name, LARGE)
@@ -430,7 +426,7 @@ async def test_pods_without_a_record_that_start_together_do_not_take_the_same_ca
     assert all(world.cards(name) == set(record(world, name)["containers-0"]) for name in "ab")
 
 
-async def test_a_pod_without_a_record_for_which_there_is_no_room_is_not_given_one(world: World) -> None:
+async def test_a_pod_without_a_record_that_does_not_fit_gets_no_record(world: World) -> None:
     for number in range(2):
         await world.run(f"p{number}", LARGE, {"containers-0": [f"GPU-{number}"]})
     with pytest.raises(RefusedError, match="the node's cards have no room for it; kubelet tries again"):
@@ -438,7 +434,7 @@ async def test_a_pod_without_a_record_for_which_there_is_no_room_is_not_given_on
     assert world.patches() == 0
 
 
-async def test_a_pod_that_changed_meanwhile_is_looked_at_again(world: World) -> None:
+async def test_a_pod_that_changed_meanwhile_is_read_again(world: World) -> None:
     world.bind("p", WHOLE)
     world.admit("p")
     world.server.faults = [None, "held"]
@@ -451,7 +447,7 @@ async def test_a_pod_that_changed_meanwhile_is_looked_at_again(world: World) -> 
 
 
 @pytest.mark.parametrize(("faults", "patches"), [([None, "unanswered"], 1), ([None, "unheard"], 2)])
-async def test_a_container_does_not_start_on_a_record_that_may_not_be_written(
+async def test_a_container_does_not_start_if_its_record_must_not_be_written(
     faults: Iterable[Fault | None], patches: int, world: World
 ) -> None:
     world.server.faults = list(faults)
@@ -466,7 +462,7 @@ async def test_a_container_does_not_start_on_a_record_that_may_not_be_written(
 # --- without CDI ------------------------------------------------------------------------------------------------------
 
 
-async def test_without_cdi_the_cards_are_behind_links(world: World) -> None:
+async def test_without_cdi_links_lead_to_the_cards(world: World) -> None:
     world.restart(SymlinkInjector(world.folder, world.slots.folder, lambda: [0, 1]))
     await world.run("p", WHOLE, CARD1)
     folder = world.slots.folder(slot_name(*next(world.ids("p", "containers-0"))))

@@ -31,16 +31,16 @@ def layout(found: Share | None) -> Layout | None:
     return found and found.layout
 
 
-def test_a_record_is_obeyed() -> None:
+def test_recorded_cards_are_used() -> None:
     assert layout(recorded_share(facts(SHARE, annotations=placed(1)), TWO)) == ((1,),)
 
 
-def test_a_peers_record_is_obeyed() -> None:
+def test_cards_recorded_by_another_system_are_used() -> None:
     by_gpu_manager = {key: text for key, text in placed(1).items() if key != RECORD}
     assert by_gpu_manager and layout(recorded_share(facts(SHARE, annotations=by_gpu_manager), TWO)) == ((1,),)
 
 
-def test_no_record_is_none() -> None:
+def test_a_missing_record_is_none() -> None:
     assert recorded_share(facts(SHARE), TWO) is None
 
 
@@ -53,7 +53,7 @@ ODD: Final = {
 
 
 @pytest.mark.parametrize(("annotations", "words"), ODD.values(), ids=ODD)
-def test_a_record_that_cannot_be_is_refused_and_not_guessed_over(annotations: dict[str, str], words: str) -> None:
+def test_an_impossible_record_is_refused_and_not_replaced_by_a_guess(annotations: dict[str, str], words: str) -> None:
     with pytest.raises(RefusedError, match=words):
         recorded_share(facts(SHARE, annotations=annotations), TWO)
 
@@ -64,7 +64,7 @@ def test_a_record_that_names_a_card_twice_is_refused() -> None:
         recorded_share(facts(pod().asks(gpu=2), annotations={RECORD: record}), TWO)
 
 
-def test_a_pod_without_a_record_lies_where_the_others_leave_room() -> None:
+def test_a_pod_without_a_record_gets_free_cards() -> None:
     others = [facts(pod().asks(core=80, memory=20), "other", placed(0))]
     assert choose_share(facts(SHARE), TWO, others) == Share(
         ((1,),), {1: CardUse(CardMode.SHARED, 30, 5120, 0)}, recorded=False
@@ -72,12 +72,12 @@ def test_a_pod_without_a_record_lies_where_the_others_leave_room() -> None:
     assert choose_share(facts(SHARE), TWO, []).layout == ((0,),)
 
 
-def test_a_pod_without_a_record_is_not_put_on_a_sick_card() -> None:
+def test_a_pod_without_a_record_gets_no_unhealthy_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
     assert choose_share(facts(SHARE), sick, []).layout == ((1,),)
 
 
-def test_a_pod_without_a_record_for_which_nothing_is_left_is_refused() -> None:
+def test_a_pod_without_a_record_that_does_not_fit_is_refused() -> None:
     with pytest.raises(RefusedError, match="without a record of its cards, and the node's cards have no room"):
         choose_share(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
 
@@ -87,7 +87,7 @@ def test_an_invalid_pod_is_refused_with_admissions_message() -> None:
         choose_share(facts(pod().asks(core=150, memory=1)), TWO, [])
 
 
-def test_a_pod_starts_beside_others_that_leave_it_enough() -> None:
+def test_a_pod_starts_on_a_card_with_enough_left() -> None:
     others = [RunningPod(f"team/{name}", {"GPU-0": CardUse(CardMode.SHARED, 35, 5120, 0)}) for name in "ab"]
     check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
 
@@ -110,13 +110,13 @@ HELD: Final = {
 
 
 @pytest.mark.parametrize(("uses", "words"), HELD.values(), ids=HELD)
-def test_a_pod_does_not_start_beside_others_that_leave_too_little(uses: list[CardUse], words: str) -> None:
+def test_a_pod_does_not_start_on_a_card_with_too_little_left(uses: list[CardUse], words: str) -> None:
     others = [RunningPod(f"team/{number}", {"GPU-0": use}) for number, use in enumerate(uses)]
     with pytest.raises(RefusedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; kubelet tries again"):
         check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
 
 
-def test_a_pod_does_not_start_on_a_sick_card() -> None:
+def test_a_pod_does_not_start_on_an_unhealthy_recorded_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
     check_fits("team/p", sick, {"GPU-1": CardUse(CardMode.SHARED, 30, 5120, 0)}, [])
     with pytest.raises(RefusedError, match=r"card 0 \(GPU-0\) is out of order: Xid 79; kubelet tries again"):

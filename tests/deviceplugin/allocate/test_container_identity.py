@@ -30,13 +30,13 @@ def held(name: str, container: str, *ids: str, resource: str = GPU) -> ListedDev
     return ListedDevices("team", name, container, resource, frozenset(ids))
 
 
-def test_the_pod_is_the_one_that_holds_the_ids_and_the_container_the_one_with_exactly_these() -> None:
+def test_pod_and_container_are_found_by_their_device_ids() -> None:
     everybody = [held("a", "main", "hc-0", "hc-1"), held("b", "main", "hc-2"), held("b", "side", "hc-3")]
     ids = frozenset({"hc-3"})
     assert pods_holding(everybody, GPU, ids) == (StartingContainer("team", "b", GPU, ids, "side"),)
 
 
-def test_an_init_container_may_hold_more_than_the_containers_after_it() -> None:
+def test_an_init_container_may_have_more_ids_than_the_containers_after_it() -> None:
     ids = frozenset({"hc-0", "hc-1", "hc-2"})
     assert pods_holding([held("a", "main", "hc-1")], GPU, ids) == (StartingContainer("team", "a", GPU, ids),)
 
@@ -46,7 +46,7 @@ def test_ids_of_another_resource_do_not_match() -> None:
     assert [each.pod for each in pods_holding(everybody, GPU, frozenset({"hc-0"}))] == ["b"]
 
 
-def test_ids_that_no_pod_holds_are_refused() -> None:
+def test_ids_that_no_pod_has_are_refused() -> None:
     ids = frozenset({"hc-7"})
     assert pods_holding([held("a", "main", "hc-0")], GPU, ids) == ()
     assert str(identity_error((), GPU, ids)).startswith(

@@ -99,7 +99,7 @@ def check(case: PodOnCards, container: str, given_to_it: Grant) -> None:
 
 @settings(max_examples=300)
 @given(asks=pods(), on=NODES, spread=st.sampled_from([1, -1]), seed=st.integers(0, 2**16))
-def test_a_container_gets_its_recorded_cards_and_no_more_than_its_pod_holds(
+def test_a_container_gets_its_recorded_cards_and_at_most_the_share_of_its_pod(
     asks: PodBuilder, on: Node, spread: int, seed: int
 ) -> None:
     case, manager = place(asks, on, spread), DeviceManager(seed, RESOURCES)
@@ -126,7 +126,7 @@ def test_an_init_container_that_may_be_one_of_two_gets_the_larger_limits() -> No
     assert memory.limits.cards[0].memory_mib == 2048
 
 
-def test_containers_that_cannot_be_told_apart_and_have_different_cards_are_refused() -> None:
+def test_indistinguishable_containers_with_different_cards_are_refused() -> None:
     asks = pod().init(gpu=2).init(gpu=1).asks(gpu=1).asks(gpu=1)
     layout: Layout = ((0,), (1,), (0, 1), (0,))
     case = placed(asks, layout, node())
@@ -187,7 +187,9 @@ VARIABLES: Final[dict[str, tuple[dict[str, Any], Layout, dict[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("words", "layout", "wanted"), VARIABLES.values(), ids=VARIABLES)
-def test_each_system_finds_its_own_variables(words: dict[str, Any], layout: Layout, wanted: dict[str, str]) -> None:
+def test_each_system_gets_its_environment_variables(
+    words: dict[str, Any], layout: Layout, wanted: dict[str, str]
+) -> None:
     asks = pod().asks(**words)
     case = placed(asks, layout, node(), {"tencent.com/vcuda-core-limit": "50"})
     manager = DeviceManager(0, RESOURCES)

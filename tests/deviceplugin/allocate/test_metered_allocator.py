@@ -59,7 +59,7 @@ async def test_an_answer_is_passed_on_and_counted() -> None:
     ("failing", "outcome", "event", "field"),
     [(RefusedError("no card"), "refused", "refused", "why"), (KeyError("no card"), "bug", "bug", "trace")],
 )
-async def test_what_it_does_not_grant_is_logged_once_with_the_reason(
+async def test_a_refusal_is_logged_once_with_its_reason(
     failing: Exception, outcome: str, event: str, field: str
 ) -> None:
     case = Case(failing)

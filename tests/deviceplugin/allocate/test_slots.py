@@ -57,12 +57,12 @@ def descriptions(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "cdi").iterdir() if path.suffix in (".json", ".yaml"))
 
 
-def test_a_name_is_the_same_in_any_order_and_another_for_other_ids_or_another_resource() -> None:
+def test_a_slot_name_depends_on_resource_and_ids_but_not_their_order() -> None:
     assert slot_name("a/b", ["hc-1", "hc-0"]) == slot_name("a/b", ["hc-0", "hc-1"])
     assert len({slot_name("a/b", ["hc-0"]), slot_name("a/b", ["hc-1"]), slot_name("a/c", ["hc-0"])}) == 3
 
 
-def test_what_was_given_is_known_after_a_restart(tmp_path: Path) -> None:
+def test_grants_are_known_after_a_restart(tmp_path: Path) -> None:
     put(loaded(tmp_path), slot())
     again = loaded(tmp_path)
     assert list(again) == [slot()] and again.get(NAME) == slot()
@@ -72,7 +72,7 @@ def test_what_was_given_is_known_after_a_restart(tmp_path: Path) -> None:
     assert again.limits_file(NAME).stat().st_mode & 0o777 == 0o644
 
 
-def test_ids_that_another_pod_gets_leave_no_description_but_their_cards_stay_used(tmp_path: Path) -> None:
+def test_reused_ids_remove_the_old_description_but_its_cards_stay_used(tmp_path: Path) -> None:
     """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
     slots = loaded(tmp_path)
     put(slots, slot())
@@ -85,7 +85,7 @@ def test_ids_that_another_pod_gets_leave_no_description_but_their_cards_stay_use
     assert slots.other_pods("u2") == [] and loaded(tmp_path).other_pods("u2") == []
 
 
-def test_a_description_that_we_know_nothing_of_is_removed(tmp_path: Path) -> None:
+def test_an_unknown_description_is_removed(tmp_path: Path) -> None:
     loaded(tmp_path)
     shown(tmp_path).write_text("{}")
     loaded(tmp_path)
@@ -109,7 +109,7 @@ def test_a_record_is_shown_while_its_container_is_created_and_hidden_after_that(
     assert len(list((tmp_path / "cdi" / ".halfcard.dev").iterdir())) == 1
 
 
-def test_all_records_are_shown_when_we_go(tmp_path: Path) -> None:
+def test_all_records_are_visible_after_the_agent_ends(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     put(slots, slot(written_ns=5))
     slots.hide(6)
@@ -140,7 +140,7 @@ def moves_within(folder: Path) -> Iterator[list[int]]:
         os.close(watch)
 
 
-def test_a_runtime_that_watches_sees_a_description_begin(tmp_path: Path) -> None:
+def test_a_runtime_that_watches_the_folder_notices_a_new_description(tmp_path: Path) -> None:
     """Of what comes out of another folder, containerd 2.0 to 2.3 take no notice."""
     slots = loaded(tmp_path)
     with moves_within(tmp_path / "cdi") as seen:
@@ -171,7 +171,7 @@ def test_an_unreadable_record_is_removed_and_reported(tmp_path: Path, spoil: Cal
     assert not slots.folder(NAME).exists()
 
 
-def test_what_was_being_written_when_we_died_is_as_if_it_never_was(tmp_path: Path) -> None:
+def test_a_write_that_a_crash_interrupted_has_no_effect(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     put(slots, slot())
     content = shown(tmp_path).read_bytes()
@@ -187,7 +187,7 @@ def test_what_was_being_written_when_we_died_is_as_if_it_never_was(tmp_path: Pat
     assert [path.name for path in (tmp_path / "cdi" / ".halfcard.dev").iterdir()] == [f"{NAME}.u1"]
 
 
-def test_other_descriptions_are_not_touched(tmp_path: Path) -> None:
+def test_other_programs_descriptions_are_not_changed(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     (tmp_path / "cdi" / "nvidia.yaml").write_text("kind: nvidia.com/gpu")
     slots.remove_ended(9, (), ())
@@ -205,7 +205,7 @@ ENDED: Final[dict[str, tuple[list[ListedDevices], Collection[str], int, bool]]] 
 
 
 @pytest.mark.parametrize(("listed", "living", "before_ns", "is_ended"), ENDED.values(), ids=ENDED)
-def test_a_slot_ends_when_kubelet_lists_it_no_more_and_no_process_lives(
+def test_a_slot_ends_when_kubelet_does_not_list_it_and_no_process_runs(
     tmp_path: Path,
     listed: list[ListedDevices],
     living: Collection[str],
@@ -219,7 +219,7 @@ def test_a_slot_ends_when_kubelet_lists_it_no_more_and_no_process_lives(
     assert slots.folder(NAME).exists() is not is_ended
 
 
-def test_of_two_pods_of_one_name_kubelet_means_the_later(tmp_path: Path) -> None:
+def test_of_two_pods_with_one_name_kubelet_means_the_later(tmp_path: Path) -> None:
     slots = loaded(tmp_path)
     earlier, later = slot(uid="u1", written_ns=1), slot(uid="u2", ids=["hc-1", "hc-2"], written_ns=2)
     put(slots, earlier, later)
@@ -227,7 +227,7 @@ def test_of_two_pods_of_one_name_kubelet_means_the_later(tmp_path: Path) -> None
     assert list(slots) == [later]
 
 
-def test_a_pod_that_waits_under_the_name_of_one_that_runs_does_not_keep_its_slot(tmp_path: Path) -> None:
+def test_a_pending_pod_does_not_keep_the_slot_of_a_running_pod_with_its_name(tmp_path: Path) -> None:
     """Deleted by force, and its ids are free again at once: the new one of the same name may hold some of them."""
     slots = loaded(tmp_path)
     put(slots, slot(ids=["hc-1", "hc-2"]))

@@ -32,17 +32,17 @@ def ill(xid: int = LINK_FAILED, at: float = 0.0) -> CardHealth:
     return after_incident(after_read(CardHealth(), BOTH, at), Incident(A.uuid, xid), at)
 
 
-def test_cards_in_order_have_no_reason() -> None:
+def test_healthy_cards_have_no_reason() -> None:
     health = after_read(CardHealth(), BOTH, 0)
     assert health.gpus == BOTH and why_not(health) == {}
 
 
 @pytest.mark.parametrize("xid", [*sorted(IGNORED), 154])
-def test_what_a_program_does_to_itself_is_no_illness_of_the_card(xid: int) -> None:
+def test_an_error_of_a_program_does_not_make_its_card_unhealthy(xid: int) -> None:
     assert why_not(ill(xid)) == {}
 
 
-def test_nvidias_own_list_is_passed_over() -> None:
+def test_errors_on_nvidias_list_are_ignored() -> None:
     assert {13, 31, 43, 45, 68, 109} == IGNORED
 
 
@@ -54,11 +54,11 @@ SAID: Final = {
 
 
 @pytest.mark.parametrize(("xid", "said"), SAID.items())
-def test_a_critical_error_is_the_reason_and_only_of_its_card(xid: int, said: str) -> None:
+def test_a_critical_error_makes_only_its_card_unhealthy(xid: int, said: str) -> None:
     assert why_not(ill(xid)) == {A.uuid: said}
 
 
-def test_an_error_that_names_no_card_is_every_cards() -> None:
+def test_an_error_without_a_card_makes_every_card_unhealthy() -> None:
     health = after_incident(after_read(CardHealth(), BOTH, 0), Incident("", LINK_FAILED), 0)
     assert why_not(health).keys() == {A.uuid, B.uuid}
 
@@ -76,7 +76,7 @@ def test_another_error_restarts_the_quiet_time() -> None:
     assert why_not(after_read(health, BOTH, 2 * QUIET_S)) == {}
 
 
-def test_each_relapse_doubles_the_quiet_time_up_to_a_day() -> None:
+def test_each_new_error_doubles_the_quiet_time_up_to_a_day() -> None:
     health, now, times = CardHealth(gpus=BOTH), 0.0, []
     for _ in range(12):
         began = now = now + 1
@@ -88,14 +88,14 @@ def test_each_relapse_doubles_the_quiet_time_up_to_a_day() -> None:
     assert times == [min(QUIET_S * 2**spell, LONGEST_QUIET_S) for spell in range(12)]
 
 
-def test_an_old_illness_is_forgotten() -> None:
+def test_an_old_error_is_forgotten() -> None:
     health = after_read(ill(), BOTH, QUIET_S)
     later = QUIET_S + 25 * 3600
     health = after_read(after_incident(health, Incident(A.uuid, LINK_FAILED), later), BOTH, later + QUIET_S)
     assert why_not(health) == {}
 
 
-def test_an_error_that_asks_for_a_reset_is_not_slept_off_and_no_lesser_one_hides_it() -> None:
+def test_an_error_that_needs_a_reset_stays_and_is_not_hidden_by_a_lesser_one() -> None:
     health = after_incident(ill(OFF_THE_BUS), Incident(A.uuid, LINK_FAILED), 1)
     assert why_not(after_read(health, BOTH, 100 * LONGEST_QUIET_S)) == {A.uuid: SAID[OFF_THE_BUS]}
 
@@ -117,19 +117,19 @@ def test_a_card_that_was_missing_and_returns_has_recovered(
     assert why_not(after_read(health, BOTH, 2)) == {}
 
 
-def test_a_card_that_comes_back_in_trouble_is_not() -> None:
+def test_a_card_that_returns_with_an_error_has_not_recovered() -> None:
     troubled = A._replace(trouble="the driver asks for a reset of the card")
     health = after_read(after_read(ill(), [B], 1), [troubled, B], QUIET_S)
     assert why_not(health) == {A.uuid: f"{troubled.trouble}; {SAID[LINK_FAILED]}"}
 
 
-def test_trouble_lasts_as_long_as_the_driver_says_it() -> None:
+def test_an_error_lasts_as_long_as_the_driver_reports_it() -> None:
     health = after_read(CardHealth(), [A._replace(trouble="hot"), B], 0)
     assert why_not(health) == {A.uuid: "hot"}
     assert why_not(after_read(health, BOTH, 1)) == {}
 
 
-def test_cards_that_are_shown_come_before_those_that_are_not() -> None:
+def test_listed_cards_come_before_missing_ones() -> None:
     assert after_read(after_read(CardHealth(), BOTH, 0), [B], 1).gpus == (B, A)
 
 
@@ -161,21 +161,21 @@ def told(story: list[Happening]) -> tuple[CardHealth, float]:
 
 
 @given(happenings)
-def test_a_card_that_was_ever_shown_is_known_once_and_for_ever(story: list[Happening]) -> None:
+def test_a_card_that_was_listed_once_stays_known(story: list[Happening]) -> None:
     ever = {gpu.uuid for happening in story if isinstance(happening, list) for gpu in happening}
     known = [gpu.uuid for gpu in told(story)[0].gpus]
     assert set(known) == ever and len(known) == len(ever)
 
 
 @given(happenings)
-def test_whatever_happened_every_card_comes_back(story: list[Happening]) -> None:
+def test_every_card_recovers_after_any_history(story: list[Happening]) -> None:
     health, now = told(story)
     in_order = [gpu._replace(trouble="") for gpu in health.gpus]
     assert why_not(after_read(after_read(health, (), now), in_order, now)) == {}
 
 
 @given(happenings, uuids)
-def test_a_card_is_judged_by_itself(story: list[Happening], uuid: str) -> None:
+def test_the_health_of_a_card_does_not_depend_on_others(story: list[Happening], uuid: str) -> None:
     alone = [_about(happening, uuid) for happening in story]
     assert why_not(told(alone)[0]).get(uuid) == why_not(told(story)[0]).get(uuid)
 

@@ -11,23 +11,23 @@ from halfcard.cards import Card
 from halfcard.inventory import read_inventory, write_inventory
 
 
-def test_a_card_is_taken_as_the_driver_has_it() -> None:
+def test_a_card_has_the_values_of_the_driver() -> None:
     gpu = Gpu(3, "GPU-a", "Tesla T4", 15109, "00000000:3B:00.0", 1, ((0, 50),))
     assert cards([gpu], {}) == (Card(3, "Tesla T4", 15109, "GPU-a", 1, ((0, 50),)),)
 
 
-def test_a_sick_card_stays_with_its_reason() -> None:
+def test_an_unhealthy_card_stays_listed_with_its_reason() -> None:
     gpus = [Gpu(0, "GPU-a", "T4", 1), Gpu(1, "GPU-b", "T4", 1)]
     assert [card.why_not for card in cards(gpus, {"GPU-b": "Xid 79"})] == ["", "Xid 79"]
 
 
-def test_instances_are_not_ours_to_share_and_illness_is_said_first() -> None:
+def test_a_card_with_mig_instances_is_not_shared_and_an_error_is_named_first() -> None:
     gpus = [Gpu(0, "GPU-a", "A100", 1, is_mig=True), Gpu(1, "GPU-b", "A100", 1, is_mig=True)]
     said = [card.why_not for card in cards(gpus, {"GPU-b": "Xid 79"})]
     assert said == ["it is cut into MIG instances, which are not shared", "Xid 79"]
 
 
-def test_slices_are_of_all_cards_or_each_cards_own() -> None:
+def test_time_slices_are_set_for_all_cards_or_per_card() -> None:
     gpus = [Gpu(0, "GPU-a", "T4", 1), Gpu(1, "GPU-b", "T4", 1)]
     assert [card.replicas for card in cards(gpus, {}, 4)] == [4, 4]
     assert [card.replicas for card in cards(gpus, {}, {"GPU-b": 10})] == [1, 10]
@@ -43,7 +43,7 @@ def test_a_missing_card_yields_its_index_to_a_present_one() -> None:
 
 
 @given(st.lists(st.integers(0, 8), max_size=8))
-def test_every_card_has_a_number_of_its_own_and_the_inventory_takes_them(minors: list[int]) -> None:
+def test_every_card_has_a_unique_index_that_the_inventory_accepts(minors: list[int]) -> None:
     gpus = [Gpu(minor, f"GPU-{place}", "T4", 15109) for place, minor in enumerate(minors)]
     found = cards(gpus, {})
     assert read_inventory(write_inventory(found)).cards == found

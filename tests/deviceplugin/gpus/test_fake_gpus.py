@@ -23,7 +23,7 @@ SPECS: Final = {
 
 
 @pytest.mark.parametrize(("spec", "wanted"), SPECS.items())
-def test_a_spec_says_how_many_of_which_model_and_size(spec: str, wanted: list[tuple[str, int]]) -> None:
+def test_a_spec_names_count_model_and_memory(spec: str, wanted: list[tuple[str, int]]) -> None:
     gpus = made_up_gpus(spec, "node-1")
     assert [(gpu.model, gpu.memory_mib) for gpu in gpus] == wanted
     assert [gpu.minor for gpu in gpus] == list(range(len(wanted)))
@@ -50,21 +50,21 @@ REFUSED: Final = {
 
 
 @pytest.mark.parametrize(("spec", "rule"), REFUSED.values(), ids=REFUSED)
-def test_a_spec_that_is_none_is_refused_with_a_sentence(spec: str, rule: str) -> None:
+def test_an_invalid_spec_is_refused_with_a_sentence(spec: str, rule: str) -> None:
     with pytest.raises(SpecError) as refused:
         FakeGpus(spec, "node-1")
     said = str(refused.value)
     assert said.startswith(f'--fake-gpus: got "{spec}"; ') and rule in said and said.endswith("the MiB of a card")
 
 
-def test_uuids_are_the_same_on_every_start_and_no_other_nodes() -> None:
+def test_uuids_are_stable_and_differ_between_nodes() -> None:
     first, again, elsewhere = (
         {gpu.uuid for gpu in made_up_gpus("4xT4", node)} for node in ("node-1", "node-1", "node-2")
     )
     assert first == again and len(first | elsewhere) == 8
 
 
-def test_nothing_runs_on_them_and_nothing_happens() -> None:
+def test_fake_cards_have_no_processes_and_no_incidents() -> None:
     made_up = FakeGpus("1xT4", "node-1")
     assert made_up.is_made_up and not Nvml.is_made_up
     assert made_up.load(made_up.read()[0].uuid) == Load(0, 0, ())

@@ -50,12 +50,12 @@ def test_a_reboot_resets_every_card() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\xff", b"[" * 100_000, b'{"boot":"x","ill":[[]]}'])
-def test_a_file_that_is_none_says_nothing(content: bytes) -> None:
+def test_an_invalid_file_is_ignored(content: bytes) -> None:
     assert decode_health(content, "x") == CardHealth()
 
 
 @given(happenings, st.floats(0, 1e6))
-def test_after_a_restart_the_same_cards_are_ill(story: list[Happening], later: float) -> None:
+def test_after_a_restart_the_same_cards_are_unhealthy(story: list[Happening], later: float) -> None:
     health, now = told(story)
     gpus = [gpu for gpu in health.gpus if gpu.uuid not in health.absent]
     went_on = why_not(after_read(health, gpus, now + later))
@@ -65,6 +65,6 @@ def test_after_a_restart_the_same_cards_are_ill(story: list[Happening], later: f
     assert {uuid for uuid in went_on if uuid in shown} <= restart.keys()
 
 
-def test_it_can_be_written_again_as_it_was() -> None:
+def test_a_record_that_was_read_can_be_written_unchanged() -> None:
     content = encode_health(after_incident(ill(OFF_THE_BUS), Incident(B.uuid, LINK_FAILED), 3.5), BOOT)
     assert encode_health(decode_health(content, BOOT), BOOT) == content

@@ -18,7 +18,7 @@ OTHER: Final = "GPU-00000001"
 GONE: Final = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND)
 
 
-def test_a_card_is_as_the_driver_has_it(driver: StandIn, opened: Opened) -> None:
+def test_a_card_has_the_values_that_the_driver_reports(driver: StandIn, opened: Opened) -> None:
     driver.cards = [StandInCard("GPU-1a", 3, "NVIDIA A100-SXM4-80GB", 81920, pci="00000000:3B:00.0", numa=1)]
     assert opened().read() == (Gpu(3, "GPU-1a", "NVIDIA A100-SXM4-80GB", 81920, "00000000:3B:00.0", 1),)
 
@@ -28,7 +28,7 @@ def test_a_machine_without_cards_has_none(driver: StandIn, opened: Opened) -> No
     assert opened().read() == ()
 
 
-def test_the_kernel_says_on_which_numa_node_a_card_is_and_else_the_driver(
+def test_the_numa_node_of_a_card_is_read_from_the_kernel_or_the_driver(
     driver: StandIn, opened: Opened, tmp_path: Path
 ) -> None:
     driver.cards = stand_in_cards(3, numa=1)
@@ -50,7 +50,7 @@ LEVELS: Final = {
 
 
 @pytest.mark.parametrize(("level", "strength"), LEVELS.items())
-def test_the_nearer_two_cards_are_on_pci_the_better_they_are_connected(
+def test_cards_that_are_nearer_on_pci_are_better_connected(
     driver: StandIn, opened: Opened, level: int, strength: int
 ) -> None:
     driver.pairs = [Pair(ONE, OTHER, level)]
@@ -77,7 +77,7 @@ def test_a_switch_connects_every_card_with_every_other(driver: StandIn, opened: 
 
 
 @pytest.mark.parametrize(("mode", "is_mig"), {-1: False, 0: False, 1: True}.items())
-def test_a_card_that_is_cut_into_instances_says_so(driver: StandIn, opened: Opened, mode: int, is_mig: bool) -> None:  # noqa: FBT001 - a table
+def test_a_card_with_mig_instances_is_marked(driver: StandIn, opened: Opened, mode: int, is_mig: bool) -> None:  # noqa: FBT001 - a table
     driver.change(ONE, mig=mode)
     assert [gpu.is_mig for gpu in opened().read()] == [is_mig, False]
 
@@ -94,7 +94,7 @@ TROUBLES: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize(("change", "trouble"), TROUBLES.values(), ids=TROUBLES)
-def test_a_problem_of_one_card_is_the_trouble_of_that_card_only(
+def test_an_error_of_one_card_concerns_only_that_card(
     driver: StandIn, opened: Opened, change: dict[str, Any], trouble: str
 ) -> None:
     nvml = opened()
@@ -146,7 +146,7 @@ def test_a_reloaded_driver_is_opened_again(driver: StandIn, opened: Opened) -> N
     assert nvml.read() == before
 
 
-def test_a_driver_that_is_not_loaded_is_a_sentence_until_it_is(driver: StandIn, opened: Opened) -> None:
+def test_a_driver_that_is_not_loaded_is_reported_until_it_is(driver: StandIn, opened: Opened) -> None:
     nvml = opened()
     before = nvml.read()
     driver.unload()
@@ -240,7 +240,7 @@ def test_an_old_card_or_driver_reports_less_without_failing(driver: StandIn, ope
 
 
 @pytest.mark.parametrize("function", SIDE_MATTERS)
-def test_what_one_card_does_not_support_costs_no_card(driver: StandIn, opened: Opened, function: str) -> None:
+def test_an_unsupported_query_loses_no_card(driver: StandIn, opened: Opened, function: str) -> None:
     driver.change(ONE, lacks={function: pynvml.NVML_ERROR_NOT_SUPPORTED})
     nvml = opened()
     assert [gpu._replace(model="", pci="", links=()) for gpu in nvml.read()] == [

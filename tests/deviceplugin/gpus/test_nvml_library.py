@@ -74,7 +74,7 @@ def _install(driver_folder: Path) -> Path:
     return driver_folder / LIBRARY
 
 
-def test_a_library_that_is_missing_at_first_is_found_as_soon_as_it_is_there(program: Program, tmp_path: Path) -> None:
+def test_a_library_that_is_missing_at_first_is_found_when_it_appears(program: Program, tmp_path: Path) -> None:
     assert "libnvidia-ml.so.1 is not found: install NVIDIA's driver" in program.read()
     there = _install(tmp_path / "580")
     assert program.read() == f"3 cards by {there}\n"
@@ -90,7 +90,7 @@ def test_a_driver_that_is_replaced_brings_its_own_library(program: Program, driv
     assert program.read() == f"3 cards by {newer}\n"
 
 
-def test_without_a_compiler_one_from_pypi_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_one_from_pypi_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kept = tmp_path / "halfcard" / "cluster-tools" / "ziglang-0.17.0"

@@ -45,21 +45,21 @@ ALL: Final = {
     ],
     ids=["by uuid", "by index, which is another number than the driver's"],
 )
-def test_a_card_has_the_edits_of_its_own_device_and_those_of_all(description: Description) -> None:
+def test_a_card_has_the_edits_of_its_device_and_the_common_ones(description: Description) -> None:
     found = edits_of([description], [CARDS[0], CARDS[2]])
     assert found is not None
     assert [node["path"] for node in found.edits["deviceNodes"]] == ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia2"]
     assert found.edits["hooks"] == COMMON["hooks"]
 
 
-def test_a_card_that_is_not_described_leaves_all_to_us() -> None:
+def test_one_card_without_a_description_disables_nvidias_edits() -> None:
     assert edits_of([described(device("GPU-0", 0), ALL)], [CARDS[0], CARDS[1]]) is None
     assert edits_of([described(device("GPU-0", 0), kind="nvidia.com/mig")], [CARDS[0]]) is None
     assert edits_of([], [CARDS[0]]) is None
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("0.3.0", "0.6.0"), ("0.7.0", "0.7.0"), ("0.10.0", "0.10.0")])
-def test_the_version_is_high_enough_for_their_edits_and_for_our_annotations(theirs: str, ours: str) -> None:
+def test_the_cdi_version_allows_nvidias_edits_and_annotations(theirs: str, ours: str) -> None:
     found = edits_of([described(device("GPU-0", 0), version=theirs)], [CARDS[0]])
     assert found is not None and found.version == ours
 
@@ -85,12 +85,12 @@ def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
     assert found.edits["deviceNodes"] == [{"path": "/dev/nvidia0", "hostPath": str(tmp_path / "nvidia0")}]
 
 
-def test_a_container_does_not_start_where_a_device_file_is_missing(tmp_path: Path) -> None:
+def test_a_container_does_not_start_if_a_device_file_is_missing(tmp_path: Path) -> None:
     with pytest.raises(
         RefusedError, match="nvidia1 of card 1 does not exist; load the driver, or run nvidia-modprobe -c 1"
     ):
         CardFiles(tmp_path, list)([CARDS[1]])
 
 
-def test_a_card_that_is_made_up_has_no_files(tmp_path: Path) -> None:
+def test_a_fake_card_has_no_files(tmp_path: Path) -> None:
     assert CardFiles(tmp_path, list, are_made_up=True)([CARDS[1]]).edits == {"deviceNodes": []}

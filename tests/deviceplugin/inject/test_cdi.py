@@ -28,7 +28,7 @@ def test_a_slot_is_granted_by_its_full_name() -> None:
     assert not granted.devices and not granted.mounts and not granted.env
 
 
-def test_a_description_names_the_slot_and_carries_our_record() -> None:
+def test_a_description_has_the_slots_name_and_record() -> None:
     content = description("abc", '{"any":1}', {"env": ["A=1"]})
     assert record_in(content) == ("abc", '{"any":1}')
     assert msgspec.json.decode(content) == {
@@ -42,12 +42,12 @@ def test_a_description_names_the_slot_and_carries_our_record() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"\xff", b'{"kind":"nvidia.com/gpu","annotations":{},"devices":[{"name":"0"}]}']
 )
-def test_what_is_no_description_of_ours_is_an_error(content: bytes) -> None:
+def test_another_programs_description_is_an_error(content: bytes) -> None:
     with pytest.raises((ValueError, msgspec.MsgspecError)):
         record_in(content)
 
 
-def test_device_files_are_those_of_the_cards_and_of_the_driver_as_far_as_they_are_there() -> None:
+def test_device_files_are_the_existing_ones_of_cards_and_driver() -> None:
     there = {DEV / "nvidia1", DEV / "nvidiactl", DEV / "nvidia-uvm"}
     assert own_edits(DEV, [1, 2], there.__contains__) == {
         "deviceNodes": [{"path": "/dev/nvidia1"}, {"path": "/dev/nvidiactl"}, {"path": "/dev/nvidia-uvm"}]
@@ -62,7 +62,7 @@ def test_device_files_elsewhere_keep_their_names_in_the_container() -> None:
     }
 
 
-def test_our_variables_replace_those_of_others_and_limits_cannot_be_written() -> None:
+def test_halfcards_variables_replace_others_and_limits_are_read_only() -> None:
     there: dict[str, Any] = {"env": ["NVIDIA_VISIBLE_DEVICES=void", "OTHER=1"], "mounts": [{"containerPath": "/lib"}]}
     found = with_limits(there, {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}, "/state/limits.json")
     assert found["env"] == ["OTHER=1", "NVIDIA_VISIBLE_DEVICES=GPU-1"]
@@ -72,7 +72,7 @@ def test_our_variables_replace_those_of_others_and_limits_cannot_be_written() ->
     assert there["env"][0] == "NVIDIA_VISIBLE_DEVICES=void"
 
 
-def test_what_cards_have_in_common_is_said_once() -> None:
+def test_edits_that_cards_share_are_written_once() -> None:
     common = {"path": "/dev/nvidiactl"}
     parts = [{"deviceNodes": [common, {"path": f"/dev/nvidia{number}"}]} for number in range(2)]
     assert merged(parts) == {"deviceNodes": [common, {"path": "/dev/nvidia0"}, {"path": "/dev/nvidia1"}]}
@@ -94,10 +94,10 @@ RUNTIMES: Final = {
 
 
 @pytest.mark.parametrize(("runtime", "supports"), RUNTIMES.items())
-def test_runtimes_that_would_start_containers_without_their_cards_are_known(runtime: str, supports: bool) -> None:  # noqa: FBT001
+def test_runtimes_that_would_ignore_the_cards_are_recognised(runtime: str, supports: bool) -> None:  # noqa: FBT001
     assert runtime_supports_cdi(runtime) is supports
 
 
-def test_a_runtime_without_cdi_is_refused_with_what_to_do() -> None:
+def test_a_runtime_without_cdi_is_refused_with_the_fix() -> None:
     told = without_cdi("containerd://1.6.20")
     assert "containerd://1.6.20" in told and "containerd 2.0, cri-o 1.23" in told and "--without-cdi" in told

@@ -20,7 +20,7 @@ def links(folder: Path) -> dict[str, str]:
     return {link.name: str(link.readlink()) for link in (folder / "slots" / "s").iterdir()}
 
 
-def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None:
+def test_allocate_gives_links_for_every_card_that_lead_to_none(tmp_path: Path) -> None:
     granted = way(tmp_path).answer("s")
     slot = tmp_path / "slots" / "s"
     assert granted.devices == (
@@ -32,7 +32,7 @@ def test_a_container_is_promised_every_card_and_has_none(tmp_path: Path) -> None
     assert set(links(tmp_path).values()) == {"/dev/null"}
 
 
-def test_its_own_links_lead_to_cards_and_the_others_to_nothing(tmp_path: Path) -> None:
+def test_only_the_links_of_granted_cards_lead_to_a_card(tmp_path: Path) -> None:
     by_links = way(tmp_path)
     by_links.answer("s")
     for mine in ((1,), (0, 2)):
@@ -42,7 +42,7 @@ def test_its_own_links_lead_to_cards_and_the_others_to_nothing(tmp_path: Path) -
         assert all(found[f"nvidia{each}"] == str(tmp_path / "dev" / f"nvidia{each}") for each in mine)
 
 
-def test_a_pod_that_is_given_the_ids_next_finds_nothing_behind_them(tmp_path: Path) -> None:
+def test_the_next_pod_with_the_ids_finds_links_that_lead_to_none(tmp_path: Path) -> None:
     by_links = way(tmp_path)
     by_links.answer("s")
     by_links.set_cards("s", (1,))

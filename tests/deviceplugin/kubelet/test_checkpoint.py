@@ -33,11 +33,11 @@ READ: Final = {
 
 
 @pytest.mark.parametrize(("content", "given"), READ.values(), ids=READ)
-def test_only_what_is_understood_is_believed(content: bytes, given: tuple[CheckpointEntry, ...] | None) -> None:
+def test_only_a_valid_checkpoint_is_used(content: bytes, given: tuple[CheckpointEntry, ...] | None) -> None:
     assert read(content) == given
 
 
-def test_it_may_be_missing_and_is_read_again_when_it_is_another(tmp_path: Path) -> None:
+def test_a_checkpoint_may_be_missing_and_is_read_again_when_it_changes(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     assert checkpoint.entries() is None
     file = tmp_path / "kubelet_internal_checkpoint"

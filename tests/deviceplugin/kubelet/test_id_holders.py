@@ -36,7 +36,7 @@ class Kubelet:
         return LISTED
 
 
-async def test_what_pods_that_are_over_hold_is_free_and_what_is_not_ours_is_left_alone() -> None:
+async def test_ids_of_ended_pods_are_free_and_foreign_ids_are_ignored() -> None:
     kubelet = Kubelet(GIVEN, PODS)
     assert await kubelet.holders.held_ids() == {CORE: {"hc-0", "hc-1", "hc-2"}}
     assert kubelet.asked == 0
@@ -52,13 +52,13 @@ async def test_plain_init_containers_are_not_listed_as_by_the_socket() -> None:
     assert kubelet.asked == 0
 
 
-async def test_before_the_pods_are_listed_all_allocated_ids_count_as_held() -> None:
+async def test_before_the_pods_are_listed_all_allocated_ids_count_as_used() -> None:
     kubelet = Kubelet(GIVEN, None)
     assert await kubelet.holders.held_ids() == {CORE: {"hc-0", "hc-1", "hc-2", "hc-7"}}
     assert await kubelet.holders.listed_devices() == LISTED
 
 
-async def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
+async def test_without_a_checkpoint_the_socket_is_asked() -> None:
     kubelet = Kubelet(None, PODS)
     assert await kubelet.holders.held_ids() == {CORE: {"hc-9"}}
     assert await kubelet.holders.listed_devices() == LISTED
@@ -75,7 +75,7 @@ async def test_where_there_is_no_checkpoint_the_socket_is_asked() -> None:
         ({"hc-7"}, {"gone": None}),
     ],
 )
-def test_who_holds_exactly_these_ids_is_named(ids: set[str], pods: Mapping[str, PodFacts | None]) -> None:
+def test_the_pod_with_exactly_these_ids_is_found(ids: set[str], pods: Mapping[str, PodFacts | None]) -> None:
     assert Kubelet(GIVEN, PODS).holders.pods_with_ids(CORE, frozenset(ids)) == pods
 
 

@@ -51,7 +51,7 @@ async def test_kubelet_gets_what_the_handler_grants(client: Client) -> None:
     )
 
 
-async def test_a_container_that_another_plugin_started_restarts_with_that_plugins_answer(
+async def test_a_container_of_another_plugin_restarts_with_that_plugins_answer(
     client: Client, handler: StubHandler
 ) -> None:
     await client.prestart("GPU-1")
@@ -69,7 +69,7 @@ async def test_a_container_that_another_plugin_started_restarts_with_that_plugin
         ("卡" * 5000, "卡" * 299 + "…"),
     ],
 )
-async def test_a_refusal_is_a_failed_precondition_with_the_sentence(
+async def test_a_refusal_is_a_failed_precondition_with_its_message(
     sentence: str, seen: str, client: Client, handler: StubHandler
 ) -> None:
     handler.refusal = sentence
@@ -81,14 +81,14 @@ async def test_a_refusal_is_a_failed_precondition_with_the_sentence(
     assert handler.started == []
 
 
-async def test_a_failure_of_ours_is_a_failure_for_kubelet(client: Client, handler: StubHandler) -> None:
+async def test_an_error_in_the_agent_fails_the_call_of_kubelet(client: Client, handler: StubHandler) -> None:
     with pytest.raises(grpc.aio.AioRpcError):
         await client.allocate()  # the handler of these tests cannot name a device without an id
     assert (await client.allocate("hc-1")).envs
     assert handler.started == []
 
 
-async def test_containers_start_side_by_side_and_allocate_does_not_wait_for_them(
+async def test_containers_start_concurrently_and_allocate_does_not_wait_for_them(
     client: Client, handler: StubHandler
 ) -> None:
     handler.gate.clear()
@@ -100,7 +100,7 @@ async def test_containers_start_side_by_side_and_allocate_does_not_wait_for_them
     assert len(handler.started) == 50
 
 
-async def test_preferences_are_not_offered(client: Client) -> None:
+async def test_preferred_allocations_are_not_supported(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await client.prefer()
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -119,7 +119,7 @@ async def test_an_empty_list_is_published_too(plugin: Plugin, client: Client) ->
     await listening
 
 
-async def test_who_listens_and_leaves_is_noticed(plugin: Plugin, client: Client) -> None:
+async def test_a_closed_stream_is_noticed(plugin: Plugin, client: Client) -> None:
     assert not plugin.was_listened_to and not plugin.is_dropped
     listening = asyncio.create_task(client.listen())
     await until(lambda: plugin.was_listened_to)
@@ -129,7 +129,7 @@ async def test_who_listens_and_leaves_is_noticed(plugin: Plugin, client: Client)
     listening.cancel()
 
 
-async def test_a_withdrawal_publishes_an_empty_list_however_soon_after_a_change(
+async def test_a_withdrawal_right_after_a_change_publishes_an_empty_list(
     folder: Path, plugin: Plugin, client: Client
 ) -> None:
     listening = asyncio.create_task(client.listen())
@@ -160,7 +160,7 @@ async def test_of_several_changes_during_a_send_only_the_last_is_sent(plugin: Pl
     call.cancel()
 
 
-async def test_a_withdrawal_does_not_wait_for_who_does_not_read(plugin: Plugin, client: Client) -> None:
+async def test_a_withdrawal_does_not_wait_for_a_client_that_does_not_read(plugin: Plugin, client: Client) -> None:
     plugin.publish(many("first"))
     call = client.call()
     await until(lambda: plugin.was_listened_to)
@@ -170,7 +170,7 @@ async def test_a_withdrawal_does_not_wait_for_who_does_not_read(plugin: Plugin, 
 
 
 @pytest.mark.parametrize("name", ["missing", "a-file"])
-async def test_where_it_cannot_listen_it_says_so(folder: Path, name: str) -> None:
+async def test_a_socket_that_cannot_be_opened_is_reported(folder: Path, name: str) -> None:
     (folder / "a-file").touch()
     plugin = Plugin(RESOURCE, StubHandler(), folder / name)
     with pytest.raises(KubeletError, match=rf"cannot listen at {folder / name}/hc-.*--kubelet-plugins"):

@@ -70,7 +70,7 @@ async def one(node: Kubelet) -> AsyncIterator[Agent]:
         yield one
 
 
-async def test_plugins_that_restart_after_a_bug_serve_all_that_is_offered(
+async def test_plugins_that_restart_after_a_bug_serve_all_resources(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def bug(_: ServedResource) -> None:
@@ -91,7 +91,7 @@ async def test_plugins_that_restart_after_a_bug_serve_all_that_is_offered(
         await one.end()
 
 
-async def test_what_is_offered_is_registered_with_all_its_devices_and_prestart(node: Kubelet, one: Agent) -> None:
+async def test_a_resource_is_registered_with_all_devices_and_prestart(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(100), MEMORY: [Device("hc-0", healthy=False, numa=1), Device("hc-1", numa=0)]})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     assert node.devices(CORE) == devices(100)
@@ -155,9 +155,7 @@ async def test_simultaneous_changes_are_published_once(node: Kubelet, one: Agent
     assert len(node.clients[CORE].lists) <= 3
 
 
-async def test_what_is_offered_while_kubelet_does_not_listen_is_published_when_it_does(
-    node: Kubelet, one: Agent
-) -> None:
+async def test_changes_while_kubelet_does_not_listen_are_published_when_it_does(node: Kubelet, one: Agent) -> None:
     await node.stop()
     one.plugins.offer({CORE: devices(2)})
     await until(one.plugins.problems)
@@ -170,7 +168,7 @@ async def test_what_is_offered_while_kubelet_does_not_listen_is_published_when_i
     await until(lambda: not one.plugins.problems())
 
 
-async def test_all_resources_are_there_again_soon_after_kubelet_restarted(node: Kubelet, one: Agent) -> None:
+async def test_all_resources_are_registered_again_soon_after_kubelet_restarted(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(800), MEMORY: devices(2560)})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     gaps = []
@@ -185,7 +183,7 @@ async def test_all_resources_are_there_again_soon_after_kubelet_restarted(node: 
     await until(lambda: len(node.sockets()) == 2)
 
 
-async def test_a_kubelet_that_is_not_there_yet_is_waited_for(folder: Path) -> None:
+async def test_plugins_wait_for_a_kubelet_that_has_not_started(folder: Path) -> None:
     node = Kubelet(folder)
     async with agent(node) as one:
         one.plugins.offer({CORE: devices(1)})
@@ -206,7 +204,7 @@ async def test_a_dropped_stream_is_registered_again_on_another_socket(node: Kube
     await until(lambda: len(node.sockets()) == 2)
 
 
-async def test_one_that_is_dropped_again_and_again_comes_back_ever_later(node: Kubelet, one: Agent) -> None:
+async def test_repeatedly_dropped_registrations_back_off(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2)})
     times = []
     for _ in range(6):
@@ -240,7 +238,9 @@ async def test_a_registration_that_lasted_is_repeated_at_once(
     assert node.clients[CORE].told_at[0] - dropped_at < 0.3
 
 
-async def test_one_that_hangs_while_we_register_is_left_for_the_next(folder: Path, node: Kubelet, one: Agent) -> None:
+async def test_a_kubelet_that_hangs_during_registration_does_not_block_the_next_one(
+    folder: Path, node: Kubelet, one: Agent
+) -> None:
     node.hangs = True
     one.plugins.offer({CORE: devices(2)})
     await until(lambda: node.attempts)
@@ -250,7 +250,7 @@ async def test_one_that_hangs_while_we_register_is_left_for_the_next(folder: Pat
         assert new.attempts == 1
 
 
-async def test_a_resource_that_is_no_longer_offered_is_no_problem_any_more(node: Kubelet, one: Agent) -> None:
+async def test_a_withdrawn_resource_is_no_longer_a_problem(node: Kubelet, one: Agent) -> None:
     node.refusal = "no"
     one.plugins.offer({CORE: devices(2), MEMORY: devices(1)})
     await until(lambda: len(one.plugins.problems()) == 2)
@@ -282,7 +282,7 @@ async def test_a_resource_of_another_plugin_is_not_touched_until_that_plugin_end
     await until(lambda: not one.plugins.problems())
 
 
-async def test_at_a_running_kubelet_the_check_for_other_plugins_is_awaited(
+async def test_registration_at_a_running_kubelet_awaits_the_check_for_other_plugins(
     monkeypatch: pytest.MonkeyPatch, node: Kubelet, one: Agent
 ) -> None:
     monkeypatch.setattr(served_resource, "_HASTY_LOOK_S", 0.0)
@@ -297,9 +297,7 @@ async def test_at_a_running_kubelet_the_check_for_other_plugins_is_awaited(
     assert node.registered == []
 
 
-async def test_while_another_plugin_has_taken_a_resource_from_us_we_say_nothing_to_kubelet(
-    node: Kubelet, one: Agent
-) -> None:
+async def test_a_resource_that_another_plugin_took_over_is_not_published(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2)})
     await until(lambda: node.devices(CORE))
     ours = node.clients[CORE]
@@ -331,9 +329,7 @@ async def test_a_change_after_the_check_for_other_plugins_waits_for_the_next_che
     assert devices(4) not in ours.lists
 
 
-async def test_ids_of_a_plugin_that_was_here_before_may_be_offered_on_for_the_pods_that_hold_them(
-    node: Kubelet, one: Agent
-) -> None:
+async def test_ids_of_an_earlier_plugin_may_stay_advertised_for_their_pods(node: Kubelet, one: Agent) -> None:
     kept = [*devices(2), Device("tencent.com/vcuda-core-7")]
     one.plugins.offer({CORE: kept})
     await until(lambda: node.devices(CORE))
@@ -342,9 +338,7 @@ async def test_ids_of_a_plugin_that_was_here_before_may_be_offered_on_for_the_po
     assert one.plugins.problems() == ()
 
 
-async def test_a_resource_that_is_no_longer_offered_is_emptied_then_gone_and_may_come_back(
-    node: Kubelet, one: Agent
-) -> None:
+async def test_a_withdrawn_resource_is_emptied_then_removed_and_may_come_back(node: Kubelet, one: Agent) -> None:
     one.plugins.offer({CORE: devices(2), MEMORY: devices(2)})
     await until(lambda: node.devices(CORE) and node.devices(MEMORY))
     leaving = node.clients[CORE]
@@ -357,7 +351,7 @@ async def test_a_resource_that_is_no_longer_offered_is_emptied_then_gone_and_may
     await until(lambda: node.devices(CORE) == devices(1))
 
 
-async def test_an_end_is_quick_and_takes_nothing_from_running_containers(folder: Path) -> None:
+async def test_the_plugins_end_quickly_and_withdraw_no_devices(folder: Path) -> None:
     async with kubelet(folder) as node:
         one = Agent(node)
         one.handler.gate.clear()
@@ -374,7 +368,7 @@ async def test_an_end_is_quick_and_takes_nothing_from_running_containers(folder:
             await waiting
 
 
-async def test_sockets_that_one_who_was_killed_has_left_are_cleared_away(folder: Path) -> None:
+async def test_sockets_of_a_killed_agent_are_removed(folder: Path) -> None:
     async def story(node: Kubelet, one: Agent) -> None:
         one.plugins.offer({CORE: devices(1)})
         await until(lambda: node.devices(CORE))
@@ -387,7 +381,7 @@ async def test_sockets_that_one_who_was_killed_has_left_are_cleared_away(folder:
             await story(node, one)
 
 
-async def test_a_folder_that_is_not_kubelets_is_said_to_be_wrong(folder: Path) -> None:
+async def test_a_missing_plugin_folder_is_reported(folder: Path) -> None:
     node = Kubelet(folder)
     node.plugin_folder.rmdir()
     async with agent(node) as one:

@@ -32,7 +32,7 @@ async def pod_resources(node: Kubelet) -> AsyncIterator[PodResources]:
     await pod_resources.close()
 
 
-async def test_the_ids_of_a_container_are_one_set_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_the_ids_of_a_container_are_merged_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
     entries = [entry(CORE, "hc-1"), entry(MEMORY, "hc-1"), entry(CORE, "hc-2", "hc-3"), entry(CORE, "hc-1")]
     two = holder("two", [entry(CORE, "hc-5")], "first")
     two.containers.add(name="second", devices=[entry(CORE, "hc-6")])
@@ -46,7 +46,7 @@ async def test_the_ids_of_a_container_are_one_set_by_resource(node: Kubelet, pod
     )
 
 
-async def test_what_is_allocatable_comes_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_allocatable_ids_are_grouped_by_resource(node: Kubelet, pod_resources: PodResources) -> None:
     assert await pod_resources.allocatable() == {}
     node.foreign = {CORE: ["a", "b", "a"], MEMORY: ["a"]}
     assert await pod_resources.allocatable() == {CORE: frozenset("ab"), MEMORY: frozenset("a")}
@@ -90,7 +90,7 @@ async def test_a_cancelled_caller_does_not_disturb_the_others(node: Kubelet, pod
     assert len(node.asked) == 1
 
 
-async def test_a_refusal_for_the_number_of_calls_is_waited_out(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_a_rate_limited_call_is_repeated(node: Kubelet, pod_resources: PodResources) -> None:
     node.limited = 3
     assert await pod_resources.listed_devices() == ()
     assert len(node.asked) == 4
@@ -98,7 +98,7 @@ async def test_a_refusal_for_the_number_of_calls_is_waited_out(node: Kubelet, po
     assert await pod_resources.allocatable() == {}
 
 
-async def test_a_kubelet_that_limits_for_ever_is_not_waited_for_for_ever(
+async def test_a_kubelet_that_always_limits_calls_is_given_up(
     monkeypatch: pytest.MonkeyPatch, node: Kubelet, pod_resources: PodResources
 ) -> None:
     monkeypatch.setattr(pod_resources_module, "_PATIENCE_S", 0.2)
@@ -108,7 +108,7 @@ async def test_a_kubelet_that_limits_for_ever_is_not_waited_for_for_ever(
     assert len(node.asked) < 15
 
 
-async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_a_missing_kubelet_is_reported_and_found_again(node: Kubelet, pod_resources: PodResources) -> None:
     await node.stop()
     waiting = [asyncio.create_task(pod_resources.listed_devices()) for _ in range(2)]
     for task in waiting:
@@ -125,7 +125,7 @@ async def test_a_kubelet_that_is_away_is_said_to_be_and_found_again(node: Kubele
                 break
 
 
-async def test_closing_ends_who_waits(node: Kubelet, pod_resources: PodResources) -> None:
+async def test_closing_ends_waiting_callers(node: Kubelet, pod_resources: PodResources) -> None:
     node.answers.clear()
     first = asyncio.create_task(pod_resources.listed_devices())
     await until(lambda: node.asked)

@@ -82,17 +82,17 @@ V1: Final = {
 
 
 @pytest.mark.parametrize("text", V1.values(), ids=V1.keys())
-def test_with_several_hierarchies_the_one_that_knows_the_pod_counts(text: str) -> None:
+def test_with_several_hierarchies_the_one_with_the_pod_counts(text: str) -> None:
     assert owner_of(text) == OURS
 
 
 @pytest.mark.parametrize("text", ["", "\n", "0::", "0:", "nonsense", "0::/kubepods/pod"])
-def test_text_that_says_nothing_has_no_owner(text: str) -> None:
+def test_text_without_a_pod_has_no_owner(text: str) -> None:
     assert owner_of(text) is None
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n")))
-def test_nothing_that_a_container_makes_below_its_cgroup_moves_it_to_another_pod(made: str) -> None:
+def test_cgroups_that_a_container_creates_do_not_change_its_pod(made: str) -> None:
     assert owner_of(f"0::/kubepods/burstable/pod{UID}/{ID}/{made}/pod{OTHER_UID}/{OTHER_ID}") == OURS
 
 

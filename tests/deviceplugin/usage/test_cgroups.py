@@ -105,7 +105,7 @@ def test_a_pod_that_came_later_is_found(machine: Machine) -> None:
     assert machine.cgroups.pids(OTHER) == (30,)
 
 
-def test_pods_are_found_again_when_kubelet_has_put_them_elsewhere(machine: Machine) -> None:
+def test_pods_are_found_again_after_kubelet_moved_them(machine: Machine) -> None:
     machine.group(cgroupfs(UID, ID), 10)
     assert machine.cgroups.pids(UID) == (10,)
     machine.remove("kubepods")
@@ -113,13 +113,13 @@ def test_pods_are_found_again_when_kubelet_has_put_them_elsewhere(machine: Machi
     assert machine.cgroups.pids(UID) == (11,)
 
 
-def test_nothing_is_looked_for_within_containers(machine: Machine) -> None:
+def test_folders_within_containers_are_not_searched(machine: Machine) -> None:
     machine.group(f"{cgroupfs(UID, ID)}/{cgroupfs(OTHER, SECOND)}", 66)
     assert machine.cgroups.pids(OTHER) == ()
     assert machine.cgroups.pids(UID, ID) == (66,)
 
 
-def test_what_was_found_is_not_looked_for_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_pods_are_not_searched_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.group(cgroupfs(UID, ID), 10)
     machine.cgroups.pids(UID)
     listed: list[str] = []
@@ -146,7 +146,7 @@ def test_a_process_has_an_owner_until_it_ends(machine: Machine) -> None:
 # --- whether a pod lives
 
 
-def test_a_pod_lives_as_long_as_one_of_its_processes(machine: Machine) -> None:
+def test_a_pod_is_alive_as_long_as_one_of_its_processes(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
     machine.run(11, cgroupfs(UID, SECOND))
     assert machine.cgroups.has_processes(UID)
@@ -156,7 +156,7 @@ def test_a_pod_lives_as_long_as_one_of_its_processes(machine: Machine) -> None:
     assert not machine.cgroups.has_processes(UID)
 
 
-def test_a_pod_whose_folder_is_gone_is_dead_also_where_it_was_the_only_one(machine: Machine) -> None:
+def test_a_pod_without_a_folder_is_dead_even_if_it_was_the_only_one(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
     assert machine.cgroups.has_processes(UID)
     machine.end(10, cgroupfs(UID, ID))
@@ -164,14 +164,14 @@ def test_a_pod_whose_folder_is_gone_is_dead_also_where_it_was_the_only_one(machi
     assert not machine.cgroups.has_processes(UID)
 
 
-def test_a_process_lives_also_where_the_runtime_put_it_elsewhere_than_kubelet(machine: Machine) -> None:
+def test_a_process_is_alive_even_if_the_runtime_put_it_elsewhere_than_kubelet(machine: Machine) -> None:
     machine.group(systemd(UID))
     name = UID.replace("-", "_")
     machine.run(10, f"system.slice/containerd.service/kubepods-besteffort-pod{name}.slice:cri-containerd:{ID}")
     assert machine.cgroups.has_processes(UID)
 
 
-def test_a_process_that_only_its_folder_shows_lives(machine: Machine) -> None:
+def test_a_process_that_only_its_folder_shows_is_alive(machine: Machine) -> None:
     """As 0: it is in a namespace that we do not see into."""
     machine.group(cgroupfs(UID, ID), 0)
     assert machine.cgroups.has_processes(UID)
@@ -183,7 +183,7 @@ def test_without_kubelets_folder_other_pods_prove_that_the_cgroups_are_readable(
     assert machine.cgroups.pods_with_processes({UID, OTHER}) == {OTHER}
 
 
-def test_where_no_pod_is_visible_every_pod_counts_as_alive(machine: Machine) -> None:
+def test_if_no_pod_is_visible_every_pod_counts_as_alive(machine: Machine) -> None:
     machine.process(1, "system.slice/init")
     assert machine.cgroups.pods_with_processes({UID, OTHER}) == {UID, OTHER}
 

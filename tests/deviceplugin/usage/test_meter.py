@@ -58,7 +58,7 @@ async def test_the_drivers_processes_are_found_in_their_containers(meter: Meter,
     assert [part.pids for part in seen.containers[0].cards] == [(7,)]
 
 
-async def test_a_card_that_the_driver_lost_spoils_nothing_else(meter: Meter, driver: Driver) -> None:
+async def test_a_lost_card_does_not_affect_other_cards(meter: Meter, driver: Driver) -> None:
     del driver.loads["GPU-1"]
     driver.may_answer.set()
     assert [card.used_mib for card in (await meter.usage()).cards] == [300, None]

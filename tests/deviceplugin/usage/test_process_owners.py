@@ -21,7 +21,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path, unified=True)
 
 
-def test_a_process_stays_its_containers_without_being_looked_at_again(machine: Machine) -> None:
+def test_the_container_of_a_process_is_read_only_once(machine: Machine) -> None:
     machine.process(7, cgroupfs(UID, ID))
     machine.process(8, "init.scope")
     owners = ProcessOwners(machine.cgroups)
@@ -30,7 +30,7 @@ def test_a_process_stays_its_containers_without_being_looked_at_again(machine: M
     assert owners.of([7, 8]) == {7: FIRST}
 
 
-def test_a_process_that_has_the_number_of_one_that_ended_is_looked_at(machine: Machine) -> None:
+def test_a_process_with_a_reused_pid_is_read_again(machine: Machine) -> None:
     machine.run(7, cgroupfs(UID, ID))
     owners = ProcessOwners(machine.cgroups)
     assert owners.of([7]) == {7: FIRST}

@@ -39,13 +39,13 @@ def samples(text: str, name: str) -> list[tuple[dict[str, str], float]]:
     return [(sample.labels, sample.value) for sample in families[name].samples]
 
 
-def test_the_four_gauges_of_gpu_manager_are_written_as_it_writes_them() -> None:
+def test_the_four_gauges_have_gpu_managers_format() -> None:
     text = write(usage([SEED]))
     assert text.startswith(SEED_000)
     assert "\ncontainer_" not in text.removeprefix(SEED_000)
 
 
-def test_use_counts_for_each_card_and_for_all_of_them() -> None:
+def test_usage_is_reported_per_card_and_in_total() -> None:
     seen = usage(
         [tenant(tensorflow(core=200), apps=["tensorflow"])],
         {"GPU-0": load(Process(7, 300, 5)), "GPU-1": load(Process(8, 200, 4))},
@@ -57,7 +57,7 @@ def test_use_counts_for_each_card_and_for_all_of_them() -> None:
     assert [value for _, value in samples(write(seen), "container_request_gpu_memory")] == [2 * T4_MIB]
 
 
-def test_a_card_reports_its_mode_health_grants_and_use() -> None:
+def test_a_card_reports_its_mode_health_grants_and_usage() -> None:
     sick = replace(NODE, cards=(NODE.cards[0], replace(NODE.cards[1], why_not="Xid 79")))
     text = write(usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, node=sick))
     labels = {"card": "0", "node": "gpu1", "uuid": "GPU-0"}
@@ -70,7 +70,7 @@ def test_a_card_reports_its_mode_health_grants_and_use() -> None:
     assert [value for _, value in samples(text, "halfcard_card_strangers")] == [1, 0]
 
 
-def test_a_container_reports_its_limits_and_use_on_each_card() -> None:
+def test_a_container_reports_its_limits_and_usage_on_each_card() -> None:
     text = write(usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: owner("vcuda")}))
     labels = {"card": "0", "container": "tensorflow", "namespace": "default", "node": "gpu1", "pod": "vcuda"}
     for name, value in (
@@ -83,12 +83,12 @@ def test_a_container_reports_its_limits_and_use_on_each_card() -> None:
         assert samples(text, f"halfcard_container_{name}") == [(labels, value)]
 
 
-def test_labels_stand_in_the_order_of_the_alphabet() -> None:
+def test_labels_are_sorted_alphabetically() -> None:
     assert all(list(family.labels) == sorted(family.labels) for family in FAMILIES)
 
 
 @given(st.text(max_size=20))
-def test_a_card_may_be_called_anything(model: str) -> None:
+def test_a_card_may_have_any_name(model: str) -> None:
     node = replace(NODE, cards=(replace(NODE.cards[0], model=model),))
     ((labels, _),) = samples(write(usage([], node=node)), "halfcard_card_info")
     assert labels["model"] == model

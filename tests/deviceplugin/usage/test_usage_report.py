@@ -27,7 +27,7 @@ SHARE_MIB: Final = 20 * 256
 # --- what containers have
 
 
-def test_a_share_is_what_its_container_was_given_of_its_card() -> None:
+def test_a_share_has_the_granted_amounts_of_its_card() -> None:
     seen = usage([SEED])
     (container,) = seen.containers
     (part,) = container.cards
@@ -48,7 +48,7 @@ GIVEN: Final = {
 
 
 @pytest.mark.parametrize(("words", "parts", "asked"), GIVEN.values(), ids=GIVEN.keys())
-def test_every_way_to_ask_comes_to_cores_and_memory(
+def test_every_kind_of_request_is_converted_to_cores_and_memory(
     words: dict[str, int], parts: list[tuple[int, int]], asked: int
 ) -> None:
     (container,) = usage([tenant(tensorflow(**words))]).containers
@@ -79,13 +79,15 @@ PHASES: Final[dict[str, tuple[list[str], list[str], list[str]]]] = {
 
 
 @pytest.mark.parametrize(("apps", "inits", "having"), PHASES.values(), ids=PHASES.keys())
-def test_a_pods_cards_are_with_the_containers_that_run(apps: list[str], inits: list[str], having: list[str]) -> None:
+def test_a_pods_cards_are_listed_with_its_running_containers(
+    apps: list[str], inits: list[str], having: list[str]
+) -> None:
     seen = usage([tenant(STAGED, apps=apps, inits=inits)])
     assert [container.container for container in seen.containers] == having
     assert seen.cards[0].cores == 30
 
 
-def test_a_sidecar_has_its_cards_beside_the_init_containers_after_it_and_the_app() -> None:
+def test_a_sidecar_keeps_its_cards_while_later_containers_run() -> None:
     limits = {"tencent.com/vcuda-core": 10, "tencent.com/vcuda-memory": 4}
     asking = (
         pod()
@@ -110,14 +112,14 @@ def test_a_process_counts_for_the_container_it_runs_in() -> None:
     assert (seen.cards[0].used_mib, seen.cards[0].used_cores, seen.cards[0].strangers) == (1500, 29, ())
 
 
-def test_a_fresh_containers_process_counts_by_its_pod_where_that_is_certain() -> None:
+def test_a_new_containers_process_counts_by_its_pod_if_that_is_certain() -> None:
     """Its id is not in the pod's status yet."""
     fresh = owner("vcuda")._replace(container=id_of("fresh"))
     (container,) = usage([tenant(tensorflow(**SHARE))], {"GPU-0": load(Process(7, 300, 5))}, {7: fresh}).containers
     assert container.cards[0].pids == (7,)
 
 
-def test_a_process_of_an_unknown_container_is_unaccounted_where_two_are_possible() -> None:
+def test_a_process_of_an_unknown_container_is_unaccounted_if_two_are_possible() -> None:
     limits = {"tencent.com/vcuda-core": 10, "tencent.com/vcuda-memory": 4}
     two = pod().container(name="a", limits=limits).container(name="b", limits=limits)
     fresh = owner("vcuda")._replace(container=id_of("fresh"))
@@ -147,14 +149,14 @@ def test_a_process_on_a_card_that_its_pod_was_not_granted_is_unaccounted(whose: 
     assert [part.pids for each in seen.containers for part in each.cards] == [(), ()]
 
 
-def test_the_id_of_a_container_counts_more_than_the_uid_of_its_path() -> None:
+def test_the_id_of_a_container_has_priority_over_the_uid_in_its_path() -> None:
     """A pod from a file has kubelet's hash there."""
     hashed = owner("vcuda")._replace(pod="9c6f1d0f2b7a4e55a1c2d3e4f5061728")
     (container,) = usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: hashed}).containers
     assert container.cards[0].pids == (7,)
 
 
-def test_of_a_card_that_the_driver_says_nothing_of_nothing_is_known_to_be_used() -> None:
+def test_the_usage_of_a_card_is_unknown_if_the_driver_does_not_report_it() -> None:
     seen = usage([SEED], {})
     assert [(card.used_mib, card.used_cores) for card in seen.cards] == [(None, None)] * 2
 
@@ -171,9 +173,7 @@ def facts(asking: Asking, name: str) -> PodFacts:
 
 
 @given(nodes(), st.lists(askings(most=3), max_size=4), st.data())
-def test_containers_have_no_more_than_is_given_of_a_card_and_that_is_no_more_than_the_card(
-    node: Node, asked: list[Asking], data: st.DataObject
-) -> None:
+def test_granted_shares_never_exceed_a_card(node: Node, asked: list[Asking], data: st.DataObject) -> None:
     pods = [facts(asking, f"p{number}") for number, asking in enumerate(asked)]
     while usage_of_pods(node, [each.bound() for each in pods]).doubts:
         pods.pop()  # it does not fit
@@ -201,6 +201,6 @@ def test_a_usage_without_pods_and_cards_is_empty() -> None:
     assert usage([], node=Node("gpu1")) == NodeUsageReport("gpu1", is_made_up=False, cards=(), containers=())
 
 
-def test_a_pod_that_lies_nowhere_has_nothing() -> None:
+def test_a_pod_without_cards_has_no_usage() -> None:
     huge: PodBuilder = tensorflow(core=800)
     assert usage([tenant(huge)]).containers == ()

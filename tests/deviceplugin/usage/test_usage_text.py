@@ -9,7 +9,7 @@ from tests.cli.command import too_wide
 from ..usages import NODE, SEED, load, owner, tenant, tensorflow, usage
 
 
-def test_cards_come_first_then_who_has_them() -> None:
+def test_cards_are_listed_before_their_containers() -> None:
     tenants = [SEED, tenant(tensorflow(core=100), "whole", apps=["tensorflow"])]
     loads = {"GPU-0": load(*(Process(pid, 100, 2) for pid in range(7, 12)))}
     assert usage_text(usage(tenants, loads, {pid: owner("vcuda") for pid in range(7, 12)})) == (
@@ -24,7 +24,7 @@ def test_cards_come_first_then_who_has_them() -> None:
     )
 
 
-def test_what_is_not_as_it_should_be_is_said_below_the_cards() -> None:
+def test_problems_are_listed_below_the_cards() -> None:
     sick = replace(NODE, cards=(NODE.cards[0], replace(NODE.cards[1], why_not="Xid 79: it fell off the bus")))
     text = usage_text(usage([], {"GPU-0": load(Process(7, 300, 5), Process(8, 1, 0))}, {8: owner("x")}, sick))
     assert text.endswith(
@@ -34,7 +34,7 @@ def test_what_is_not_as_it_should_be_is_said_below_the_cards() -> None:
     )
 
 
-def test_cards_that_are_made_up_are_said_to_be() -> None:
+def test_fake_cards_are_marked() -> None:
     assert usage_text(replace(usage([]), is_made_up=True)).startswith("gpu1: 2 cards, all made up\n")
 
 
