@@ -91,7 +91,7 @@ def test_a_bind_that_arrives_after_the_takeover_is_rejected(
         assert not old.leads()
         assert extender.bind(prompt, node, by=new) == ""
         relay.release()
-        assert "leads" in sent.result()
+        assert "is the leader" in sent.result()
         site.cluster.wait_until(lambda: refused_binds(site) > refused, what="the late bind to be refused")
         assert node_of(site.pod("late")) == ""
         assert site.pods_by_card(node) == [["prompt"]]
