@@ -32,9 +32,9 @@ def test_a_pod_that_exceeds_the_quota_is_refused_with_numbers(quotas: QuotaInsta
     ledger = quotas.allow(team, hard={"cores": 100, "memory": "20Gi"})
     for name in "abc":
         quotas.webhook.create(team, share(name)).must()
-    said = refusal(quotas.webhook.create(team, share("d")))
-    assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in said
-    assert "(20 more needed: 0.30 card asked, 0.10 card free)" in said
+    message = refusal(quotas.webhook.create(team, share("d")))
+    assert f"exceeded quota: {team}/gpu, requested: cores=30, used: cores=90, limited: cores=100" in message
+    assert "(20 more needed: 0.30 card asked, 0.10 card free)" in message
     quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).reservations, what="the reservations to be settled")
     assert quotas.ledger(ledger).committed == {"cores": 90, "memory": 15 * 1024, "shares": 3}
 
@@ -48,7 +48,7 @@ def test_a_deleted_pod_frees_its_part_of_the_quota(quotas: QuotaInstallation, te
         quotas.webhook.create(team, another)
     )
     quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/whole", {"gracePeriodSeconds": 0}).must()
-    quotas.cluster.wait_until(lambda: quotas.webhook.create(team, another).ok, what="the room to be given again")
+    quotas.cluster.wait_until(lambda: quotas.webhook.create(team, another).ok, what="the quota to be free again")
 
 
 def test_a_dry_run_is_checked_and_charges_nothing(quotas: QuotaInstallation, team: str) -> None:
@@ -69,9 +69,9 @@ def test_pods_older_than_the_quota_are_counted_and_not_evicted(quotas: QuotaInst
     exceeded = next(each for each in status["conditions"] if each["type"] == "Exceeded")
     assert (exceeded["status"], exceeded["message"].split(":")[0]) == ("True", "over by cores=30")
     assert "used: cores=90, limited: cores=60" in refusal(quotas.webhook.create(team, share("d")))
-    shown = quotas.webhook.kubectl(team, "get", "gpuquota").stdout.splitlines()
-    assert shown[0].split() == ["NAME", "CARDS", "SHARES", "CORES", "MEMORY", "AGE"]
-    assert shown[1].split()[:5] == ["gpu", "0/-", "3/-", "90/60", "15Gi/-"]
+    printed = quotas.webhook.kubectl(team, "get", "gpuquota").stdout.splitlines()
+    assert printed[0].split() == ["NAME", "CARDS", "SHARES", "CORES", "MEMORY", "AGE"]
+    assert printed[1].split()[:5] == ["gpu", "0/-", "3/-", "90/60", "15Gi/-"]
 
 
 def test_several_namespaces_share_one_budget(quotas: QuotaInstallation, team: str) -> None:
@@ -93,24 +93,26 @@ def test_several_namespaces_share_one_budget(quotas: QuotaInstallation, team: st
 def test_each_user_is_limited_by_the_quota_per_label(quotas: QuotaInstallation, team: str) -> None:
     quotas.allow(team, hard={"cores": 100}, perLabel={"key": "user", "hard": {"cores": 30}})
 
-    def of(user: str, name: str) -> dict[str, object]:
+    def pod_of(user: str, name: str) -> dict[str, object]:
         item = share(name)
         item["metadata"]["labels"] = {"user": user}
         return item
 
-    quotas.webhook.create(team, of("alice", "a")).must()
-    said = refusal(quotas.webhook.create(team, of("alice", "b")))
-    assert "requested: cores per user=alice=30, used: cores per user=alice=30, limited: cores per user=alice=30" in said
-    quotas.webhook.create(team, of("bob", "b")).must()
-    quotas.webhook.create(team, share("nobody")).must()
-    assert "cores=30, used: cores=90, limited: cores=100" in refusal(quotas.webhook.create(team, of("carol", "c")))
+    quotas.webhook.create(team, pod_of("alice", "a")).must()
+    message = refusal(quotas.webhook.create(team, pod_of("alice", "b")))
+    assert (
+        "requested: cores per user=alice=30, used: cores per user=alice=30, limited: cores per user=alice=30" in message
+    )
+    quotas.webhook.create(team, pod_of("bob", "b")).must()
+    quotas.webhook.create(team, share("unlabelled")).must()
+    assert "cores=30, used: cores=90, limited: cores=100" in refusal(quotas.webhook.create(team, pod_of("carol", "c")))
 
 
 def test_a_pod_refused_by_one_budget_is_not_charged_to_another(quotas: QuotaInstallation, team: str) -> None:
     wide = quotas.allow(team, "a-wide", hard={"cores": 1000})
     quotas.allow(team, "b-narrow", hard={"shares": 0})
-    said = refusal(quotas.webhook.create(team, share("a")))
-    assert f"exceeded quota: {team}/b-narrow, requested: shares=1, used: shares=0, limited: shares=0" in said
+    message = refusal(quotas.webhook.create(team, share("a")))
+    assert f"exceeded quota: {team}/b-narrow, requested: shares=1, used: shares=0, limited: shares=0" in message
     quotas.cluster.wait_until(
         lambda: used(quotas.ledger(wide)) == {}, what="the reservation to be released", seconds=10
     )
@@ -140,11 +142,13 @@ def test_a_quota_reports_how_many_pods_it_refused_and_the_last_one(quotas: Quota
     for name in "abc":
         refusal(quotas.webhook.create(team, share(name)))
 
-    def told() -> bool:
-        shown = quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
-        return "QuotaExceeded" in shown and "(x3 over" in shown and f"{team}/c: exceeded quota: {team}/gpu" in shown
+    def has_event() -> bool:
+        printed = quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
+        return (
+            "QuotaExceeded" in printed and "(x3 over" in printed and f"{team}/c: exceeded quota: {team}/gpu" in printed
+        )
 
-    quotas.cluster.wait_until(told, what="the event of the quota")
+    quotas.cluster.wait_until(has_event, what="the event of the quota")
     counted = quotas.webhook.replicas[0].status("/metrics")[1]
     assert f'halfcard_quota_refusals_total{{namespace="{team}",quota="{team}/gpu"}} 3.0' in counted
 
@@ -157,11 +161,11 @@ def test_a_deployment_gets_an_event_for_pods_its_replica_set_cannot_create(
     item["spec"]["replicas"] = 3
     quotas.webhook.create(team, item).must()
 
-    def told() -> bool:
-        shown = quotas.webhook.kubectl(team, "describe", "deployment", "web").stdout
-        return "QuotaExceeded" in shown and f"exceeded quota: {team}/gpu" in shown and "pods of web-" in shown
+    def has_event() -> bool:
+        printed = quotas.webhook.kubectl(team, "describe", "deployment", "web").stdout
+        return "QuotaExceeded" in printed and f"exceeded quota: {team}/gpu" in printed and "pods of web-" in printed
 
-    quotas.cluster.wait_until(told, what="the event of the Deployment")
+    quotas.cluster.wait_until(has_event, what="the event of the Deployment")
 
 
 def test_a_workload_whose_pods_do_not_all_fit_gets_a_warning(quotas: QuotaInstallation, team: str) -> None:
@@ -178,19 +182,19 @@ def test_the_owner_of_refused_pods_gets_an_event(quotas: QuotaInstallation, team
     assert quotas.webhook.kubectl(team, "create", "-f-", item=workload("ReplicaSet", "two", share("x"))).code == 0
     quotas.webhook.kubectl(team, "scale", "rs/two", "--replicas=2")
 
-    def told() -> bool:
+    def has_event() -> bool:
         events = quotas.webhook.kubectl(team, "get", "events", "-o=json").stdout
         messages = [each["message"] for each in json.loads(events)["items"] if each["reason"] == "FailedCreate"]
         return any(f"exceeded quota: {team}/gpu, requested: shares=1" in message for message in messages)
 
-    quotas.cluster.wait_until(told, what="the event of the ReplicaSet")
+    quotas.cluster.wait_until(has_event, what="the event of the ReplicaSet")
 
 
-@pytest.mark.parametrize(("kind", "tries"), [("ReplicaSet", 11), ("StatefulSet", 11), ("Job", 4)])
+@pytest.mark.parametrize(("kind", "attempts"), [("ReplicaSet", 11), ("StatefulSet", 11), ("Job", 4)])
 def test_controllers_retry_as_soon_as_the_quota_allows(
-    quotas: QuotaInstallation, team: str, kind: str, tries: int
+    quotas: QuotaInstallation, team: str, kind: str, attempts: int
 ) -> None:
-    """After so many tries its controller would wait for ten seconds and more."""
+    """After this many attempts the controller's own backoff would be longer than ten seconds."""
     quotas.allow(team, hard={"shares": 1})
     quotas.webhook.create(team, share("first")).must()
     assert quotas.webhook.kubectl(team, "create", "-f-", item=workload(kind, "waits", share("x"))).code == 0
@@ -199,7 +203,7 @@ def test_controllers_retry_as_soon_as_the_quota_allows(
         events = json.loads(quotas.webhook.kubectl(team, "get", "events", "-o=json").stdout)["items"]
         return sum(each.get("count") or 1 for each in events if each["reason"] == "FailedCreate")
 
-    quotas.cluster.wait_until(lambda: refused() >= tries, what="a controller that waits long", seconds=60)
+    quotas.cluster.wait_until(lambda: refused() >= attempts, what="a controller with a long backoff", seconds=60)
     quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/first", {"gracePeriodSeconds": 0}).must()
     quotas.cluster.wait_until(
         lambda: bool(json.loads(quotas.webhook.kubectl(team, "get", "pods", "-o=json").stdout)["items"]),
@@ -221,7 +225,9 @@ def test_the_ledger_of_a_deleted_quota_is_deleted(quotas: QuotaInstallation, tea
     ledger = quotas.allow(team, hard={"cores": 30})
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
     path = f"/api/v1/namespaces/halfcard-system/configmaps/{ledger}"
-    quotas.cluster.wait_until(lambda: quotas.cluster.request("GET", path).status == 404, what="the ledger to go")
+    quotas.cluster.wait_until(
+        lambda: quotas.cluster.request("GET", path).status == 404, what="the ledger to be deleted"
+    )
 
 
 def test_tenants_see_their_usage_and_whether_a_pod_would_fit(
@@ -236,10 +242,10 @@ def test_tenants_see_their_usage_and_whether_a_pod_would_fit(
         code = halfcard(["quota", "explain", team, "--kubeconfig", str(alice.kubeconfig), *arguments])
         return code, capsys.readouterr().out
 
-    quotas.cluster.wait_until(lambda: explain()[0] == 0, what="the rights of those who view to be aggregated")
-    code, told = explain("--pod", "cores=30,memory=6Gi,shares=1")
+    quotas.cluster.wait_until(lambda: explain()[0] == 0, what="the aggregated rights of viewers")
+    code, printed = explain("--pod", "cores=30,memory=6Gi,shares=1")
     assert code == 1
-    assert [line.split() for line in told.splitlines()[:6]] == [
+    assert [line.split() for line in printed.splitlines()[:6]] == [
         ["GpuQuota", f"{team}/gpu"],
         ["USED", "ALLOWED", "FREE"],
         ["cores", "30", "100", "70"],
@@ -247,14 +253,14 @@ def test_tenants_see_their_usage_and_whether_a_pod_would_fit(
         ["cards", "0", "-", "-"],
         ["shares", "1", "-", "-"],
     ]
-    assert f"{team}/notebook holds cores=30 memory=5Gi shares=1" in told
-    assert "quotas shared with other namespaces cannot be read" in " ".join(told.split())
+    assert f"{team}/notebook holds cores=30 memory=5Gi shares=1" in printed
+    assert "quotas shared with other namespaces cannot be read" in " ".join(printed.split())
     assert f"a pod like this would be refused: exceeded quota: {team}/gpu, requested: memory=6Gi" in " ".join(
-        told.split()
+        printed.split()
     )
-    assert max(map(len, told.splitlines())) <= 100
-    code, told = explain("--pod", "cores=30", "-o", "json")
-    assert code == 0 and json.loads(told)["quotas"][0]["free"] == {"cores": 70, "memory": 5120}
+    assert max(map(len, printed.splitlines())) <= 100
+    code, printed = explain("--pod", "cores=30", "-o", "json")
+    assert code == 0 and json.loads(printed)["quotas"][0]["free"] == {"cores": 70, "memory": 5120}
 
 
 def test_the_quotas_of_the_page_work_as_shown(quotas: QuotaInstallation) -> None:
@@ -271,31 +277,31 @@ def test_the_quotas_of_the_page_work_as_shown(quotas: QuotaInstallation) -> None
         item["metadata"]["labels"] = {"team.example/user": name}
         quotas.cluster.wait_until(lambda each=item: quotas.webhook.create(team, each).ok, what=name)  # type: ignore[misc]
     quotas.cluster.wait_until(lambda: quotas.status(team).get("pods") == 3, what="the pods to be counted")
-    shown = re.search(r"(NAME +CARDS.*?)\n(gpu .*?)\n", page)
-    assert shown is not None
+    example = re.search(r"(NAME +CARDS.*?)\n(gpu .*?)\n", page)
+    assert example is not None
     lines = quotas.webhook.kubectl(team, "get", "gpuquota", "gpu").stdout.splitlines()
-    assert [line.split()[:5] for line in lines] == [line.split()[:5] for line in shown.groups()]
+    assert [line.split()[:5] for line in lines] == [line.split()[:5] for line in example.groups()]
 
 
-NONSENSE = {
-    "nothing is allowed": ({}, "a quota needs a limit"),
-    "less than none": ({"hard": {"cores": -1}}, "greater than or equal to 0"),
+INVALID_SPECS = {
+    "no limit at all": ({}, "a quota needs a limit"),
+    "a negative amount": ({"hard": {"cores": -1}}, "greater than or equal to 0"),
     "no amount": ({"hard": {"memory": "lots"}}, "an amount such as 64Gi"),
-    "less memory than none": ({"hard": {"memory": "-1Gi"}}, "not below 0"),
+    "negative memory": ({"hard": {"memory": "-1Gi"}}, "not below 0"),
     "half a card in whole cards": ({"hard": {"cards": 0.5}}, "must be of type integer"),
     "an empty list": ({"hard": {}}, "at least 1 properties"),
     "a model's name that no card has": ({"byModel": {"T4=": {"cards": 1}}}, "letters, digits, spaces"),
-    "an unknown manner": ({"hard": {"cards": 1}, "onExceeded": "Wait"}, "supported values"),
-    "loans without waiting": ({"hard": {"cards": 1}, "borrowing": {"cohort": "c"}}, "set hard and onExceeded: Gate"),
+    "an unknown value of onExceeded": ({"hard": {"cards": 1}, "onExceeded": "Wait"}, "supported values"),
+    "borrowing without a gate": ({"hard": {"cards": 1}, "borrowing": {"cohort": "c"}}, "set hard and onExceeded: Gate"),
 }
 
 
-@pytest.mark.parametrize(("spec", "words"), NONSENSE.values(), ids=NONSENSE)
+@pytest.mark.parametrize(("spec", "message"), INVALID_SPECS.values(), ids=INVALID_SPECS)
 def test_an_invalid_quota_is_refused_by_the_api_server(
-    quotas: QuotaInstallation, team: str, spec: dict[str, object], words: str
+    quotas: QuotaInstallation, team: str, spec: dict[str, object], message: str
 ) -> None:
     done = quotas.webhook.kubectl(team, "create", "-f-", item=quota("odd", spec, team))
-    assert done.code == 1 and words in done.stderr
+    assert done.code == 1 and message in done.stderr
 
 
 def test_a_cluster_quota_without_namespaces_is_refused(quotas: QuotaInstallation) -> None:
@@ -312,8 +318,8 @@ def test_tenants_have_no_access_to_ledgers(quotas: QuotaInstallation, team: str)
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
-def waiting_for(quotas: QuotaInstallation, team: str) -> set[str]:
-    """The pods behind the gate."""
+def gated_pods(quotas: QuotaInstallation, team: str) -> set[str]:
+    """Returns the names of the gated pods."""
     pods = quotas.cluster.request("GET", f"/api/v1/namespaces/{team}/pods").must()["items"]
     return {each["metadata"]["name"] for each in pods if each["spec"].get("schedulingGates")}
 
@@ -327,16 +333,16 @@ def test_gated_pods_are_released_in_order(quotas: QuotaInstallation, team: str) 
     for name in "abcd":
         quotas.webhook.create(team, share(name)).must()
         quotas.cluster.wait_until(
-            lambda: len(waiting_for(quotas, team)) == max(0, "abcd".index(name) - 1),  # noqa: B023
-            what=f"{name} to be let in or to wait",
+            lambda: len(gated_pods(quotas, team)) == max(0, "abcd".index(name) - 1),  # noqa: B023
+            what=f"{name} to be released or to wait",
         )
-    assert waiting_for(quotas, team) == {"c", "d"}
+    assert gated_pods(quotas, team) == {"c", "d"}
     quotas.cluster.wait_until(lambda: quotas.status(team).get("waiting") == 2, what="the status")
     assert quotas.ledger(ledger).hard == {"cores": 60}
     events = quotas.webhook.kubectl(team, "get", "events", "-o=jsonpath={.items[*].message}").stdout
     assert f"next in the queue: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60" in events
     delete(quotas, team, "a")
-    quotas.cluster.wait_until(lambda: waiting_for(quotas, team) == {"d"}, what="c to be let in")
+    quotas.cluster.wait_until(lambda: gated_pods(quotas, team) == {"d"}, what="c to be released")
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/60", what="the status")
 
 
@@ -344,11 +350,11 @@ def test_a_user_who_may_edit_pods_cannot_remove_the_gate(quotas: QuotaInstallati
     quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
     for name in "ab":
         quotas.webhook.create(team, share(name)).must()
-    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 1, what="one to be let in")
-    (name,) = waiting_for(quotas, team)
+    quotas.cluster.wait_until(lambda: len(gated_pods(quotas, team)) == 1, what="one to be released")
+    (name,) = gated_pods(quotas, team)
     patch = {"spec": {"schedulingGates": None}}
     done = quotas.webhook.kubectl(team, "patch", "pod", name, "--type=merge", "-p", json.dumps(patch))
-    assert done.code != 0 and "HC028" in done.stderr and waiting_for(quotas, team) == {name}
+    assert done.code != 0 and "HC028" in done.stderr and gated_pods(quotas, team) == {name}
     labelled = quotas.webhook.kubectl(team, "label", "pod", name, "note=mine")
     assert labelled.code == 0, labelled.stderr
 
@@ -371,7 +377,7 @@ def test_the_gate_stays_exact_while_the_leader_of_the_quota_service_is_killed(
             quotas.replicas.remove(leading)
     assert second is not leading
     quotas.wait_led()
-    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 5, what="three to be let in", seconds=60)
+    quotas.cluster.wait_until(lambda: len(gated_pods(quotas, team)) == 5, what="three to be released", seconds=60)
     quotas.cluster.wait_until(
         lambda: not quotas.ledger(ledger).reservations, what="the reservations to be settled", seconds=90
     )
@@ -387,8 +393,10 @@ def test_a_quota_lends_unused_amounts_and_reclaims_them_first(
     borrower = quotas.allow(other, hard={"cores": 30}, onExceeded="Gate", borrowing={"cohort": team})
     for name in "abc":
         quotas.webhook.create(other, share(name)).must()
-    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, other)) == 1, what="one to be let in by a loan")
-    assert quotas.ledger(lender).lent == {borrower: {"cores": 30}}, "another 30 would be more than it lends"
+    quotas.cluster.wait_until(
+        lambda: len(gated_pods(quotas, other)) == 1, what="one to be released with a borrowed amount"
+    )
+    assert quotas.ledger(lender).lent == {borrower: {"cores": 30}}, "another 30 would exceed the lending limit"
     quotas.cluster.wait_until(lambda: quotas.status(other).get("cores") == "60/30", what="the status")
     assert quotas.status(other)["borrowed"] == [{"quota": f"{team}/gpu", "cores": "30"}]
     assert halfcard(["quota", "explain", team, "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]) == 0
@@ -396,11 +404,11 @@ def test_a_quota_lends_unused_amounts_and_reclaims_them_first(
 
     quotas.webhook.create(team, share("own")).must()
     quotas.webhook.create(team, share("more")).must()
-    quotas.cluster.wait_until(lambda: waiting_for(quotas, team) == {"more"}, what="its own part to be used")
-    (last,) = waiting_for(quotas, other)
+    quotas.cluster.wait_until(lambda: gated_pods(quotas, team) == {"more"}, what="its own amount to be used")
+    (last,) = gated_pods(quotas, other)
     delete(quotas, other, next(name for name in "abc" if name != last))
-    quotas.cluster.wait_until(lambda: not waiting_for(quotas, team), what="what was lent to come back")
-    assert waiting_for(quotas, other) == {last}, "though it has waited for longer"
+    quotas.cluster.wait_until(lambda: not gated_pods(quotas, team), what="the lent amount to come back")
+    assert gated_pods(quotas, other) == {last}, "although it has waited for longer"
     assert quotas.ledger(lender).lent == {} and quotas.ledger(borrower).borrowed == {}
 
 
@@ -408,6 +416,6 @@ def test_deleting_a_quota_releases_its_gated_pods(quotas: QuotaInstallation, tea
     quotas.allow(team, hard={"cores": 30}, onExceeded="Gate")
     for name in "abc":
         quotas.webhook.create(team, share(name)).must()
-    quotas.cluster.wait_until(lambda: len(waiting_for(quotas, team)) == 2, what="one to be let in")
+    quotas.cluster.wait_until(lambda: len(gated_pods(quotas, team)) == 2, what="one to be released")
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
-    quotas.cluster.wait_until(lambda: not waiting_for(quotas, team), what="all to be let in")
+    quotas.cluster.wait_until(lambda: not gated_pods(quotas, team), what="all to be released")

@@ -1,6 +1,6 @@
-"""Bursts on three replicas of the webhook while replicas and the leader are killed: never one pod too many, none lost.
+"""Bursts on three replicas of the webhook while replicas and the leader are killed: never too many pods, none lost.
 
-HALFCARD_QUOTA_CREATES and HALFCARD_QUOTA_ROUNDS choose another load than the usual one, for the first kind of budget.
+HALFCARD_QUOTA_CREATES and HALFCARD_QUOTA_ROUNDS change the load of the first kind of budget.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .manifests import share
 CREATES: Final = int(os.environ.get("HALFCARD_QUOTA_CREATES", "2000"))
 ROUNDS: Final = int(os.environ.get("HALFCARD_QUOTA_ROUNDS", "1"))
 FEWER: Final = 400
-"""For the other kinds of budgets."""
+"""Creates for each of the other kinds of budgets."""
 
 ROOM: Final = 100
 CONNECTIONS: Final = 100
-EXPIRED_WITHIN_S: Final = 150.0  # 45 s of the API server's time, two looks 10 s apart, and a leader that is new
+EXPIRED_WITHIN_S: Final = 150.0  # 45 s of the API server's time, two checks 10 s apart, and a new leader
 
 say: Final = print
 
@@ -79,7 +79,7 @@ class Burst:
         return {namespace for namespace, _ in self.places}
 
     def pods(self) -> list[Object]:
-        """Those that hold their share: who waits behind the gate holds nothing."""
+        """Returns the pods that use a share: gated pods use none."""
         paths = [f"/api/v1/namespaces/{namespace}/pods" for namespace in self.namespaces()]
         found = [each for path in paths for each in self.quotas.cluster.request("GET", path).must()["items"]]
         return [each for each in found if not each["spec"].get("schedulingGates")]
@@ -87,14 +87,14 @@ class Burst:
     def stored(self) -> int:
         return len(self.pods())
 
-    def fill(self) -> None:
-        """What was free is usable, to the last share and not one more."""
+    def check_free_shares(self) -> None:
+        """Checks that exactly the free shares can be used."""
         for number in range((ROOM - self.stored() + 1) * len(self.places)):
             self.quotas.cluster.wait_until(
                 lambda number=CREATES + number: self.create(number).status in (201, 403, 409),  # type: ignore[misc]
-                what="an answer that is certain",
+                what="a final answer",
             )
-        self.quotas.cluster.wait_until(lambda: self.stored() == ROOM, what="all room to be used", seconds=60)
+        self.quotas.cluster.wait_until(lambda: self.stored() == ROOM, what="the whole quota to be used", seconds=60)
 
     def empty(self) -> None:
         for namespace in self.namespaces():
@@ -103,7 +103,7 @@ class Burst:
 
 
 Kind = Callable[[QuotaInstallation, str], tuple[str, Burst]]
-"""Makes the budget; the name of its ledger, and pods that ask for more than it allows."""
+"""Creates a budget; returns the name of its ledger, and pods that request more than it allows."""
 
 
 def of_one_namespace(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
@@ -116,29 +116,29 @@ def of_three_namespaces(quotas: QuotaInstallation, team: str) -> tuple[str, Burs
     return ledger, Burst(quotas, [(each, {}) for each in teams])
 
 
-def of_each_person(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
+def of_each_user(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     ledger = quotas.allow(team, perLabel={"key": "user", "hard": {"shares": ROOM // 4}})
     return ledger, Burst(quotas, [(team, {"user": user}) for user in ("ann", "bob", "eve", "joe")])
 
 
-def behind_the_gate(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
+def with_gate(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     return quotas.allow(team, hard={"shares": ROOM}, onExceeded="Gate"), Burst(quotas, [(team, {})])
 
 
-def with_what_others_lend(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
+def with_borrowing(quotas: QuotaInstallation, team: str) -> tuple[str, Burst]:
     other = quotas.cluster.create_namespace(f"{team}-other")
     spec: dict[str, Any] = {"hard": {"shares": ROOM // 2}, "onExceeded": "Gate", "borrowing": {"cohort": team}}
     quotas.allow(other, **spec)
     return quotas.allow(team, **spec), Burst(quotas, [(team, {})])
 
 
-WAITING: Final = (behind_the_gate, with_what_others_lend)
+GATED: Final = (with_gate, with_borrowing)
 
 BURSTS: Final = [
     *[(of_one_namespace, CREATES)] * ROUNDS,
     (of_three_namespaces, FEWER),
-    (of_each_person, FEWER),
-    *[(kind, FEWER) for kind in WAITING],
+    (of_each_user, FEWER),
+    *[(kind, FEWER) for kind in GATED],
 ]
 
 
@@ -165,35 +165,35 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
     say(f"{dict(burst.answers)}; {stored} stored, {len(opened)} reserved")
     assert stored <= ROOM
     assert stored <= burst.answers[201] + burst.answers[500]
-    assert ROOM - len(opened) <= stored or kind in WAITING, "those are still let in"
+    assert ROOM - len(opened) <= stored or kind in GATED, "gated pods are still being released"
     quotas.add_replica()
     quotas.webhook.add_replica()
     quotas.wait_led()
     wait_until(
         lambda: is_settled(quotas.ledger(ledger), burst), what="reservations to be settled", seconds=EXPIRED_WITHIN_S
     )
-    burst.fill()
+    burst.check_free_shares()
     burst.empty()
     wait_until(
         lambda: is_free(quotas.ledger(ledger)),
-        what="all room to be free again",
+        what="the whole quota to be free again",
         seconds=90,
         details=lambda: "\n".join([f"{quotas.ledger(ledger)}", *[each.program.log_tail() for each in quotas.replicas]]),
     )
 
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:
-    """Every reservation is committed or released, and what is used is what is stored."""
+    """Every reservation is committed or released, and usage equals the stored pods."""
     return not ledger.reservations and used(ledger)["shares"] == burst.stored()
 
 
 def is_free(ledger: Ledger) -> bool:
-    """And what was borrowed is given back."""
+    """Nothing is used or borrowed."""
     return used(ledger) == {} and not ledger.borrowed
 
 
 def kill(webhook: Installation, replica: Replica) -> None:
-    """By SIGKILL; the Service forgets it a moment later."""
+    """Kills a replica, and then removes it from the Service."""
     replica.program.kill()
     webhook.cluster.withdraw("halfcard-system", "halfcard-admission", replica.port)
     webhook.replicas.remove(replica)

@@ -1,4 +1,4 @@
-"""Defaults and exceptions on a real API server: no quota of their own, and quotas that are suspended."""
+"""Default quotas and exemptions on a real API server."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def default(quotas: QuotaInstallation, tier: str, **spec: Any) -> None:
 
 
 def space(quotas: QuotaInstallation, tier: str, name: str) -> str:
-    """A namespace as people make it, with its label from the first moment on."""
+    """Creates a namespace that has its label from the start."""
     made = f"{tier}-{name}"
     apply(quotas, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made, "labels": {"tier": tier}}})
     return made
 
 
 def create(quotas: QuotaInstallation, team: str, name: str) -> ApiResponse:
-    """As clients do that are told to try again."""
+    """Creates a pod, and retries after 429 as clients do."""
     answers: list[ApiResponse] = []
 
     def answered() -> bool:
@@ -65,15 +65,15 @@ def test_the_default_applies_to_each_namespace_without_a_quota(
     default(quotas, tier, hard={"cores": 60})
     teams = [space(quotas, tier, name) for name in "ab"]
     for team in teams:
-        with ThreadPoolExecutor(8) as many:
-            stored = [each.ok for each in many.map(lambda number, to=team: create(quotas, to, f"p{number}"), range(8))]
-        assert sum(stored) == 2, "in a burst into a namespace that is a moment old"
-        said = refusal(quotas.webhook.create(team, share("more")))
-        assert f"exceeded quota: {tier} for {team}, requested: cores=30, used: cores=60, limited: cores=60" in said
+        with ThreadPoolExecutor(8) as pool:
+            stored = [each.ok for each in pool.map(lambda number, to=team: create(quotas, to, f"p{number}"), range(8))]
+        assert sum(stored) == 2, "in a burst into a new namespace"
+        message = refusal(quotas.webhook.create(team, share("more")))
+        assert f"exceeded quota: {tier} for {team}, requested: cores=30, used: cores=60, limited: cores=60" in message
     path = f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}/{tier}"
     quotas.cluster.wait_until(
         lambda: quotas.cluster.request("GET", path).must().get("status", {}).get("cores") == "120/60",
-        what="the status: both namespaces, of what each is allowed",
+        what="the status: the usage of both namespaces and the limit of each",
     )
     arguments = ["quota", "explain", teams[0], "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]
     assert halfcard(arguments) == 0
@@ -88,12 +88,12 @@ def test_a_namespace_quota_replaces_the_default_until_it_is_deleted(quotas: Quot
     assert create(quotas, team, "one").ok
     assert f"quota: {tier} for {team}," in refusal(create(quotas, team, "two"))
     quotas.allow(team, hard={"cores": 60})
-    quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="its own quota to count")
+    quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="its own quota to be enforced")
     assert f"quota: {team}/gpu," in refusal(create(quotas, team, "three"))
     assert quotas.webhook.kubectl(team, "delete", "gpuquota", "gpu").code == 0
     quotas.cluster.wait_until(
         lambda: "used: cores=60, limited: cores=30" in create(quotas, team, "three").body.get("message", ""),
-        what="the default to count again, with all that is there",
+        what="the default to be enforced again, with all existing pods",
     )
 
 
@@ -112,29 +112,29 @@ def test_an_exemption_suspends_a_quota_and_usage_is_still_counted(
     quotas.allow(team, hard=hard)
     assert create(quotas, team, "one").ok
     refusal(create(quotas, team, "two"))
-    until = datetime.now(UTC) + timedelta(seconds=12)
-    exemption = {"until": f"{until:%Y-%m-%dT%H:%M:%SZ}", "reason": "the paper is due"}
+    end = datetime.now(UTC) + timedelta(seconds=12)
+    exemption = {"until": f"{end:%Y-%m-%dT%H:%M:%SZ}", "reason": "the paper is due"}
     ledger = quotas.allow(team, hard=hard, exemption=exemption)
     quotas.cluster.wait_until(lambda: create(quotas, team, "two").ok, what="the exemption to begin")
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/30", what="the status")
-    quotas.cluster.wait_until(lambda: "Exempt" in described(quotas, team), what="its Event")
-    assert "the quota limits nothing until" in described(quotas, team) and "the paper is due" in described(quotas, team)
+    quotas.cluster.wait_until(lambda: "Exempt" in describe(quotas, team), what="its Event")
+    assert "the quota limits nothing until" in describe(quotas, team) and "the paper is due" in describe(quotas, team)
     assert halfcard(["quota", "explain", team, "--kubeconfig", str(quotas.cluster.admin.kubeconfig)]) == 0
     assert "over by cores=30, and exempt" in capsys.readouterr().out
     exempt = "halfcard_quota_exempt 1.0"
     assert exempt in quotas.wait_led().status(names.METRICS_PATH)[1]
 
-    quotas.cluster.wait_until(lambda: quotas.ledger(ledger).hard == hard, what="its end")
-    assert datetime.now(UTC) >= until.replace(microsecond=0)
+    quotas.cluster.wait_until(lambda: quotas.ledger(ledger).hard == hard, what="the exemption to end")
+    assert datetime.now(UTC) >= end.replace(microsecond=0)
     assert "used: cores=60, limited: cores=30" in refusal(create(quotas, team, "three"))
-    quotas.cluster.wait_until(lambda: "ExemptionEnded" in described(quotas, team), what="its second Event")
+    quotas.cluster.wait_until(lambda: "ExemptionEnded" in describe(quotas, team), what="its second Event")
     quotas.cluster.wait_until(
         lambda: [each["type"] for each in quotas.status(team)["conditions"]] == ["Ready", "Exceeded"], what="the status"
     )
     assert exempt not in quotas.wait_led().status(names.METRICS_PATH)[1]
 
 
-def described(quotas: QuotaInstallation, team: str) -> str:
+def describe(quotas: QuotaInstallation, team: str) -> str:
     return quotas.webhook.kubectl(team, "describe", "gpuquota", "gpu").stdout
 
 
@@ -158,6 +158,6 @@ def test_a_manipulated_ledger_is_repaired_and_reported(quotas: QuotaInstallation
     wrong = stored["data"]["ledger"].replace('"cores":30', '"cores":7')
     assert wrong != stored["data"]["ledger"]
     quotas.cluster.request("PUT", path, {**stored, "data": {"ledger": wrong}}).must()
-    quotas.cluster.wait_until(lambda: "cores=7 instead of 30" in described(quotas, team), what="its Event")
+    quotas.cluster.wait_until(lambda: "cores=7 instead of 30" in describe(quotas, team), what="its Event")
     assert quotas.ledger(name).committed == right
     assert "halfcard_quota_repaired 1.0" in quotas.wait_led().status(names.METRICS_PATH)[1]

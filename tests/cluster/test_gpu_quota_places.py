@@ -1,4 +1,4 @@
-"""GpuQuotas by model and by pool: the stock scheduler asks the extender, and nobody gets more than was allowed."""
+"""GpuQuotas by model and by pool: the stock scheduler calls the extender, and no team gets more than allowed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .site import node_of
 A100, T4 = "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
 NODES: Final = (GpuNodes(2, A100, 81920), GpuNodes(2, T4, 15360))
 LAB: Final = "gpu-manager-tesla-t4-0001"
-"""The one node that belongs to a pool."""
+"""The only node that belongs to a pool."""
 OTHER_T4: Final = "gpu-manager-tesla-t4-0000"
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A cluster of its own with 16 cards of each model, all of Halfcard and the stock scheduler."""
+    """A cluster with 16 cards of each model, all of Halfcard and the stock scheduler."""
 
     quotas: QuotaInstallation
     extender: ExtenderInstallation
@@ -51,12 +51,12 @@ class Scene:
         return found
 
     def bound(self, team: str) -> Mapping[str, int]:
-        """How many pods are on nodes of each model."""
+        """Returns the number of bound pods by model."""
         named = (node_of(each) for each in self.pods(team))
         return Counter("A100" if "a100" in node else "T4" for node in named if node)
 
-    def settle(self, team: str, *, bound: int) -> None:
-        """Until so many have a node, and the scheduler has said of each other one why it has none."""
+    def wait_until_settled(self, team: str, *, bound: int) -> None:
+        """Waits until `bound` pods have a node, and the scheduler has reported why the others have none."""
 
         def settled() -> bool:
             pods = self.pods(team)
@@ -67,22 +67,22 @@ class Scene:
 
     @contextmanager
     def cordoned(self, *nodes: str) -> Iterator[None]:
-        """No pod goes there meanwhile."""
+        """Keeps pods off these nodes."""
         assert self.quotas.cluster.kubectl("cordon", *nodes).code == 0
         try:
             yield
         finally:
             assert self.quotas.cluster.kubectl("uncordon", *nodes).code == 0
 
-    def end_waiting(self, team: str) -> None:
-        """Those without a node: they would get one as soon as there is room."""
+    def delete_pending(self, team: str) -> None:
+        """Deletes the pods without a node, which would get one as soon as the quota allows."""
         for each in self.pods(team):
             if not node_of(each):
                 path = f"/api/v1/namespaces/{team}/pods/{each['metadata']['name']}"
                 self.quotas.cluster.request("DELETE", path).must()
 
     def counted(self, ledger: str) -> Mapping[str, int]:
-        """All that is in use, once nothing is only reserved."""
+        """Waits until all reservations are settled, and returns the usage."""
         self.quotas.cluster.wait_until(
             lambda: not self.quotas.ledger(ledger).reservations, what="the reservations to be settled", seconds=90
         )
@@ -115,7 +115,7 @@ def test_pods_get_at_most_what_is_allowed_of_each_model(scene: Scene, team: str)
     for number in range(12):
         answer = scene.create(team, f"p{number}")
         assert answer.ok or "cards of model" in refusal(answer)
-    scene.settle(team, bound=5)
+    scene.wait_until_settled(team, bound=5)
     assert scene.bound(team) == {"A100": 3, "T4": 2}
     counted = scene.counted(ledger)
     assert (counted["cards of model A100"], counted["cards of model T4"]) == (3, 2)
@@ -131,23 +131,23 @@ def test_pods_get_at_most_what_is_allowed_of_each_model(scene: Scene, team: str)
 def test_the_scheduler_gets_the_exceeded_amounts(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"A100": {"cards": 1}})
     scene.create(team, "first", model="A100").must()
-    scene.settle(team, bound=1)
+    scene.wait_until_settled(team, bound=1)
     scene.quotas.cluster.wait_until(
         lambda: not scene.create(team, "b", model="A100", dry_run=True).ok, what="A100 to be known to be full"
     )
     another = scene.create(team, "another", dry_run=True).must()
     answer = scene.extender.filter(another, "gpu-manager-nvidia-a100-sxm4-80gb-0001", LAB)
     assert answer["NodeNames"] == [LAB]
-    (said,) = answer["FailedAndUnresolvableNodes"].values()
-    assert "cards of model A100=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in said
+    (message,) = answer["FailedAndUnresolvableNodes"].values()
+    assert "cards of model A100=1 (1 more needed: 1 whole card asked, 0 whole cards free)" in message
 
 
 def test_a_pod_without_quota_for_any_model_is_refused_at_creation(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"A100": {"cards": 1}, "*": {"cards": 0}})
-    said = refusal(scene.create(team, "t4", model="T4"))
-    assert f"exceeded quota: {team}/gpu, requested: cards of model *=1" in said
+    message = refusal(scene.create(team, "t4", model="T4"))
+    assert f"exceeded quota: {team}/gpu, requested: cards of model *=1" in message
     scene.create(team, "a100").must()
-    scene.settle(team, bound=1)
+    scene.wait_until_settled(team, bound=1)
     scene.quotas.cluster.wait_until(
         lambda: not scene.create(team, "another", dry_run=True).ok, what="the model to be known to be full"
     )
@@ -158,22 +158,22 @@ def test_a_pool_quota_limits_pods_and_a_raise_applies_at_once(scene: Scene, team
     for number in range(4):
         item = complete(pod(f"p{number}").asks(core=100).specified(nodeSelector={"kubernetes.io/hostname": LAB}))
         scene.quotas.webhook.create(team, item).must()
-    scene.settle(team, bound=2)
+    scene.wait_until_settled(team, bound=2)
     assert scene.counted(ledger)["cores of pool lab"] == 200
     scene.quotas.allow(team, byPool={"lab": {"cores": 300}})
-    scene.settle(team, bound=3)
+    scene.wait_until_settled(team, bound=3)
 
 
 def test_a_waiting_pod_gets_what_a_deleted_pod_frees(scene: Scene, team: str) -> None:
     scene.quotas.allow(team, byModel={"T4": {"cores": 100}, "*": {"cards": 0, "shares": 0}})
-    with scene.cordoned(LAB, OTHER_T4):  # or the second might come when the first is counted already, and be refused
+    with scene.cordoned(LAB, OTHER_T4):  # or the second might be refused, since the first is already counted
         for name in ("a", "b"):
             scene.create(team, name, model="T4").must()
-    scene.settle(team, bound=1)
+    scene.wait_until_settled(team, bound=1)
     (first,) = (each["metadata"]["name"] for each in scene.pods(team) if node_of(each))
     path = f"/api/v1/namespaces/{team}/pods/{first}"
     scene.quotas.cluster.request("DELETE", path, {"gracePeriodSeconds": 0}).must()
-    scene.settle(team, bound=1)
+    scene.wait_until_settled(team, bound=1)
     assert first not in {each["metadata"]["name"] for each in scene.pods(team)}
 
 
@@ -192,7 +192,7 @@ def test_amounts_stay_exact_while_the_extender_and_the_quota_service_are_killed(
             scene.quotas.replicas.remove(counting)
     scene.quotas.wait_led()
     scene.extender.leader()
-    scene.settle(team, bound=14)
+    scene.wait_until_settled(team, bound=14)
     assert scene.bound(team) == {"A100": 8, "T4": 6}
     counted = scene.counted(ledger)
     assert (counted["cores of model A100"], counted["cores of model T4"]) == (240, 180)
@@ -211,9 +211,9 @@ def test_a_pod_that_waits_for_its_quota_is_explained(
     )
     admin = ("--kubeconfig", str(scene.quotas.cluster.admin.kubeconfig))
     assert halfcard(["explain", f"{team}/waits", *admin]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "It fits on no node" in said
-    assert "2 nodes: exceeded quota:" in said and "cards of model A100=1, used: cards of model A100=0" in said
+    message = " ".join(capsys.readouterr().out.split())
+    assert "It fits on no node" in message
+    assert "2 nodes: exceeded quota:" in message and "cards of model A100=1, used: cards of model A100=0" in message
     assert halfcard(["quota", "explain", team, *admin]) == 0
     assert "model A100: cards=0/0 model T4: cards=1/1" in " ".join(capsys.readouterr().out.split())
 
@@ -240,20 +240,22 @@ def test_the_quota_map_of_tke_works_unchanged_and_imported(
     quotas.cluster.wait_until(lambda: quotas.ledger(ledger).is_ready, what="the map to be counted")
     for number in range(3):
         scene.create(team, f"p{number}")
-    scene.settle(team, bound=2)
+    scene.wait_until_settled(team, bound=2)
     assert scene.bound(team) == {"T4": 2}
     quotas.cluster.wait_until(lambda: not scene.create(team, "x", dry_run=True).ok, what="the map to be full")
-    said = refusal(scene.create(team, "x", dry_run=True))
-    assert f"exceeded quota: kube-system/gpuquota for {team}, requested: cores of model T4=100" in said
-    quotas.cluster.wait_until(lambda: "limits nothing" in events_of_map(scene), what="the odd entry to be told of")
+    message = refusal(scene.create(team, "x", dry_run=True))
+    assert f"exceeded quota: kube-system/gpuquota for {team}, requested: cores of model T4=100" in message
+    quotas.cluster.wait_until(lambda: "limits nothing" in events_of_map(scene), what="the event about the odd entry")
 
-    write_map(scene, "{")  # what it allowed before still counts
-    quotas.cluster.wait_until(lambda: "holds no JSON object" in events_of_map(scene), what="the mistake to be told of")
+    write_map(scene, "{")  # the previous content stays in force
+    quotas.cluster.wait_until(
+        lambda: "holds no JSON object" in events_of_map(scene), what="the event about the mistake"
+    )
     assert not scene.create(team, "x", dry_run=True).ok
 
-    scene.end_waiting(team)
+    scene.delete_pending(team)
     write_map(scene, json.dumps({team: {"quota": {"T4": 3}}}))
-    quotas.cluster.wait_until(lambda: scene.create(team, "x", dry_run=True).ok, what="the raised map to count")
+    quotas.cluster.wait_until(lambda: scene.create(team, "x", dry_run=True).ok, what="the raised map to be enforced")
     admin = str(quotas.cluster.admin.kubeconfig)
     assert halfcard(["quota", "import", "--kubeconfig", admin]) == 0
     done = quotas.cluster.kubectl("apply", "-f-", stdin=capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""The static guard on a real API server, without the webhook: it says of each pod what the webhook would say."""
+"""The static guard on a real API server without the webhook: it decides as the webhook would."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _REGISTRATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 _POLICY: Final = f"{_REGISTRATIONS}/validatingadmissionpolicies/halfcard-guard"
 _MARK: Final = "example.com/settings"
 
-WORDED: Final[Mapping[str, Mapping[str, Any]]] = {
-    **{name: words for name, (words, _) in BROKEN.items()},
+REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **{name: requests for name, (requests, _) in BROKEN.items()},
     **KEPT,
-    **{name: words for name, (words, _) in MIXED.items()},
+    **{name: requests for name, (requests, _) in MIXED.items()},
     "bytes": {"core": 30, "memory": "5Gi"},
     "bytes without a suffix": {"core": 30, "memory": 5368709120},
     "few bytes": {"core": 30, "memory": "1Ki"},
@@ -54,22 +54,22 @@ AMOUNTS: Final = (0, 1, 30, 99, 100, 101, 150, 200, 1048576, 2147483648, "5Gi", 
 
 
 def vectors() -> dict[str, PodBuilder]:
-    """Those of the unit tests, alone and as init containers; every two systems in one pod; and whatever comes."""
-    single = {name: pod().asks(**words) for name, words in WORDED.items()}
-    init = {f"{name}, by an init container": pod().asks().init(**words) for name, words in WORDED.items()}
+    """Returns the requests of the unit tests as containers and init containers, pairs of systems, and random pods."""
+    single = {name: pod().asks(**requests) for name, requests in REQUESTS.items()}
+    init = {f"{name}, by an init container": pod().asks().init(**requests) for name, requests in REQUESTS.items()}
     pairs = {
         f"{one} beside {other}": pod().container(limits=EXAMPLES[one]).container(limits=EXAMPLES[other])
         for one in EXAMPLES
         for other in EXAMPLES
     }
-    chance = random.Random(7)
-    return {**single, **init, **pairs, **{f"number {number}": anything(chance) for number in range(100)}}
+    rng = random.Random(7)
+    return {**single, **init, **pairs, **{f"number {number}": random_pod(rng) for number in range(100)}}
 
 
-def anything(chance: random.Random) -> PodBuilder:
+def random_pod(rng: random.Random) -> PodBuilder:
     made = pod()
-    for _ in range(chance.randint(1, 2)):
-        made = made.asks(**{word: chance.choice(AMOUNTS) for word in chance.sample(list(WORDS), chance.randint(1, 3))})
+    for _ in range(rng.randint(1, 2)):
+        made = made.asks(**{word: rng.choice(AMOUNTS) for word in rng.sample(list(WORDS), rng.randint(1, 3))})
     return made
 
 
@@ -95,7 +95,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def install(cluster: Cluster, settings: Mapping[str, Any]) -> AdmissionPolicy:
-    """Returns when the API server judges by it, which a mark tells."""
+    """Installs the guard and waits until the API server uses it, which a marked pod shows."""
     policy = policy_of(read_settings(settings))
     mark = json.dumps(settings)
     items = guard(policy)
@@ -113,14 +113,14 @@ def create(cluster: Cluster, item: Object) -> ApiResponse:
 
 
 def refusal(cluster: Cluster, item: Object) -> str:
-    """The code of the rule, or what else is said; empty where the pod is allowed."""
+    """Returns the code of the rule or another message; empty if the pod is admitted."""
     answer = create(cluster, item)
-    told = "" if answer.ok else answer.body["message"]
-    return "".join(re.findall(r"denied request: .*\[(HC\d+)\]$", told)) or told
+    message = "" if answer.ok else answer.body["message"]
+    return "".join(re.findall(r"denied request: .*\[(HC\d+)\]$", message)) or message
 
 
-def judged(item: Object, policy: AdmissionPolicy) -> list[str]:
-    """By the validating webhook, which gets requests beside limits."""
+def webhook_codes(item: Object, policy: AdmissionPolicy) -> list[str]:
+    """Returns the codes of the validating webhook, which gets requests as well as limits."""
     filled = copy.deepcopy(item)
     for field in ("containers", "initContainers"):
         for container in filled["spec"].get(field, []):
@@ -134,10 +134,12 @@ def test_the_guard_refuses_exactly_what_the_webhook_refuses_by_its_rules(
     guarded: Cluster, settings: Mapping[str, Any]
 ) -> None:
     policy = install(guarded, settings)
-    held = {each.rule.code for each in GUARDED}
-    found = {name: (refusal(guarded, item), held & {*judged(item, policy)}) for name, item in VECTORS.items()}
+    guarded_codes = {each.rule.code for each in GUARDED}
+    found = {
+        name: (refusal(guarded, item), guarded_codes & {*webhook_codes(item, policy)}) for name, item in VECTORS.items()
+    }
     refused = {code for code, _ in found.values() if code}
-    assert settings or refused == held, "each rule is to be tried"
+    assert settings or refused == guarded_codes, "each rule must be tested"
     assert {name: each for name, each in found.items() if not (each[0] in each[1] or each == ("", set()))} == {}
 
 
