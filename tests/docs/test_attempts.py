@@ -35,11 +35,11 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "A record that names missing cards": (
             f"{_RACES}::test_a_forged_record_is_reported_and_affects_no_other_pod",
-            "tests/halfcard/placing/test_node_usage.py::test_an_odd_record_is_named_and_spoils_only_its_own_pod",
+            "tests/halfcard/placing/test_node_usage.py::test_an_invalid_record_is_reported_and_affects_only_its_own_pod",
         ),
         "Requesting another policy": (
             f"{_BINDINGS}::test_a_tenant_may_choose_a_model_and_a_known_policy_for_a_pending_pod",
-            "tests/halfcard/placing/test_layouts.py::test_only_cards_that_are_wanted_are_given",
+            "tests/halfcard/placing/test_layouts.py::test_only_preferred_cards_are_used",
         ),
         "Two replicas that both consider themselves the leader": (
             "tests/extender/bind/test_takeover.py::test_two_leaders_never_grant_a_card_twice",
@@ -54,7 +54,7 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "A name or a message that forges log lines": (
             "tests/serving/test_log.py::test_a_log_line_is_one_printable_line_for_any_input",
-            "tests/halfcard/test_problems.py::test_what_steers_a_terminal_is_escaped",
+            "tests/halfcard/test_problems.py::test_terminal_control_characters_are_escaped",
         ),
     },
     "Quota": {

@@ -117,7 +117,7 @@ BELIEVED = {
 
 
 @pytest.mark.parametrize(("obj", "expected"), BELIEVED.values(), ids=BELIEVED.keys())
-def test_the_cards_are_read_in_every_systems_words(obj: dict[str, Any], expected: Node) -> None:
+def test_cards_are_read_from_the_resources_of_every_dialect(obj: dict[str, Any], expected: Node) -> None:
     assert read_node(obj) == expected
 
 
@@ -151,7 +151,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("capacity", "sentence"), ODD.values(), ids=ODD.keys())
-def test_a_capacity_that_cannot_be_makes_the_node_odd_and_says_why(capacity: object, sentence: str) -> None:
+def test_an_impossible_capacity_makes_the_node_implausible_with_a_reason(capacity: object, sentence: str) -> None:
     odd = read_node(node(capacity))
     assert isinstance(odd, ImplausibleNode)
     assert odd.name == "n1"
@@ -159,13 +159,13 @@ def test_a_capacity_that_cannot_be_makes_the_node_odd_and_says_why(capacity: obj
     assert str(odd).isprintable()
 
 
-def test_a_label_that_is_needed_and_garbage_makes_the_node_odd() -> None:
+def test_an_unreadable_label_that_is_needed_makes_the_node_implausible() -> None:
     odd = read_node(node({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu.memory": "much"}))
     assert isinstance(odd, ImplausibleNode)
     assert 'metadata.labels["nvidia.com/gpu.memory"]: got "much"' in odd.why
 
 
-def test_a_node_without_a_name_is_odd() -> None:
+def test_a_node_without_a_name_is_implausible() -> None:
     assert isinstance(read_node({"status": {"capacity": {"nvidia.com/gpu": "1"}}}), ImplausibleNode)
 
 
@@ -194,7 +194,7 @@ ANNOTATED: Final[dict[str, tuple[dict[str, str], tuple[Card, ...]]]] = {
 
 
 @pytest.mark.parametrize(("annotations", "expected"), ANNOTATED.values(), ids=ANNOTATED)
-def test_annotations_of_a_node_tell_its_cards(annotations: dict[str, str], expected: tuple[Card, ...]) -> None:
+def test_cards_are_read_from_the_annotations_of_a_node(annotations: dict[str, str], expected: tuple[Card, ...]) -> None:
     obj = node({"nvidia.com/gpu": "2"})
     obj["metadata"]["annotations"] = annotations
     found = read_node(obj)
@@ -225,7 +225,7 @@ SOLD: Final[dict[str, tuple[dict[str, str], str, str]]] = {
 
 
 @pytest.mark.parametrize(("capacity", "inventory", "slices"), SOLD.values(), ids=SOLD)
-def test_what_the_agent_says_of_time_slices_is_not_guessed_from_counts(
+def test_time_slices_in_the_inventory_are_not_guessed_from_counts(
     capacity: dict[str, str], inventory: str, slices: str
 ) -> None:
     obj = node(capacity)
@@ -235,7 +235,7 @@ def test_what_the_agent_says_of_time_slices_is_not_guessed_from_counts(
     assert found.slices == slices
 
 
-def test_an_inventory_that_cannot_be_makes_the_node_odd() -> None:
+def test_an_impossible_inventory_makes_the_node_implausible() -> None:
     obj = node({"nvidia.com/gpu": "2"})
     obj["metadata"]["annotations"] = {names.INVENTORY: "[{}]"}
     odd = read_node(obj)
@@ -243,13 +243,13 @@ def test_an_inventory_that_cannot_be_makes_the_node_odd() -> None:
 
 
 @pytest.mark.parametrize("label", names.MODEL_LABELS)
-def test_the_model_of_cards_stands_in_whichever_label_says_it(label: str) -> None:
+def test_the_model_of_cards_is_read_from_any_known_label(label: str) -> None:
     found = read_node(node({"nvidia.com/gpu": "2"}, {label: "Tesla-T4"}))
     assert isinstance(found, Node) and [card.model for card in found.cards] == ["Tesla-T4", "Tesla-T4"]
 
 
 @pytest.mark.parametrize("label", names.POOL_LABELS)
-def test_pool_address_and_what_pods_may_ask_of_the_machine(label: str) -> None:
+def test_pool_address_and_allocatable_cpu_and_memory_are_read(label: str) -> None:
     obj = node({"cpu": "8", "memory": "16Gi"}, {label: "training"})
     obj["status"]["allocatable"] = {"cpu": "7900m", "memory": "15Gi"}
     obj["status"]["addresses"] = [{"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "10.0.0.7"}]
@@ -274,16 +274,16 @@ NO_OBJECTS: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("obj", NO_OBJECTS.values(), ids=NO_OBJECTS)
-def test_what_no_api_server_would_send_is_a_node_or_a_sentence(obj: dict[str, Any]) -> None:
+def test_an_invalid_object_is_a_node_or_a_problem(obj: dict[str, Any]) -> None:
     assert isinstance(read_node(obj), Node | ImplausibleNode)
 
 
-def test_gpushare_counts_in_the_unit_its_plugin_was_started_with() -> None:
+def test_gpushare_counts_in_the_unit_of_its_plugin() -> None:
     obj = node({"aliyun.com/gpu-mem": "30218", "aliyun.com/gpu-count": "2"})
     assert read_node(obj, CapacityRules(aliyun_unit_mib=1)) == cards(2, 15109)
 
 
-def test_gpu_managers_names_are_read_under_a_companys_own_domain() -> None:
+def test_gpu_managers_resources_are_read_under_a_custom_domain() -> None:
     obj = node({"gpu.example.com/vcuda-core": "100", "gpu.example.com/vcuda-memory": "8"})
     assert read_node(obj) == cards(0, None)
     assert read_node(obj, CapacityRules(vcuda_prefixes=("gpu.example.com",))) == cards(1, 2048)
@@ -295,7 +295,7 @@ def test_the_largest_card_is_the_largest_known() -> None:
 
 
 @pytest.mark.parametrize("nodes", [(), (cards(0, None),), (cards(8, None),)])
-def test_where_no_memory_is_known_there_is_no_largest_card(nodes: tuple[Node, ...]) -> None:
+def test_without_any_known_memory_there_is_no_largest_card(nodes: tuple[Node, ...]) -> None:
     assert ClusterView(nodes=nodes).largest_card_mib is None
 
 
@@ -322,7 +322,7 @@ AMOUNT = st.integers(-10, 10**12) | st.integers(0, 2000).map(str) | JSON
 
 
 @given(st.dictionaries(KNOWN, AMOUNT, max_size=4), JSON)
-def test_any_capacity_and_labels_give_a_node_or_a_sentence(capacity: object, labels: object) -> None:
+def test_any_capacity_and_labels_give_a_node_or_a_problem(capacity: object, labels: object) -> None:
     read = read_node(node(capacity, labels))
     if isinstance(read, Node):
         assert all(card.memory_mib is None or card.memory_mib > 0 for card in read.cards)
@@ -345,5 +345,5 @@ STATUS = JSON | st.fixed_dictionaries(
 
 
 @given(METADATA, STATUS)
-def test_any_object_at_all_gives_a_node_or_a_sentence(metadata: object, status: object) -> None:
+def test_any_object_gives_a_node_or_a_problem(metadata: object, status: object) -> None:
     assert isinstance(read_node({"metadata": metadata, "status": status}), Node | ImplausibleNode)

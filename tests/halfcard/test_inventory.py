@@ -23,7 +23,7 @@ def test_a_card_is_read_as_it_is_written() -> None:
     assert json.loads(write_inventory([card])) == json.loads(text)
 
 
-def test_what_is_not_said_is_not_known() -> None:
+def test_absent_fields_are_unknown() -> None:
     assert read_inventory('[{"index":0,"sold_by":"somebody"}]') == ((Card(0, "", None),), "")
     assert write_inventory([Card(0, "", None)]) == '[{"index":0}]'
 
@@ -37,7 +37,7 @@ SLICED: Final = {
 
 
 @pytest.mark.parametrize(("text", "slices"), SLICED.values(), ids=SLICED)
-def test_time_slices_are_known_by_the_pieces_that_cards_are_in(text: str, slices: str) -> None:
+def test_time_slices_are_recognised_by_their_replicas(text: str, slices: str) -> None:
     assert read_inventory(text).slices == slices
 
 
@@ -73,7 +73,7 @@ REFUSED: Final = {
 
 
 @pytest.mark.parametrize(("text", "rule"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused_with_a_sentence(text: str, rule: str) -> None:
+def test_an_impossible_inventory_is_refused_with_a_sentence(text: str, rule: str) -> None:
     with pytest.raises(ImplausibleError) as refused:
         read_inventory(text)
     assert str(refused.value).startswith('metadata.annotations["halfcard.dev/inventory"]: got "')
@@ -99,7 +99,7 @@ INVENTORIES: Final = st.lists(
 
 
 @given(INVENTORIES, st.sampled_from([names.NVIDIA_GPU, names.NVIDIA_GPU_SHARED]))
-def test_whatever_is_written_is_read_back(cards: tuple[Card, ...], slices: str) -> None:
+def test_a_written_inventory_is_read_back(cards: tuple[Card, ...], slices: str) -> None:
     sliced = any(card.replicas > 1 for card in cards)
     assert read_inventory(write_inventory(cards, slices)) == (cards, slices if sliced else "")
 

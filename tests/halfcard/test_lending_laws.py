@@ -188,14 +188,14 @@ def used(world: World) -> dict[str, int]:
     }
 
 
-def test_what_one_does_not_use_another_may() -> None:
+def test_unused_amounts_may_be_used_by_others() -> None:
     world = World()
     for _ in range(5):
         world.reserve("b", 3)
     assert used(planned(world)) == {"a": 0, "b": 12, "c": 0}, "no more than 8 may be borrowed, and pods are of 3"
 
 
-def test_who_has_lent_is_first_to_have_it_back() -> None:
+def test_the_lender_gets_its_amount_back_first() -> None:
     world = World()
     for _ in range(4):
         world.reserve("b", 3)

@@ -88,7 +88,7 @@ STRAYS: Final = {
 
 
 @pytest.mark.parametrize("source", STRAYS.values(), ids=STRAYS)
-def test_a_stray_is_found(source: str) -> None:
+def test_a_name_outside_of_names_is_found(source: str) -> None:
     assert len(strays(source)) == 1
 
 
@@ -106,11 +106,11 @@ HARMLESS: Final = {
 
 
 @pytest.mark.parametrize("source", HARMLESS.values(), ids=HARMLESS)
-def test_what_is_no_stray_is_left_alone(source: str) -> None:
+def test_other_strings_are_not_reported(source: str) -> None:
     assert strays(source) == []
 
 
-def test_what_people_know_halfcard_by_is_looked_for() -> None:
+def test_public_names_are_searched() -> None:
     assert {"tencent.com", "nvidia.com/gpu", "halfcard.dev/", "NVIDIA_VISIBLE_DEVICES", "/mutate/pods"} <= TEXTS
     assert {8443, 3456, 8080} <= NUMBERS
 

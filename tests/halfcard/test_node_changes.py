@@ -17,7 +17,7 @@ def node(**status: Any) -> dict[str, Any]:
     }
 
 
-def test_a_heartbeat_is_no_news() -> None:
+def test_a_heartbeat_is_not_a_change() -> None:
     beat = node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}])
     beat["metadata"]["resourceVersion"] = "2"
     assert without_heartbeat(beat) == without_heartbeat(node())
@@ -33,16 +33,16 @@ def test_a_heartbeat_is_no_news() -> None:
         {"conditions": None},
     ],
 )
-def test_what_a_status_says_besides_is_news(status: dict[str, Any]) -> None:
+def test_other_status_fields_are_changes(status: dict[str, Any]) -> None:
     assert without_heartbeat(node(**status)) != without_heartbeat(node())
 
 
 @pytest.mark.parametrize("field", ["labels", "annotations"])
-def test_what_people_write_is_news(field: str) -> None:
+def test_changes_by_users_are_changes(field: str) -> None:
     changed = node()
     changed["metadata"][field] = {"a": "2"}
     assert without_heartbeat(changed) != without_heartbeat(node())
 
 
-def test_a_node_that_goes_or_comes_is_news() -> None:
+def test_an_added_or_deleted_node_is_a_change() -> None:
     assert without_heartbeat(None) != without_heartbeat(node()) and without_heartbeat(None) == without_heartbeat(None)

@@ -43,7 +43,7 @@ def test_another_implementation_finds_the_same_place(parts: list[str], value: in
     assert value_at(obj, tuple(parts)) == value
 
 
-def test_an_operation_says_only_what_its_kind_says() -> None:
+def test_an_operation_has_only_the_fields_of_its_kind() -> None:
     changes = [
         PatchOperation("add", ("a",), None),
         PatchOperation("replace", ("b", 1), "x"),
@@ -63,7 +63,7 @@ def test_a_change_can_be_moved_under_a_root() -> None:
 
 
 @given(st.sampled_from(["add", "replace", "remove"]), st.lists(keys, max_size=4), st.integers())
-def test_a_change_comes_back_from_its_json(op: Any, parts: list[str], value: int) -> None:
+def test_a_change_is_read_back_from_its_json(op: Any, parts: list[str], value: int) -> None:
     change = PatchOperation(op, tuple(parts), None if op == "remove" else value)
     assert from_json(change.as_json()) == change
 
@@ -119,7 +119,7 @@ def test_changes_are_applied_in_their_order() -> None:
         ("spec", "host", "x"),
     ],
 )
-def test_where_nothing_stands_there_is_nothing(pointer: Pointer) -> None:
+def test_an_absent_path_has_no_value(pointer: Pointer) -> None:
     assert value_at(OBJECT, pointer) is None
 
 

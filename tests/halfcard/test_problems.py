@@ -65,7 +65,7 @@ CODES: Final = {
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def test_a_code_means_the_same_for_ever() -> None:
+def test_the_meaning_of_a_code_never_changes() -> None:
     table = {name: value for name, value in vars(problems).items() if isinstance(value, Rule)}
     assert sorted((rule.code, name) for name, rule in table.items()) == sorted(CODES.items())
 
@@ -76,7 +76,7 @@ def test_the_table_is_complete_and_in_the_order_of_its_codes() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_rule_is_one_clause_of_a_sentence_and_says_why(rule: Rule) -> None:
+def test_a_rule_is_one_clause_and_has_a_reason(rule: Rule) -> None:
     assert re.fullmatch(r"HC\d{3}", rule.code)
     assert len(rule.text) <= MAX_WARNING_CHARS
     assert rule.text.isprintable() and not rule.text.endswith(".")
@@ -91,7 +91,7 @@ def test_a_problem_says_where_got_rule_fix_and_code() -> None:
     assert str(problem) == f'spec.containers[0].resources: got "150"; {CORES.text}; use 100 or 200 [HC002]'
 
 
-def test_quotes_of_users_do_not_end_what_is_quoted() -> None:
+def test_quotes_in_user_input_do_not_end_the_quotation() -> None:
     assert r'got "\"; allowed; \""' in str(CORES.broken("x", '"; allowed; "', "fix"))
 
 
@@ -109,12 +109,12 @@ ESCAPED: Final = {
 
 
 @pytest.mark.parametrize(("text", "safe"), ESCAPED.items(), ids=ascii)
-def test_what_steers_a_terminal_is_escaped(text: str, safe: str) -> None:
+def test_terminal_control_characters_are_escaped(text: str, safe: str) -> None:
     assert printable(text, 20) == safe
 
 
 @pytest.mark.parametrize(("text", "cut"), {"12345": "12345", "123456": "1234…", "\n\n\n": r"\n\n…"}.items(), ids=ascii)
-def test_what_is_too_long_is_cut_and_shows_it(text: str, cut: str) -> None:
+def test_long_text_is_cut_with_an_ellipsis(text: str, cut: str) -> None:
     assert printable(text, 5) == cut
 
 
@@ -152,7 +152,7 @@ def test_a_warning_is_one_safe_line_of_at_most_120_characters(text: str) -> None
 
 
 @given(any_problem)
-def test_a_problem_told_as_a_warning_begins_with_its_code(problem: Problem) -> None:
+def test_a_problem_as_a_warning_begins_with_its_code(problem: Problem) -> None:
     text = as_warning(problem)
     assert len(text) <= MAX_WARNING_CHARS
     assert text.isprintable()
@@ -174,18 +174,18 @@ def numbered(rule: Rule, number: int) -> Problem:
     return rule.broken(f"spec.containers[{number}]", number, "use another")
 
 
-def test_the_most_important_comes_first_whatever_was_found_first() -> None:
+def test_the_most_important_problem_comes_first() -> None:
     found = [numbered(rule, 0) for rule in (ENV_WIDENS, SHARE_NEEDS_MEMORY, QUANTITY, CORES)]
     assert re.findall(r"\[(HC\d{3})\]", message(found)) == ["HC001", "HC002", "HC006", "HC021"]
 
 
-def test_equals_keep_the_order_of_the_pod() -> None:
+def test_equally_important_problems_keep_the_order_of_the_pod() -> None:
     found = [numbered(CORES, number) for number in (0, 1, 2)]
     assert re.findall(r"containers\[(\d)\]", message(found)) == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("count", [1, 5, 50, 20_000])
-def test_what_does_not_fit_is_counted(count: int) -> None:
+def test_problems_that_do_not_fit_are_counted(count: int) -> None:
     text = message(numbered(CORES, number) for number in range(count))
     shown = text.count(f"[{CORES.code}]")
     more = re.search(r" \(and (\d+) more\)$", text)
@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_counted(count: int) -> None:
     assert len(text.encode()) <= MAX_MESSAGE_BYTES
 
 
-def test_the_first_is_told_even_when_it_alone_is_too_long() -> None:
+def test_the_first_problem_is_included_even_if_it_is_too_long() -> None:
     wide = "\U0001f600" * 1000
     text = message([*(numbered(ENV_WIDENS, number) for number in range(30_000)), CORES.broken(wide, wide, wide)])
     assert text.startswith("\U0001f600" * 100)
@@ -202,12 +202,12 @@ def test_the_first_is_told_even_when_it_alone_is_too_long() -> None:
     assert 800 < len(text.encode()) <= MAX_MESSAGE_BYTES
 
 
-def test_a_warning_shows_the_beginning_of_what_was_got() -> None:
+def test_a_warning_shows_the_beginning_of_the_value() -> None:
     assert as_warning(Problem("HC002", "spec", "x" * 60, "a rule", "a fix")) == (
         f'[HC002] spec: got "{"x" * 23}…"; a rule; a fix'
     )
 
 
-def test_a_warning_that_would_not_fit_leaves_the_place_away_and_keeps_the_rule() -> None:
+def test_a_warning_that_does_not_fit_omits_the_field_and_keeps_the_rule() -> None:
     text = as_warning(CORES.broken("spec." + "x" * 200, "1.5", "use 100 or 200"))
     assert text.startswith(f"[HC002] {CORES.text}; ")

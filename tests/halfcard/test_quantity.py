@@ -108,19 +108,19 @@ def test_the_canonical_spelling_is_that_of_the_api_server(text: str, canonical: 
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_kubernetes_refuses_is_refused(text: str) -> None:
+def test_quantities_that_kubernetes_refuses_are_refused(text: str) -> None:
     with pytest.raises(InvalidQuantity):
         Quantity.parse(text)
 
 
 @pytest.mark.parametrize("text", [text for texts in STRICTER.values() for text in texts])
-def test_what_nobody_means_is_refused(text: str) -> None:
+def test_implausible_quantities_are_refused(text: str) -> None:
     with pytest.raises(InvalidQuantity):
         Quantity.parse(text)
 
 
 @pytest.mark.parametrize("text", ["1e127", "1e-128", "1" * 400, "-" + "1" * 399, "1" * 396 + "e127"])
-def test_the_last_within_the_bounds_is_read(text: str) -> None:
+def test_quantities_at_the_bounds_are_read(text: str) -> None:
     assert Quantity.parse(text).nanos
 
 
@@ -133,7 +133,7 @@ def test_the_amount_is_that_of_an_independent_exact_computation(spelling: Spelli
 
 
 @given(quantities)
-def test_the_canonical_spelling_means_the_same_and_is_its_own(quantity: Quantity) -> None:
+def test_the_canonical_spelling_is_equal_and_canonical_itself(quantity: Quantity) -> None:
     assert Quantity.parse(str(quantity)) == quantity
     assert str(Quantity.parse(str(quantity))) == str(quantity)
 
@@ -150,7 +150,7 @@ def test_the_canonical_spelling_is_whole_and_has_the_largest_suffix(quantity: Qu
 
 
 @given(st.text(max_size=12) | st.text("0123456789.+-eEKMGTPinumk ", max_size=12))
-def test_any_text_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         quantity = Quantity.parse(text)
     except InvalidQuantity:

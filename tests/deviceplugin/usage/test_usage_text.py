@@ -44,6 +44,6 @@ def test_long_names_stay_within_a_hundred_columns() -> None:
     assert too_wide(usage_text(usage([long], node=sick))) == []
 
 
-def test_what_steers_a_terminal_is_escaped() -> None:
+def test_terminal_control_characters_are_escaped() -> None:
     steering = replace(NODE, cards=(replace(NODE.cards[0], model="\x1b[31mT4", why_not="\x1b[2J"),))
     assert "\x1b" not in usage_text(usage([], node=steering))

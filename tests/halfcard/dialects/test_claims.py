@@ -88,7 +88,7 @@ CLAIMS: Final = {
 
 
 @pytest.mark.parametrize(("words", "claim"), CLAIMS.values(), ids=CLAIMS)
-def test_what_is_asked_for(words: dict[str, Any], claim: Claim) -> None:
+def test_claims_of_the_design_table(words: dict[str, Any], claim: Claim) -> None:
     assert wish(words).problems == ()
     assert wish(words).claim == claim
 
@@ -100,7 +100,7 @@ def test_a_claim_of_nothing_is_no_claim(words: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("words", [words for words, _ in CLAIMS.values()], ids=CLAIMS)
-def test_a_system_that_is_switched_off_has_no_words(words: dict[str, Any]) -> None:
+def test_a_disabled_dialect_reads_no_resources(words: dict[str, Any]) -> None:
     spoken = wish(words).dialect
     assert spoken is not None
     others = Dialects.named(dialect.name for dialect in ALL if dialect is not spoken)
@@ -112,7 +112,7 @@ def test_gpushare_nodes_may_count_in_mib() -> None:
     assert wish({"gpu_mem": 3000}, Dialects((Aliyun(unit_mib=1),))).claim == memory_share(3000, "aliyun")
 
 
-def test_a_share_is_what_others_may_share_the_card_with() -> None:
+def test_only_a_share_leaves_its_card_to_others() -> None:
     assert memory_share(256, "tencent").is_share
     assert not whole_cards(1, "tencent").is_share
 
@@ -120,7 +120,7 @@ def test_a_share_is_what_others_may_share_the_card_with() -> None:
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_amounts_that_break_no_rule_make_a_claim_that_can_be(dialect: Dialect, data: st.DataObject) -> None:
+def test_amounts_that_break_no_rule_make_a_possible_claim(dialect: Dialect, data: st.DataObject) -> None:
     numbers = st.sampled_from([1, 2, 30, 99, 100]) | st.sampled_from([200, 1000, MAX_AMOUNT])
     asked = data.draw(st.dictionaries(st.sampled_from(sorted(dialect.resources)), numbers, min_size=1))
     assume(dialect.speaks(asked))

@@ -70,7 +70,7 @@ SHARES: Final = {
 
 
 @pytest.mark.parametrize(("text", "cores"), SHARES.items())
-def test_a_fraction_of_a_card_is_per_cent_and_whole_numbers_stay(text: str, cores: int) -> None:
+def test_a_fraction_of_a_card_becomes_percent_and_whole_numbers_stay(text: str, cores: int) -> None:
     reading = read(names.VCUDA_CORE, text)
     assert isinstance(reading, ParsedAmount)
     assert (reading.amount, reading.note) == (cores, "")
@@ -94,7 +94,7 @@ NOT_CORES: Final = {
 
 
 @pytest.mark.parametrize(("text", "rule", "nearest"), [(text, *refused) for text, refused in NOT_CORES.items()])
-def test_what_is_no_share_is_refused_with_the_nearest_that_is(text: str, rule: Rule, nearest: list[str]) -> None:
+def test_an_invalid_share_is_refused_with_the_nearest_valid_ones(text: str, rule: Rule, nearest: list[str]) -> None:
     refusal = read(names.VCUDA_CORE, text)
     assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (rule, nearest)
@@ -109,7 +109,7 @@ def test_a_whole_number_below_ten_stays_and_is_explained(cores: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "10", "30", "100", "0.05", "50m"])
-def test_nothing_else_needs_explaining(text: str) -> None:
+def test_other_numbers_are_not_explained(text: str) -> None:
     reading = read(names.VCUDA_CORE, text)
     assert isinstance(reading, ParsedAmount) and not reading.hint
 
@@ -140,12 +140,12 @@ ROUNDED: Final = {"5000Mi": 20, "1Mi": 1, "257Mi": 2, "1Ki": 1, "1G": 4, "5G": 1
 
 
 @pytest.mark.parametrize(("text", "units"), UNITS.items())
-def test_memory_is_units_or_what_can_only_be_bytes(text: str, units: int) -> None:
+def test_memory_is_read_as_units_unless_it_can_only_be_bytes(text: str, units: int) -> None:
     assert read(names.VCUDA_MEMORY, text) == ParsedAmount(units)
 
 
 @pytest.mark.parametrize(("text", "units"), ROUNDED.items())
-def test_bytes_are_rounded_up_to_units_and_it_is_said(text: str, units: int) -> None:
+def test_bytes_are_rounded_up_to_units_with_a_warning(text: str, units: int) -> None:
     reading = read(names.VCUDA_MEMORY, text)
     assert isinstance(reading, ParsedAmount)
     assert reading.amount == units
@@ -165,7 +165,7 @@ NOT_MEMORY: Final = {
 
 
 @pytest.mark.parametrize(("text", "nearest"), NOT_MEMORY.items())
-def test_memory_that_no_card_has_or_that_is_not_whole_is_refused(text: str, nearest: list[str]) -> None:
+def test_memory_beyond_any_card_or_not_whole_is_refused(text: str, nearest: list[str]) -> None:
     refusal = read(names.VCUDA_MEMORY, text)
     assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (MEMORY_UNITS, nearest)
@@ -201,14 +201,14 @@ def test_a_budget_of_cores_may_be_written_in_cards(text: str, cores: int) -> Non
 
 
 @pytest.mark.parametrize(("text", "rule", "nearest"), [(text, *refused) for text, refused in NOT_TOTALS.items()])
-def test_a_budget_that_cannot_be_is_refused_with_the_nearest(text: str, rule: Rule, nearest: list[str]) -> None:
+def test_an_invalid_budget_is_refused_with_the_nearest_valid_one(text: str, rule: Rule, nearest: list[str]) -> None:
     refusal = read_total(names.VCUDA_CORE, text)
     assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (rule, nearest)
 
 
 @pytest.mark.parametrize(("text", "units"), {"5000Mi": 19, "1Mi": 0, "5Gi": 20, "20": 20, "1G": 3}.items())
-def test_a_budget_of_memory_never_grants_more_than_was_written(text: str, units: int) -> None:
+def test_a_budget_of_memory_is_never_more_than_was_written(text: str, units: int) -> None:
     reading = read_total(names.VCUDA_MEMORY, text)
     assert isinstance(reading, ParsedAmount)
     assert reading.amount == units
@@ -224,20 +224,20 @@ PLAIN: Final = [
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
 @pytest.mark.parametrize(("text", "amount"), {"3": 3, "3000m": 3, "3k": 3000, "1Ki": 1024, "0": 0}.items())
-def test_other_systems_count(dialect: Dialect, resource: str, text: str, amount: int) -> None:
+def test_other_dialects_accept_whole_numbers(dialect: Dialect, resource: str, text: str, amount: int) -> None:
     assert read(resource, text, dialect) == ParsedAmount(amount)
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
 @pytest.mark.parametrize(("text", "nearest"), {"0.5": "1", "1.5": "2", "-1": "0"}.items())
-def test_other_systems_refuse_parts(dialect: Dialect, resource: str, text: str, nearest: str) -> None:
+def test_other_dialects_refuse_fractions(dialect: Dialect, resource: str, text: str, nearest: str) -> None:
     refusal = read(resource, text, dialect)
     assert isinstance(refusal, AmountRefusal)
     assert (refusal.rule, suggestions(refusal)) == (QUANTITY, [nearest])
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
-def test_bytes_where_no_bytes_are_counted_are_told_to_lose_their_suffix(dialect: Dialect, resource: str) -> None:
+def test_a_byte_suffix_on_a_count_is_refused_with_the_amount_without_it(dialect: Dialect, resource: str) -> None:
     refusal = read(resource, "5Gi", dialect)
     assert isinstance(refusal, AmountRefusal)
     assert "without a suffix" in refusal.fix
@@ -264,12 +264,12 @@ def test_a_repair_needs_no_second_repair(read: Read, quantity: Quantity) -> None
 
 
 @given(ways, amounts)
-def test_it_does_not_matter_whether_the_api_server_has_respelled_it(read: Read, quantity: Quantity) -> None:
+def test_another_spelling_by_the_api_server_changes_nothing(read: Read, quantity: Quantity) -> None:
     assert read(Quantity.parse(str(quantity))) == read(quantity)
 
 
 @given(ways, amounts)
-def test_an_amount_is_within_bounds_and_a_suggestion_is_an_amount(read: Read, quantity: Quantity) -> None:
+def test_amounts_are_within_bounds_and_suggestions_are_valid_amounts(read: Read, quantity: Quantity) -> None:
     answer = read(quantity)
     if isinstance(answer, ParsedAmount):
         assert 0 <= answer.amount <= MAX_AMOUNT
@@ -281,7 +281,7 @@ def test_an_amount_is_within_bounds_and_a_suggestion_is_an_amount(read: Read, qu
 
 
 @given(amounts.filter(lambda quantity: quantity.nanos > 0))
-def test_a_share_gets_at_least_the_bytes_it_asked_for_and_a_budget_at_most(quantity: Quantity) -> None:
+def test_a_share_rounds_bytes_up_and_a_budget_rounds_them_down(quantity: Quantity) -> None:
     up, down = TENCENT.read(names.VCUDA_MEMORY, quantity), TENCENT.read_total(names.VCUDA_MEMORY, quantity)
     if isinstance(up, ParsedAmount) and isinstance(down, ParsedAmount) and up.note:
         unit = 256 * MIB * NANOS
@@ -290,7 +290,7 @@ def test_a_share_gets_at_least_the_bytes_it_asked_for_and_a_budget_at_most(quant
 
 
 @given(amounts)
-def test_who_knows_the_same_name_reads_it_the_same(quantity: Quantity) -> None:
+def test_dialects_with_the_same_resource_read_it_alike(quantity: Quantity) -> None:
     dialects = Dialects()
     for dialect, resource in WORDS:
         assert dialect.read(resource, quantity) == dialects.by_resource[resource].read(resource, quantity)

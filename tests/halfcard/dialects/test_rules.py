@@ -83,7 +83,7 @@ KEPT: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("words", KEPT.values(), ids=KEPT)
-def test_what_keeps_the_rules_has_no_problem(words: dict[str, Any]) -> None:
+def test_a_valid_pod_has_no_problem(words: dict[str, Any]) -> None:
     assert wish(words).problems == ()
     assert wish(words).claim is not None
 
@@ -98,7 +98,7 @@ MIXED: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {
 
 
 @pytest.mark.parametrize(("words", "systems"), MIXED.values(), ids=MIXED)
-def test_a_container_speaks_one_language(words: dict[str, Any], systems: set[str]) -> None:
+def test_a_container_may_use_only_one_dialect(words: dict[str, Any], systems: set[str]) -> None:
     mixed = wish(words)
     (problem,) = mixed.problems
     assert (problem.code, problem.where) == (MIXED_CONTAINER.code, "resources")
@@ -106,7 +106,7 @@ def test_a_container_speaks_one_language(words: dict[str, Any], systems: set[str
     assert mixed.claim is None
 
 
-def test_a_word_with_0_mixes_nothing() -> None:
+def test_an_amount_of_0_does_not_mix_dialects() -> None:
     spoken = wish({"core": 30, "memory": 20, "gpu": 0, "sgpu": "0"})
     assert spoken.problems == ()
     assert spoken.claim is not None and spoken.claim.dialect == "tencent"
@@ -117,7 +117,7 @@ EXAMPLES: Final = {dialect.name: dialect.examples[0] for dialect in ALL}
 
 @pytest.mark.parametrize("one", EXAMPLES)
 @pytest.mark.parametrize("other", EXAMPLES)
-def test_containers_of_one_pod_may_differ_where_a_node_serves_both(one: str, other: str) -> None:
+def test_containers_of_one_pod_may_differ_if_a_node_serves_both_dialects(one: str, other: str) -> None:
     both = pod().container(limits=EXAMPLES[one]).container(limits=EXAMPLES[other])
     found = problems(both)
     if frozenset({one, other}) in INCOMPATIBLE:
@@ -128,17 +128,17 @@ def test_containers_of_one_pod_may_differ_where_a_node_serves_both(one: str, oth
         assert [claim.dialect for claim in claims(read_pod(both.read, DIALECTS))] == [one, other]
 
 
-def test_nvidia_and_hami_do_not_live_in_one_pod() -> None:
+def test_nvidia_and_hami_are_refused_in_one_pod() -> None:
     assert frozenset({"nvidia", "hami"}) in INCOMPATIBLE
 
 
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
-def test_every_resource_of_a_system_is_read_and_every_example_makes_a_claim(dialect: Dialect) -> None:
+def test_every_resource_of_a_dialect_is_read_and_every_example_makes_a_claim(dialect: Dialect) -> None:
     assert dialect.resources <= DIALECTS.by_resource.keys()
     assert all(dialect.speaks(amounts) and dialect.claim(amounts) for amounts in dialect.examples)
     assert not dialect.units.keys() - dialect.resources
     assert not {*dialect.offered} - dialect.units.keys()
 
 
-def test_an_unknown_name_switches_nothing_on() -> None:
+def test_an_unknown_name_enables_no_dialect() -> None:
     assert Dialects.named(["tuya", "nobody"]).resources == {names.TUYA_SGPU}

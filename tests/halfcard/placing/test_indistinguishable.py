@@ -33,7 +33,7 @@ CANDIDATES: Final[dict[str, tuple[list[tuple[ContainerStage, int]], int | None, 
 
 
 @pytest.mark.parametrize(("written", "listed", "amount", "wanted"), CANDIDATES.values(), ids=CANDIDATES)
-def test_containers_that_may_hold_exactly_these_ids(
+def test_containers_that_may_have_exactly_these_ids(
     written: list[tuple[ContainerStage, int]], listed: int | None, amount: int, wanted: tuple[int, ...]
 ) -> None:
     assert candidates([ResourceIds(*each) for each in written], listed, amount) == wanted
@@ -49,7 +49,7 @@ IN_ORDER: Final = st.lists(st.tuples(STAGES, st.integers(1, 3)), min_size=1, max
 @example([(INIT, 2), (INIT, 1), (APP, 1), (APP, 1)])
 @example([(INIT, 2), (INIT, 2), (SIDECAR, 1), (INIT, 3), (APP, 2), (APP, 2)])
 @given(IN_ORDER)
-def test_candidates_are_those_that_it_might_be_and_nobody_else(written: list[tuple[ContainerStage, int]]) -> None:
+def test_candidates_are_exactly_the_possible_containers(written: list[tuple[ContainerStage, int]]) -> None:
     might_be = defaultdict(set)
     for ids in every_way(written):
         running = {ids[at]: at for at, (stage, _) in enumerate(written) if stage is not INIT}
@@ -94,6 +94,6 @@ TIES: Final[dict[str, tuple[PodBuilder, list[int | None]]]] = {
 
 
 @pytest.mark.parametrize(("asking", "wanted"), TIES.values(), ids=TIES)
-def test_needs_that_have_the_same_cards_as_one_before(asking: PodBuilder, wanted: list[int | None]) -> None:
+def test_claims_that_get_the_cards_of_an_earlier_one(asking: PodBuilder, wanted: list[int | None]) -> None:
     needs = demand_of(asking).needs
     assert [same_cards_as(needs, number) for number in range(len(needs))] == wanted

@@ -108,7 +108,7 @@ ONE_CONTAINER: Final[dict[str, tuple[Room, dict[str, Any], Layout | None]]] = {
 
 
 @pytest.mark.parametrize(("found", "words", "expected"), ONE_CONTAINER.values(), ids=ONE_CONTAINER)
-def test_one_container_is_laid(found: Room, words: dict[str, Any], expected: Layout | None) -> None:
+def test_the_layout_of_one_container(found: Room, words: dict[str, Any], expected: Layout | None) -> None:
     assert layout(found, demand(**words)) == expected
 
 
@@ -168,18 +168,18 @@ SEVERAL: Final[dict[str, tuple[Room, PodBuilder, Layout | None]]] = {
 
 
 @pytest.mark.parametrize(("found", "asking", "expected"), SEVERAL.values(), ids=SEVERAL)
-def test_the_containers_of_a_pod_are_laid_together(found: Room, asking: PodBuilder, expected: Layout | None) -> None:
+def test_the_layout_of_the_containers_of_a_pod(found: Room, asking: PodBuilder, expected: Layout | None) -> None:
     assert layout(found, demand_of(asking)) == expected
     assert fits(found, demand_of(asking)) is (expected is not None)
 
 
-def test_a_pod_without_claims_lies_anywhere() -> None:
+def test_a_pod_without_claims_fits_anywhere() -> None:
     laid = best(MIXED, Demand((), cpu_milli=1000, memory_mib=10), fullest)
     assert laid is not None and laid.layout == () and laid.uses == {}
     assert laid.room.left == MIXED.left and laid.room.cpu_milli == MIXED.cpu_milli - 1000
 
 
-def test_cards_that_are_out_of_order_get_nothing_new() -> None:
+def test_unhealthy_cards_get_no_containers() -> None:
     cards = tuple(replace(card, why_not="cordoned" if card.index else "") for card in node(3).cards)
     found = empty_room(replace(node(3), cards=cards))
     assert layout(found, demand(**SHARE)) == ((0,),)
@@ -197,7 +197,7 @@ WANTS: Final = {
 
 
 @pytest.mark.parametrize(("wanted", "expected"), WANTS.values(), ids=WANTS)
-def test_only_cards_that_are_wanted_are_given(wanted: CardPreferences, expected: Layout | None) -> None:
+def test_only_preferred_cards_are_used(wanted: CardPreferences, expected: Layout | None) -> None:
     models = ("NVIDIA A10", "Tesla-T4", "NVIDIA L4")
     cards = tuple(Card(at, model, CARD_MIB, f"GPU-{at}") for at, model in enumerate(models))
     found = empty_room(replace(node(3), cards=cards))
@@ -226,7 +226,7 @@ CONNECTED: Final[dict[str, tuple[tuple[Card, ...], list[int], dict[str, Any], La
 
 
 @pytest.mark.parametrize(("cards", "used", "words", "expected"), CONNECTED.values(), ids=CONNECTED)
-def test_of_cards_that_are_as_good_those_are_given_that_are_connected_best(
+def test_among_equal_cards_the_best_connected_are_used(
     cards: tuple[Card, ...], used: list[int], words: dict[str, Any], expected: Layout
 ) -> None:
     idle = empty_room(replace(node(4), cards=cards))
@@ -238,7 +238,7 @@ def partly_used(left: CardRoom) -> CardRoom:
     return left._replace(mode=CardMode.SHARED, cores=left.cores - 10, mib=left.mib - 500)
 
 
-def test_of_several_models_whole_cards_are_those_that_the_policy_gives_away_first() -> None:
+def test_among_several_models_the_policy_chooses_the_whole_cards() -> None:
     cards = tuple([replace(card, model="A100" if card.index < 2 else "T4") for card in node(4).cards])
 
     def keeps_a100(tried: Room) -> float:
@@ -248,7 +248,7 @@ def test_of_several_models_whole_cards_are_those_that_the_policy_gives_away_firs
     assert laid is not None and laid.layout == ((2, 3),)
 
 
-def test_a_pod_that_was_made_to_be_hard_is_refused_in_time() -> None:
+def test_a_pod_that_is_hard_to_place_is_refused_in_time() -> None:
     asking = pod()
     for number in range(600):
         asking = asking.asks(core=1 + number % 99, memory=1 + number % 3)
@@ -256,7 +256,7 @@ def test_a_pod_that_was_made_to_be_hard_is_refused_in_time() -> None:
     assert not fits(room(8), demand(gpu_shared=100_000))
 
 
-def test_what_cannot_lie_so_holds_nothing() -> None:
+def test_an_impossible_layout_has_no_usage() -> None:
     assert peaks(TWO, demand(sgpu=2), ((0, 0),)) is None
     assert peaks(TWO, demand(gpu=2), ((1, 1),)) is None
     assert peaks(TWO, demand_of(pod().asks(sgpu=1).asks(core=30, memory=1)), ((0,), (0,))) is None
@@ -269,7 +269,7 @@ def test_what_cannot_lie_so_holds_nothing() -> None:
 
 @settings(max_examples=250)
 @given(rooms(), askings(most=2))
-def test_a_way_is_found_exactly_where_there_is_one(found: Room, asking: Asking) -> None:
+def test_a_layout_is_found_exactly_if_there_is_one(found: Room, asking: Asking) -> None:
     there_is_one = next(every_way(found, asking), None) is not None
     assert fits(found, asking.demand) is there_is_one
     for rate in (fullest, emptiest):
@@ -278,13 +278,13 @@ def test_a_way_is_found_exactly_where_there_is_one(found: Room, asking: Asking) 
 
 @settings(max_examples=250)
 @given(rooms(), askings(most=3))
-def test_what_is_decided_once_for_many_rooms_is_decided_alike(found: Room, asking: Asking) -> None:
+def test_a_shared_decision_for_many_nodes_is_that_of_each_node(found: Room, asking: Asking) -> None:
     assert fits_where(asking.demand, found.slices)(found) is fits(found, asking.demand)
 
 
 @settings(max_examples=150)
 @given(rooms(most_cards=4), askings(most=4, least=3))
-def test_pods_with_more_containers_too(found: Room, asking: Asking) -> None:
+def test_a_layout_is_found_for_pods_with_more_containers(found: Room, asking: Asking) -> None:
     laid = best(found, asking.demand, fullest)
     assert fits(found, asking.demand) is (laid is not None)
     if laid is not None:
@@ -293,7 +293,7 @@ def test_pods_with_more_containers_too(found: Room, asking: Asking) -> None:
 
 @settings(max_examples=150)
 @given(rooms(most_cards=4), askings(most=3))
-def test_what_is_laid_is_a_way_and_leaves_what_it_does_not_take(found: Room, asking: Asking) -> None:
+def test_a_layout_is_valid_and_leaves_the_rest_free(found: Room, asking: Asking) -> None:
     laid = best(found, asking.demand, fullest)
     if laid is None:
         return
@@ -310,7 +310,7 @@ def test_what_is_laid_is_a_way_and_leaves_what_it_does_not_take(found: Room, ask
 
 
 @given(rooms(most_cards=4))
-def test_a_room_counts_what_it_has(found: Room) -> None:
+def test_a_room_counts_its_free_amounts(found: Room) -> None:
     usable = [(card, left) for card, left in zip(found.cards, found.left, strict=True) if not card.why_not]
     assert found.counted.idle == [left.mode for _, left in usable].count(CardMode.FREE)
     assert found.usable == tuple(at for at, card in enumerate(found.cards) if not card.why_not)

@@ -57,7 +57,7 @@ class Day:
         return tuple(found[resource] for resource in resources)
 
 
-def test_tuyas_mixed_node_through_a_day() -> None:
+def test_the_totals_of_tuyas_mixed_node_through_a_day() -> None:
     """The listings of the document that the half cards come from: four cards of 86 units."""
     day = Day(node(4))
     three = (names.NVIDIA_GPU, HALVES, TUYA_UNITS)
@@ -82,7 +82,7 @@ def test_tuyas_mixed_node_through_a_day() -> None:
     assert day.offers(*three) == (4, 8, 344)
 
 
-def test_gpu_managers_node_offers_the_same_whatever_is_shared() -> None:
+def test_gpu_managers_totals_do_not_change_with_shares() -> None:
     day = Day(node(4, 59 * 256))
     both = (names.VCUDA_CORE, names.VCUDA_MEMORY)
     assert day.offers(*both) == (400, 236)
@@ -94,7 +94,7 @@ def test_gpu_managers_node_offers_the_same_whatever_is_shared() -> None:
         assert day.offers(*both) == (400, 236)
 
 
-def test_time_slices_are_offered_where_they_are_sold() -> None:
+def test_time_slices_are_advertised_for_sliced_cards() -> None:
     day = Day(node(2, slices=names.NVIDIA_GPU, replicas=4))
     assert day.offers(names.NVIDIA_GPU, names.VCUDA_CORE) == (8, 200)
     day.comes("three slices", gpu=3)
@@ -103,13 +103,13 @@ def test_time_slices_are_offered_where_they_are_sold() -> None:
     assert day.offers(names.NVIDIA_GPU, names.VCUDA_CORE) == (4, 100)
 
 
-def test_a_card_that_is_out_of_order_is_not_offered() -> None:
+def test_an_unhealthy_card_is_not_advertised() -> None:
     assert totals(Room((), ()), [], TABLE) == dict.fromkeys(TABLE, 0)
     ill = empty_room(Node("n", (node(1).cards[0].__class__(0, "", 256 * 86, why_not="ill"),)))
     assert totals(ill, [], TABLE) == dict.fromkeys(TABLE, 0)
 
 
-def test_only_systems_that_are_on_have_offers() -> None:
+def test_only_enabled_dialects_have_totals() -> None:
     assert offers(Dialects.named(["tencent", "nvidia"]).table).keys() == {
         "tencent.com/vcuda-core",
         "tencent.com/vcuda-memory",
@@ -134,7 +134,7 @@ SLOTS: Final = {
 
 
 @pytest.mark.parametrize(("uses", "held", "total"), SLOTS.values(), ids=SLOTS)
-def test_slots_are_offered_for_each_card_that_takes_more_and_never_below_what_is_held(
+def test_slots_are_advertised_per_free_card_and_never_below_the_usage(
     uses: list[tuple[int, dict[str, Any]]], held: int, total: int
 ) -> None:
     assert slots(room(4, 22016, *uses), held, 2) == total
@@ -142,7 +142,7 @@ def test_slots_are_offered_for_each_card_that_takes_more_and_never_below_what_is
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(WRITTEN, st.booleans()), max_size=8))
-def test_when_everybody_has_gone_everything_is_offered_again(arrivals: list[tuple[Written, bool]]) -> None:
+def test_after_all_pods_ended_everything_is_advertised_again(arrivals: list[tuple[Written, bool]]) -> None:
     """And never more than that."""
     where = node(3)
     full = totals(empty_room(where), [], TABLE)

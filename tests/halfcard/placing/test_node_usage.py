@@ -32,27 +32,27 @@ def test_a_node_without_pods_is_empty() -> None:
     assert usage_of_pods(TWO, ()).room == empty_room(TWO)
 
 
-def test_a_pod_is_where_its_record_says() -> None:
+def test_a_pod_uses_the_cards_of_its_record() -> None:
     holding = usage_of_pods(TWO, [bound(demand(**SHARE), ((1,),), TWO)])
     assert holding.room.left == (untouched(TWO.cards[0]), CardRoom(CardMode.SHARED, 70, CARD_MIB - 5120, 0))
     assert holding.shares["u"].layout == ((1,),) and holding.shares["u"].recorded
     assert holding.doubts == ()
 
 
-def test_a_pod_without_a_record_counts_by_its_claim_where_it_most_likely_is() -> None:
+def test_a_pod_without_a_record_counts_by_its_claim_on_the_likeliest_card() -> None:
     pods = [bound(demand(**SHARE), ((1,),), TWO, "a"), unrecorded(demand(**SHARE), "b")]
     holding = usage_of_pods(TWO, pods)
     assert holding.shares["b"].layout == ((1,),) and not holding.shares["b"].recorded
     assert holding.doubts == ()
 
 
-def test_records_are_obeyed_before_anything_is_guessed() -> None:
+def test_records_count_before_guesses() -> None:
     """The guess came first, and would have taken the only card that the record names."""
     pods = [unrecorded(demand(gpu=1), "a"), bound(demand(**SHARE), ((0,),), TWO, "b")]
     assert modes(usage_of_pods(TWO, pods)) == ["shared", "exclusive"]
 
 
-def test_a_cordoned_card_holds_the_pods_that_it_held_before() -> None:
+def test_a_cordoned_card_keeps_its_pods() -> None:
     pods = [unrecorded(demand(sgpu=1), "a"), unrecorded(demand(gpu=1), "b")]
     cordoned = replace(TWO, cards=(replace(TWO.cards[0], why_not="cordoned"), TWO.cards[1]))
     before, after = usage_of_pods(TWO, pods), usage_of_pods(cordoned, pods)
@@ -60,20 +60,20 @@ def test_a_cordoned_card_holds_the_pods_that_it_held_before() -> None:
     assert after.room.cards == cordoned.cards and after.room.usable == (1,)
 
 
-def test_pods_use_the_machine_too() -> None:
+def test_pods_use_cpu_and_memory_too() -> None:
     asked = [Demand((), cpu_milli=1500, memory_mib=100), demand(**SHARE)._replace(cpu_milli=500, memory_mib=28)]
     room = usage_of_pods(TWO, [unrecorded(each, str(number)) for number, each in enumerate(asked)]).room
     assert (room.cpu_milli, room.memory_mib) == (TWO.cpu_milli - 2000, TWO.memory_mib - 128)
 
 
-def test_more_than_there_is_leaves_nothing_and_is_named() -> None:
+def test_an_overcommitted_card_has_nothing_free_and_is_reported() -> None:
     pods = [bound(demand(core=60, memory=1), ((0,),), TWO, uid) for uid in "ab"]
     holding = usage_of_pods(TWO, pods)
     assert holding.room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(TWO.cards[1]))
     assert holding.doubts == ("pod team/b on node n1: card 0 has less left than the pod uses of it",)
 
 
-def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left() -> None:
+def test_a_pod_without_a_record_that_does_not_fit_takes_the_card_with_most_left() -> None:
     pods = [
         bound(demand(core=80, memory=1), ((0,),), TWO, "a"),
         bound(demand(core=70, memory=1), ((1,),), TWO, "b"),
@@ -85,7 +85,7 @@ def test_a_pod_without_a_record_that_fits_nowhere_takes_the_card_with_most_left(
 
 
 @pytest.mark.parametrize("words", [{"core": 30, "memory": 87}, {"gpu": 3}, {"sgpu": 3}, {"core": 200_000_000}])
-def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str, Any]) -> None:
+def test_a_pod_that_requests_more_than_a_card_has_uses_nothing(words: dict[str, Any]) -> None:
     holding = usage_of_pods(TWO, [unrecorded(demand(**words))])
     assert holding.room.left == empty_room(TWO).left and holding.shares == {}
     assert holding.doubts == (
@@ -93,14 +93,14 @@ def test_a_pod_that_asks_for_more_than_cards_have_holds_nothing(words: dict[str,
     )
 
 
-def test_a_share_on_a_card_of_unknown_size_keeps_the_card_from_everybody() -> None:
+def test_a_share_on_a_card_of_unknown_memory_blocks_the_card() -> None:
     unknown = node(2, None)
     for pods in ([unrecorded(demand(**SHARE))], [bound(demand(**SHARE), ((0,),), unknown)]):
         room = usage_of_pods(unknown, pods).room
         assert room.left == (CardRoom(CardMode.SHARED, 0, 0, 0), untouched(unknown.cards[1]))
 
 
-def test_a_node_whose_cards_are_not_known_holds_no_pod_and_doubts_none() -> None:
+def test_a_node_with_unknown_cards_has_no_usage_and_no_doubts() -> None:
     holding = usage_of_pods(Node("n1"), [unrecorded(demand(gpu=1))])
     assert holding.room.left == () and holding.doubts == ()
 
@@ -156,7 +156,7 @@ ODD: Final[dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
 
 
 @pytest.mark.parametrize(("words", "annotations", "why"), ODD.values(), ids=ODD)
-def test_an_odd_record_is_named_and_spoils_only_its_own_pod(
+def test_an_invalid_record_is_reported_and_affects_only_its_own_pod(
     words: dict[str, Any], annotations: dict[str, str], why: str
 ) -> None:
     odd = facts(pod("u").asks(**words), "u", annotations).bound()
@@ -206,7 +206,7 @@ def test_a_room_does_not_depend_on_the_order_of_its_pods(crowd: tuple[Node, list
 
 @settings(max_examples=150)
 @given(crowds())
-def test_nothing_is_ever_left_that_is_not_there(crowd: tuple[Node, list[Bound]]) -> None:
+def test_free_amounts_never_exceed_the_card(crowd: tuple[Node, list[Bound]]) -> None:
     where, pods = crowd
     holding = usage_of_pods(where, pods)
     for at, (card, left) in enumerate(zip(where.cards, holding.room.left, strict=True)):
@@ -221,7 +221,7 @@ def test_nothing_is_ever_left_that_is_not_there(crowd: tuple[Node, list[Bound]])
 
 @settings(max_examples=200)
 @given(crowds(most=4), askings(most=3))
-def test_a_pod_that_goes_leaves_the_room_as_it_was_before_it_came(crowd: tuple[Node, list[Bound]], asking: Any) -> None:
+def test_removing_a_pod_restores_the_usage_from_before(crowd: tuple[Node, list[Bound]], asking: Any) -> None:
     where, pods = crowd
     before = usage_of_pods(where, pods)
     found = best(before.room, asking.demand, crowded)
@@ -234,7 +234,7 @@ def test_a_pod_that_goes_leaves_the_room_as_it_was_before_it_came(crowd: tuple[N
 
 @settings(max_examples=150)
 @given(st.data())
-def test_what_was_laid_is_held_as_it_was_promised(data: st.DataObject) -> None:
+def test_a_layout_uses_what_it_promised(data: st.DataObject) -> None:
     """The record is written, read back by somebody else, and gives the very same room."""
     where = data.draw(nodes())
     pods: list[Bound] = []
@@ -250,7 +250,7 @@ def test_what_was_laid_is_held_as_it_was_promised(data: st.DataObject) -> None:
             assert holding.shares[str(number)].uses == found.uses
 
 
-def test_containers_of_one_pod_are_held_together() -> None:
+def test_containers_of_one_pod_are_counted_together() -> None:
     asked = demand_of(pod().asks(**SHARE).asks(core=40, memory=20).init(core=90, memory=10))
     holding = usage_of_pods(TWO, [bound(asked, ((0,), (0,), (0,)), TWO)])
     assert holding.room.left[0] == CardRoom(CardMode.SHARED, 10, CARD_MIB - 40 * 256, 0)
@@ -258,7 +258,7 @@ def test_containers_of_one_pod_are_held_together() -> None:
 
 @settings(max_examples=200)
 @given(crowds())
-def test_what_one_pod_changes_is_what_all_of_them_would_have_come_to(crowd: tuple[Node, list[Bound]]) -> None:
+def test_an_incremental_change_equals_a_full_count(crowd: tuple[Node, list[Bound]]) -> None:
     node, pods = crowd
     for number, each in enumerate(pods):
         others = [*pods[:number], *pods[number + 1 :]]
@@ -266,13 +266,13 @@ def test_what_one_pod_changes_is_what_all_of_them_would_have_come_to(crowd: tupl
         assert without_pod(usage_of_pods(node, pods), node, each) in (None, usage_of_pods(node, others))
 
 
-def test_where_all_is_recorded_the_others_are_not_looked_at_again() -> None:
+def test_an_incremental_change_with_records_equals_a_full_count() -> None:
     pods = [bound(demand(**SHARE), ((at,),), TWO, uid) for at, uid in ((0, "a"), (0, "b"), (1, "c"))]
     assert with_pod(usage_of_pods(TWO, pods[:2]), TWO, pods[2]) == usage_of_pods(TWO, pods)
     assert without_pod(usage_of_pods(TWO, pods), TWO, pods[0]) == usage_of_pods(TWO, pods[1:])
 
 
-def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
+def test_a_share_of_zero_keeps_its_card_shared() -> None:
     tiny = replace(TWO, cards=tuple([replace(card, memory_mib=50) for card in TWO.cards]))
     pods = [bound(demand(gpu=1, gpumem_percentage=1), ((0,),), tiny, uid) for uid in "ab"]
     assert usage_of_pods(tiny, pods).room.left[0] == CardRoom(CardMode.SHARED, 100, 50, 0)
@@ -280,7 +280,7 @@ def test_a_share_that_comes_to_nothing_keeps_its_card_locked() -> None:
     assert without_pod(usage_of_pods(tiny, pods[1:]), tiny, pods[1]) == usage_of_pods(tiny, [])
 
 
-def test_where_nobody_knows_how_large_a_card_is_the_others_are_looked_at_again() -> None:
+def test_an_incremental_change_with_unknown_card_memory_equals_a_full_count() -> None:
     unknown = replace(TWO, cards=tuple([replace(card, memory_mib=None) for card in TWO.cards]))
     pods = [bound(demand(**SHARE), ((0,),), unknown, uid) for uid in "ab"]
     assert usage_of_pods(unknown, pods).is_certain

@@ -18,7 +18,7 @@ from tests.builders import WORDS, PodBuilder, amounts, pod
 from .examples import DIALECTS, facts, node
 
 
-def test_what_is_kept_of_a_pod() -> None:
+def test_the_facts_of_a_pod() -> None:
     asking = pod("web").asks(core=30, memory=20, cpu="1500m").init(core=100).sidecar(core=10, memory=1)
     seen = facts(asking.container(requests=amounts(memory_of_hosts="1Gi")), "u1", {names.ASK_MODEL: "T4"})
     assert (seen.uid, seen.title, seen.node, seen.is_over, seen.trouble) == ("u1", "team/web", "n1", False, "")
@@ -40,12 +40,12 @@ def test_cpu_and_memory_are_rounded_up() -> None:
     assert not seen.asks_for_cards
 
 
-def test_only_owned_annotations_are_kept() -> None:
+def test_only_owned_annotations_are_stored() -> None:
     seen = facts(pod().asks(gpu=1), "u", {names.FENCE: "a", "tencent.com/gpu-assigned": "false", "team": "x" * 1000})
     assert seen.owned == {names.FENCE: "a", "tencent.com/gpu-assigned": "false"}
 
 
-def test_pods_that_need_the_same_share_one_copy() -> None:
+def test_pods_with_equal_needs_share_one_copy() -> None:
     assert facts(pod().asks(gpu=1), "a").demand.needs is facts(pod().asks(gpu=1), "b").demand.needs
 
 
@@ -64,13 +64,13 @@ TROUBLE: Final[dict[str, tuple[PodBuilder, str]]] = {
 
 
 @pytest.mark.parametrize(("asking", "said"), TROUBLE.values(), ids=TROUBLE)
-def test_what_is_wrong_with_a_pods_claims_is_said(asking: PodBuilder, said: str) -> None:
+def test_problems_of_a_pods_claims_are_reported(asking: PodBuilder, said: str) -> None:
     seen = facts(asking)
     assert said in seen.trouble.replace("tencent and nvidia", "nvidia and tencent")
     assert seen.asks_for_cards
 
 
-def test_a_bound_pod_in_trouble_counts_by_what_can_be_understood() -> None:
+def test_an_invalid_bound_pod_counts_by_its_readable_requests() -> None:
     """A share without memory can take all of it: its neighbours are kept away."""
     seen = facts(pod().asks(core=30))
     assert seen.trouble
@@ -78,14 +78,14 @@ def test_a_bound_pod_in_trouble_counts_by_what_can_be_understood() -> None:
 
 
 @pytest.mark.parametrize("words", [{"core": "10E", "memory": 1}, {"gpu": 2**31 - 1}, {"memory": 5}, {"core": -5}])
-def test_a_bound_pod_that_cannot_be_understood_spoils_only_itself(words: dict[str, Any]) -> None:
+def test_an_unreadable_bound_pod_affects_only_itself(words: dict[str, Any]) -> None:
     seen = facts(pod().asks(**words))
     room = usage_of_pods(node(2), [seen.bound()]).room
     assert room.counted.idle >= 1
     assert all(0 <= amount < 2**31 for amount in seen.asks.values())
 
 
-def test_an_overhead_that_nobody_can_read_counts_for_nothing() -> None:
+def test_an_unreadable_overhead_does_not_count() -> None:
     asking = pod().asks(gpu=1, cpu="1").specified(overhead={"nvidia.com/gpu": "x", "cpu": "y"})
     assert facts(asking).asks == {} and facts(asking).demand.cpu_milli == 0
 
@@ -151,7 +151,7 @@ PODS: Final = st.fixed_dictionaries(
 
 @settings(max_examples=250)
 @given(PODS)
-def test_any_pod_has_facts_and_lies_on_a_node_without_spoiling_it(manifest: dict[str, Any]) -> None:
+def test_any_pod_has_facts_and_can_be_counted_on_a_node(manifest: dict[str, Any]) -> None:
     seen = read_facts(msgspec.json.decode(_json(manifest), type=StoredPod), DIALECTS)
     assert len(seen.containers) == len(seen.demand.needs)
     assert not seen.trouble or seen.trouble.isprintable()

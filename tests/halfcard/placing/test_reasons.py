@@ -136,7 +136,7 @@ CARD_REASONS: Final[dict[str, tuple[int, dict[str, Any], CardPreferences, Reason
 
 
 @pytest.mark.parametrize(("at", "words", "wanted", "why"), CARD_REASONS.values(), ids=CARD_REASONS)
-def test_a_card_has_a_reason_of_its_own(
+def test_each_card_has_its_own_reason(
     at: int, words: dict[str, Any], wanted: CardPreferences, why: Reason | None
 ) -> None:
     asked = Demand(demand(**words).needs, wanted)
@@ -145,9 +145,7 @@ def test_a_card_has_a_reason_of_its_own(
 
 @settings(max_examples=200)
 @given(rooms(), askings(most=3))
-def test_there_is_a_reason_wherever_there_is_no_way_and_it_names_no_number_of_the_node(
-    found: Room, asking: Asking
-) -> None:
+def test_every_refusal_has_a_reason_without_numbers_of_the_node(found: Room, asking: Asking) -> None:
     if fits(found, asking.demand):
         return
     why = why_not(found, asking.demand)
@@ -166,7 +164,7 @@ def numbers_of(claim: Any) -> tuple[int | None, ...]:
 
 @settings(max_examples=200)
 @given(rooms(), askings(most=1))
-def test_a_card_has_a_reason_exactly_where_it_would_not_do(found: Room, asking: Asking) -> None:
+def test_a_card_has_a_reason_exactly_if_it_does_not_fit(found: Room, asking: Asking) -> None:
     (need,) = asking.demand.needs
     for at, card in enumerate(found.cards):
         fits = take(card, found.left[at], use_of(need.claim, card, found.slices)) is not None

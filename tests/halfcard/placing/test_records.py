@@ -33,7 +33,7 @@ def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
     return written
 
 
-def test_our_own_record_names_the_cards_of_each_container() -> None:
+def test_halfcards_record_names_the_cards_of_each_container() -> None:
     written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, DIALECTS)
     assert msgspec.json.decode(written[names.PLACEMENT]) == {
         "node": "n1",
@@ -82,7 +82,7 @@ PEERS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("written", "expected"), PEERS.values(), ids=PEERS)
-def test_other_systems_agents_find_their_own_annotations(written: dict[str, str], expected: dict[str, str]) -> None:
+def test_other_systems_agents_get_their_annotations(written: dict[str, str], expected: dict[str, str]) -> None:
     assert written == expected
 
 
@@ -181,7 +181,7 @@ THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
 
 
 @pytest.mark.parametrize(("asking", "annotations", "expected"), THEIRS.values(), ids=THEIRS)
-def test_a_record_is_read_in_whichever_words_it_is_written(
+def test_a_record_is_read_in_every_systems_format(
     asking: PodBuilder, annotations: dict[str, str], expected: Any
 ) -> None:
     needs = demand_of(asking).needs
@@ -200,7 +200,7 @@ def any_card(_room: Room) -> float:
 
 @settings(max_examples=200)
 @given(nodes(), askings(most=3))
-def test_what_is_written_is_read_back_by_us_and_agrees_with_what_others_read(where: Any, asking: Asking) -> None:
+def test_a_written_record_is_read_back_and_agrees_with_the_other_formats(where: Any, asking: Asking) -> None:
     laid = best(empty_room(where), asking.demand, any_card)
     if laid is None:
         return
@@ -238,7 +238,7 @@ TEXTS: Final = st.text() | st.lists(PIECES, max_size=6).map("".join)
 
 @settings(max_examples=250)
 @given(st.dictionaries(KEYS, TEXTS), askings(most=2).map(lambda asking: asking.demand))
-def test_whatever_is_written_is_a_record_that_is_whole_or_none(annotations: dict[str, str], asked: Demand) -> None:
+def test_any_annotations_are_a_complete_record_or_none(annotations: dict[str, str], asked: Demand) -> None:
     named = read(annotations, "n1", ("c0", "c1")[: len(asked.needs)], asked.needs)
     if named:
         assert [len(cards) for cards in named] == [need.claim.cards for need in asked.needs]

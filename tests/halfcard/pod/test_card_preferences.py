@@ -31,16 +31,16 @@ READ: Final[dict[str, tuple[dict[str, str], CardPreferences]]] = {
 
 
 @pytest.mark.parametrize(("annotations", "wanted"), READ.values(), ids=READ)
-def test_what_an_owner_says_about_cards(annotations: dict[str, str], wanted: CardPreferences) -> None:
+def test_card_preferences_are_read_from_annotations(annotations: dict[str, str], wanted: CardPreferences) -> None:
     assert read_preferences(annotations) == wanted
 
 
-def test_what_was_said_is_kept_on_one_short_line() -> None:
+def test_a_preference_is_shown_on_one_short_line() -> None:
     text = read_preferences({names.ASK_MODEL: "a\n" * 1000}).text
     assert text.startswith("ask.halfcard.dev/model=a") and text.isprintable() and len(text) <= 80
 
 
-def test_pods_that_want_the_same_are_equal_however_they_spell_it() -> None:
+def test_equal_preferences_are_equal_in_any_spelling() -> None:
     one, other = read_preferences({names.ASK_MODEL: "T4,A10"}), read_preferences({names.ASK_MODEL: "a10, t4"})
     assert one == other and hash(one) == hash(other) and one.text != other.text
 
@@ -59,6 +59,6 @@ def test_pods_that_want_the_same_are_equal_however_they_spell_it() -> None:
         (CardPreferences(models=("a10",), uuids=("GPU-b",)), False),
     ],
 )
-def test_a_card_is_allowed_when_nothing_speaks_against_it(wanted: CardPreferences, allowed: bool) -> None:  # noqa: FBT001
+def test_a_card_is_allowed_unless_a_preference_excludes_it(wanted: CardPreferences, allowed: bool) -> None:  # noqa: FBT001
     assert wanted.allows(Card(0, "NVIDIA A10", 1, "GPU-a")) is allowed
     assert wanted.narrows or wanted == NOTHING_WANTED

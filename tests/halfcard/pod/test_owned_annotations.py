@@ -25,11 +25,11 @@ def test_records_belong_to_schedulers(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["", "team", "ask.halfcard.dev/model", "tencent.com/vcuda-core-limit", "/predicate-node"]
 )
-def test_everything_else_is_left_alone(key: str) -> None:
+def test_other_annotations_are_not_owned(key: str) -> None:
     assert not is_owned(key)
 
 
-def test_a_pod_without_a_node_has_no_honest_record_but_a_fence() -> None:
+def test_without_a_node_a_record_is_forged_except_for_a_fence() -> None:
     annotations = [
         names.FENCE,
         names.RECONSIDER,

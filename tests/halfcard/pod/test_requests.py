@@ -35,24 +35,24 @@ SHARE: Final = {"core": 30, "memory": 20}
 # --- both sides -------------------------------------------------------------------------------------------------------
 
 
-def test_limits_alone_are_the_ask() -> None:
+def test_limits_alone_are_the_request() -> None:
     assert wish(SHARE).asks == (ResourceRequest(CORE, 30, limits="30"), ResourceRequest(MEMORY, 20, limits="20"))
 
 
-def test_requests_alone_are_the_ask() -> None:
+def test_requests_alone_are_the_request() -> None:
     assert wish(requests=SHARE).asks == (
         ResourceRequest(CORE, 30, requests="30"),
         ResourceRequest(MEMORY, 20, requests="20"),
     )
 
 
-def test_a_resource_may_stand_on_either_side() -> None:
+def test_a_resource_may_be_in_limits_or_requests() -> None:
     read = wish({"core": 30}, {"memory": 20})
     assert read.asks == (ResourceRequest(CORE, 30, limits="30"), ResourceRequest(MEMORY, 20, requests="20"))
     assert read.claim == memory_share(5120, "tencent", cores_pct=30)
 
 
-def test_sides_that_mean_the_same_are_equal_whatever_their_spelling() -> None:
+def test_equal_limits_and_requests_are_equal_in_any_spelling() -> None:
     read = wish({"core": "0.3", "memory": "5Gi"}, {"core": 30, "memory": "5000Mi"})
     assert read.problems == ()
     assert read.asks[0] == ResourceRequest(CORE, 30, limits="0.3", requests="30")
@@ -64,7 +64,7 @@ def test_sides_that_mean_the_same_are_equal_whatever_their_spelling() -> None:
     assert "5000Mi" in read.asks[1].note
 
 
-def test_sides_that_differ_are_refused_and_not_guessed() -> None:
+def test_different_limits_and_requests_are_refused() -> None:
     read = wish(SHARE, {"core": 40, "memory": 20})
     (problem,) = read.problems
     assert problem.code == NOT_EQUAL.code
@@ -72,16 +72,16 @@ def test_sides_that_differ_are_refused_and_not_guessed() -> None:
     assert problem.got == "40"
 
 
-def test_0_on_one_side_is_not_equal_to_more_on_the_other() -> None:
+def test_0_in_one_field_does_not_equal_more_in_the_other() -> None:
     assert codes(wish(SHARE, {"core": 0, "memory": 20})) == [NOT_EQUAL.code]
 
 
-def test_a_mistake_that_the_api_server_copied_is_told_once() -> None:
+def test_a_mistake_that_the_api_server_copied_is_reported_once() -> None:
     (problem,) = wish({"core": "1.5"}, {"core": "1.5"}).problems
     assert (problem.code, problem.where) == (CORES.code, f'resources.limits["{CORE}"]')
 
 
-def test_two_different_mistakes_are_both_told() -> None:
+def test_two_different_mistakes_are_both_reported() -> None:
     both = wish({"core": "1.5"}, {"core": "many"}).problems
     assert [(problem.code, problem.where.split("[")[0], problem.got) for problem in both] == [
         (CORES.code, "resources.limits", "1.5"),
@@ -89,7 +89,7 @@ def test_two_different_mistakes_are_both_told() -> None:
     ]
 
 
-def test_a_mistake_on_one_side_is_told_of_that_side() -> None:
+def test_a_mistake_is_reported_for_its_field() -> None:
     (problem,) = wish({"core": 30, "memory": 20}, {"core": "many"}).problems
     assert (problem.code, problem.where, problem.got) == (QUANTITY.code, f'resources.requests["{CORE}"]', "many")
 
@@ -98,27 +98,27 @@ def test_a_mistake_on_one_side_is_told_of_that_side() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, {"cpu": 1, "memory.example/x": 3}], ids=["no resources", "other resources"])
-def test_a_container_without_gpu_resources_asks_for_nothing(nothing: dict[str, Any] | None) -> None:
+def test_a_container_without_gpu_resources_requests_nothing(nothing: dict[str, Any] | None) -> None:
     (asked,) = read_pod(pod().container(limits=nothing).read, DIALECTS)
     assert asked.request == NOTHING
 
 
-def test_an_amount_of_0_is_an_ask_and_no_claim() -> None:
+def test_an_amount_of_0_is_a_request_and_no_claim() -> None:
     read = wish({"core": 0, "memory": "0"})
     assert read.asks == (ResourceRequest(CORE, 0, limits="0"), ResourceRequest(MEMORY, 0, limits="0"))
     assert (read.claim, read.dialect, read.problems) == (None, None, ())
 
 
-def test_numbers_of_yaml_are_read_as_they_are_spelled() -> None:
+def test_yaml_numbers_are_read_as_they_are_spelled() -> None:
     assert wish({"core": 0.3, "memory": 5368709120}).claim == memory_share(5120, "tencent", cores_pct=30)
 
 
-def test_blanks_around_an_amount_are_no_part_of_it() -> None:
+def test_blanks_around_an_amount_are_ignored() -> None:
     assert wish({"core": " 30 ", "memory": "20"}).claim == memory_share(5120, "tencent", cores_pct=30)
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1e", "5GB", "٣٠", "\x00", "1" * 5000])
-def test_what_is_no_quantity_is_refused_as_written(text: str) -> None:
+def test_an_invalid_quantity_is_refused_in_its_written_form(text: str) -> None:
     (problem,) = wish({"core": text, "memory": 20}).problems
     assert (problem.code, problem.got) == (QUANTITY.code, text)
 
@@ -130,18 +130,18 @@ def test_rules_wait_until_the_amounts_can_be_read() -> None:
     assert not unread.is_read and read.is_read
 
 
-def test_hami_words_without_a_number_of_cards_imply_one() -> None:
+def test_hami_resources_without_a_number_of_cards_imply_one() -> None:
     read = wish({"gpumem": 3000})
     assert read.implied == (ResourceRequest(names.NVIDIA_GPU, 1),)
     assert read.claim is not None and read.claim.cards == 1
 
 
 @pytest.mark.parametrize("cards", [0, 1, 2])
-def test_a_number_of_cards_that_is_written_stands(cards: int) -> None:
+def test_a_written_number_of_cards_is_used(cards: int) -> None:
     assert wish({"gpu": cards, "gpumem": 3000}).implied == ()
 
 
-def test_the_words_of_two_systems_make_no_claim() -> None:
+def test_resources_of_two_dialects_make_no_claim() -> None:
     read = wish({**SHARE, "gpu": 1})
     assert codes(read) == [MIXED_CONTAINER.code]
     assert (read.claim, read.dialect) == (None, None)
@@ -150,7 +150,7 @@ def test_the_words_of_two_systems_make_no_claim() -> None:
 # --- the whole pod ----------------------------------------------------------------------------------------------------
 
 
-def test_every_container_is_read_where_it_stands() -> None:
+def test_every_container_is_read_with_its_path() -> None:
     many = pod().asks(**SHARE).asks().asks(core=100).init(core="0.5", memory="1Gi").sidecar(core=2, memory=1)
     asked = read_pod(many.read, DIALECTS)
     assert [(each.place.where, each.claim) for each in asked] == [
@@ -163,7 +163,7 @@ def test_every_container_is_read_where_it_stands() -> None:
     assert claims(asked) == tuple(each.claim for each in asked if each.claim)
 
 
-def test_all_problems_of_a_pod_are_told_with_their_containers() -> None:
+def test_all_problems_of_a_pod_are_reported_with_their_containers() -> None:
     found = shape_problems(read_pod(pod().asks(core="1.5").asks(**SHARE).init(core=30).read, DIALECTS))
     assert [(problem.code, problem.where) for problem in found] == [
         (CORES.code, f'spec.containers[0].resources.limits["{CORE}"]'),
@@ -171,7 +171,7 @@ def test_all_problems_of_a_pod_are_told_with_their_containers() -> None:
     ]
 
 
-def test_a_small_number_of_cores_is_hinted_at_where_it_is_written() -> None:
+def test_a_small_number_of_cores_gives_a_warning_at_its_field() -> None:
     requesting = pod().asks(**SHARE).container(requests=amounts(core=3, memory=20))
     (hint,) = hints(read_pod(requesting.read, DIALECTS))
     assert (hint.code, hint.where) == (SMALL_CORES.code, f'spec.containers[1].resources.requests["{CORE}"]')
@@ -179,7 +179,7 @@ def test_a_small_number_of_cores_is_hinted_at_where_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"containers": []}, {"containers": None}, None])
-def test_a_pod_without_containers_asks_for_nothing(spec: dict[str, Any] | None) -> None:
+def test_a_pod_without_containers_requests_nothing(spec: dict[str, Any] | None) -> None:
     empty = pod().specified(**(spec or {}))
     assert read_pod(empty.read, DIALECTS) == ()
 
@@ -187,24 +187,24 @@ def test_a_pod_without_containers_asks_for_nothing(spec: dict[str, Any] | None) 
 # --- memory and speed -------------------------------------------------------------------------------------------------
 
 
-def test_the_same_words_are_understood_once() -> None:
+def test_equal_requests_are_read_once() -> None:
     assert wish({"core": 37, "memory": 11}) is wish({"core": "37", "memory": "11"})
 
 
-def test_other_dialects_do_not_see_what_these_remember() -> None:
+def test_other_dialects_do_not_share_the_cache() -> None:
     one = read_pod(pod().asks(core=37, memory=11).read, DIALECTS)[0].request
     assert read_pod(pod().asks(core=37, memory=11).read, Dialects.named(["nvidia"]))[0].request == NOTHING != one
 
 
 @pytest.mark.parametrize("text", ["1" * 41, "0." + "0" * 4000 + "1", "x" * 100_000])
-def test_huge_texts_are_judged_and_not_remembered(text: str) -> None:
+def test_huge_texts_are_read_and_not_cached(text: str) -> None:
     remembered = pod_requests._remembered_request.cache_info().currsize
     assert wish({"core": text, "memory": 20}).problems
     assert pod_requests._remembered_request.cache_info().currsize == remembered
 
 
 @pytest.mark.parametrize("text", ["1" * 401, "0." + "0" * 4000 + "1", "x" * 100_000])
-def test_no_text_over_the_bound_is_remembered_as_a_quantity(text: str) -> None:
+def test_no_text_over_the_bound_is_cached_as_a_quantity(text: str) -> None:
     quantity._parse.cache_clear()
     wish({"core": text})
     assert quantity._parse.cache_info().currsize == 0
@@ -227,7 +227,7 @@ def test_any_amounts_give_a_claim_or_a_reason(limits: dict[str, Any], requests: 
 
 
 @given(sides)
-def test_it_does_not_matter_which_side_is_written_or_both(words: dict[str, Any]) -> None:
+def test_limits_requests_or_both_make_the_same_claim(words: dict[str, Any]) -> None:
     limits, requests, both = wish(words), wish(None, words), wish(words, words)
     assert limits.claim == requests.claim == both.claim
     assert codes(limits) == codes(requests) == codes(both)

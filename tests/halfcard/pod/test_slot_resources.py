@@ -36,12 +36,12 @@ def test_containers_are_numbered_and_those_without_such_a_resource_get_none() ->
     }
 
 
-def test_it_is_enough_that_requests_name_it_and_zero_asks_for_nothing() -> None:
+def test_requests_are_enough_and_zero_requests_nothing() -> None:
     built = pod().container(requests={names.VOLCANO_GPU_MEMORY: "1"}).asks(gpu_memory=0)
     assert due(built) == {"containers-0": 1, "containers-1": 0}
 
 
-def test_a_resource_that_has_ids_of_its_own_needs_no_slots() -> None:
+def test_a_resource_with_its_own_device_ids_needs_no_slots() -> None:
     assert set(due(pod().asks(core="30", memory="20").asks(gpu_mem=3)).values()) == {0}
     assert set(due(pod().asks(gpu_memory=2048), frozenset()).values()) == {0}
 
@@ -51,7 +51,7 @@ amounts = st.sampled_from([{"gpu_memory": 512}, {"gpu_memory": 2048}, {"core": "
 
 
 @given(st.lists(st.tuples(steps, amounts), max_size=8))
-def test_no_two_containers_of_a_pod_ask_for_as_many(containers: list[tuple[str, dict[str, int | str]]]) -> None:
+def test_no_two_containers_of_a_pod_request_as_many_slots(containers: list[tuple[str, dict[str, int | str]]]) -> None:
     built = pod()
     for step, asked in containers:
         built = getattr(built, step)(**asked)
@@ -60,17 +60,17 @@ def test_no_two_containers_of_a_pod_ask_for_as_many(containers: list[tuple[str, 
 
 
 @pytest.mark.parametrize("text", ["2", " 2 ", "2000m", "2e0"])
-def test_any_spelling_of_the_number_says_it(text: str) -> None:
+def test_any_spelling_of_the_number_matches(text: str) -> None:
     assert says(text, 2)
 
 
 @pytest.mark.parametrize(("text", "slots"), [("3", 2), ("2500m", 2), ("x", 2), ("", 2), (None, 2), ("1", 0)])
-def test_any_other_number_does_not(text: str | None, slots: int) -> None:
+def test_another_number_does_not_match(text: str | None, slots: int) -> None:
     assert not says(text, slots)
 
 
 @pytest.mark.parametrize("text", [None, "0"])
-def test_nothing_is_said_by_nothing(text: str | None) -> None:
+def test_an_absent_number_and_0_mean_no_slots(text: str | None) -> None:
     assert says(text, 0)
 
 
@@ -79,7 +79,7 @@ def test_a_number_is_read_like_a_text() -> None:
     assert written(asked, LIMITS, names.SLOT) == "2"
 
 
-def test_a_slot_is_no_gpu_and_charged_to_nobody() -> None:
+def test_a_slot_is_no_gpu_and_is_not_charged() -> None:
     built = pod().container(limits={names.SLOT: "1", names.VOLCANO_GPU_MEMORY: "2048"})
     assert names.SLOT not in DIALECTS.resources
     assert pod_cost(built.read, DIALECTS.resources).keys() == {names.VOLCANO_GPU_MEMORY}

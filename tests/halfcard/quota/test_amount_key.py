@@ -51,7 +51,7 @@ def test_limit_and_label_value_are_those_of_the_parsed_key(key: AmountKey) -> No
 
 
 @given(KEYS.filter(lambda key: bool(key.place)))
-def test_a_place_of_a_status_leads_back_to_its_key(key: AmountKey) -> None:
+def test_a_path_of_a_status_leads_back_to_its_key(key: AmountKey) -> None:
     assert AmountKey.at(key.what, key.place) == key
 
 

@@ -133,7 +133,7 @@ PLACES: Final[dict[str, tuple[dict[str, Any], PodLocation, set[str]]]] = {
 
 
 @pytest.mark.parametrize(("spec", "place", "counted"), PLACES.values(), ids=PLACES)
-def test_a_pod_is_counted_where_it_is(spec: dict[str, Any], place: PodLocation, counted: set[str]) -> None:
+def test_a_pod_is_counted_for_its_model_and_pool(spec: dict[str, Any], place: PodLocation, counted: set[str]) -> None:
     found = budget(own(spec)).counted_at(place)
     assert found == {f"{key} of {named}": amount for named in counted for key, amount in ONE_CARD.items()}
 

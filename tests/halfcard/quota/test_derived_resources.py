@@ -65,13 +65,13 @@ def test_nothing_is_added_without_the_setting() -> None:
         ("", None),
     ],
 )
-def test_a_pod_counts_for_a_model_where_all_that_it_accepts_is_of_it(pinned: str, model: str | None) -> None:
+def test_a_pod_counts_for_a_model_if_it_accepts_only_that_one(pinned: str, model: str | None) -> None:
     built = pod().asks(gpu=2).annotated({names.ASK_MODEL: pinned})
     named = {} if model is None else {f"{DCARDS}.{model}": 2}
     assert due(built) == [{DCARDS: 2} | named]
 
 
-def test_all_that_may_be_added_is_known_beforehand() -> None:
+def test_all_derived_resources_are_known_beforehand() -> None:
     assert DerivedSettings(("T4",)).resources == {DCARDS, DSHARES, f"{DCARDS}.T4", f"{DSHARES}.T4"}
 
 
@@ -93,7 +93,7 @@ def completed(built: PodBuilder) -> dict[str, Any]:
 
 
 @given(st.lists(st.tuples(steps, wishes), min_size=1, max_size=6))
-def test_what_kubernetes_counts_of_them_is_what_a_gpu_quota_counts(containers: list[tuple[str, Any]]) -> None:
+def test_kubernetes_counts_derived_resources_as_a_gpu_quota_does(containers: list[tuple[str, Any]]) -> None:
     """Init containers, sidecars and all."""
     built = pod()
     for step, asked in containers:

@@ -38,7 +38,7 @@ def said(asked: Mapping[str, Quantity], *quotas: Object) -> str:
     return exceeded_message(exceeded_by([read(each) for each in quotas], asked), UNITS)
 
 
-def test_the_message_is_the_api_servers_and_says_what_is_missing() -> None:
+def test_the_message_is_the_api_servers_and_names_what_is_missing() -> None:
     assert said(cost(core=30), quota({CORES: "100"}, {CORES: "80"})) == (
         f"exceeded quota: team-a/gpu, requested: {CORES}=30, used: {CORES}=80, limited: {CORES}=100 "
         "(10 more needed: 0.30 card asked, 0.20 card free)"
@@ -90,11 +90,11 @@ KNOWN: Final[dict[str, tuple[Object, bool]]] = {
 
 
 @pytest.mark.parametrize(("item", "short"), KNOWN.values(), ids=KNOWN)
-def test_a_quota_is_short_only_where_all_is_known(item: Object, *, short: bool) -> None:
+def test_a_quota_is_exceeded_only_if_all_amounts_are_known(item: Object, *, short: bool) -> None:
     assert bool(exceeded_by([read(item)], cost(core=30))) is short
 
 
-def test_a_pod_that_asks_for_nothing_passes_what_is_over_its_limit() -> None:
+def test_a_pod_without_a_request_passes_an_exceeded_quota() -> None:
     assert exceeded_by([read(quota({CORES: "50"}, {CORES: "80"}))], cost(core=0)) == []
 
 
@@ -102,7 +102,7 @@ amounts = st.integers(0, 500)
 
 
 @given(hard=amounts, used=amounts, asked=amounts)
-def test_law_a_quota_is_short_exactly_where_the_sum_is_more(hard: int, used: int, asked: int) -> None:
+def test_a_quota_is_exceeded_exactly_if_the_sum_is_more(hard: int, used: int, asked: int) -> None:
     item = read(quota({CORES: str(hard)}, {CORES: str(used)}))
     assert bool(exceeded_by([item], cost(core=asked))) == (asked > 0 and used + asked > hard)
 
@@ -167,7 +167,7 @@ def test_a_quota_that_names_gpus_is_recognised(key: str) -> None:
     assert not read(quota({"limits.cpu": "1", "requests.example.com/thing": "1"})).names(GPUS)
 
 
-def test_the_author_of_a_quota_is_told_the_command_that_makes_it_count() -> None:
+def test_the_author_of_a_quota_gets_the_command_that_makes_it_count() -> None:
     assert never_counted(read(quota({f"limits.{CORE}": "50"})), GPUS) == (
         f"Kubernetes accepts limits.{CORE}=50 and never counts it, so it limits nothing: "
         "`halfcard quota repair team-a` adds what counts"

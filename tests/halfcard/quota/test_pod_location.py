@@ -32,7 +32,7 @@ def test_a_pod_is_charged_for_the_cards_of_each_model_and_in_its_pool_for_all() 
     )
 
 
-def test_containers_are_charged_where_each_lies() -> None:
+def test_each_container_is_charged_for_its_own_cards() -> None:
     found = location_of(MIXED, needs(pod().asks(core=30, memory=4).asks(core=20, memory=4)), ((0,), (2,)))
     assert found.by_model == {
         "T4": {"cores": 30, "memory": 1024, "shares": 1},
