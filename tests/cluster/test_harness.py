@@ -1,4 +1,4 @@
-"""The harness does what its README says, on the real programs."""
+"""devcluster does what its README says, with the real programs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_controller_manager_counts_pods_that_are_older_than_a_quota(cluster:
 
 
 def test_the_api_server_restarts_after_sigkill_with_its_state(cluster: Cluster) -> None:
-    cluster.create_namespace("kept")
+    cluster.create_namespace("stored")
     server = cluster.components["kube-apiserver"]
     first = server.pid
     server.kill()
@@ -96,7 +96,7 @@ def test_the_api_server_restarts_after_sigkill_with_its_state(cluster: Cluster) 
         cluster.request("GET", "/readyz")
     cluster.components.restart("kube-apiserver")
     assert server.pid != first
-    assert cluster.request("GET", "/api/v1/namespaces/kept").ok
+    assert cluster.request("GET", "/api/v1/namespaces/stored").ok
 
 
 def test_a_paused_component_is_silent_until_it_is_resumed(cluster: Cluster) -> None:
@@ -114,15 +114,15 @@ def test_users_may_do_what_their_role_says(cluster: Cluster) -> None:
     tenant = cluster.tenant(space, "alice")
     account = cluster.service_account(space, "robot")
 
-    def may(verb: str, what: str, **who: Any) -> bool:
-        return cluster.kubectl("auth", "can-i", verb, what, f"--namespace={space}", **who).code == 0
+    def is_allowed(verb: str, what: str, **options: Any) -> bool:
+        return cluster.kubectl("auth", "can-i", verb, what, f"--namespace={space}", **options).code == 0
 
-    assert may("create", "pods", user=tenant)
-    assert not may("create", "resourcequotas", user=tenant)
-    assert not may("get", "pods", user=account)
-    assert may("create", "nodes")
-    said = cluster.kubectl("auth", "whoami", "-o=jsonpath={.status.userInfo.username}", user=account)
-    assert said.stdout == f"system:serviceaccount:{space}:robot"
+    assert is_allowed("create", "pods", user=tenant)
+    assert not is_allowed("create", "resourcequotas", user=tenant)
+    assert not is_allowed("get", "pods", user=account)
+    assert is_allowed("create", "nodes")
+    user = cluster.kubectl("auth", "whoami", "-o=jsonpath={.status.userInfo.username}", user=account)
+    assert user.stdout == f"system:serviceaccount:{space}:robot"
 
 
 def test_a_node_may_change_only_itself(cluster: Cluster) -> None:
@@ -153,7 +153,7 @@ def registration(cluster: Cluster, namespace: str) -> str:
 
 
 def shipped_service() -> Object:
-    """As a chart makes it: a selector, a named port, a target port by name."""
+    """Returns a Service as a chart has it: a selector, a named port, a target port by name."""
     spec = {"selector": {"app": "judge"}, "ports": [{"name": "https", "port": 443, "targetPort": "https"}]}
     return {"metadata": {"name": "judge"}, "spec": spec}
 
@@ -165,19 +165,19 @@ def test_a_webhook_is_reached_by_its_service(cluster: Cluster, service: Object |
         cluster.request("POST", f"/api/v1/namespaces/{space}/services", service).must()
 
     def judge(request: Object) -> Object:
-        return {"allowed": False, "status": {"code": 403, "message": f"seen {request['name']}"}}
+        return {"allowed": False, "status": {"code": 403, "message": f"reviewed {request['name']}"}}
 
     with webhook_server(cluster, f"judge.{space}.svc", judge) as port:
         cluster.expose(space, "judge", 443, port)
         assert cluster.kubectl("apply", "-f-", stdin=registration(cluster, space)).code == 0
         cluster.wait_until(
-            lambda: "seen probe" in str(create_pod(cluster, space, pod("probe")).body),
-            what="the webhook to be asked",
+            lambda: "reviewed probe" in str(create_pod(cluster, space, pod("probe")).body),
+            what="the webhook to be called",
         )
         cluster.withdraw(space, "judge", port)
         cluster.wait_until(
             lambda: "no endpoints available" in str(create_pod(cluster, space, pod("probe")).body),
-            what="the webhook to be out of reach",
+            what="the webhook to be unreachable",
         )
 
 
@@ -231,8 +231,8 @@ def test_nothing_outlives_a_test_run_that_was_killed() -> None:
         assert processes_with(folder)
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
-    wait_until(lambda: not processes_with(folder), what="the programs to die with the test run", seconds=10)
-    wait_until(lambda: interfaces() == before, what="the network to go with its programs", seconds=10)
+    wait_until(lambda: not processes_with(folder), what="the programs to end with the test run", seconds=10)
+    wait_until(lambda: interfaces() == before, what="the network to be removed with its programs", seconds=10)
     with scratch_folder():  # the next cluster's first step
         assert not Path(folder).exists()
 

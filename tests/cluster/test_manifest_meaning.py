@@ -1,6 +1,6 @@
-"""What a manifest means is decided by kubectl itself: ours and its reading must be the same JSON.
+"""kubectl defines the meaning of a manifest: Halfcard must read it to the same JSON.
 
-Only integers beyond 63 bits differ, on purpose: kubectl rounds them.
+Only integers beyond 63 bits differ on purpose: kubectl rounds them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ folded: >-
 """
 
 
-def as_said(text: str | bytes) -> Any:
-    """Numbers by value: kubectl writes 0.30 as 0.3."""
+def read_json(text: str | bytes) -> Any:
+    """Reads numbers by value: kubectl writes 0.30 as 0.3."""
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 
@@ -45,7 +45,7 @@ def test_kubectl_reads_every_scalar_as_halfcard_does(cluster: Cluster) -> None:
     done = cluster.kubectl("create", "--dry-run=client", "--validate=false", "-ojson", "-f-", stdin=MANIFEST)
     assert done.code == 0, done.stderr
     (document,) = parse(MANIFEST, "meaning.yaml")
-    ours, theirs = as_said(to_json(document.obj)), as_said(done.stdout)
+    ours, theirs = read_json(to_json(document.obj)), read_json(done.stdout)
     assert {key: ours[key] for key in ours if key != "metadata"} == {
         key: theirs[key] for key in theirs if key != "metadata"
     }

@@ -1,4 +1,4 @@
-"""The nodes of a real API server, by TLS and a real kubeconfig, through its restarts."""
+"""NodeSource with a real API server, TLS and a real kubeconfig, and restarts of the API server."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_nodes_are_watched_and_kept_while_the_api_server_restarts() -> Non
 
 
 async def test_a_user_without_rights_on_nodes_gets_the_reason_for_not_ready(cluster: Cluster) -> None:
-    async with watching(cluster.service_account("default", "stranger")) as source:
+    async with watching(cluster.service_account("default", "no-rights")) as source:
         await until(source.problems, within_s=60)
         assert not source.ready()
         assert "403" in source.problems()[0]

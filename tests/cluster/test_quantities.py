@@ -1,4 +1,4 @@
-"""Quantities: what the API server accepts and how it prints it is what `halfcard.quantity` says."""
+"""`halfcard.quantity` accepts and prints the same quantities as the API server."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ RANDOM: Final = 120
 SEED: Final = 20240607
 
 
-def random_spelling(chance: random.Random) -> str:
-    whole = str(chance.randrange(10 ** chance.choice([1, 3, 6, 9, 15])))
-    fraction = chance.choice(["", "", "." + str(chance.randrange(10 ** chance.choice([1, 3, 6, 10])))])
+def random_spelling(rng: random.Random) -> str:
+    whole = str(rng.randrange(10 ** rng.choice([1, 3, 6, 9, 15])))
+    fraction = rng.choice(["", "", "." + str(rng.randrange(10 ** rng.choice([1, 3, 6, 10])))])
     suffixes = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-4", "e5"]
-    return chance.choice(["", "", "-", "+"]) + whole + fraction + chance.choice(suffixes)
+    return rng.choice(["", "", "-", "+"]) + whole + fraction + rng.choice(suffixes)
 
 
-def ours(text: str) -> str | None:
-    """The canonical spelling; None for what is no quantity. A pod's amounts are rounded up to thousandths."""
+def spelled_by_halfcard(text: str) -> str | None:
+    """Returns Halfcard's canonical spelling, rounded up to thousandths as in a pod; None if it is no quantity."""
     try:
         quantity = Quantity.parse(text.strip(" "))  # as the API server reads JSON
     except InvalidQuantity:
@@ -64,17 +64,17 @@ def ours(text: str) -> str | None:
 
 
 @pytest.fixture(scope="module")
-def nothing_left(cluster: Cluster) -> str:
-    """A namespace in which the sum of a pod's memory is printed, and so spelled anew, in a refusal."""
+def empty_quota(cluster: Cluster) -> str:
+    """A namespace whose quota of 0 makes each refusal print the sum of a pod's memory."""
     space = cluster.create_namespace("quantities")
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"requests.memory": "0"}}}
     cluster.request("POST", f"/api/v1/namespaces/{space}/resourcequotas", quota).must()
-    cluster.wait_until(lambda: theirs(cluster, "1", space) == "1", what="the quota to be in force")
+    cluster.wait_until(lambda: spelled_by_api_server(cluster, "1", space) == "1", what="the quota to be in force")
     return space
 
 
-def theirs(cluster: Cluster, text: str | float, space: str) -> str | None:
-    """A sum with 0, because what nobody has calculated with is printed as it came."""
+def spelled_by_api_server(cluster: Cluster, text: str | float, space: str) -> str | None:
+    """Returns the API server's spelling of the sum with 0; an amount without a sum is printed as written."""
     pod = complete(builders.pod().container(requests={"memory": text}).container(requests={"memory": "0"}))
     answer = cluster.request("POST", f"/api/v1/namespaces/{space}/pods?dryRun=All", pod)
     if answer.ok:
@@ -88,19 +88,19 @@ def theirs(cluster: Cluster, text: str | float, space: str) -> str | None:
     return None
 
 
-def test_every_spelling_is_read_and_printed_as_the_api_server_does(cluster: Cluster, nothing_left: str) -> None:
-    chance = random.Random(SEED)
-    spellings = (*SPELLINGS, *(random_spelling(chance) for _ in range(RANDOM)))
-    pairs = {text: (ours(text), theirs(cluster, text, nothing_left)) for text in spellings}
+def test_every_spelling_is_read_and_printed_as_the_api_server_does(cluster: Cluster, empty_quota: str) -> None:
+    rng = random.Random(SEED)
+    spellings = (*SPELLINGS, *(random_spelling(rng) for _ in range(RANDOM)))
+    pairs = {text: (spelled_by_halfcard(text), spelled_by_api_server(cluster, text, empty_quota)) for text in spellings}
     assert {text: pair for text, pair in pairs.items() if pair[0] != pair[1]} == {}
 
 
 @pytest.mark.parametrize("number", [1, 0.3, 1.5, 1e3, 1000000, 1e21])
-def test_a_number_is_read_as_its_text(cluster: Cluster, nothing_left: str, number: float) -> None:
-    assert ours(str(number)) == theirs(cluster, number, nothing_left)
+def test_a_number_is_read_as_its_text(cluster: Cluster, empty_quota: str, number: float) -> None:
+    assert spelled_by_halfcard(str(number)) == spelled_by_api_server(cluster, number, empty_quota)
 
 
 @pytest.mark.parametrize("text", ["+", ".", "e3", "1e200"])
-def test_senseless_spellings_are_refused_only_by_halfcard(cluster: Cluster, nothing_left: str, text: str) -> None:
-    assert ours(text) is None
-    assert theirs(cluster, text, nothing_left) is not None
+def test_senseless_spellings_are_refused_only_by_halfcard(cluster: Cluster, empty_quota: str, text: str) -> None:
+    assert spelled_by_halfcard(text) is None
+    assert spelled_by_api_server(cluster, text, empty_quota) is not None

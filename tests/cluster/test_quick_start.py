@@ -1,4 +1,4 @@
-"""The quick start, typed from its first line to its last on a cluster of `halfcard dev up`."""
+"""All commands of the quick start, run in their order on a cluster of `halfcard dev up`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_S = 90
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """What a reader's shell has after the two lines that `up` prints."""
+    """The environment of a shell after the two exports that `up` prints."""
     folder = tmp_path / "dev"
     done = halfcard_dev("up", "--dir", str(folder))
     assert done.code == EXIT_OK, done

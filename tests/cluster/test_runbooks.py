@@ -1,4 +1,4 @@
-"""The commands of the runbooks, typed where Halfcard is installed: each is spelled right and asks for what is there."""
+"""The commands of the runbooks, run where Halfcard is installed: each is valid and names existing objects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CERTIFICATES: Final = {
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Cluster]:
-    """The objects as people apply them, and cert-manager's kind; no node, so that no pod runs."""
+    """A cluster with the shipped manifests and cert-manager's CRD; without nodes, so that no pod runs."""
     with Cluster() as cluster:
         done = cluster.kubectl("apply", "-f", str(DEPLOY / "halfcard.yaml"))
         assert done.code == 0, done.stderr
@@ -50,7 +50,7 @@ def test_a_command_of_a_runbook_works(installed: Cluster, fence: Fence, tmp_path
 
 
 def test_labels_in_the_runbooks_are_those_of_the_pods() -> None:
-    """A label that nothing has is answered with nothing, and no error."""
-    asked = set(re.findall(r"-l app\.kubernetes\.io/name=(\S+)", "".join(fence.text for fence in RUNBOOKS)))
-    there = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in pods().values()}
-    assert asked == there
+    """For a label that no pod has, kubectl prints nothing and no error."""
+    used = set(re.findall(r"-l app\.kubernetes\.io/name=(\S+)", "".join(fence.text for fence in RUNBOOKS)))
+    existing = {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in pods().values()}
+    assert used == existing

@@ -1,4 +1,4 @@
-"""Fake nodes behave like nodes, for the real scheduler and the real controllers; the loader is counted on."""
+"""Fake nodes behave like nodes for the real scheduler and controllers; the load generator counts right."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ RACK = [GpuNodes(1, "Tesla-T4", 15360, cards=4)]
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Iterator[Cluster]:
-    """200 nodes of a mixed fleet."""
+def fleet_cluster() -> Iterator[Cluster]:
+    """A cluster with 200 nodes of a mixed fleet."""
     with Cluster(flags=load.NO_RATE_LIMITS) as cluster:
         cluster.add_gpu_nodes(fleet(NODES))
         yield cluster
@@ -68,28 +68,28 @@ def test_a_fleet_has_the_wanted_number_of_uniquely_named_nodes(nodes: int) -> No
 
 
 def test_a_fleet_has_room_for_its_pods_in_their_proportions() -> None:
-    """20,000 pods on 5,000 nodes, as in the large load, leave room for twice as many."""
+    """5,000 nodes have room for twice the 20,000 pods of the large load."""
     capacity: dict[str, int] = {}
     for item in gpu_nodes(fleet(5000)):
         for resource, amount in item["status"]["capacity"].items():
             if "/" in resource:
                 capacity[resource] = capacity.get(resource, 0) + int(amount)
-    asked: dict[str, int] = {}
+    requested: dict[str, int] = {}
     for pod in gpu_pods(20000):
         for resource, amount in pod["spec"]["containers"][0]["resources"]["limits"].items():
-            asked[resource] = asked.get(resource, 0) + int(amount)
-    assert all(2 * amount <= capacity[resource] for resource, amount in asked.items())
+            requested[resource] = requested.get(resource, 0) + int(amount)
+    assert all(2 * amount <= capacity[resource] for resource, amount in requested.items())
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_node_is_ready_untainted_and_renews_a_lease(crowd: Cluster) -> None:
-    nodes = items(crowd, "/api/v1/nodes")
+def test_every_node_is_ready_untainted_and_renews_a_lease(fleet_cluster: Cluster) -> None:
+    nodes = items(fleet_cluster, "/api/v1/nodes")
     assert len(nodes) == NODES
     assert not [node for node in nodes if node["spec"].get("taints")]
     assert all(stored(node) == CardStock(8, node_mib(node)) for node in nodes)
-    leases = {lease["metadata"]["name"] for lease in items(crowd, "/apis/coordination.k8s.io/v1/leases")}
+    leases = {lease["metadata"]["name"] for lease in items(fleet_cluster, "/apis/coordination.k8s.io/v1/leases")}
     assert {node["metadata"]["name"] for node in nodes} <= leases
 
 
@@ -100,63 +100,64 @@ def stored(node: Object) -> CardStock:
 
 
 def node_mib(node: Object) -> int:
-    """gpu-manager counts in 256 MiB, gpushare in GiB: what is left over belongs to nobody."""
+    """Returns the usable memory of a card: gpu-manager counts in 256 MiB, gpushare in GiB, and the rest is unused."""
     labelled = int(node["metadata"]["labels"][names.NVIDIA_LABEL_MEMORY])
     resources = node["status"]["capacity"]
     unit = 256 if names.VCUDA_CORE in resources else 1024 if names.ALIYUN_GPU_MEM in resources else 1
     return labelled // unit * unit
 
 
-def test_kwok_leaves_other_nodes_alone(crowd: Cluster) -> None:
-    crowd.add_node("real", {}, labels={"mine": "yes"})
-    space = crowd.create_namespace("left-alone")
+def test_kwok_leaves_other_nodes_alone(fleet_cluster: Cluster) -> None:
+    fleet_cluster.add_node("real", {}, labels={"mine": "yes"})
+    space = fleet_cluster.create_namespace("unmanaged")
     pod = next(gpu_pods(1))
     pod["spec"] |= {"nodeName": "real", "containers": [{"name": "main", "image": "none"}]}
-    minded = next(gpu_pods(1)) | {"metadata": {"name": "minded"}}
-    for each in (pod, minded):
-        crowd.request("POST", f"/api/v1/namespaces/{space}/pods", each).must()
-    wait_for_counts(LoadGenerator(crowd), space, lambda counts: counts.running == 1, pods=2)
+    managed = next(gpu_pods(1)) | {"metadata": {"name": "managed"}}
+    for each in (pod, managed):
+        fleet_cluster.request("POST", f"/api/v1/namespaces/{space}/pods", each).must()
+    wait_for_counts(LoadGenerator(fleet_cluster), space, lambda counts: counts.running == 1, pods=2)
     phases = {
-        each["metadata"]["name"]: each["status"]["phase"] for each in items(crowd, f"/api/v1/namespaces/{space}/pods")
+        each["metadata"]["name"]: each["status"]["phase"]
+        for each in items(fleet_cluster, f"/api/v1/namespaces/{space}/pods")
     }
-    assert phases == {"minded": "Running", "load-00000": "Pending"}
-    crowd.request("DELETE", "/api/v1/nodes/real").must()
+    assert phases == {"managed": "Running", "load-00000": "Pending"}
+    fleet_cluster.request("DELETE", "/api/v1/nodes/real").must()
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
 
 
-def test_pods_are_scheduled_within_capacity_run_and_are_deleted(crowd: Cluster) -> None:
-    space, load_ = crowd.create_namespace("crowd"), LoadGenerator(crowd)
+def test_pods_are_scheduled_within_capacity_run_and_are_deleted(fleet_cluster: Cluster) -> None:
+    space, load_ = fleet_cluster.create_namespace("fleet"), LoadGenerator(fleet_cluster)
     assert load_.send(creations(space, PODS), what="pods created", total=PODS).count == PODS
     wait_for_counts(load_, space, lambda counts: counts == Counts(PODS, PODS, PODS), pods=PODS)
     capacity = {
         (node["metadata"]["name"], resource): int(amount)
-        for node in items(crowd, "/api/v1/nodes")
+        for node in items(fleet_cluster, "/api/v1/nodes")
         for resource, amount in node["status"]["allocatable"].items()
         if "/" in resource
     }
-    pods = items(crowd, f"/api/v1/namespaces/{space}/pods")
+    pods = items(fleet_cluster, f"/api/v1/namespaces/{space}/pods")
     assert len({pod["status"]["podIP"] for pod in pods}) == PODS
     assert all(amount <= capacity[place] for place, amount in used(pods).items())
     load_.send(deletions(space, PODS), what="pods deleted", total=PODS)
     wait_for_counts(load_, space, lambda counts: counts.pods == 0, pods=PODS)
 
 
-def test_a_pod_that_fits_nowhere_stays_pending_with_the_schedulers_reason(crowd: Cluster) -> None:
-    space = crowd.create_namespace("too-large")
+def test_a_pod_that_fits_nowhere_stays_pending_with_the_schedulers_reason(fleet_cluster: Cluster) -> None:
+    space = fleet_cluster.create_namespace("too-large")
     pod = next(gpu_pods(1))
     amounts = {names.VCUDA_CORE: "900"}
     pod["spec"]["containers"][0]["resources"] = {"limits": amounts, "requests": amounts}
     path = f"/api/v1/namespaces/{space}/pods"
-    crowd.request("POST", path, pod).must()
+    fleet_cluster.request("POST", path, pod).must()
 
     def refused() -> bool:
-        conditions = crowd.request("GET", f"{path}/load-00000").must()["status"].get("conditions", [])
+        conditions = fleet_cluster.request("GET", f"{path}/load-00000").must()["status"].get("conditions", [])
         return any(f"Insufficient {names.VCUDA_CORE}" in each.get("message", "") for each in conditions)
 
-    crowd.wait_until(refused, what="the scheduler to say why")
-    assert counted_by_kubectl(crowd, space) == ["load-00000 Pending"]
+    fleet_cluster.wait_until(refused, what="the scheduler's reason")
+    assert counted_by_kubectl(fleet_cluster, space) == ["load-00000 Pending"]
 
 
 def counted_by_kubectl(cluster: Cluster, space: str) -> list[str]:
@@ -164,8 +165,8 @@ def counted_by_kubectl(cluster: Cluster, space: str) -> list[str]:
     return cluster.kubectl("-n", space, "get", "pods", wanted).stdout.splitlines()
 
 
-def test_a_deployment_becomes_available_with_its_sidecar_and_a_job_completes(crowd: Cluster) -> None:
-    space = crowd.create_namespace("controllers")
+def test_a_deployment_becomes_available_with_its_sidecar_and_a_job_completes(fleet_cluster: Cluster) -> None:
+    space = fleet_cluster.create_namespace("controllers")
     spec = next(gpu_pods(1))["spec"]
     sidecar = {"name": "sidecar", "image": "none", "restartPolicy": "Always"}
     first = {"name": "first", "image": "none"}
@@ -178,16 +179,18 @@ def test_a_deployment_becomes_available_with_its_sidecar_and_a_job_completes(cro
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": job},
     ]
     for manifest in manifests:
-        done = crowd.kubectl("-n", space, "create", "-f-", stdin=json.dumps(manifest))
+        done = fleet_cluster.kubectl("-n", space, "create", "-f-", stdin=json.dumps(manifest))
         assert done.code == 0, done.stderr
     for condition, what in (("Available", "deployment/server"), ("Complete", "job/once")):
-        done = crowd.kubectl("-n", space, "wait", what, f"--for=condition={condition}", "--timeout=60s")
+        done = fleet_cluster.kubectl("-n", space, "wait", what, f"--for=condition={condition}", "--timeout=60s")
         assert done.code == 0, done.stderr
 
 
-def test_the_whole_load_runs_and_its_report_is_json(crowd: Cluster) -> None:
+def test_the_whole_load_runs_and_its_report_is_json(fleet_cluster: Cluster) -> None:
     lines: list[str] = []
-    tallies = list(load.measure(LoadGenerator(crowd, connections=2, say=lines.append), crowd, nodes=0, pods=20))
+    tallies = list(
+        load.measure(LoadGenerator(fleet_cluster, connections=2, say=lines.append), fleet_cluster, nodes=0, pods=20)
+    )
     steps = [
         "nodes created",
         "nodes ready",
@@ -206,12 +209,12 @@ def test_the_whole_load_runs_and_its_report_is_json(crowd: Cluster) -> None:
 # --- the loader ------------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_request_ends_the_load_with_the_servers_words(crowd: Cluster) -> None:
-    space = crowd.create_namespace("refused")
+def test_a_refused_request_ends_the_load_with_the_servers_words(fleet_cluster: Cluster) -> None:
+    space = fleet_cluster.create_namespace("refused")
     path = f"/api/v1/namespaces/{space}/pods"
     wrong = LoadRequest("POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}})
     with pytest.raises(AssertionError, match=r"POST .*/pods: the API server answered 422: .*spec.containers"):
-        LoadGenerator(crowd).send([wrong], what="pods created", total=1)
+        LoadGenerator(fleet_cluster).send([wrong], what="pods created", total=1)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""The pages docs/from-*.md on a real control plane: their commands are run in their order, and back again.
+"""The pages docs/from-*.md on a real control plane: all commands in their order, there and back.
 
-All six systems at once, each on nodes and in a namespace of its own. What happens at kubelet is in
+All six systems at once, each with its own nodes and namespace. What happens at kubelet is in
 tests/node/test_takeover.py.
 """
 
@@ -38,14 +38,14 @@ from .load import NO_RATE_LIMITS
 from .manifests import complete, workload
 from .site import T4_MIB, Site, annotations_of, cards_of, node_of
 
-TIME: Final = "1700000000000000000"
+RECORDED_AT: Final = "1700000000000000000"
 OPERATOR: Final = "gpu-operator"
 CARDS: Final = 2
 
 
 @dataclass(frozen=True)
 class Program:
-    """Of theirs: a DaemonSet or a Deployment, and the label that brings it to a node."""
+    """A DaemonSet or Deployment of the peer, and the label of the nodes where it runs."""
 
     name: str
     image: str
@@ -54,33 +54,33 @@ class Program:
 
 @dataclass(frozen=True)
 class Case:
-    """A system, and what runs under it on a node of two cards.
+    """A system, and its pods on a node with two cards.
 
     Attributes:
-        system: as gpu_nodes has it.
-        running: on the second card, as its own scheduler and agent leave it.
-        comer: goes to the first card then.
-        too_much: has no card then, for this reason.
-        drained: the page says to.
-        is_served: the page leads to our agent before new pods can come; the test plays it.
+        system: its name in gpu_nodes.
+        running: a pod on the second card, as the peer's scheduler and agent leave it.
+        new_pod: a new pod, which gets the first card.
+        too_much: a pod that gets no card, and the reason.
+        drained: whether the page drains the node.
+        is_served: whether the page needs Halfcard's agent before new pods are created; the test imitates it.
     """
 
     system: str
     running: PodBuilder
-    comer: PodBuilder
+    new_pod: PodBuilder
     too_much: tuple[PodBuilder, str]
     plugin: Program
     scheduler: Program | None = None
     drained: bool = False
     is_served: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Of the running pod's spec."""
+    """Fields of the running pod's spec."""
 
 
-def predicted(domain: str) -> dict[str, str]:
+def gpu_manager_record(domain: str) -> dict[str, str]:
     return {
         f"{domain}/predicate-gpu-idx-0": "1",
-        f"{domain}/predicate-time": TIME,
+        f"{domain}/predicate-time": RECORDED_AT,
         f"{domain}/gpu-assigned": "true",
     }
 
@@ -88,24 +88,24 @@ def predicted(domain: str) -> dict[str, str]:
 CASES: Final = {
     "gpu-manager": Case(
         "gpu-manager",
-        pod("theirs").asks(core=60, memory=20).annotated(predicted("tencent.com")),
-        pod("comer").asks(core=50, memory=10),
+        pod("earlier").asks(core=60, memory=20).annotated(gpu_manager_record("tencent.com")),
+        pod("new").asks(core=50, memory=10),
         (pod("more").asks(core=60, memory=10), "no card has 60 per cent free"),
         Program("gpu-manager-daemonset", "gpu-manager", "nvidia-device-enable=enable"),
         Program("gpu-admission", "gpu-admission"),
     ),
     "gpushare": Case(
         "gpushare",
-        pod("theirs").asks(gpu_mem=9).annotated({names.ALIYUN_INDEX: "1", names.ALIYUN_ASSIGNED: "true"}),
-        pod("comer").asks(gpu_mem=8),
+        pod("earlier").asks(gpu_mem=9).annotated({names.ALIYUN_INDEX: "1", names.ALIYUN_ASSIGNED: "true"}),
+        pod("new").asks(gpu_mem=8),
         (pod("more").asks(gpu_mem=8), "no card has 8192 MiB free"),
         Program("gpushare-device-plugin-ds", "k8s-gpushare-plugin", "gpushare=true"),
         Program("gpushare-schd-extender", "k8s-gpushare-schd-extender"),
     ),
     "volcano": Case(
         "volcano",
-        pod("theirs").asks(gpu_memory=9000).annotated({names.VOLCANO_INDEX: "1", names.VOLCANO_TIME: TIME}),
-        pod("comer").asks(gpu_memory=8000),
+        pod("earlier").asks(gpu_memory=9000).annotated({names.VOLCANO_INDEX: "1", names.VOLCANO_TIME: RECORDED_AT}),
+        pod("new").asks(gpu_memory=8000),
         (pod("more").asks(gpu_memory=8000), "no card has 8000 MiB free"),
         Program("volcano-device-plugin", "volcano-device-plugin"),
         is_served=True,
@@ -113,15 +113,15 @@ CASES: Final = {
     ),
     "nvidia-time-slicing": Case(
         "time-slices",
-        pod("theirs").asks(gpu_shared=7),
-        pod("comer").asks(gpu_shared=1),
+        pod("earlier").asks(gpu_shared=7),
+        pod("new").asks(gpu_shared=1),
         (pod("more").asks(gpu_shared=1), "Insufficient nvidia.com/gpu.shared"),
         Program("nvidia-device-plugin-daemonset", "k8s-device-plugin"),
     ),
     "tuya": Case(
         "tuya",
-        pod("theirs").asks(tuya_memory=10).annotated(predicted("tuya.com")),
-        pod("comer").asks(sgpu=1),
+        pod("earlier").asks(tuya_memory=10).annotated(gpu_manager_record("tuya.com")),
+        pod("new").asks(sgpu=1),
         (pod("more").asks(sgpu=3), "fewer than 3 cards have a half free"),
         Program("gpu-plugin", "gpu-plugin", "gpu-plugin=true"),
         Program("gpu-extender", "gpu-extender"),
@@ -129,8 +129,8 @@ CASES: Final = {
     ),
     "hami": Case(
         "hami",
-        pod("theirs").asks(gpu=1, gpumem=9000).annotated({"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,9000,0:;"}),
-        pod("comer").asks(gpu=1, gpumem=8000),
+        pod("earlier").asks(gpu=1, gpumem=9000).annotated({"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,9000,0:;"}),
+        pod("new").asks(gpu=1, gpumem=8000),
         (pod("more").asks(gpu=3, gpumem=1000), "fewer than 3 cards have"),
         Program("hami-device-plugin", "hami", "gpu=on"),
         Program("hami-scheduler", "hami"),
@@ -143,7 +143,7 @@ CASES: Final = {
 
 @dataclass(frozen=True)
 class Move:
-    """One of them on the way."""
+    """The switch of one system."""
 
     name: str
     case: Case
@@ -156,7 +156,7 @@ class Move:
         return self.site.cluster
 
     def run(self, script: str) -> str:
-        """As an administrator types it."""
+        """Runs commands of the page as an administrator."""
         folder = self.cluster.folder / "bin"
         environment = {
             "PATH": f"{folder}{os.pathsep}{program_path('kubectl').parent}{os.pathsep}{os.environ['PATH']}",
@@ -173,18 +173,19 @@ class Move:
         return done.stdout
 
     def has_plugin(self) -> bool:
-        """A pod of their plugin is on the node."""
+        """Returns whether a pod of the peer's plugin is on the node."""
         items = self.cluster.request("GET", f"/api/v1/namespaces/{names.KUBE_SYSTEM}/pods").must()["items"]
         owners = [owner["name"] for each in items if node_of(each) == self.node for owner in _owners(each)]
         return self.case.plugin.name in owners
 
-    def wait_for_plugin(self, *, there: bool) -> None:
+    def wait_for_plugin(self, *, running: bool) -> None:
         self.cluster.wait_until(
-            lambda: self.has_plugin() is there, what=f"{self.case.plugin.name} to be {there} on {self.node}"
+            lambda: self.has_plugin() is running,
+            what=f"{self.case.plugin.name} to {'run' if running else 'end'} on {self.node}",
         )
 
-    def is_told(self, check: str, installation: Installation) -> bool:
-        """By the doctor, of one of their programs."""
+    def is_reported(self, check: str, installation: Installation) -> bool:
+        """Returns whether the doctor names one of the peer's programs."""
         programs = [self.case.plugin.name, *([self.case.scheduler.name] if self.case.scheduler else [])]
         findings = [each for each in diagnosed(installation) if each["check"] == check]
         return any(each["where"].endswith(f"/{name}") for each in findings for name in programs)
@@ -207,7 +208,7 @@ def diagnosed(installation: Installation) -> list[dict[str, str]]:
 
 
 def all_settings() -> dict[str, Any]:
-    """What the six pages set, for one installation."""
+    """Returns the settings of the six pages in one installation."""
     merged: dict[str, Any] = {}
     for name in CASES:
         for key, value in settings_of(ROOT / "docs" / f"from-{name}.md").items():
@@ -215,27 +216,27 @@ def all_settings() -> dict[str, Any]:
     return merged
 
 
-def prepared(name: str, case: Case, extender: ExtenderInstallation) -> Move:
+def prepare(name: str, case: Case, extender: ExtenderInstallation) -> Move:
     cluster = extender.cluster
     site = Site(extender, cluster.create_namespace(f"team-{name}"), f"model-{name}")
     (node,) = site.add_nodes(case.system, cards=CARDS)
     if case.plugin.label:
         assert cluster.kubectl("label", "node", node, case.plugin.label).code == 0
     of_node = dict([case.plugin.label.split("=")]) if case.plugin.label else {names.NVIDIA_LABEL_PRODUCT: site.model}
-    start(cluster, "DaemonSet", case.plugin, {"nodeSelector": of_node})
+    start_peer(cluster, "DaemonSet", case.plugin, {"nodeSelector": of_node})
     if case.scheduler is not None:
-        start(cluster, "Deployment", case.scheduler, {})
+        start_peer(cluster, "Deployment", case.scheduler, {})
     if name == "hami":
         assert cluster.kubectl("annotate", "node", node, f"{names.HAMI_REGISTER}=[]").code == 0
-        cluster.wait_until(lambda: not site.cards(node), what="the extender to leave HAMi's cards to HAMi")
+        cluster.wait_until(lambda: not site.cards(node), what="the extender to ignore HAMi's cards")
     site.create(case.running, **{"schedulerName": "nobody", **case.fields}, nodeName=node)
-    cluster.wait_until(lambda: site.pod("theirs")["status"]["phase"] == "Running", what=f"{name}'s pod to run")
-    move = Move(name, case, site, node, site.pod("theirs"))
-    move.wait_for_plugin(there=True)
+    cluster.wait_until(lambda: site.pod("earlier")["status"]["phase"] == "Running", what=f"{name}'s pod to run")
+    move = Move(name, case, site, node, site.pod("earlier"))
+    move.wait_for_plugin(running=True)
     return move
 
 
-def start(cluster: Cluster, kind: str, program: Program, spec: Mapping[str, Any]) -> None:
+def start_peer(cluster: Cluster, kind: str, program: Program, spec: Mapping[str, Any]) -> None:
     item = workload(kind, program.name, complete(pod(program.name).container()))
     template = item["spec"]["template"]["spec"]
     template |= spec
@@ -244,41 +245,41 @@ def start(cluster: Cluster, kind: str, program: Program, spec: Mapping[str, Any]
     cluster.request("POST", path, item).must()
 
 
-# --- there ------------------------------------------------------------------------------------------------------------
+# --- switch -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Moved:
-    """All of them, when they have gone over.
+    """All systems after the switch.
 
     Attributes:
-        both: those of whom the doctor said that two plugins serve their node, while they did.
+        doubly_served: the systems for which the doctor reported two plugins on one node during the switch.
     """
 
     installation: Installation
     extender: ExtenderInstallation
     moves: Mapping[str, Move]
-    both: frozenset[str]
+    doubly_served: frozenset[str]
 
 
 @pytest.fixture(scope="module")
 def moved() -> Iterator[Moved]:
     settings = all_settings()
     with Cluster(flags=NO_RATE_LIMITS) as cluster, ExtenderInstallation(cluster, settings=settings) as extender:
-        type_halfcard(cluster)
+        install_command(cluster)
         configure_slices(cluster)
         extender.add_replica()
         extender.leader()
         installation = Installation(cluster, settings=settings)
         installation.add_replica()
-        moves = {name: prepared(name, case, extender) for name, case in CASES.items()}
+        moves = {name: prepare(name, case, extender) for name, case in CASES.items()}
         installation.register()
-        both = {name for name, move in moves.items() if go(move, installation)}
+        doubly_served = {name for name, move in moves.items() if switch(move, installation)}
         extender.schedule_by(extender.recommended())
-        yield Moved(installation, extender, moves, frozenset(both))
+        yield Moved(installation, extender, moves, frozenset(doubly_served))
 
 
-def type_halfcard(cluster: Cluster) -> None:
+def install_command(cluster: Cluster) -> None:
     program = cluster.folder / "bin" / "halfcard"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
@@ -286,7 +287,7 @@ def type_halfcard(cluster: Cluster) -> None:
 
 
 def configure_slices(cluster: Cluster) -> None:
-    """As people made it for NVIDIA's operator."""
+    """Creates the configuration of NVIDIA's time-slicing."""
     space = cluster.create_namespace(OPERATOR)
     file = ROOT / "deploy" / "examples" / "nvidia-time-slicing" / "manifests" / "time-slicing-config.yaml"
     item = yaml.safe_load(file.read_text())
@@ -295,28 +296,28 @@ def configure_slices(cluster: Cluster) -> None:
     assert done.code == 0, done.stderr
 
 
-def go(move: Move, installation: Installation) -> bool:
-    """By the page. Whether the doctor saw two plugins on the node, after our label and before theirs had gone."""
+def switch(move: Move, installation: Installation) -> bool:
+    """Switches by the page; returns whether the doctor reported two plugins while the node had both labels."""
     cluster, agent = move.cluster, f"{names.AGENT_LABEL}=true"
-    assert not move.is_told("peer-plugin", installation)
-    there, _ = there_and_back(page_of(move.name))
+    assert not move.is_reported("peer-plugin", installation)
+    commands, _ = there_and_back(page_of(move.name))
     assert cluster.kubectl("label", "node", move.node, agent).code == 0
-    both = move.is_told("peer-plugin", installation)
+    doubly_served = move.is_reported("peer-plugin", installation)
     assert cluster.kubectl("label", "node", move.node, f"{names.AGENT_LABEL}-").code == 0
-    for script in there:
+    for script in commands:
         move.run(script)
-    move.wait_for_plugin(there=False)
+    move.wait_for_plugin(running=False)
     if move.case.is_served:
-        play_agent(move)
-    return both
+        imitate_agent(move)
+    return doubly_served
 
 
 def page_of(name: str) -> Path:
     return ROOT / "docs" / f"from-{name}.md"
 
 
-def play_agent(move: Move) -> None:
-    """What ours writes at a node that it serves."""
+def imitate_agent(move: Move) -> None:
+    """Writes what Halfcard's agent writes to its node."""
     cards = [Card(index, move.site.model, T4_MIB, f"GPU-{index}") for index in range(CARDS)]
     annotations = {names.INVENTORY: write_inventory(cards)}
     cluster, path = move.cluster, f"/api/v1/nodes/{move.node}"
@@ -330,12 +331,12 @@ def move(request: pytest.FixtureRequest, moved: Moved) -> Move:
     return moved.moves[request.param]
 
 
-def untouched(move: Move) -> None:
-    """The pod of before is as it was; where the page says to drain, it has gone."""
+def check_untouched(move: Move) -> None:
+    """Checks that the earlier pod is unchanged, or gone if the page drains the node."""
     if move.case.drained:
-        move.cluster.wait_until(lambda: move.site.is_gone("theirs"), what="the node to be drained")
+        move.cluster.wait_until(lambda: move.site.is_gone("earlier"), what="the node to be drained")
         return
-    now = move.site.pod("theirs")
+    now = move.site.pod("earlier")
     for key in ("uid", "annotations", "labels"):
         assert now["metadata"].get(key) == move.before["metadata"].get(key)
     assert now["spec"] == move.before["spec"]
@@ -343,12 +344,12 @@ def untouched(move: Move) -> None:
 
 
 def test_running_pods_are_not_touched(move: Move) -> None:
-    untouched(move)
+    check_untouched(move)
 
 
 def test_a_new_pod_gets_a_free_card_and_one_that_does_not_fit_waits(move: Move) -> None:
     site = move.site
-    stored = site.place(move.case.comer)
+    stored = site.place(move.case.new_pod)
     assert node_of(stored) == move.node
     on = {card for cards in cards_of(stored).values() for card in cards}
     if not move.case.drained and annotations_of(move.before):
@@ -359,41 +360,41 @@ def test_a_new_pod_gets_a_free_card_and_one_that_does_not_fit_waits(move: Move) 
 
 
 def test_the_doctor_names_the_peers_plugin_only_while_both_serve_the_node(moved: Moved, move: Move) -> None:
-    known = move.name != "tuya"  # whose plugin is not public
-    assert (move.name in moved.both) == known
-    assert not move.is_told("peer-plugin", moved.installation)
+    known = move.name != "tuya"  # its plugin is not public
+    assert (move.name in moved.doubly_served) == known
+    assert not move.is_reported("peer-plugin", moved.installation)
 
 
 def test_the_peers_scheduler_is_named_until_it_is_removed(moved: Moved) -> None:
-    """HAMi's stays for the nodes that have not gone over."""
-    told = {name for name, move in moved.moves.items() if move.is_told("peer-scheduler", moved.installation)}
-    assert told == {"hami"}
+    """HAMi's scheduler stays for the nodes that are not switched."""
+    reported = {name for name, move in moved.moves.items() if move.is_reported("peer-scheduler", moved.installation)}
+    assert reported == {"hami"}
 
 
 def test_a_pod_with_a_record_of_gpu_admission_is_named_with_the_fix(moved: Moved) -> None:
     move = moved.moves["gpu-manager"]
     with moved.installation.unregistered():
-        move.site.create(pod("chosen").asks(core=10, memory=4).annotated(predicted("tencent.com")))
+        move.site.create(pod("chosen").asks(core=10, memory=4).annotated(gpu_manager_record("tencent.com")))
     findings = {each["where"]: each for each in diagnosed(moved.installation) if each["check"] == "record-forged"}
     move.run(findings[f"pod {move.site.namespace}/chosen"]["command"])
     assert move.site.is_gone("chosen") or "deletionTimestamp" in move.site.pod("chosen")["metadata"]
 
 
-# --- and back ---------------------------------------------------------------------------------------------------------
+# --- back -------------------------------------------------------------------------------------------------------------
 
 
 def test_switching_back_touches_no_pod(moved: Moved) -> None:
-    """The last one: Halfcard is gone afterwards."""
-    ours = {name: move.site.pod("comer") for name, move in moved.moves.items()}
+    """This test is the last one: it removes Halfcard."""
+    ours = {name: move.site.pod("new") for name, move in moved.moves.items()}
     for move in moved.moves.values():
         _, back = there_and_back(page_of(move.name))
         for script in back:
             move.run(script)
-        move.wait_for_plugin(there=True)
+        move.wait_for_plugin(running=True)
         node = move.cluster.request("GET", f"/api/v1/nodes/{move.node}").must()
         assert names.INVENTORY not in annotations_of(node)
         assert names.AGENT_LABEL not in node["metadata"]["labels"]
     with moved.installation.unregistered():
         for name, move in moved.moves.items():
-            untouched(move)
-            assert move.case.drained or move.site.pod("comer") == ours[name]
+            check_untouched(move)
+            assert move.case.drained or move.site.pod("new") == ours[name]
