@@ -88,11 +88,11 @@ def test_a_plain_quota_of_cards_is_exact_in_a_burst(counting: Installation, team
 def test_native_quota_charges_what_a_gpu_quota_counts(counting: Installation, team: str) -> None:
     """Compares pods of all dialects with init containers and sidecars."""
     allow(counting, team, cards=0, shares=0)
-    chance, dialects, wrong = random.Random(7), Dialects(), []
+    rng, dialects, wrong = random.Random(7), Dialects(), []
     counted: set[str] = set()
     with counting.without("validating"):
         for _ in range(PODS):
-            item = complete(some_pod(chance))
+            item = complete(some_pod(rng))
             needs = needs_of(read_pod(msgspec.convert(item, Pod), dialects))[1]
             expected = {COUNTED[key]: str(amount) for key, amount in charge(needs).items() if key in COUNTED}
             charges = charged(counting.create(team, item, dry_run=True).body["message"])

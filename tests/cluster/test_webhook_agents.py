@@ -1,4 +1,4 @@
-"""A node's agent writes about its own node and the pods there, and of those only what is its to say."""
+"""An agent may write only to its own node and the pods there, and only the fields that it needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACCOUNTS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """As its pod on a node, with the token that kubelet gives it there, or by a token made by hand."""
+    """The agent of a node, with the token of its pod, or with a token without a pod."""
 
     webhook: Installation
     space: str
@@ -40,12 +40,12 @@ class Agent:
         return self.patch(path, {"metadata": {"annotations": annotations}})
 
     def pod_on(self, node: str) -> str:
-        """The path of somebody's pod there."""
+        """Creates a pod on the node, and returns its path."""
         spec = {"nodeName": node} if node else {"schedulerName": "nobody"}
-        return made(self.webhook, self.space, f"pod-of-{node or 'none'}", spec)
+        return create(self.webhook, self.space, f"pod-of-{node or 'none'}", spec)
 
 
-def made(webhook: Installation, space: str, name: str, spec: Mapping[str, Any]) -> str:
+def create(webhook: Installation, space: str, name: str, spec: Mapping[str, Any]) -> str:
     pod = plain(name)
     pod["spec"] |= spec
     webhook.cluster.client.request(webhook.cluster.admin, "POST", f"/api/v1/namespaces/{space}/pods", pod).must()
@@ -60,9 +60,9 @@ def nodes(webhook: Installation) -> None:
 
 @pytest.fixture(scope="module")
 def token(webhook: Installation) -> str:
-    """Bound to the agent's pod on its node."""
-    own = made(webhook, names.NAMESPACE, "agent-here", {"nodeName": HERE, "serviceAccountName": _AGENT})
-    uid = webhook.cluster.request("GET", own).must()["metadata"]["uid"]
+    """A token that is bound to the agent's pod on its node."""
+    path = create(webhook, names.NAMESPACE, "agent-here", {"nodeName": HERE, "serviceAccountName": _AGENT})
+    uid = webhook.cluster.request("GET", path).must()["metadata"]["uid"]
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "agent-here", "uid": uid}
     asked = webhook.cluster.request("POST", f"{_ACCOUNTS}/{_AGENT}/token", {"spec": {"boundObjectRef": bound}})
     return str(asked.must()["status"]["token"])
@@ -78,7 +78,7 @@ def unbound(webhook: Installation, space: str) -> Agent:
     return Agent(webhook, space, webhook.cluster.service_account(names.NAMESPACE, _AGENT))
 
 
-def refused(answer: ApiResponse) -> str:
+def refusal(answer: ApiResponse) -> str:
     assert answer.status in {403, 422}, answer
     return str(answer.body["message"])
 
@@ -91,31 +91,31 @@ def test_an_agent_may_write_and_remove_records_on_pods_of_its_node(agent: Agent)
 
 @pytest.mark.parametrize(("node", "called"), [(THERE, THERE), ("", "no node yet")])
 def test_an_agent_may_not_write_records_on_other_pods(agent: Agent, node: str, called: str) -> None:
-    why = refused(agent.annotate(agent.pod_on(node), RECORDS))
+    why = refusal(agent.annotate(agent.pod_on(node), RECORDS))
     assert f"the node agent of {HERE} may only write about its own node; this is of {called}" in why
 
 
 def test_an_agent_may_write_the_inventory_of_its_own_node_only(agent: Agent) -> None:
     inventory = {names.INVENTORY: "[]"}
     assert agent.annotate(f"/api/v1/nodes/{HERE}", inventory).ok
-    assert f"this is of {THERE}" in refused(agent.annotate(f"/api/v1/nodes/{THERE}", inventory))
+    assert f"this is of {THERE}" in refusal(agent.annotate(f"/api/v1/nodes/{THERE}", inventory))
 
 
 def test_an_agent_may_write_the_capacity_of_its_own_node_only(agent: Agent) -> None:
     totals = {"status": {"capacity": {names.VOLCANO_GPU_MEMORY: "15109"}}}
     assert agent.patch(f"/api/v1/nodes/{HERE}/status", totals).ok
-    assert f"this is of {THERE}" in refused(agent.patch(f"/api/v1/nodes/{THERE}/status", totals))
+    assert f"this is of {THERE}" in refusal(agent.patch(f"/api/v1/nodes/{THERE}/status", totals))
 
 
 def test_an_agent_may_not_change_a_spec(agent: Agent) -> None:
-    assert "changes no spec" in refused(agent.patch(agent.pod_on(HERE), {"spec": {"activeDeadlineSeconds": 1}}))
-    assert "changes no spec" in refused(agent.patch(f"/api/v1/nodes/{HERE}", {"spec": {"unschedulable": True}}))
+    assert "changes no spec" in refusal(agent.patch(agent.pod_on(HERE), {"spec": {"activeDeadlineSeconds": 1}}))
+    assert "changes no spec" in refusal(agent.patch(f"/api/v1/nodes/{HERE}", {"spec": {"unschedulable": True}}))
 
 
 def test_an_agent_may_change_nothing_of_a_pod_but_its_record(agent: Agent) -> None:
     pod = agent.pod_on(HERE)
-    assert "changes no label" in refused(agent.patch(pod, {"metadata": {"labels": {"app": "x"}}}))
-    assert "this is note" in refused(agent.annotate(pod, {**RECORDS, "note": "x"}))
+    assert "changes no label" in refusal(agent.patch(pod, {"metadata": {"labels": {"app": "x"}}}))
+    assert "this is note" in refusal(agent.annotate(pod, {**RECORDS, "note": "x"}))
 
 
 def test_an_agent_may_not_write_finalizers_or_owners(agent: Agent) -> None:
@@ -123,25 +123,25 @@ def test_an_agent_may_not_write_finalizers_or_owners(agent: Agent) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "0d0e2a3c-5f7c-4d38-9a53-6a4f6d0a9f11"}
     for tie in ({"finalizers": ["example.com/kept"]}, {"ownerReferences": [owner]}):
         for path in (pod, f"/api/v1/nodes/{HERE}"):
-            assert "changes no finalizer and no owner" in refused(agent.patch(path, {"metadata": tie}))
+            assert "changes no finalizer and no owner" in refusal(agent.patch(path, {"metadata": tie}))
 
 
 @pytest.mark.parametrize("path", [f"/api/v1/nodes/{HERE}", f"/api/v1/nodes/{HERE}/status"])
 def test_an_agent_may_write_nothing_but_cards_to_its_node(agent: Agent, path: str) -> None:
-    """Labels draw pods: kubelet may not set these either."""
-    drawing = "node-restriction.kubernetes.io/secrets"
-    assert f"this is {drawing}" in refused(agent.patch(path, {"metadata": {"labels": {drawing: "x"}}}))
-    assert "this is note" in refused(agent.annotate(path, {"note": "x"}))
-    told = {names.NVIDIA_LABEL_COUNT: "2", names.MADE_UP_LABEL: "true"}
-    assert agent.patch(path, {"metadata": {"labels": told}}).ok
-    assert agent.patch(path, {"metadata": {"labels": dict.fromkeys(told)}}).ok
+    """Labels attract pods: kubelet may not set these either."""
+    restricted = "node-restriction.kubernetes.io/secrets"
+    assert f"this is {restricted}" in refusal(agent.patch(path, {"metadata": {"labels": {restricted: "x"}}}))
+    assert "this is note" in refusal(agent.annotate(path, {"note": "x"}))
+    labels = {names.NVIDIA_LABEL_COUNT: "2", names.MADE_UP_LABEL: "true"}
+    assert agent.patch(path, {"metadata": {"labels": labels}}).ok
+    assert agent.patch(path, {"metadata": {"labels": dict.fromkeys(labels)}}).ok
 
 
 def test_a_token_without_a_node_may_write_the_same_fields_of_any_node(unbound: Agent) -> None:
     pod = unbound.pod_on(THERE)
     assert unbound.annotate(pod, RECORDS).ok
     assert unbound.annotate(f"/api/v1/nodes/{HERE}", {names.INVENTORY: "[]"}).ok
-    assert "this is note" in refused(unbound.annotate(pod, {"note": "x"}))
+    assert "this is note" in refusal(unbound.annotate(pod, {"note": "x"}))
 
 
 def test_the_api_server_accepts_the_agents_daemon_set(webhook: Installation) -> None:

@@ -1,6 +1,6 @@
-"""Records by a side door: a Binding's annotations are merged into the pod, and a status brings metadata along.
+"""Other ways to write a record: annotations of a Binding are merged into the pod, and a status has metadata.
 
-The bare scheduler stands here for any scheduler that knows nothing of Halfcard.
+The stock scheduler is used as an example of a scheduler without Halfcard.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .test_webhook_outages import down
 
 RECORD: Final = "tencent.com/predicate-gpu-idx-0"
 NODE: Final = "gpu-1"
-DOORS: Final = {"pods/binding": "pods/p/binding", "bindings": "bindings"}
+PATHS: Final = {"pods/binding": "pods/p/binding", "bindings": "bindings"}
 WRITES: Final = ("pods/binding", "bindings", "pods/status")
 
 
-def allow(webhook: Installation, space: str, user: str) -> None:
-    """By a role that somebody wrote by hand: the stock ones do not allow it."""
+def grant(webhook: Installation, space: str, user: str) -> None:
+    """Grants rights that the default roles do not have."""
     for arguments in (
         ("role", "binder", "--verb=create,patch", f"--resource={','.join(WRITES)}"),
         ("rolebinding", "binder", "--role=binder", f"--user={user}"),
@@ -38,12 +38,12 @@ def allow(webhook: Installation, space: str, user: str) -> None:
 @pytest.fixture
 def binder(webhook: Installation, space: str) -> User:
     tenant = webhook.cluster.tenant(space, "alice")
-    allow(webhook, space, tenant.name)
+    grant(webhook, space, tenant.name)
     return tenant
 
 
-def waiting() -> Object:
-    """The stock scheduler leaves it alone."""
+def pending_pod() -> Object:
+    """Returns a pod that the stock scheduler ignores."""
     return complete(pod("p").asks(core="30", memory="20").specified(schedulerName="nobody"))
 
 
@@ -52,44 +52,46 @@ def binding(**metadata: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p", **metadata}, "target": target}
 
 
-def bind(webhook: Installation, space: str, user: User, door: str = "pods/p/binding", **metadata: Any) -> ApiResponse:
-    path = f"/api/v1/namespaces/{space}/{door}"
+def bind(
+    webhook: Installation, space: str, user: User, path_suffix: str = "pods/p/binding", **metadata: Any
+) -> ApiResponse:
+    path = f"/api/v1/namespaces/{space}/{path_suffix}"
     return webhook.cluster.request("POST", path, binding(**metadata), user=user)
 
 
 def stored(webhook: Installation, space: str) -> tuple[str | None, dict[str, str]]:
-    """Node and annotations."""
+    """Returns node and annotations of the pod."""
     item = webhook.get(space, "pod", "p")
     return item["spec"].get("nodeName"), item["metadata"].get("annotations", {})
 
 
-def records_asked(webhook: Installation) -> int:
+def calls_for_records(webhook: Installation) -> int:
     return webhook.calls(names.VALIDATE_RECORDS_PATH)
 
 
 # --- bindings -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize("path_suffix", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("field", ["annotations", "labels"])
 def test_a_tenants_binding_with_a_record_is_refused(
-    webhook: Installation, space: str, binder: User, door: str, field: str
+    webhook: Installation, space: str, binder: User, path_suffix: str, field: str
 ) -> None:
-    webhook.create(space, waiting(), user=binder).must()
-    refused = bind(webhook, space, binder, door, **{field: {RECORD: "0"}})
+    webhook.create(space, pending_pod(), user=binder).must()
+    refused = bind(webhook, space, binder, path_suffix, **{field: {RECORD: "0"}})
     assert refused.status == 403
     assert f'metadata.{field}["{RECORD}"]: got "0"' in refused.body["message"]
     assert "remove it [HC020]" in refused.body["message"]
     assert stored(webhook, space)[0] is None
 
 
-@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize("path_suffix", PATHS.values(), ids=PATHS)
 def test_a_binding_without_a_record_does_not_reach_the_webhook(
-    webhook: Installation, space: str, binder: User, door: str
+    webhook: Installation, space: str, binder: User, path_suffix: str
 ) -> None:
-    webhook.create(space, waiting(), user=binder).must()
+    webhook.create(space, pending_pod(), user=binder).must()
     before = webhook.calls()
-    bind(webhook, space, binder, door, annotations={"scheduler.example.com/score": "7"}).must()
+    bind(webhook, space, binder, path_suffix, annotations={"scheduler.example.com/score": "7"}).must()
     node, annotations = stored(webhook, space)
     assert (node, annotations["scheduler.example.com/score"]) == (NODE, "7")
     assert webhook.calls() == before
@@ -97,15 +99,15 @@ def test_a_binding_without_a_record_does_not_reach_the_webhook(
 
 def test_a_binding_with_a_record_of_a_trusted_peer_is_admitted(webhook: Installation, space: str) -> None:
     peer = webhook.cluster.tenant(space, TRUSTED_USER)
-    allow(webhook, space, peer.name)
-    webhook.create(space, waiting()).must()
+    grant(webhook, space, peer.name)
+    webhook.create(space, pending_pod()).must()
     bind(webhook, space, peer, annotations={RECORD: "0"}).must()
     node, annotations = stored(webhook, space)
     assert (node, annotations[RECORD]) == (NODE, "0")
 
 
 def test_a_binding_with_a_cdi_annotation_is_refused(webhook: Installation, space: str, binder: User) -> None:
-    webhook.create(space, waiting(), user=binder).must()
+    webhook.create(space, pending_pod(), user=binder).must()
     refused = bind(webhook, space, binder, annotations={f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"})
     assert refused.status == 403
     assert "[HC027]" in refused.body["message"]
@@ -113,7 +115,7 @@ def test_a_binding_with_a_cdi_annotation_is_refused(webhook: Installation, space
 
 def test_bindings_in_exempt_namespaces_do_not_reach_the_webhook(webhook: Installation) -> None:
     before = webhook.calls()
-    webhook.create(names.KUBE_SYSTEM, waiting()).must()
+    webhook.create(names.KUBE_SYSTEM, pending_pod()).must()
     bind(webhook, names.KUBE_SYSTEM, webhook.cluster.admin, annotations={RECORD: "0"}).must()
     assert webhook.calls() == before
     webhook.cluster.request("DELETE", f"/api/v1/namespaces/{names.KUBE_SYSTEM}/pods/p?gracePeriodSeconds=0").must()
@@ -121,14 +123,14 @@ def test_bindings_in_exempt_namespaces_do_not_reach_the_webhook(webhook: Install
 
 def test_the_stock_scheduler_binds_as_before(webhook: Installation, space: str) -> None:
     webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
-    before = records_asked(webhook)
+    before = calls_for_records(webhook)
     webhook.create(space, share("p")).must()
     webhook.cluster.wait_until(lambda: stored(webhook, space)[0] is not None, what="the pod to have a node")
-    assert records_asked(webhook) == before
+    assert calls_for_records(webhook) == before
 
 
 def test_while_down_only_a_binding_with_a_record_is_refused(webhook: Installation, space: str, binder: User) -> None:
-    webhook.create(space, waiting(), user=binder).must()
+    webhook.create(space, pending_pod(), user=binder).must()
     with down(webhook):
         refused = bind(webhook, space, binder, annotations={RECORD: "0"})
         assert refused.status == 500
@@ -139,14 +141,14 @@ def test_while_down_only_a_binding_with_a_record_is_refused(webhook: Installatio
 # --- halfcard's extender ------------------------------------------------------------------------------------------
 
 
-def fence(webhook: Installation, space: str, nonce: str | None, user: User) -> ApiResponse:
-    change = {"metadata": {"annotations": {names.FENCE: nonce}}}
+def fence(webhook: Installation, space: str, value: str | None, user: User) -> ApiResponse:
+    change = {"metadata": {"annotations": {names.FENCE: value}}}
     path = f"/api/v1/namespaces/{space}/pods/p"
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
 
 
 def test_the_extender_fences_and_binds_while_the_webhook_is_down(webhook: Installation, space: str) -> None:
-    webhook.create(space, waiting()).must()
+    webhook.create(space, pending_pod()).must()
     with down(webhook):
         fence(webhook, space, "replica-a", webhook.extender).must()
         bind(webhook, space, webhook.extender, annotations={names.PLACEMENT: "0", RECORD: "0"}).must()
@@ -157,10 +159,10 @@ def test_the_extender_fences_and_binds_while_the_webhook_is_down(webhook: Instal
 
 def test_a_tenant_cannot_remove_or_change_the_fence_of_a_pending_pod(webhook: Installation, space: str) -> None:
     tenant = webhook.cluster.tenant(space, "alice")
-    webhook.create(space, waiting(), user=tenant).must()
+    webhook.create(space, pending_pod(), user=tenant).must()
     fence(webhook, space, "replica-a", webhook.extender).must()
-    for nonce in (None, "mine"):
-        refused = fence(webhook, space, nonce, tenant)
+    for value in (None, "mine"):
+        refused = fence(webhook, space, value, tenant)
         assert refused.status == 403
         assert "put it back [HC020]" in refused.body["message"]
     assert stored(webhook, space)[1][names.FENCE] == "replica-a"
@@ -168,8 +170,8 @@ def test_a_tenant_cannot_remove_or_change_the_fence_of_a_pending_pod(webhook: In
 
 def test_a_tenant_may_choose_a_model_and_a_known_policy_for_a_pending_pod(webhook: Installation, space: str) -> None:
     tenant = webhook.cluster.tenant(space, "alice")
-    wishes = {names.ASK_POLICY: "spread", names.ASK_MODEL: "T4"}
-    webhook.create(space, complete(pod("p").asks(**SHARE).annotated(wishes)), user=tenant).must()
+    choice = {names.ASK_POLICY: "spread", names.ASK_MODEL: "T4"}
+    webhook.create(space, complete(pod("p").asks(**SHARE).annotated(choice)), user=tenant).must()
     refused = webhook.kubectl(space, "annotate", "--overwrite", "pod", "p", f"{names.ASK_POLICY}=tight")
     assert "[HC014]" in refused.stderr
     done = webhook.kubectl(space, "annotate", "--overwrite", "pod", "p", f"{names.ASK_MODEL}=A10")
@@ -179,26 +181,26 @@ def test_a_tenant_may_choose_a_model_and_a_known_policy_for_a_pending_pod(webhoo
 # --- status, and copies of static pods ----------------------------------------------------------------------------
 
 
-def report(webhook: Installation, space: str, user: User, **change: Any) -> ApiResponse:
+def patch_status(webhook: Installation, space: str, user: User, **change: Any) -> ApiResponse:
     path = f"/api/v1/namespaces/{space}/pods/p/status"
     return webhook.cluster.client.request(user, "PATCH", path, change, content_type="application/merge-patch+json")
 
 
 def test_a_status_update_cannot_write_a_record(webhook: Installation, space: str, binder: User) -> None:
-    webhook.create(space, waiting(), user=binder).must()
-    refused = report(webhook, space, binder, metadata={"annotations": {RECORD: "0"}})
+    webhook.create(space, pending_pod(), user=binder).must()
+    refused = patch_status(webhook, space, binder, metadata={"annotations": {RECORD: "0"}})
     assert refused.status == 403
     assert "[HC020]" in refused.body["message"]
-    report(webhook, space, binder, metadata={"annotations": {"note": "mine"}}).must()
-    assert stored(webhook, space)[1]["note"] == "mine", "the API server takes annotations by this door"
+    patch_status(webhook, space, binder, metadata={"annotations": {"note": "mine"}}).must()
+    assert stored(webhook, space)[1]["note"] == "mine", "the API server accepts annotations in a status update"
 
 
 def test_a_status_update_by_kubelet_does_not_reach_the_webhook(webhook: Installation, space: str) -> None:
     webhook.cluster.add_node(NODE, {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: "512"})
-    webhook.create(space, waiting()).must()
+    webhook.create(space, pending_pod()).must()
     bind(webhook, space, webhook.extender, annotations={RECORD: "0"}).must()
     before = webhook.calls()
-    report(webhook, space, webhook.cluster.node_user(NODE), status={"phase": "Running"}).must()
+    patch_status(webhook, space, webhook.cluster.node_user(NODE), status={"phase": "Running"}).must()
     assert webhook.calls() == before
 
 

@@ -1,6 +1,7 @@
-"""What the API server's ResourceQuota plugin says of a pod is what we say, for hundreds of pods in all dialects.
+"""Halfcard calculates the same charges as the API server's ResourceQuota plugin, for hundreds of pods in all dialects.
 
-A quota of 0 refuses a dry-run, and the refusal names the charge. Our webhooks are away here: they would answer first.
+A quota of 0 refuses a dry run, and the refusal names the charge. The webhooks, which would refuse first, are not
+registered.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ PODS: Final = 300
 SEED: Final = 20240607
 _REQUESTED: Final = re.compile(r"requested: ([^ ]*), used: ")
 
-Wish = dict[str, Amount]
+Requests = dict[str, Amount]
 
-DIALECTS: Final[dict[str, list[Wish]]] = {
+DIALECTS: Final[dict[str, list[Requests]]] = {
     "tencent": [
         {"core": "0.3", "memory": "5Gi"},
         {"core": 30, "memory": 20},
@@ -55,23 +56,23 @@ DIALECTS: Final[dict[str, list[Wish]]] = {
 }
 
 
-def some_pod(chance: random.Random) -> PodBuilder:
-    """Up to three containers of each sort, most of which ask for something, in the words of one dialect or two."""
-    spoken = chance.sample(sorted(DIALECTS.keys() - {"nvidia"}), k=chance.choice([1, 1, 2]))
-    if chance.random() < 0.2:
-        spoken = ["nvidia"]
-    wishes: list[Wish] = [*(wish for dialect in spoken for wish in DIALECTS[dialect]), {}]
-    built = pod(f"p{chance.randrange(10**9)}").asks(**chance.choice(wishes[:-1]))
-    for _ in range(chance.randrange(3)):
-        built = built.asks(**chance.choice(wishes))
-    for _ in range(chance.randrange(4)):
-        step = chance.choice([built.init, built.sidecar])
-        built = step(**chance.choice(wishes))
+def some_pod(rng: random.Random) -> PodBuilder:
+    """Returns a pod with up to three containers of each kind, with requests of one or two dialects."""
+    chosen = rng.sample(sorted(DIALECTS.keys() - {"nvidia"}), k=rng.choice([1, 1, 2]))
+    if rng.random() < 0.2:
+        chosen = ["nvidia"]
+    requests: list[Requests] = [*(each for dialect in chosen for each in DIALECTS[dialect]), {}]
+    built = pod(f"p{rng.randrange(10**9)}").asks(**rng.choice(requests[:-1]))
+    for _ in range(rng.randrange(3)):
+        built = built.asks(**rng.choice(requests))
+    for _ in range(rng.randrange(4)):
+        step = rng.choice([built.init, built.sidecar])
+        built = step(**rng.choice(requests))
     return built
 
 
 def repaired(item: Object) -> Object:
-    """As the webhook's decision leaves it."""
+    """Returns the pod after the changes of the webhook."""
     context = ReviewContext(POLICY, NOTHING_KNOWN, "tenant", "alice", ReviewStage.PROPOSED)
     decided = mutate_pod(msgspec.convert(item, Pod), context)
     assert decided.allowed, decided.message
@@ -80,7 +81,7 @@ def repaired(item: Object) -> Object:
 
 
 def expected(item: Object) -> dict[str, str]:
-    """What the repaired pod costs."""
+    """Returns the charge that Halfcard calculates."""
     cost = pod_cost(msgspec.convert(item, Pod), RESOURCES)
     return {name: str(amount) for name, amount in cost.items() if amount.nanos}
 
@@ -93,53 +94,55 @@ def charged(message: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def alone(webhook: Installation) -> Iterator[Installation]:
-    """The API server without us."""
+def unregistered(webhook: Installation) -> Iterator[Installation]:
+    """The API server without registered webhooks."""
     with webhook.unregistered():
         yield webhook
 
 
-def in_force(alone: Installation, space: str, quota: Object) -> ResourceQuota:
-    """As it is once Kubernetes has counted it."""
+def in_force(unregistered: Installation, space: str, quota: Object) -> ResourceQuota:
+    """Creates a quota, waits until Kubernetes has counted it, and returns it."""
     path = f"{collection(space, quota)}/{quota['metadata']['name']}"
-    alone.create(space, quota).must()
+    unregistered.create(space, quota).must()
 
     def read() -> ResourceQuota:
-        return msgspec.convert(alone.cluster.request("GET", path).must(), ResourceQuota)
+        return msgspec.convert(unregistered.cluster.request("GET", path).must(), ResourceQuota)
 
-    alone.cluster.wait_until(
+    unregistered.cluster.wait_until(
         lambda: read().enforced.keys() == quota["spec"]["hard"].keys(), what="the quota to be counted"
     )
     return read()
 
 
 @pytest.fixture
-def nothing_left(alone: Installation, space: str) -> str:
+def empty_quotas(unregistered: Installation, space: str) -> str:
     """A namespace whose quota of every GPU resource is 0."""
-    in_force(alone, space, resource_quota("none", {f"requests.{resource}": "0" for resource in sorted(RESOURCES)}))
+    in_force(
+        unregistered, space, resource_quota("none", {f"requests.{resource}": "0" for resource in sorted(RESOURCES)})
+    )
     probe = complete(pod("probe").asks(gpu=1))
-    alone.cluster.wait_until(
-        lambda: "exceeded quota" in alone.create(space, probe, dry_run=True).body.get("message", ""),
+    unregistered.cluster.wait_until(
+        lambda: "exceeded quota" in unregistered.create(space, probe, dry_run=True).body.get("message", ""),
         what="the quota to be in force",
     )
     return space
 
 
-def test_every_generated_pod_is_charged_what_halfcard_calculates(alone: Installation, nothing_left: str) -> None:
-    chance = random.Random(SEED)
+def test_every_generated_pod_is_charged_what_halfcard_calculates(unregistered: Installation, empty_quotas: str) -> None:
+    rng = random.Random(SEED)
     wrong = []
     for _ in range(PODS):
-        item = repaired(complete(some_pod(chance)))
-        said = charged(alone.create(nothing_left, item, dry_run=True).body["message"])
-        if said != expected(item):
-            wrong.append((item["spec"], said, expected(item)))
+        item = repaired(complete(some_pod(rng)))
+        charges = charged(unregistered.create(empty_quotas, item, dry_run=True).body["message"])
+        if charges != expected(item):
+            wrong.append((item["spec"], charges, expected(item)))
     assert wrong == []
 
 
 def test_the_generated_pods_are_of_every_kind() -> None:
-    """A generator that has dried up would prove nothing."""
-    chance = random.Random(SEED)
-    pods = [complete(some_pod(chance)) for _ in range(PODS)]
+    """Without enough variety the test above would prove nothing."""
+    rng = random.Random(SEED)
+    pods = [complete(some_pod(rng)) for _ in range(PODS)]
     inits = [stage for item in pods for stage in item["spec"].get("initContainers", [])]
     assert {resource for item in pods for resource in expected(repaired(item))} == set(WORDS.values())
     sidecars = sum("restartPolicy" in stage for stage in inits)
@@ -147,22 +150,23 @@ def test_the_generated_pods_are_of_every_kind() -> None:
 
 
 OVERHEAD: Final = {names.VCUDA_CORE: "5"}
-"""A RuntimeClass may charge for what its sandbox needs."""
+"""What a RuntimeClass adds to the requests of a pod."""
 
 
-def test_the_overhead_of_a_runtime_class_is_charged(alone: Installation, nothing_left: str) -> None:
+def test_the_overhead_of_a_runtime_class_is_charged(unregistered: Installation, empty_quotas: str) -> None:
     runtime = {"metadata": {"name": "boxed"}, "handler": "boxed", "overhead": {"podFixed": OVERHEAD}}
-    alone.cluster.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime).must()
+    unregistered.cluster.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime).must()
     item = repaired(complete(pod("boxed").asks(core="30", memory="20").specified(runtimeClassName="boxed")))
-    alone.cluster.wait_until(
-        lambda: "exceeded" in alone.create(nothing_left, item, dry_run=True).body["message"], what="the class"
+    unregistered.cluster.wait_until(
+        lambda: "exceeded" in unregistered.create(empty_quotas, item, dry_run=True).body["message"],
+        what="the RuntimeClass to be in force",
     )
-    said = charged(alone.create(nothing_left, item, dry_run=True).body["message"])
+    charges = charged(unregistered.create(empty_quotas, item, dry_run=True).body["message"])
     item["spec"]["overhead"] = OVERHEAD
-    assert said == expected(item)
+    assert charges == expected(item)
 
 
-# --- whom a quota counts ----------------------------------------------------------------------------------------------
+# --- scopes of a quota ------------------------------------------------------------------------------------------------
 
 CLASS: Final = "high"
 
@@ -191,61 +195,67 @@ QUOTAS: Final = [
     scoped("not-high", 0, selector=of_class("NotIn", CLASS)),
     scoped("far", 0, selector={"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}),
 ]
-JUDGED: Final = 60
+SCOPED_PODS: Final = 60
 _FAR: Final = {"topologyKey": "zone", "namespaceSelector": {}}
 _NEAR: Final = {"topologyKey": "zone", "labelSelector": {}}
 
 
-def varied_pod(chance: random.Random) -> Object:
-    """Of every sort that a scope tells apart."""
+def varied_pod(rng: random.Random) -> Object:
+    """Returns a random pod; the scopes distinguish all variants."""
     fields: dict[str, Any] = {}
-    if chance.random() < 0.5:
-        fields["activeDeadlineSeconds"] = chance.choice([1, 60])
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
+        fields["activeDeadlineSeconds"] = rng.choice([1, 60])
+    if rng.random() < 0.5:
         fields["priorityClassName"] = CLASS
-    if chance.random() < 0.5:
-        sort = chance.choice(["podAffinity", "podAntiAffinity"])
-        term = {"requiredDuringSchedulingIgnoredDuringExecution": [chance.choice([_FAR, _NEAR])]}
-        fields["affinity"] = {sort: term}
-    asked = pod(f"p{chance.randrange(10**9)}").asks(core=chance.choice([10, 30, 60]), memory=4).specified(**fields)
-    item = complete(asked)
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
+        kind = rng.choice(["podAffinity", "podAntiAffinity"])
+        term = {"requiredDuringSchedulingIgnoredDuringExecution": [rng.choice([_FAR, _NEAR])]}
+        fields["affinity"] = {kind: term}
+    built = pod(f"p{rng.randrange(10**9)}").asks(core=rng.choice([10, 30, 60]), memory=4).specified(**fields)
+    item = complete(built)
+    if rng.random() < 0.5:
         item["spec"]["containers"][0]["resources"].setdefault("requests", {})["cpu"] = "1"
     return repaired(item)
 
 
-def test_every_quota_with_scopes_refuses_the_same_pods_as_halfcard(alone: Installation, space: str) -> None:
-    """One namespace for each, because the plugin names only the first that is short."""
+def test_every_quota_with_scopes_refuses_the_same_pods_as_halfcard(unregistered: Installation, space: str) -> None:
+    """Each quota has its own namespace, since the plugin names only the first exceeded quota."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    alone.cluster.request("POST", path, {"metadata": {"name": CLASS}, "value": 7}).must()
-    spaces = [alone.cluster.create_namespace(f"{space}-{at}") for at in range(len(QUOTAS))]
-    quotas = {there: in_force(alone, there, quota) for there, quota in zip(spaces, QUOTAS, strict=True)}
-    chance, verdicts = random.Random(SEED), set()
-    for _ in range(JUDGED):
-        item = varied_pod(chance)
-        seen = msgspec.convert(alone.create(space, item, dry_run=True).must(), QuotaPod)
-        for there, quota in quotas.items():
-            agree(alone, there, item, our_words(quota, seen))
-            verdicts.add((there, bool(our_words(quota, seen))))
-    assert verdicts == {(there, said) for there in spaces for said in (False, True)}, "a verdict that was never given"
+    unregistered.cluster.request("POST", path, {"metadata": {"name": CLASS}, "value": 7}).must()
+    spaces = [unregistered.cluster.create_namespace(f"{space}-{at}") for at in range(len(QUOTAS))]
+    quotas = {
+        namespace: in_force(unregistered, namespace, quota) for namespace, quota in zip(spaces, QUOTAS, strict=True)
+    }
+    rng, verdicts = random.Random(SEED), set()
+    for _ in range(SCOPED_PODS):
+        item = varied_pod(rng)
+        stored = msgspec.convert(unregistered.create(space, item, dry_run=True).must(), QuotaPod)
+        for namespace, quota in quotas.items():
+            wait_until_equal(unregistered, namespace, item, message_of_halfcard(quota, stored))
+            verdicts.add((namespace, bool(message_of_halfcard(quota, stored))))
+    assert verdicts == {(namespace, refused) for namespace in spaces for refused in (False, True)}, (
+        "a verdict that never occurred"
+    )
 
 
-def our_words(quota: ResourceQuota, pod: QuotaPod) -> str:
-    """Without the namespace, and without what we say more than the plugin."""
-    short = exceeded_by([quota] if quota.counts(pod) else [], pod_cost(pod, RESOURCES))
-    said = exceeded(short[0], {}).partition(" (")[0] if short else ""
-    return said.replace(f"{quota.meta.namespace}/", "")
+def message_of_halfcard(quota: ResourceQuota, pod: QuotaPod) -> str:
+    """Returns Halfcard's message without namespace and without its additions to the plugin's message."""
+    exceeded_quotas = exceeded_by([quota] if quota.counts(pod) else [], pod_cost(pod, RESOURCES))
+    message = exceeded(exceeded_quotas[0], {}).partition(" (")[0] if exceeded_quotas else ""
+    return message.replace(f"{quota.meta.namespace}/", "")
 
 
-def their_words(alone: Installation, space: str, item: Object) -> str:
-    message: str = alone.create(space, item, dry_run=True).body.get("message", "")
+def message_of_plugin(unregistered: Installation, space: str, item: Object) -> str:
+    message: str = unregistered.create(space, item, dry_run=True).body.get("message", "")
     return message.partition("is forbidden: ")[2]
 
 
-def agree(alone: Installation, space: str, item: Object, ours: str) -> None:
-    """The plugin may not have heard of the quota yet."""
-    alone.cluster.wait_until(
-        lambda: their_words(alone, space, item) == ours,
-        what="the plugin to say as we do",
-        details=lambda: f"{item['spec']}\nours: {ours}\ntheirs: {their_words(alone, space, item)}",
+def wait_until_equal(unregistered: Installation, space: str, item: Object, expected_message: str) -> None:
+    """Waits until the plugin gives the same message: it may learn of the quota with a delay."""
+    unregistered.cluster.wait_until(
+        lambda: message_of_plugin(unregistered, space, item) == expected_message,
+        what="the plugin to give the same message",
+        details=lambda: (
+            f"{item['spec']}\nHalfcard: {expected_message}\nKubernetes: {message_of_plugin(unregistered, space, item)}"
+        ),
     )

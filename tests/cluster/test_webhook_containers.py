@@ -1,4 +1,4 @@
-"""Every kind of container: init, sidecar, ephemeral; and containers that are resized in place."""
+"""Init containers, sidecars, ephemeral containers, and containers that are resized in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK: Final = {"name": "look", "image": "example.invalid/shell:1"}
 
 
 def change(webhook: Installation, space: str, subresource: str, spec: dict[str, Any]) -> ApiResponse:
-    """A strategic merge, as kubectl sends it."""
+    """Sends a strategic merge patch, as kubectl does."""
     client, path = webhook.cluster.client, f"/api/v1/namespaces/{space}/pods/p/{subresource}"
     kind = "application/strategic-merge-patch+json"
     return client.request(webhook.cluster.admin, "PATCH", path, {"spec": spec}, content_type=kind)

@@ -1,4 +1,4 @@
-"""Workloads: their controllers make repaired pods, and a refusal arrives where their owners look."""
+"""Workloads: their controllers create repaired pods, and a refusal becomes an event of the owner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def template(kind: str, stored: Object) -> Any:
 
 
 def run_once(webhook: Installation, space: str, name: str) -> None:
-    """Nobody waits a minute for a CronJob's schedule."""
+    """Starts a Job of a CronJob, whose schedule would take a minute."""
     done = webhook.kubectl(space, "create", "job", "--from", f"cronjob/{name}", "by-hand")
     assert done.code == 0, done.stderr
 
@@ -68,7 +68,8 @@ def test_the_same_file_of_a_workload_is_applied_and_replaced_again(
     first = webhook.kubectl(space, "apply", "-f-", item=item)
     assert first.code == 0, first.stderr
     before = webhook.get(space, kind, "train")["spec"]
-    for how in ("apply", "replace")[: 1 if kind == "Job" else 2]:  # a Job cannot be replaced: it has got a selector
+    # a Job cannot be replaced: the API server adds a selector
+    for how in ("apply", "replace")[: 1 if kind == "Job" else 2]:
         again = webhook.kubectl(space, how, "-f-", item=item)
         assert again.code == 0, again.stderr
     assert webhook.get(space, kind, "train")["spec"] == before
@@ -76,19 +77,19 @@ def test_the_same_file_of_a_workload_is_applied_and_replaced_again(
 
 
 def test_the_owner_of_a_refused_pod_gets_an_event(webhook: Installation, space: str) -> None:
-    """The template stood there before Halfcard did: its pods are judged all the same."""
+    """The template is older than Halfcard: its pods are validated anyway."""
     owner = workload("ReplicaSet", "wrong", bad("wrong"))
     with webhook.unregistered():
         webhook.create(space, {**owner, "spec": {**owner["spec"], "replicas": 0}}).must()
     scaled = webhook.kubectl(space, "scale", "replicaset", "wrong", "--replicas=1")
     assert scaled.code == 0, scaled.stderr
 
-    def told() -> str:
+    def event_message() -> str:
         events = webhook.cluster.request("GET", f"{collection(space, {'apiVersion': 'v1', 'kind': 'Event'})}").must()
         return next((each["message"] for each in events["items"] if each["reason"] == "FailedCreate"), "")
 
-    webhook.cluster.wait_until(lambda: bool(told()), what="the event FailedCreate")
-    assert told() == (
+    webhook.cluster.wait_until(lambda: bool(event_message()), what="the event FailedCreate")
+    assert event_message() == (
         'Error creating: admission webhook "mutate-pods.halfcard.dev" denied the request: '
         f'spec.containers[0].resources.limits["{names.VCUDA_CORE}"]: got "150"; cores must be 1-99 for a share of one'
         " card, or a multiple of 100 for whole cards; use 100 or 200 [HC002]"

@@ -1,4 +1,4 @@
-"""What people do with kubectl all day goes through the webhooks as shipped, and the same file applies twice."""
+"""Common kubectl commands with the shipped webhooks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_label_can_be_added_to_the_file_of_a_running_pod(webhook: Installation
 
 
 def test_replace_with_the_same_file_changes_no_amount(webhook: Installation, space: str) -> None:
-    """The file has no annotations, so what we added on behalf of the tenant goes with it."""
+    """The file has no annotations, so that those which Halfcard added are removed."""
     kept = {"automountServiceAccountToken": False, "serviceAccountName": "default", "nodeSelector": {"no": "node"}}
     item = complete(pod("one").asks(**SHARE).specified(**kept))
     webhook.create(space, item).must()
@@ -128,7 +128,7 @@ def test_rounding_up_an_amount_gives_a_warning(webhook: Installation, space: str
 
 
 def test_the_webhook_knows_the_cards_of_the_nodes(webhook: Installation, space: str) -> None:
-    """By list and watch, with the rights that are shipped."""
+    """The webhook reads nodes by list and watch, with the shipped rights."""
     webhook.cluster.add_node("gpu-1", {names.VCUDA_CORE: "800", names.VCUDA_MEMORY: str(8 * 64)})
     too_large = complete(pod("large").asks(core="30", memory="65"))
 

@@ -1,4 +1,4 @@
-"""Halfcard is down, slow or killed: whoever asks for no GPU notices nothing, and nothing slips through."""
+"""Halfcard is down, slow or killed: pods without GPU are not affected, and no bad pod is stored."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ REPAIRED: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
 
 
 def written_out(name: str) -> Object:
-    """A pod that needs no repair: Kubernetes itself has nothing against it."""
+    """Returns a pod that needs no repair: Kubernetes itself would accept it."""
     return complete(builders.pod(name).asks(core="30", memory="20"))
 
 
 @contextmanager
 def down(webhook: Installation) -> Iterator[None]:
-    """Its only replica is killed, and back at the end."""
+    """Kills the only replica, and restarts it at the end."""
     program = webhook.replicas[0].program
     program.kill()
     try:
         yield
     finally:
         program.start()
-        webhook.cluster.wait_until(webhook.replicas[0].ready, what="the replica to be back")
+        webhook.cluster.wait_until(webhook.replicas[0].ready, what="the replica to be ready again")
 
 
 @contextmanager
 def slow(webhook: Installation) -> Iterator[None]:
-    """Connections are made, and nobody answers."""
+    """Pauses the replica: connections are accepted and not answered."""
     program = webhook.replicas[0].program
     program.pause()
     try:
@@ -86,7 +86,7 @@ def test_a_workload_created_while_down_gets_its_pods_afterwards(webhook: Install
 
 
 def test_a_create_with_a_slow_webhook_fails_after_both_timeouts(webhook: Installation, space: str) -> None:
-    """The mutating one is waited for and ignored, the validating one is waited for and refuses."""
+    """The mutating webhook fails open after its timeout, the validating one fails closed after its own."""
     with slow(webhook):
         begin = time.monotonic()
         webhook.create(space, plain("web")).must()
@@ -110,8 +110,8 @@ def test_killing_the_webhook_under_load_lets_no_bad_pod_through(webhook: Install
             program.kill()
             hammer.wait_for(20)
             program.start()
-            webhook.cluster.wait_until(webhook.replicas[0].ready, what="the replica to be back")
-        hammer.wait_for(20)  # those that had begun before
+            webhook.cluster.wait_until(webhook.replicas[0].ready, what="the replica to be ready again")
+        hammer.wait_for(20)  # calls that began before the restart
         since = len(hammer.answers)
         hammer.wait_for(40)
     passed = [answer.body for answer in hammer.answers if answer.ok]

@@ -1,4 +1,4 @@
-"""ResourceQuotas as people write them count: their twins are there, and whoever exceeds them is told by how much."""
+"""ResourceQuotas with limits keys count: Halfcard adds requests keys, and a refusal names the missing amount."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CORE, MEMORY = names.VCUDA_CORE, names.VCUDA_MEMORY
 
 
 def only_limits(cores: str = "50", memory: str = "10Gi") -> Object:
-    """As gpu-manager's users write it: Kubernetes accepts it and counts nothing."""
+    """Returns a quota as users of gpu-manager write it: Kubernetes accepts it and counts nothing."""
     return resource_quota("gpu", {f"limits.{CORE}": cores, f"limits.{MEMORY}": memory})
 
 
@@ -139,7 +139,7 @@ def test_a_quota_is_charged_once_for_init_containers_and_sidecars(webhook: Insta
 
 
 def allow(webhook: Installation, space: str, cores: str, name: str = "gpu", **spec: Any) -> None:
-    """Returns once Kubernetes counts it."""
+    """Creates a quota and waits until Kubernetes counts it."""
     quota = resource_quota(name, {f"requests.{CORE}": cores})
     quota["spec"] |= spec
     assert webhook.kubectl(space, "apply", "-f-", item=quota).code == 0
@@ -152,8 +152,8 @@ def allow(webhook: Installation, space: str, cores: str, name: str = "gpu", **sp
     webhook.cluster.wait_until(counted, what="the quota to be counted")
 
 
-def wait_refused(webhook: Installation, space: str, item: Object) -> str:
-    """Our words; until our watch and the plugin have heard of the quota, others come."""
+def wait_for_refusal(webhook: Installation, space: str, item: Object) -> str:
+    """Waits for Halfcard's refusal, which needs the watch of the quota, and returns its message."""
     webhook.cluster.wait_until(
         lambda: "more needed" in str(webhook.create(space, item, dry_run=True).body.get("message")), what="a refusal"
     )
@@ -164,38 +164,38 @@ def test_a_pod_that_exceeds_the_quota_is_refused_with_the_missing_amount(webhook
     allow(webhook, space, "100")
     for name, cores in (("a", 50), ("b", 30)):
         webhook.create(space, complete(pod(name).asks(core=cores, memory=4))).must()
-    wait_refused(webhook, space, share("c"))
+    wait_for_refusal(webhook, space, share("c"))
     assert refusal(webhook.create(space, share("c"))).partition("denied the request: ")[2] == (
         f"exceeded quota: {space}/gpu, requested: requests.{CORE}=30, used: requests.{CORE}=80, "
         f"limited: requests.{CORE}=100 (10 more needed: 0.30 card asked, 0.20 card free)"
     )
     webhook.create(space, complete(pod("c").asks(core=20, memory=4))).must()
 
-    def told() -> bool:
+    def has_event() -> bool:
         shown = webhook.kubectl(space, "describe", "resourcequota", "gpu").stdout
         events = webhook.kubectl(space, "events", "--for", "resourcequota/gpu").stdout
         return "Resource" in shown and "QuotaExceeded" in events and f"{space}/c: exceeded quota: {space}/gpu" in events
 
-    webhook.cluster.wait_until(told, what="an Event at the quota")
+    webhook.cluster.wait_until(has_event, what="an Event of the quota")
 
 
 def test_all_exceeded_quotas_are_named(webhook: Installation, space: str) -> None:
     for name, cores in (("a", "20"), ("b", "100"), ("c", "0")):
         allow(webhook, space, cores, name)
-    wait_refused(webhook, space, share("x"))
+    wait_for_refusal(webhook, space, share("x"))
     webhook.cluster.wait_until(
         lambda: (
-            [part.partition(",")[0] for part in wait_refused(webhook, space, share("x")).split(" | ")]
+            [part.partition(",")[0] for part in wait_for_refusal(webhook, space, share("x")).split(" | ")]
             == [f"exceeded quota: {space}/a", f"exceeded quota: {space}/c"]
         ),
-        what="both to be named",
+        what="both quotas to be named",
     )
 
 
 def test_a_quota_with_scopes_counts_only_matching_pods(webhook: Installation, space: str) -> None:
     allow(webhook, space, "0", "ending", scopes=["Terminating"])
     ending = complete(pod("ending").asks(core=30, memory=4).specified(activeDeadlineSeconds=600))
-    assert f"exceeded quota: {space}/ending" in wait_refused(webhook, space, ending)
+    assert f"exceeded quota: {space}/ending" in wait_for_refusal(webhook, space, ending)
     webhook.create(space, share("staying")).must()
     deadline = json.dumps({"spec": {"activeDeadlineSeconds": 600}})
     late = webhook.kubectl(space, "patch", "pod", "staying", "--type=merge", "-p", deadline)
@@ -203,17 +203,21 @@ def test_a_quota_with_scopes_counts_only_matching_pods(webhook: Installation, sp
 
 
 def test_a_quota_raised_a_moment_ago_refuses_no_pod(webhook: Installation, space: str) -> None:
-    """Kubernetes itself may not know it yet, and says so in its own words; ours would be wrong."""
+    """Kubernetes may refuse with the old limit for a moment; Halfcard must not."""
     allow(webhook, space, "30")
     webhook.create(space, share("p0")).must()
-    wait_refused(webhook, space, share("x"))
+    wait_for_refusal(webhook, space, share("x"))
     for at in range(1, 6):
         allow(webhook, space, str(30 * at + 30))
-        webhook.cluster.wait_until(lambda each=at: not_ours(webhook, space, f"p{each}"), what="room")  # type: ignore[misc]
-        wait_refused(webhook, space, share("x"))
+        webhook.cluster.wait_until(
+            lambda each=at: is_created(webhook, space, f"p{each}"),  # type: ignore[misc]
+            what="the raised quota to be enforced",
+        )
+        wait_for_refusal(webhook, space, share("x"))
 
 
-def not_ours(webhook: Installation, space: str, name: str) -> bool:
+def is_created(webhook: Installation, space: str, name: str) -> bool:
+    """Creates a pod, which Kubernetes may refuse and Halfcard must not."""
     answer = webhook.create(space, share(name))
     assert "more needed" not in str(answer.body.get("message"))
     return answer.ok
@@ -221,7 +225,7 @@ def not_ours(webhook: Installation, space: str, name: str) -> bool:
 
 def test_a_burst_uses_the_whole_quota_and_no_more(webhook: Installation, space: str) -> None:
     allow(webhook, space, "300")
-    wait_refused(webhook, space, complete(pod("x").asks(core=400)))
+    wait_for_refusal(webhook, space, complete(pod("x").asks(core=400)))
     with ThreadPoolExecutor(20) as pool:
         answers = [*pool.map(lambda at: webhook.create(space, share(f"p{at}")), range(60))]
     assert sum(answer.ok for answer in answers) == 10
@@ -231,9 +235,9 @@ def test_a_burst_uses_the_whole_quota_and_no_more(webhook: Installation, space: 
 
 
 def test_many_refusals_cost_few_reads(webhook: Installation, space: str) -> None:
-    """One at most every 100 ms, whoever asks."""
+    """Refusals cause at most one list request every 100 ms."""
     allow(webhook, space, "0")
-    wait_refused(webhook, space, share("x"))
+    wait_for_refusal(webhook, space, share("x"))
     began, before = time.monotonic(), lists_of_quotas(webhook)
     for _ in range(12):
         refusal(webhook.create(space, share("x"), dry_run=True))
@@ -241,14 +245,14 @@ def test_many_refusals_cost_few_reads(webhook: Installation, space: str) -> None
 
 
 def lists_of_quotas(webhook: Installation) -> int:
-    """By anybody."""
+    """Returns how often any client has listed quotas."""
     text = webhook.cluster.kubectl("get", "--raw", "/metrics").stdout
     wanted = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
-    ours = [line for line in wanted if 'resource="resourcequotas"' in line and 'verb="LIST"' in line]
-    return int(sum(float(line.rpartition(" ")[2]) for line in ours))
+    lists = [line for line in wanted if 'resource="resourcequotas"' in line and 'verb="LIST"' in line]
+    return int(sum(float(line.rpartition(" ")[2]) for line in lists))
 
 
-# --- quotas from before Halfcard --------------------------------------------------------------------------------------
+# --- quotas older than Halfcard ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +265,7 @@ def service(webhook: Installation) -> Iterator[QuotaInstallation]:
         replica.program.terminate()
 
 
-def from_before(webhook: Installation, space: str, item: Object) -> None:
+def create_unregistered(webhook: Installation, space: str, item: Object) -> None:
     with webhook.unregistered():
         webhook.create(space, item).must()
 
@@ -273,7 +277,7 @@ def repair(space: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> t
 
 
 def uncounted(service: QuotaInstallation) -> int:
-    """Of the whole cluster, others' tests among them."""
+    """Returns the number in the whole cluster, with those of other tests."""
     metrics = service.replicas[0].status(names.METRICS_PATH)[1]
     (line,) = re.findall(r"^halfcard_quota_native_uncounted (\d+)", metrics, re.MULTILINE)
     return int(line)
@@ -282,16 +286,16 @@ def uncounted(service: QuotaInstallation) -> int:
 def test_a_quota_that_counts_nothing_is_reported_and_repaired(
     webhook: Installation, service: QuotaInstallation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from_before(webhook, space, only_limits())
+    create_unregistered(webhook, space, only_limits())
     webhook.create(space, share("one")).must()
     found: list[Any] = []
 
-    def told() -> bool:
+    def has_events() -> bool:
         events = json.loads(webhook.kubectl(space, "get", "events", "-o=json").stdout)["items"]
         found[:] = [each for each in events if each["reason"] == "NeverCounted"]
         return bool(found)
 
-    webhook.cluster.wait_until(told, what="the event")
+    webhook.cluster.wait_until(has_events, what="the event")
     (event,) = found
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["count"]) == (
         "ResourceQuota",
@@ -305,9 +309,9 @@ def test_a_quota_that_counts_nothing_is_reported_and_repaired(
     access = ("--kubeconfig", str(webhook.cluster.admin.kubeconfig))
     assert halfcard(["quota", "explain", space, *access]) == 0
     assert "never counts it, so it limits nothing" in " ".join(capsys.readouterr().out.split())
-    code, said = repair(space, capsys, "--dry-run", *access)
+    code, report = repair(space, capsys, "--dry-run", *access)
     assert code == 1 and f"requests.{CORE}" not in hard(webhook, space)
-    (quota,) = said["quotas"]
+    (quota,) = report["quotas"]
     assert quota["in_use"] == {CORE: "30", MEMORY: "20"}
     assert f"requests.{CORE}=50 was added: Kubernetes counts only this key" in quota["done"]
 
@@ -316,14 +320,16 @@ def test_a_quota_that_counts_nothing_is_reported_and_repaired(
         f"{side}.{MEMORY}": "40" for side in ("limits", "requests")
     }
     wait_for_used(webhook, space, {f"requests.{CORE}": "30", f"requests.{MEMORY}": "20"})
-    webhook.cluster.wait_until(lambda: uncounted(service) == before - 1, what="the service to see it")
-    assert "30 more needed: 0.50 card asked, 0.20 card free" in wait_refused(
+    webhook.cluster.wait_until(lambda: uncounted(service) == before - 1, what="the metric of the quota service")
+    assert "30 more needed: 0.50 card asked, 0.20 card free" in wait_for_refusal(
         webhook, space, complete(pod("two").asks(core=50, memory=4))
     )
-    _, everywhere = repair("", capsys, *access)
-    assert [each["name"] for each in everywhere["quotas"] if each["name"].startswith(f"{space}/")] == []
+    _, all_namespaces = repair("", capsys, *access)
+    assert [each["name"] for each in all_namespaces["quotas"] if each["name"].startswith(f"{space}/")] == []
     applied = webhook.kubectl(space, "apply", "-f-", item=only_limits("20"))
-    assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", "it follows as any other"
+    assert applied.code == 0 and hard(webhook, space)[f"requests.{CORE}"] == "20", (
+        "the added key follows the written key"
+    )
 
 
 def test_after_halfcard_is_removed_quotas_can_be_reverted(
@@ -347,20 +353,20 @@ def test_after_halfcard_is_removed_quotas_can_be_reverted(
 def test_a_user_without_rights_on_quotas_repairs_none(
     webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from_before(webhook, space, only_limits())
+    create_unregistered(webhook, space, only_limits())
     alice = webhook.cluster.tenant(space, "alice")
     webhook.cluster.wait_until(
         lambda: webhook.cluster.request("GET", f"/api/v1/namespaces/{space}/resourcequotas", user=alice).ok,
-        what="the rights of a tenant",
+        what="the rights of the tenant",
     )
-    code, said = repair(space, capsys, "--kubeconfig", str(alice.kubeconfig))
+    code, report = repair(space, capsys, "--kubeconfig", str(alice.kubeconfig))
     assert code == 1
-    assert "the API server answered 403" in said["quotas"][0]["why_not"]
+    assert "the API server answered 403" in report["quotas"][0]["why_not"]
 
 
 @pytest.fixture
 def may_repair(webhook: Installation) -> Iterator[None]:
-    """The right that the setting needs."""
+    """Grants the right that the setting needs."""
     role, account = "repairs", f"{names.NAMESPACE}:{names.QUOTA_SERVICE}"
     webhook.cluster.kubectl("create", "clusterrole", role, "--verb=patch", "--resource=resourcequotas")
     webhook.cluster.kubectl(
@@ -374,7 +380,7 @@ def may_repair(webhook: Installation) -> Iterator[None]:
 def test_a_setting_makes_the_quota_service_repair_quotas_at_its_start(
     webhook: Installation, service: QuotaInstallation, space: str
 ) -> None:
-    from_before(webhook, space, only_limits())
+    create_unregistered(webhook, space, only_limits())
     before = webhook.settings.read_text()
     webhook.settings.write_text(json.dumps({**json.loads(before), "repair_quotas_at_start": True}))
     try:
@@ -382,7 +388,9 @@ def test_a_setting_makes_the_quota_service_repair_quotas_at_its_start(
         service.add_replica()
     finally:
         webhook.settings.write_text(before)
-    webhook.cluster.wait_until(lambda: hard(webhook, space).get(f"requests.{CORE}") == "50", what="the repair")
+    webhook.cluster.wait_until(
+        lambda: hard(webhook, space).get(f"requests.{CORE}") == "50", what="the quota to be repaired"
+    )
 
 
 def test_explain_shows_native_quotas_and_their_wrong_usage(
@@ -400,13 +408,13 @@ def test_explain_shows_native_quotas_and_their_wrong_usage(
         [f"requests.{CORE}", "30", "100", "70"],
     ]
     assert halfcard(["quota", "explain", space, "--pod", "cores=71", *access]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"a pod like this would be refused: exceeded quota: {space}/gpu, requested: requests.{CORE}=71" in said
-    assert "wrong usage" not in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"a pod like this would be refused: exceeded quota: {space}/gpu, requested: requests.{CORE}=71" in printed
+    assert "wrong usage" not in printed
 
     wrong = json.dumps({"status": {"used": {f"requests.{CORE}": "90"}}})
     done = webhook.kubectl(space, "patch", "quota", "gpu", "--subresource=status", "--type=merge", "-p", wrong)
     assert done.code == 0, done.stderr
     assert halfcard(["quota", "explain", space, *access]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"Kubernetes reports requests.{CORE}=90, but its pods use 30" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"Kubernetes reports requests.{CORE}=90, but its pods use 30" in printed

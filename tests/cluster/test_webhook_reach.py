@@ -1,4 +1,4 @@
-"""Which pods leave the API server for us: none without GPU, every one that reaches for a GPU by another way."""
+"""Which objects reach the webhook: no pod without GPU, but each pod that could get a GPU in another way."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def test_the_match_conditions_are_cheap_enough_for_a_huge_pod(webhook: Installat
         built = built.container(
             env=variables, volumeMounts=mounts, envFrom=[{"prefix": "X_", "configMapRef": {"name": "x"}}]
         )
-    marks = {f"example.com/{number}": "x" for number in range(500)}
+    annotations = {f"example.com/{number}": "x" for number in range(500)}
     before = webhook.calls()
-    webhook.create(space, complete(built.annotated(marks).labelled(marks))).must()
+    webhook.create(space, complete(built.annotated(annotations).labelled(annotations))).must()
     assert webhook.calls() == before
 
 
@@ -119,14 +119,14 @@ def test_removing_a_record_is_refused_although_the_new_pod_is_plain(webhook: Ins
     trusted = webhook.cluster.tenant(space, TRUSTED_USER)
     record = "tencent.com/gpu-assigned"
     webhook.create(space, complete(pod().container().annotated({record: "true"})), user=trusted).must()
-    taken = webhook.kubectl(space, "annotate", "pod", "p", f"{record}-")
-    assert taken.code == 1
-    assert "[HC020]" in taken.stderr
+    removal = webhook.kubectl(space, "annotate", "pod", "p", f"{record}-")
+    assert removal.code == 1
+    assert "[HC020]" in removal.stderr
 
 
 @pytest.mark.parametrize("namespace", sorted({names.KUBE_SYSTEM, names.NAMESPACE}))
 def test_objects_in_system_namespaces_do_not_reach_the_webhook(webhook: Installation, namespace: str) -> None:
-    """Pods, workloads and quotas."""
+    """Pods and workloads are not validated there."""
     before = webhook.calls()
     webhook.create(namespace, complete(pod().container(**variable(names.VISIBLE_DEVICES, "all"))), dry_run=True).must()
     webhook.create(namespace, workload("Deployment", "wrong", bad("wrong")), dry_run=True).must()
@@ -138,14 +138,14 @@ OTHERS: Final = ("PodTemplate", "ReplicationController")
 
 
 def other_workload(kind: str, of: Object) -> Object:
-    """The two kinds that keep their template elsewhere, or have none of a selector's form."""
+    """Returns a PodTemplate or ReplicationController: their template or selector differs from other workloads."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": of["spec"]}
-    held = (
+    content = (
         {"template": template}
         if kind == "PodTemplate"
         else {"spec": {"selector": {"app": "web"}, "template": template}}
     )
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, **held}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "web"}, **content}
 
 
 @pytest.mark.parametrize("kind", [*WORKLOADS, *OTHERS])

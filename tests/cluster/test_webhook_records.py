@@ -1,4 +1,4 @@
-"""Records of who got which card: no tenant writes, changes or removes one; who is trusted by the settings does."""
+"""Records of granted cards: only users trusted by the settings may write, change or remove them."""
 
 from __future__ import annotations
 

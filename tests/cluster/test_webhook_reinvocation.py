@@ -1,4 +1,4 @@
-"""Another mutating webhook changes the pod after ours: we are asked again, and what we wrote ourselves is set right."""
+"""Another mutating webhook changes the pod after Halfcard: Halfcard is called again and corrects its own changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVICE: Final = "injector"
 
 
 def registration(cluster_bundle: str, namespace: str) -> Object:
-    """Its name comes after ours, and so does its turn."""
+    """Returns a configuration whose name, and so its turn, comes after Halfcard's."""
     hook = {
         "name": "injector.example.com",
         "clientConfig": {
@@ -39,11 +39,11 @@ def registration(cluster_bundle: str, namespace: str) -> Object:
     return {**kind, "metadata": {"name": f"zz-{namespace}"}, "webhooks": [hook]}
 
 
-def injecting(container: Object, asked: threading.Event) -> Callable[[Object], Object]:
-    """Adds the container to every pod that has not got it."""
+def injecting(container: Object, called: threading.Event) -> Callable[[Object], Object]:
+    """Returns a webhook that adds the container to every pod without it."""
 
-    def judge(request: Object) -> Object:
-        asked.set()
+    def review(request: Object) -> Object:
+        called.set()
         present = {each["name"] for each in request["object"]["spec"]["containers"]}
         if container["name"] in present:
             return {"allowed": True}
@@ -51,23 +51,23 @@ def injecting(container: Object, asked: threading.Event) -> Callable[[Object], O
         encoded = base64.b64encode(json.dumps(patch).encode()).decode()
         return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
-    return judge
+    return review
 
 
 @contextmanager
 def injector(webhook: Installation, space: str, container: Object) -> Iterator[None]:
-    cluster, asked = webhook.cluster, threading.Event()
-    with webhook_server(cluster, f"{SERVICE}.{space}.svc", injecting(container, asked)) as port:
+    cluster, called = webhook.cluster, threading.Event()
+    with webhook_server(cluster, f"{SERVICE}.{space}.svc", injecting(container, called)) as port:
         cluster.expose(space, SERVICE, 443, port)
         item = registration(cluster.authority.bundle(), space)
         applied = webhook.kubectl(space, "apply", "-f-", item=item)
         assert applied.code == 0, applied.stderr
 
-        def is_asked() -> bool:
+        def is_called() -> bool:
             webhook.create(space, share("probe"), dry_run=True)
-            return asked.is_set()
+            return called.is_set()
 
-        cluster.wait_until(is_asked, what="the API server to ask the second webhook")
+        cluster.wait_until(is_called, what="the API server to call the second webhook")
         yield
         webhook.kubectl(space, "delete", "-f-", item=item)
 
@@ -82,8 +82,8 @@ def test_a_container_injected_after_halfcard_sees_no_gpu(webhook: Installation, 
 def test_the_core_limit_is_removed_if_an_injected_container_asks_for_another_share(
     webhook: Installation, space: str
 ) -> None:
-    greedy = {**PROXY, "resources": {"limits": {names.VCUDA_CORE: "0.6", names.VCUDA_MEMORY: "1Gi"}}}
-    with injector(webhook, space, greedy):
+    larger = {**PROXY, "resources": {"limits": {names.VCUDA_CORE: "0.6", names.VCUDA_MEMORY: "1Gi"}}}
+    with injector(webhook, space, larger):
         stored = webhook.create(space, share("one")).must()
     assert resources(stored, number=1)["requests"] == {names.VCUDA_CORE: "60", names.VCUDA_MEMORY: "4"}
     assert CORE_LIMIT not in stored["metadata"].get("annotations", {})

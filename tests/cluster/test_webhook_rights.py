@@ -1,4 +1,4 @@
-"""The service accounts that are shipped may do what their process does, and nothing else."""
+"""The shipped service accounts have the rights that their process needs, and no others."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_admission_has_no_other_rights(webhook: Installation, verb: str, what: s
 
 
 def test_admission_lacks_no_right(webhook: Installation) -> None:
-    """What it is refused, it reports."""
+    """The process logs each refused request."""
     assert "may be out of date" not in webhook.replicas[0].program.log.read_text()
 
 

@@ -1,4 +1,4 @@
-"""Replicas are replaced one by one, as a Deployment does it, and not one call fails."""
+"""Replicas are replaced one by one, as a Deployment does it, and no call fails."""
 
 from __future__ import annotations
 
