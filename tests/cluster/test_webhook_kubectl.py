@@ -55,8 +55,8 @@ def test_a_label_can_be_added_to_the_file_of_a_running_pod(webhook: Installation
 
 def test_replace_with_the_same_file_changes_no_amount(webhook: Installation, space: str) -> None:
     """The file has no annotations, so that those which Halfcard added are removed."""
-    kept = {"automountServiceAccountToken": False, "serviceAccountName": "default", "nodeSelector": {"no": "node"}}
-    item = complete(pod("one").asks(**SHARE).specified(**kept))
+    defaults = {"automountServiceAccountToken": False, "serviceAccountName": "default", "nodeSelector": {"no": "node"}}
+    item = complete(pod("one").asks(**SHARE).specified(**defaults))
     webhook.create(space, item).must()
     replaced = webhook.kubectl(space, "replace", "-f-", item=item)
     assert replaced.code == 0, replaced.stderr

@@ -1,4 +1,4 @@
-"""A bug where pods, node and cards are first seen ends the offering, so that it begins anew."""
+"""A bug in the handling of pods, node and cards ends the offering, so that it starts again."""
 
 from __future__ import annotations
 

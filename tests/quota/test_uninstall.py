@@ -1,4 +1,4 @@
-"""Pods behind a quota's gate when Halfcard is removed: let go or deleted, and nobody else is touched."""
+"""Gated pods at the removal of Halfcard: they are released or deleted, and other pods are not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told by Events, and how often."""
+"""Which Events the agent sends, and how often."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NEWS: Final = {
     "nothing": (ILL, ILL, []),
     "the agent starts and finds it so": (None, ILL, [FAILED]),
     "the agent starts, and all are well": (None, WELL, []),
-    "somebody has spoilt the inventory": ("[{", ILL, [FAILED]),
-    "nobody knows the cards": (ILL, None, []),
+    "another writer has broken the inventory": ("[{", ILL, [FAILED]),
+    "the cards are unknown": (ILL, None, []),
 }
 
 
@@ -49,19 +49,19 @@ def test_cards_that_fail_or_recover_give_events(
 
 
 def test_the_same_event_is_sent_once_in_half_an_hour() -> None:
-    told = RecentEvents()
-    assert told.due([FAILED, FAILED], 0) == [FAILED]
-    assert told.due([FAILED], 1799) == []
-    assert told.due([FAILED], 1800) == [FAILED]
-    assert told.due([FAILED], 1801) == []
+    recent_events = RecentEvents()
+    assert recent_events.due([FAILED, FAILED], 0) == [FAILED]
+    assert recent_events.due([FAILED], 1799) == []
+    assert recent_events.due([FAILED], 1800) == [FAILED]
+    assert recent_events.due([FAILED], 1801) == []
 
 
 def test_the_memory_of_sent_events_is_bounded() -> None:
-    told = RecentEvents()
+    recent_events = RecentEvents()
     for number in range(1000):
-        told.due([NodeEvent("NotOffered", str(number))], number)
-    assert told.due([NodeEvent("NotOffered", "999")], 1000) == []
-    assert told.due([NodeEvent("NotOffered", "0")], 1000) != []
+        recent_events.due([NodeEvent("NotOffered", str(number))], number)
+    assert recent_events.due([NodeEvent("NotOffered", "999")], 1000) == []
+    assert recent_events.due([NodeEvent("NotOffered", "0")], 1000) != []
 
 
 def test_an_event_is_about_the_node_and_has_a_unique_name() -> None:

@@ -1,4 +1,4 @@
-"""What stands at a node afterwards, whoever else writes there."""
+"""The content of a node after the agent's patch, also if others write to it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ LABELS: Final[dict[str, tuple[tuple[Card, ...], str, dict[str, str]]]] = {
         "",
         {names.NVIDIA_LABEL_COUNT: "2", names.NVIDIA_LABEL_REPLICAS: "1"},
     ),
-    "slices that look like cards are told by the name": (
+    "slices that look like cards are recognised by the name": (
         (replace(GOOD, replicas=4),),
         names.NVIDIA_GPU,
         {names.NVIDIA_LABEL_PRODUCT: "Tesla-T4-SHARED", names.NVIDIA_LABEL_REPLICAS: "4"},
@@ -156,8 +156,8 @@ def test_a_total_of_another_program_stays_and_is_reported() -> None:
     there = node(capacity={MIB: "15109"})
     wanted = patch(there, said(total=12000), NOW)
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "15109"
-    (told,) = wanted.foreign
-    assert told.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which another program wrote; ')
+    (message,) = wanted.foreign
+    assert message.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which another program wrote; ')
     there["status"]["capacity"][MIB] = "0"
     assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
 

@@ -187,7 +187,7 @@ async def test_a_forbidden_write_is_logged_with_the_api_servers_message() -> Non
         one.server.faults = ["refused"] * 1000
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD))
-        await until(lambda: one.announcing.trouble != "", what="the trouble is told")
+        await until(lambda: one.announcing.trouble != "", what="the trouble to be reported")
         assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
 
 
@@ -223,7 +223,7 @@ async def test_a_restarted_agent_does_not_repeat_known_events() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(SICK))
-        await until(lambda: len(one.events()) == 1, what="the failure is told")
+        await until(lambda: len(one.events()) == 1, what="the event about the failure")
         await one.rests()
         left_behind = one.there
     async with agent(left_behind) as another:
@@ -237,7 +237,7 @@ async def test_resources_that_are_not_advertised_and_foreign_values_give_events(
     async with agent(node(capacity={MIB: "4"})) as one:
         one.announcing.observe(one.there)
         one.announcing.announce(said(GOOD), ["node_resources: got too many"])
-        await until(lambda: len(one.events()) == 2, what="both are told")
+        await until(lambda: len(one.events()) == 2, what="both events")
         assert one.events()[0] == ("NotOffered", "node_resources: got too many")
         assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which another')
         assert len(one.announcing.foreign) == 1
@@ -249,12 +249,12 @@ async def test_resources_that_are_not_advertised_and_foreign_values_give_events(
 async def test_a_resource_that_is_advertised_again_gives_an_event_each_time() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        told = []
+        expected_events = []
         for problems in (["theirs"], [], ["theirs"], []):
             one.announcing.announce(said(GOOD), problems)
-            told.append(("NotOffered" if problems else "Offered", "theirs"))
-            await until(lambda: len(one.events()) == len(told), what="it is told")
-        assert sorted(one.events()) == sorted(told)
+            expected_events.append(("NotOffered" if problems else "Offered", "theirs"))
+            await until(lambda: len(one.events()) == len(expected_events), what="the event")
+        assert sorted(one.events()) == sorted(expected_events)
 
 
 async def test_an_event_whose_answer_was_lost_is_stored_once() -> None:

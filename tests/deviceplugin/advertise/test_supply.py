@@ -174,8 +174,8 @@ def test_time_slices_replace_hamis_split_of_the_same_resource_and_report_it() ->
         empty_room(node(2, slices=names.NVIDIA_GPU, replicas=4)), (), serving(names.NVIDIA_GPU, hami_split=10)
     )
     assert found.ids == {names.NVIDIA_GPU: 8}
-    (told,) = found.problems
-    assert told.startswith("hami_device_split: got 10") and "set renameByDefault" in told
+    (problem,) = found.problems
+    assert problem.startswith("hami_device_split: got 10") and "set renameByDefault" in problem
 
 
 def test_a_resource_of_a_disabled_domain_is_not_advertised() -> None:
@@ -222,9 +222,9 @@ def eight(memory_mib: int) -> Node:
 def test_resources_with_too_many_device_ids_are_not_advertised_for_a_reason() -> None:
     found = supply(empty_room(eight(143771)), (), serving(names.VCUDA_CORE, TUYA_UNITS, names.TUYA_SGPU))
     assert found.ids == {names.VCUDA_CORE: 800, names.TUYA_SGPU: 16}
-    (told,) = found.problems
-    assert "tuya.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in told
-    assert "at most 4000" in told and "name fewer resources" in told
+    (problem,) = found.problems
+    assert "tuya.com/vcuda-memory, which has 4488 device ids on this node, and 5304 with the others" in problem
+    assert "at most 4000" in problem and "name fewer resources" in problem
 
 
 def test_memory_units_need_no_device_ids_on_a_node_with_large_cards() -> None:

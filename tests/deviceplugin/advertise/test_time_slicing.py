@@ -1,4 +1,4 @@
-"""Time slices as NVIDIA's ConfigMap says them: which configuration a node takes, and what is told of the rest."""
+"""Time slices of NVIDIA's ConfigMap: which configuration a node uses, and which problems are reported."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ ASTRAY: Final = {
 
 @pytest.mark.parametrize(("default", "label", "begins"), ASTRAY.values(), ids=ASTRAY)
 def test_a_missing_configuration_changes_nothing_and_is_reported(default: str, label: str, begins: str) -> None:
-    slicing, (told,) = chosen(DATA, default, label)
+    slicing, (reported,) = chosen(DATA, default, label)
     assert slicing is None
-    assert told == begins + "it names a configuration of the ConfigMap; use a100, bad, tesla-t4"
+    assert reported == begins + "it names a configuration of the ConfigMap; use a100, bad, tesla-t4"
 
 
 def slicing_of(time_slicing: str) -> str:
@@ -119,9 +119,9 @@ LEFT_ASIDE: Final = {
 
 @pytest.mark.parametrize(("text", "slicing", "begins"), LEFT_ASIDE.values(), ids=LEFT_ASIDE)
 def test_ignored_fields_are_reported(text: str, slicing: TimeSlices, begins: str) -> None:
-    found, (told,) = read_slicing(text, "c")
+    found, (reported,) = read_slicing(text, "c")
     assert found == slicing
-    assert told.startswith(begins)
+    assert reported.startswith(begins)
 
 
 MISTAKES: Final = {
@@ -158,9 +158,9 @@ MISTAKES: Final = {
 
 @pytest.mark.parametrize(("text", "sentence"), MISTAKES.values(), ids=MISTAKES)
 def test_an_invalid_configuration_changes_nothing_and_names_the_invalid_field(text: str, sentence: str) -> None:
-    slicing, (told,) = read_slicing(text, "c")
+    slicing, (reported,) = read_slicing(text, "c")
     assert slicing is None
-    assert sentence in told
+    assert sentence in reported
 
 
 JSON: Final = st.recursive(
@@ -191,6 +191,6 @@ JSON: Final = st.recursive(
 
 @given(st.text() | JSON.map(str))
 def test_any_text_is_applied_or_reported(text: str) -> None:
-    slicing, told = read_slicing(text, "c")
-    assert slicing is not None or told
-    assert all(sentence.isprintable() for sentence in told)
+    slicing, reported = read_slicing(text, "c")
+    assert slicing is not None or reported
+    assert all(sentence.isprintable() for sentence in reported)

@@ -208,11 +208,11 @@ ODD: Final[dict[str, tuple[dict[str, str], dict[str, list[str]] | None, str]]] =
 }
 
 
-@pytest.mark.parametrize(("words", "cards", "told"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize(("words", "cards", "expected_message"), ODD.values(), ids=ODD)
 async def test_an_invalid_pod_does_not_start(
-    words: dict[str, str], cards: dict[str, list[str]] | None, told: str, world: World
+    words: dict[str, str], cards: dict[str, list[str]] | None, expected_message: str, world: World
 ) -> None:
-    with pytest.raises(RefusedError, match=told):
+    with pytest.raises(RefusedError, match=expected_message):
         await world.run("p", SHARE, cards, **words)
     assert not list(world.slots) and world.patches() == 0
 

@@ -1,4 +1,4 @@
-"""Records are obeyed or refused; nobody starts beside containers that leave too little."""
+"""Records are followed or refused; no container starts on a card where too little is free."""
 
 from __future__ import annotations
 

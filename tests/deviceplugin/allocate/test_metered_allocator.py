@@ -19,7 +19,7 @@ CORE = "tencent.com/vcuda-core"
 
 
 class StubAllocator:
-    """Fails at what it is told to fail at."""
+    """Fails in the operations that a test names."""
 
     def __init__(self, failing: Exception | None) -> None:
         self.failing = failing

@@ -124,18 +124,18 @@ MOVED_AWAY, MOVED_HERE = 0x40, 0x80  # of inotify(7)
 
 @contextmanager
 def moves_within(folder: Path) -> Iterator[list[int]]:
-    """What the kernel tells somebody who watches the folder, as a runtime does."""
+    """Returns the kernel's events about the folder, as a runtime that watches it gets them."""
     library = ctypes.CDLL(None, use_errno=True)
     watch = library.inotify_init1(os.O_NONBLOCK)
     library.inotify_add_watch(watch, str(folder).encode(), MOVED_AWAY | MOVED_HERE)
     seen: list[int] = []
     try:
         yield seen
-        told = os.read(watch, 4096)
-        while told:
-            _, mask, _, length = struct.unpack_from("iIII", told)
+        received = os.read(watch, 4096)
+        while received:
+            _, mask, _, length = struct.unpack_from("iIII", received)
             seen.append(mask)
-            told = told[16 + length :]
+            received = received[16 + length :]
     finally:
         os.close(watch)
 
@@ -164,8 +164,8 @@ def test_an_unreadable_record_is_removed_and_reported(tmp_path: Path, spoil: Cal
     record = tmp_path / "cdi" / ".halfcard.dev" / f"{NAME}.u1"
     record.write_bytes(spoil(record.read_bytes()))
     slots = Slots(tmp_path / "cdi", tmp_path / "state")
-    (told,) = slots.load()
-    assert str(record) in told and not record.exists()
+    (received,) = slots.load()
+    assert str(record) in received and not record.exists()
     assert descriptions(tmp_path) == [shown(tmp_path, slot_name(names.VCUDA_CORE, ["hc-7"])).name]
     assert [each.pod for each in slots] == ["b"]
     assert not slots.folder(NAME).exists()

@@ -147,7 +147,7 @@ happenings = st.lists(
 Happening = list[Gpu] | Incident | str
 
 
-def told(story: list[Happening]) -> tuple[CardHealth, float]:
+def health_after(story: list[Happening]) -> tuple[CardHealth, float]:
     health, now = CardHealth(), 0.0
     for happening in story:
         now += QUIET_S
@@ -163,13 +163,13 @@ def told(story: list[Happening]) -> tuple[CardHealth, float]:
 @given(happenings)
 def test_a_card_that_was_listed_once_stays_known(story: list[Happening]) -> None:
     ever = {gpu.uuid for happening in story if isinstance(happening, list) for gpu in happening}
-    known = [gpu.uuid for gpu in told(story)[0].gpus]
+    known = [gpu.uuid for gpu in health_after(story)[0].gpus]
     assert set(known) == ever and len(known) == len(ever)
 
 
 @given(happenings)
 def test_every_card_recovers_after_any_history(story: list[Happening]) -> None:
-    health, now = told(story)
+    health, now = health_after(story)
     in_order = [gpu._replace(trouble="") for gpu in health.gpus]
     assert why_not(after_read(after_read(health, (), now), in_order, now)) == {}
 
@@ -177,7 +177,7 @@ def test_every_card_recovers_after_any_history(story: list[Happening]) -> None:
 @given(happenings, uuids)
 def test_the_health_of_a_card_does_not_depend_on_others(story: list[Happening], uuid: str) -> None:
     alone = [_about(happening, uuid) for happening in story]
-    assert why_not(told(alone)[0]).get(uuid) == why_not(told(story)[0]).get(uuid)
+    assert why_not(health_after(alone)[0]).get(uuid) == why_not(health_after(story)[0]).get(uuid)
 
 
 def _about(happening: Happening, uuid: str) -> Happening:

@@ -10,7 +10,7 @@ from deviceplugin.gpus.card_health import QUIET_S, CardHealth, after_failure, af
 from deviceplugin.gpus.health_record import decode_health, encode_health
 from deviceplugin.gpus.interface import Incident
 
-from .test_card_health import BOTH, LINK_FAILED, OFF_THE_BUS, SAID, A, B, Happening, happenings, ill, told
+from .test_card_health import BOTH, LINK_FAILED, OFF_THE_BUS, SAID, A, B, Happening, happenings, health_after, ill
 
 BOOT = "5a3c7e0e-29a6-4b8e-9d0e-0f1a9f525c3e"
 
@@ -56,7 +56,7 @@ def test_an_invalid_file_is_ignored(content: bytes) -> None:
 
 @given(happenings, st.floats(0, 1e6))
 def test_after_a_restart_the_same_cards_are_unhealthy(story: list[Happening], later: float) -> None:
-    health, now = told(story)
+    health, now = health_after(story)
     gpus = [gpu for gpu in health.gpus if gpu.uuid not in health.absent]
     went_on = why_not(after_read(health, gpus, now + later))
     restart = why_not(after_read(restarted(health), gpus, now + later))

@@ -32,7 +32,7 @@ for _ in sys.stdin:
 
 
 class Program:
-    """Reads the cards whenever it is told to."""
+    """Reads the cards at each request of the test."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(

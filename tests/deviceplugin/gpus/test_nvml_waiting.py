@@ -26,8 +26,8 @@ def test_an_incident_has_its_card_and_xid_and_is_returned_once(driver: StandIn, 
     driver.xid(OTHER, 79)
     driver.double_bit_error(ONE)
     driver.xid("", 119)
-    told = [nvml.wait(SOON_S) for _ in range(3)]
-    assert told == [(Incident(OTHER, 79),), (Incident(ONE, 48),), (Incident("", 119),)]
+    incidents = [nvml.wait(SOON_S) for _ in range(3)]
+    assert incidents == [(Incident(OTHER, 79),), (Incident(ONE, 48),), (Incident("", 119),)]
     assert nvml.wait(0.01) == ()
 
 

@@ -1,4 +1,4 @@
-"""What the runtime is told, and which runtimes listen."""
+"""The CDI specification for the runtime, and which runtimes support CDI."""
 
 from __future__ import annotations
 
@@ -99,5 +99,5 @@ def test_runtimes_that_would_ignore_the_cards_are_recognised(runtime: str, suppo
 
 
 def test_a_runtime_without_cdi_is_refused_with_the_fix() -> None:
-    told = without_cdi("containerd://1.6.20")
-    assert "containerd://1.6.20" in told and "containerd 2.0, cri-o 1.23" in told and "--without-cdi" in told
+    message = without_cdi("containerd://1.6.20")
+    assert "containerd://1.6.20" in message and "containerd 2.0, cri-o 1.23" in message and "--without-cdi" in message

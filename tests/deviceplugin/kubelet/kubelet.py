@@ -19,11 +19,11 @@ from deviceplugin.kubelet.messages import Device
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-def _as_device(told: plugins.Device) -> Device:
-    assert told.health in {"Healthy", "Unhealthy"}
-    nodes = [node.ID for node in told.topology.nodes]
-    assert len(nodes) == told.HasField("topology")
-    return Device(told.ID, told.health == "Healthy", nodes[0] if nodes else None)
+def _as_device(received: plugins.Device) -> Device:
+    assert received.health in {"Healthy", "Unhealthy"}
+    nodes = [node.ID for node in received.topology.nodes]
+    assert len(nodes) == received.HasField("topology")
+    return Device(received.ID, received.health == "Healthy", nodes[0] if nodes else None)
 
 
 class Client:
@@ -61,9 +61,9 @@ class Client:
     async def listen(self) -> None:
         """Until the plugin ends it."""
         with contextlib.suppress(grpc.aio.AioRpcError):
-            async for told in self.call():
+            async for received in self.call():
                 self.told_at.append(asyncio.get_running_loop().time())
-                self.lists.append([_as_device(device) for device in told.devices])
+                self.lists.append([_as_device(device) for device in received.devices])
 
     async def allocate(self, *ids: str) -> plugins.ContainerAllocateResponse:
         request = plugins.AllocateRequest(container_requests=[plugins.ContainerAllocateRequest(devices_ids=ids)])
@@ -77,7 +77,7 @@ class Client:
         await self._unary("PreStartContainer", plugins.PreStartContainerResponse)(request)
 
     async def prefer(self) -> None:
-        """Asks for what nobody offers."""
+        """Requests a resource that no plugin offers."""
         await self._unary("GetPreferredAllocation", plugins.Empty)(plugins.Empty())
 
     async def close(self) -> None:
@@ -90,10 +90,10 @@ class Kubelet:
 
     Attributes:
         refusal: what it answers to those who register, if anything.
-        hangs: it answers nobody who registers.
+        hangs: it does not answer registrations.
         foreign: ids of plugins that are not ours, by resource.
         holders: what pod-resources tells.
-        looks: while it is not set, nobody is told what is allocatable.
+        looks: while it is not set, nothing reports what is allocatable.
         after_look: called when it has looked at what is allocatable, before it answers.
         limited: how many calls of pod-resources it refuses for their number.
         registered: all who ever did, one after the other.
@@ -135,7 +135,7 @@ class Kubelet:
         return {file.name for file in self.plugin_folder.iterdir()} - {"kubelet.sock"}
 
     def devices(self, resource: str) -> list[Device]:
-        """As last told; none where nobody serves it."""
+        """Returns the last devices; none if no plugin serves the resource."""
         client = self.clients.get(resource)
         return client.lists[-1] if client and client.lists else []
 

@@ -1,4 +1,4 @@
-"""When kubelet's socket counts as made anew: another one under its name, and nothing else."""
+"""Kubelet's socket counts as recreated only if another socket has its name."""
 
 from __future__ import annotations
 

@@ -153,10 +153,10 @@ async def test_of_several_changes_during_a_send_only_the_last_is_sent(plugin: Pl
     for tag in ("second", "third", "last"):
         plugin.publish(many(tag))
         await asyncio.sleep(0)
-    told = [(await call.read()).devices[0].ID[:4]]
-    while told[-1] != "last":
-        told.append((await call.read()).devices[0].ID[:4])
-    assert told[0] == "firs" and len(told) < 4
+    first_ids = [(await call.read()).devices[0].ID[:4]]
+    while first_ids[-1] != "last":
+        first_ids.append((await call.read()).devices[0].ID[:4])
+    assert first_ids[0] == "firs" and len(first_ids) < 4
     call.cancel()
 
 

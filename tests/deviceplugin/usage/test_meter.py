@@ -1,4 +1,4 @@
-"""A meter as it runs in the agent, on a driver that is told what to say and a folder in place of /proc."""
+"""The meter of the agent, with a stand-in for the driver and a folder in place of /proc."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_lost_card_does_not_affect_other_cards(meter: Meter, driver: Dri
 async def test_concurrent_callers_share_a_measurement_and_do_not_block_the_loop(meter: Meter, driver: Driver) -> None:
     asking = [asyncio.create_task(meter.usage()) for _ in range(3)]
     await until(lambda: bool(driver.asked), what="the driver to be asked")
-    asking[0].cancel()  # who goes away spoils it for nobody
+    asking[0].cancel()  # a cancelled request does not affect the others
     driver.may_answer.set()
     _, *rest = await asyncio.gather(*asking, return_exceptions=True)
     assert rest[0] == rest[1] and isinstance(rest[0], NodeUsageReport)

@@ -142,8 +142,8 @@ def test_there_is_no_nearest_node_where_no_eviction_helps() -> None:
 def test_forged_records_and_malformed_amounts_are_reported_first() -> None:
     forged = explained(state_of([node()]), stored(TRAIN, record={"tencent.com/predicate-gpu-idx-0": "0"}))
     odd = explained(state_of([node()]), stored(pod("odd").asks(core="1.5", memory=4)))
-    for found, told in ((forged, "tencent.com/predicate-gpu-idx-0"), (odd, 'got "1.5"')):
-        assert told in found.trouble
+    for found, expected in ((forged, "tencent.com/predicate-gpu-idx-0"), (odd, 'got "1.5"')):
+        assert expected in found.trouble
         assert found.prospects is None and found.has_nowhere_to_go
 
 

@@ -79,9 +79,9 @@ async def test_concurrent_calls_use_at_most_the_allowed_connections() -> None:
 async def test_a_write_without_an_answer_is_never_repeated(fault: Fault, server: ObjectServer, calls: ApiCalls) -> None:
     await calls.get(PODS)
     server.faults = [fault]
-    with pytest.raises(NoAnswerError, match=f"no answer to POST {PODS}: the API server closed") as told:
+    with pytest.raises(NoAnswerError, match=f"no answer to POST {PODS}: the API server closed") as raised:
         await calls.post(PODS, POD)
-    assert not isinstance(told.value, NotSentError)
+    assert not isinstance(raised.value, NotSentError)
     assert made(server) == ["GET", "POST"]
     assert (f"/cluster{PODS}/p" in server.objects) == (fault != "unheard")
 

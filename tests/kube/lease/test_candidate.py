@@ -132,7 +132,7 @@ def test_two_candidates_never_decide_at_once(holder: str | None, lives: list[tup
 
 
 def led(holder: str | None, *lives: list[Round]) -> list[float]:
-    """The times at which somebody may decide."""
+    """Returns the times at which a replica may decide."""
     world = World(None if holder is None else Lease(holder, "before"))
     candidates = [FakeCandidate(world, f"c{number}", 1000.0 * number, life) for number, life in enumerate(lives)]
     return [world.now for deciding in leaders(world, candidates) if deciding]

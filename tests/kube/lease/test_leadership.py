@@ -25,7 +25,7 @@ MIX = "halfcard.dev/mix"
 
 @pytest.fixture
 def server() -> Iterator[ObjectServer]:
-    """A server with a Lease that nobody holds."""
+    """A server with a Lease without holder."""
     with serving_objects() as server:
         write(server, holder="")
         yield server

@@ -19,7 +19,7 @@ CASES: Final[dict[str, Case]] = {
     "none of two": (SETS, {"replicas": 2}, {}, True),
     "one of two": (SETS, {"replicas": 2}, {"replicas": 1}, True),
     "both": (SETS, {"replicas": 2}, {"replicas": 2}, False),
-    "one, which nobody wrote": (SETS, {}, {"replicas": 0}, True),
+    "one, the default": (SETS, {}, {"replicas": 0}, True),
     "scaled to none": (SETS, {"replicas": 0}, {}, False),
     "a node without its pod": (DAEMONS, {}, {"desiredNumberScheduled": 3, "currentNumberScheduled": 2}, True),
     "a pod on each node": (DAEMONS, {}, {"desiredNumberScheduled": 3, "currentNumberScheduled": 3}, False),

@@ -66,7 +66,7 @@ async def test_the_repair_at_the_start_is_retried_until_it_is_answered_and_done_
     async def repair() -> None:
         tries.append(len(tries))
         if len(tries) < 3:
-            raise NoAnswerError("nobody answers")
+            raise NoAnswerError("no answer")
 
     def leads() -> bool:
         looks.append(len(tries))
