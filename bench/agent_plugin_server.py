@@ -32,8 +32,8 @@ PODS: Final = 200
 CARDS: Final = 8
 FLOOR: Final = "floor"
 
-NEW: Final = "new"
-SICK: Final = "sick"
+NEW: Final = "hc-1000000"  # ids of ours: a plugin leaves all others alone
+SICK: Final = "hc-1000001"
 """Ids that make PreStartContainer replace all ids, or change the health of one card's; others just fill the slot."""
 
 
