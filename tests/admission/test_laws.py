@@ -219,7 +219,7 @@ def test_an_unchanged_workload_gets_no_patch_and_no_warning(obj: Json) -> None:
 
 @LAW
 @given(wild.quotas())
-def test_a_quota_settles_in_one_pass_and_keeps_the_keys_people_wrote(obj: Json) -> None:
+def test_a_quota_settles_in_one_pass_and_keeps_the_written_keys(obj: Json) -> None:
     verdict = judge(names.MUTATE_QUOTAS_PATH, obj, kind="ResourceQuota")
     assert all(len(line) <= 120 for line in verdict.warnings)
     assume(verdict.allowed)

@@ -116,7 +116,7 @@ def test_where_several_stand_and_differ_the_smallest_counts(written: Json, count
     assert marks(after) is None
 
 
-def test_lowering_what_people_wrote_is_said() -> None:
+def test_lowering_a_written_key_gives_a_warning() -> None:
     (warning,) = mutate(quota({LIMITS: "80", REQUESTS: "100"})).warnings
     assert "80" in warning
     assert "100" in warning
@@ -137,7 +137,7 @@ def test_our_twin_follows_its_source(source: str, now: str) -> None:
     assert marks(after) == f"{REQUESTS}={wanted}"
 
 
-def test_a_twin_that_somebody_has_changed_is_theirs() -> None:
+def test_a_twin_that_a_user_has_changed_is_kept() -> None:
     stored = settled(quota({LIMITS: "100"}))
     after = settled(changed(stored, "spec", "hard", REQUESTS, to="60"))
     assert hard(after) == {LIMITS: "100", REQUESTS: "60"}

@@ -15,7 +15,7 @@ from halfcard import names
 from kube.api.access import from_kubeconfig
 from kube.api.calls import ApiCalls
 from serving.log import Log
-from tests.deviceplugin.nodes import GOOD, MIB, SICK, said
+from tests.deviceplugin.nodes import GOOD, MIB, SICK, announcement_of
 
 SECONDS: Final = 30
 
@@ -52,14 +52,14 @@ async def test_the_agent_writes_to_its_node_and_kubelets_fields_stay(cluster: Cl
         await wait_for_node(cluster, "announced", writer, is_expected)
 
     running = asyncio.create_task(writer.run())
-    writer.announce(said(GOOD, replace(SICK, why_not=""), total=30218))
+    writer.announce(announcement_of(GOOD, replace(SICK, why_not=""), total=30218))
     await wait_for(lambda node: total(node) == ("30218", "30218") and condition(node) == "True")
-    writer.announce(said(GOOD, SICK, total=15000))
+    writer.announce(announcement_of(GOOD, SICK, total=15000))
     await wait_for(lambda node: total(node) == ("15k", "15k") and condition(node) == "False")
     wiped = {"status": {"capacity": {MIB: "0"}, "allocatable": {MIB: "0"}}}
     cluster.client.merge(cluster.admin, "/api/v1/nodes/announced/status", wiped)
     await wait_for(lambda node: total(node) == ("15k", "15k"))
-    writer.announce(said(GOOD, total=None))
+    writer.announce(announcement_of(GOOD, total=None))
     await wait_for(lambda node: total(node) == (None, None) and condition(node) == "True")
     running.cancel()
     with suppress(asyncio.CancelledError):

@@ -80,7 +80,7 @@ def test_what_is_left_out_is_not_taken() -> None:
     assert not TAKEN.keys() & LEFT_OUT.keys()
 
 
-def test_an_apt_that_knows_no_hashes_is_told_what_to_do() -> None:
+def test_an_apt_without_hashes_gives_an_error_with_the_fix() -> None:
     with pytest.raises(CannotBuildError, match="apt-get update"):
         packages_of("'http://example.invalid/libc6.deb' libc6.deb 10\n")
 

@@ -34,5 +34,5 @@ def node(
     }
 
 
-def said(*cards: Card, total: int | None = 15109, **words: Any) -> Announcement:
+def announcement_of(*cards: Card, total: int | None = 15109, **words: Any) -> Announcement:
     return announcement(cards or (GOOD,), {} if total is None else {MIB: total}, **words)

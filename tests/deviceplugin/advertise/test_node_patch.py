@@ -17,7 +17,7 @@ from halfcard.cluster_view import read_node
 from halfcard.inventory import write_inventory
 from tests.kube.object_server import merged
 
-from ..nodes import GOOD, MIB, NOW, SICK, node, said
+from ..nodes import GOOD, MIB, NOW, SICK, announcement_of, node
 
 LATER: Final = "2026-11-21T13:00:00Z"
 
@@ -39,7 +39,7 @@ def condition(there: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_new_node_gets_all_fields_and_keeps_its_own() -> None:
-    found = after(node(), said(GOOD))
+    found = after(node(), announcement_of(GOOD))
     assert found["metadata"]["annotations"][names.INVENTORY] == write_inventory([GOOD])
     assert found["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"] == "0"
     assert labels(found) == {
@@ -53,19 +53,19 @@ def test_a_new_node_gets_all_fields_and_keeps_its_own() -> None:
 
 
 def test_unchanged_fields_are_not_written_again() -> None:
-    there = after(node(), said(GOOD, SICK))
-    assert patch(there, said(GOOD, SICK), LATER) == ({}, {}, ())
+    there = after(node(), announcement_of(GOOD, SICK))
+    assert patch(there, announcement_of(GOOD, SICK), LATER) == ({}, {}, ())
 
 
 def test_another_spelling_of_an_amount_is_not_a_difference() -> None:
-    there = after(node(), said(total=60000))
+    there = after(node(), announcement_of(total=60000))
     there["status"]["capacity"][MIB] = "60k"
-    assert patch(there, said(total=60000), LATER).status == {}
+    assert patch(there, announcement_of(total=60000), LATER).status == {}
 
 
 def test_the_extender_reads_the_published_cards() -> None:
     cards = (replace(GOOD, replicas=4), replace(SICK, replicas=4))
-    found = read_node(after(node(), said(*cards, slices=names.NVIDIA_GPU_SHARED)))
+    found = read_node(after(node(), announcement_of(*cards, slices=names.NVIDIA_GPU_SHARED)))
     assert getattr(found, "cards", None) == cards
     assert getattr(found, "slices", None) == names.NVIDIA_GPU_SHARED
 
@@ -100,7 +100,7 @@ LABELS: Final[dict[str, tuple[tuple[Card, ...], str, dict[str, str]]]] = {
 def test_labels_are_written_as_nvidias_feature_discovery_does(
     cards: tuple[Card, ...], slices: str, expected: dict[str, str]
 ) -> None:
-    found = labels(after(node(), said(*cards, slices=slices)))
+    found = labels(after(node(), announcement_of(*cards, slices=slices)))
     assert expected.items() <= found.items()
     assert all(len(value) <= 63 for value in found.values())
     assert names.NVIDIA_LABEL_PRODUCT not in found or names.NVIDIA_LABEL_PRODUCT in expected
@@ -108,24 +108,24 @@ def test_labels_are_written_as_nvidias_feature_discovery_does(
 
 def test_labels_of_other_programs_stay() -> None:
     foreign = {names.NVIDIA_LABEL_PRODUCT: "Tesla-T4-SHARED", names.NVIDIA_LABEL_COUNT: "1"}
-    there = after(node(labels=foreign), said(GOOD))
+    there = after(node(labels=foreign), announcement_of(GOOD))
     assert foreign.items() <= labels(there).items()
     assert labels(there)[names.NVIDIA_LABEL_MEMORY] == "15109"
-    there = after(there, said(GOOD, SICK))
+    there = after(there, announcement_of(GOOD, SICK))
     assert foreign.items() <= labels(there).items()
 
 
 def test_a_label_that_another_program_changes_belongs_to_it() -> None:
-    there = after(node(), said(GOOD))
+    there = after(node(), announcement_of(GOOD))
     there["metadata"]["labels"][names.NVIDIA_LABEL_COUNT] = "7"
-    there = after(there, said(GOOD, SICK))
+    there = after(there, announcement_of(GOOD, SICK))
     assert labels(there)[names.NVIDIA_LABEL_COUNT] == "7"
-    assert patch(there, said(GOOD, SICK), NOW) == ({}, {}, ())
+    assert patch(there, announcement_of(GOOD, SICK), NOW) == ({}, {}, ())
 
 
 def test_labels_change_with_the_cards_and_are_removed_with_them() -> None:
-    there = after(node(), said(GOOD))
-    there = after(there, said(GOOD, replace(SICK, model="A10")))
+    there = after(node(), announcement_of(GOOD))
+    there = after(there, announcement_of(GOOD, replace(SICK, model="A10")))
     assert labels(there).keys() == {
         names.NVIDIA_LABEL_COUNT,
         names.NVIDIA_LABEL_MEMORY,
@@ -135,9 +135,9 @@ def test_labels_change_with_the_cards_and_are_removed_with_them() -> None:
 
 
 def test_simulated_cards_are_marked() -> None:
-    there = after(node(), said(is_made_up=True))
+    there = after(node(), announcement_of(is_made_up=True))
     assert labels(there)[names.MADE_UP_LABEL] == "true"
-    assert names.MADE_UP_LABEL not in labels(after(there, said()))
+    assert names.MADE_UP_LABEL not in labels(after(there, announcement_of()))
 
 
 # --- totals -----------------------------------------------------------------------------------------------------------
@@ -145,21 +145,21 @@ def test_simulated_cards_are_marked() -> None:
 
 @pytest.mark.parametrize("wiped", [None, "0"])
 def test_a_total_that_kubelet_removed_is_written_again(wiped: str | None) -> None:
-    there = after(node(), said())
+    there = after(node(), announcement_of())
     del there["status"]["capacity"][MIB]
     if wiped is not None:
         there["status"]["capacity"][MIB] = wiped
-    assert after(there, said())["status"]["capacity"][MIB] == "15109"
+    assert after(there, announcement_of())["status"]["capacity"][MIB] == "15109"
 
 
 def test_a_total_of_another_program_stays_and_is_reported() -> None:
     there = node(capacity={MIB: "15109"})
-    wanted = patch(there, said(total=12000), NOW)
-    assert after(there, said(total=12000))["status"]["capacity"][MIB] == "15109"
+    wanted = patch(there, announcement_of(total=12000), NOW)
+    assert after(there, announcement_of(total=12000))["status"]["capacity"][MIB] == "15109"
     (message,) = wanted.foreign
     assert message.startswith('status.capacity["volcano.sh/gpu-memory"]: got "15109", which another program wrote; ')
     there["status"]["capacity"][MIB] = "0"
-    assert after(there, said(total=12000))["status"]["capacity"][MIB] == "12000"
+    assert after(there, announcement_of(total=12000))["status"]["capacity"][MIB] == "12000"
 
 
 def test_gpushares_count_of_cards_is_taken_over_if_it_is_right() -> None:
@@ -172,17 +172,17 @@ def test_gpushares_count_of_cards_is_taken_over_if_it_is_right() -> None:
 
 
 def test_only_totals_that_are_no_longer_advertised_are_removed() -> None:
-    there = after(node(capacity={names.ALIYUN_GPU_MEM: "14"}), said())
-    there = after(there, said(total=None))
+    there = after(node(capacity={names.ALIYUN_GPU_MEM: "14"}), announcement_of())
+    there = after(there, announcement_of(total=None))
     assert there["status"]["capacity"] == there["status"]["allocatable"] == {"cpu": "8", names.ALIYUN_GPU_MEM: "14"}
-    assert patch(there, said(total=None), NOW) == ({}, {}, ())
+    assert patch(there, announcement_of(total=None), NOW) == ({}, {}, ())
 
 
 # --- the condition ----------------------------------------------------------------------------------------------------
 
 
 def test_the_condition_names_the_unhealthy_cards_and_since_when() -> None:
-    there = after(node(), said(GOOD))
+    there = after(node(), announcement_of(GOOD))
     assert condition(there) == {
         "type": "HalfcardCards",
         "status": "True",
@@ -191,7 +191,7 @@ def test_the_condition_names_the_unhealthy_cards_and_since_when() -> None:
         "lastHeartbeatTime": NOW,
         "lastTransitionTime": NOW,
     }
-    there = after(there, said(GOOD, SICK), LATER)
+    there = after(there, announcement_of(GOOD, SICK), LATER)
     assert condition(there) == {
         "type": "HalfcardCards",
         "status": "False",
@@ -200,13 +200,13 @@ def test_the_condition_names_the_unhealthy_cards_and_since_when() -> None:
         "lastHeartbeatTime": LATER,
         "lastTransitionTime": LATER,
     }
-    other = after(there, said(GOOD, replace(SICK, why_not="Xid 48")), "2026-11-21T14:00:00Z")
+    other = after(there, announcement_of(GOOD, replace(SICK, why_not="Xid 48")), "2026-11-21T14:00:00Z")
     assert condition(other)["lastTransitionTime"] == LATER
     assert condition(other)["lastHeartbeatTime"] == "2026-11-21T14:00:00Z"
 
 
 def test_the_inventory_stays_while_the_driver_does_not_answer() -> None:
-    there = after(node(), said(GOOD))
+    there = after(node(), announcement_of(GOOD))
     silent = after(there, announcement((), {MIB: 0}, trouble="the driver does not answer"))
     assert silent["metadata"] == there["metadata"]
     assert condition(silent)["status"] == "False"
@@ -216,7 +216,7 @@ def test_the_inventory_stays_while_the_driver_does_not_answer() -> None:
 
 def test_a_message_is_never_longer_than_a_condition_allows() -> None:
     many = [replace(SICK, index=number, why_not="x" * 200) for number in range(16)]
-    assert len(condition(after(node(), said(*many)))["message"].encode()) <= 900
+    assert len(condition(after(node(), announcement_of(*many)))["message"].encode()) <= 900
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -245,11 +245,11 @@ def test_any_object_gets_a_patch(there: dict[str, Any], written: object) -> None
     annotations = there["metadata"].get("annotations")
     if isinstance(annotations, dict):
         annotations[names.ANNOUNCED] = written
-    assert patch(there, said(GOOD), NOW).metadata["annotations"][names.INVENTORY] == write_inventory([GOOD])
+    assert patch(there, announcement_of(GOOD), NOW).metadata["annotations"][names.INVENTORY] == write_inventory([GOOD])
 
 
 SAID: Final = st.builds(
-    lambda cards, total, made_up, trouble: said(*cards, total=total, is_made_up=made_up, trouble=trouble),
+    lambda cards, total, made_up, trouble: announcement_of(*cards, total=total, is_made_up=made_up, trouble=trouble),
     st.sampled_from([(GOOD,), (SICK,), (GOOD, SICK), (GOOD, replace(SICK, model="A10", replicas=2))]),
     st.none() | st.integers(0, 10**6),
     st.booleans(),

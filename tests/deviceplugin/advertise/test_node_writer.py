@@ -23,7 +23,7 @@ from serving.log import Log
 from tests.kube.object_server import Fault, ObjectServer, serving_objects
 from tests.waiting import until
 
-from ..nodes import GOOD, MIB, SICK, node, said
+from ..nodes import GOOD, MIB, SICK, announcement_of, node
 
 NODE: Final = "/api/v1/nodes/n1"
 PATCHES: Final = [("PATCH", NODE), ("PATCH", f"{NODE}/status")]
@@ -95,11 +95,11 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_node_is_current_after_two_calls_and_nothing_more_is_sent() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         for _ in range(3):
             one.announcing.observe(one.there)
-            one.announcing.announce(said(GOOD))
+            one.announcing.announce(announcement_of(GOOD))
             await one.rests()
         assert one.made() == PATCHES
         kinds = [call.headers["Content-Type"] for call in one.server.calls]
@@ -111,9 +111,9 @@ async def test_a_node_is_current_after_two_calls_and_nothing_more_is_sent() -> N
 async def test_only_differences_are_sent() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
-        one.announcing.announce(said(GOOD, total=12000))
+        one.announcing.announce(announcement_of(GOOD, total=12000))
         await until(lambda: one.capacity() == "12000", what="the new total stands there")
         totals = {MIB: "12000"}
         assert json.loads(one.server.calls[-1].body) == {"status": {"capacity": totals, "allocatable": totals}}
@@ -122,7 +122,7 @@ async def test_only_differences_are_sent() -> None:
 
 async def test_nothing_is_sent_before_the_node_is_known() -> None:
     async with agent() as one:
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         one.announcing.observe(None)
         await asyncio.sleep(0)
         assert one.made() == []
@@ -134,7 +134,7 @@ async def test_nothing_is_sent_before_the_node_is_known() -> None:
 async def test_a_total_that_kubelet_removes_is_written_again() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
         await until(lambda: one.capacity() == "15109", what="the total stands there again")
@@ -143,7 +143,7 @@ async def test_a_total_that_kubelet_removes_is_written_again() -> None:
 async def test_a_recreated_node_is_written_again() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         one.announcing.observe(None)
         one.server.put(NODE, node())
@@ -156,7 +156,7 @@ async def test_a_late_watch_event_does_not_undo_a_newer_write() -> None:
     async with agent() as one:
         before = one.there
         one.announcing.observe(before)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         one.announcing.observe(before)
         await one.rests()
@@ -176,7 +176,7 @@ async def test_a_write_is_retried_and_its_failure_logged_once(faults: list[Fault
     async with agent() as one:
         one.server.faults = list(faults)
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         await until(lambda: one.announcing.trouble == "", what="the trouble is over")
         assert 1 <= one.log.getvalue().count("node not written") <= len(faults)
@@ -186,7 +186,7 @@ async def test_a_forbidden_write_is_logged_with_the_api_servers_message() -> Non
     async with agent() as one:
         one.server.faults = ["refused"] * 1000
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         await until(lambda: one.announcing.trouble != "", what="the trouble to be reported")
         assert one.announcing.trouble == f"the API server answered 500 to PATCH {NODE}: no leader"
 
@@ -194,14 +194,14 @@ async def test_a_forbidden_write_is_logged_with_the_api_servers_message() -> Non
 async def test_writes_that_another_program_reverts_slow_down() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD))
+        one.announcing.announce(announcement_of(GOOD))
         begun = asyncio.get_running_loop().time()
         for _ in range(6):
             await until(lambda: one.capacity() == "15109", what="the total stands there")
             one.somebody_writes(capacity={"cpu": "8", MIB: "0"})
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         assert asyncio.get_running_loop().time() - begun > 0.005 * (1 + 2 + 4 + 8 + 16)
-        one.announcing.announce(said(GOOD, total=1))
+        one.announcing.announce(announcement_of(GOOD, total=1))
         await until(lambda: one.capacity() == "1", what="the new total stands there")
 
 
@@ -213,7 +213,7 @@ async def test_a_failed_and_a_recovered_card_give_one_event_each() -> None:
         well = replace(SICK, why_not="")
         one.announcing.observe(one.there)
         for card, count in ((well, 0), (SICK, 1), (well, 2)):
-            one.announcing.announce(said(GOOD, card))
+            one.announcing.announce(announcement_of(GOOD, card))
             await until(lambda count=count: len(one.events()) == count, what=f"{count} events")  # type: ignore[misc]
             await one.rests()
         assert [reason for reason, _ in one.events()] == ["CardFailed", "CardRecovered"]
@@ -222,13 +222,13 @@ async def test_a_failed_and_a_recovered_card_give_one_event_each() -> None:
 async def test_a_restarted_agent_does_not_repeat_known_events() -> None:
     async with agent() as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(SICK))
+        one.announcing.announce(announcement_of(SICK))
         await until(lambda: len(one.events()) == 1, what="the event about the failure")
         await one.rests()
         left_behind = one.there
     async with agent(left_behind) as another:
         another.announcing.observe(another.there)
-        another.announcing.announce(said(SICK))
+        another.announcing.announce(announcement_of(SICK))
         await another.rests()
         assert another.events() == []
 
@@ -236,12 +236,12 @@ async def test_a_restarted_agent_does_not_repeat_known_events() -> None:
 async def test_resources_that_are_not_advertised_and_foreign_values_give_events() -> None:
     async with agent(node(capacity={MIB: "4"})) as one:
         one.announcing.observe(one.there)
-        one.announcing.announce(said(GOOD), ["node_resources: got too many"])
+        one.announcing.announce(announcement_of(GOOD), ["node_resources: got too many"])
         await until(lambda: len(one.events()) == 2, what="both events")
         assert one.events()[0] == ("NotOffered", "node_resources: got too many")
         assert one.events()[1][1].startswith('status.capacity["volcano.sh/gpu-memory"]: got "4", which another')
         assert len(one.announcing.foreign) == 1
-        one.announcing.announce(said(GOOD), ["node_resources: got too many"])
+        one.announcing.announce(announcement_of(GOOD), ["node_resources: got too many"])
         await one.rests()
         assert len(one.events()) == 2
 
@@ -251,7 +251,7 @@ async def test_a_resource_that_is_advertised_again_gives_an_event_each_time() ->
         one.announcing.observe(one.there)
         expected_events = []
         for problems in (["theirs"], [], ["theirs"], []):
-            one.announcing.announce(said(GOOD), problems)
+            one.announcing.announce(announcement_of(GOOD), problems)
             expected_events.append(("NotOffered" if problems else "Offered", "theirs"))
             await until(lambda: len(one.events()) == len(expected_events), what="the event")
         assert sorted(one.events()) == sorted(expected_events)
@@ -261,7 +261,7 @@ async def test_an_event_whose_answer_was_lost_is_stored_once() -> None:
     async with agent() as one:
         one.server.faults = ["unanswered"]
         one.announcing.observe(one.there)
-        one.announcing.announce(said(SICK))
+        one.announcing.announce(announcement_of(SICK))
         await until(lambda: one.capacity() == "15109", what="the total stands there")
         assert len(one.events()) == 1
         assert [call.method for call in one.server.calls] == ["POST", "POST", "PATCH", "PATCH"]

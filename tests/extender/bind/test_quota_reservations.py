@@ -93,7 +93,7 @@ async def test_a_pod_that_would_be_too_much_is_not_bound_and_its_cards_are_free_
     assert scene.replica.cores_free() == [100, 100]
 
 
-async def test_who_is_kept_from_a_node_by_a_budget_or_by_its_cards_is_told_which(scene: Scene) -> None:
+async def test_a_refused_bind_names_the_budget_or_the_cards(scene: Scene) -> None:
     scene.hold(60)
     scene.replica.binder.budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))
     with pytest.raises(NotBound, match=r"^node n1: exceeded quota: team/gpu, requested: cores of model T4=50, .*"):
@@ -176,7 +176,7 @@ async def test_no_pod_is_bound_whose_reservation_was_written_too_late_to_decide(
     await scene.nothing_open()
 
 
-async def test_while_nobody_has_counted_no_node_is_good(scene: Scene) -> None:
+async def test_no_node_is_allowed_while_the_budget_is_not_counted(scene: Scene) -> None:
     scene.ledgers.put(NAME, COUNTED._replace(quota_uid="another quota of this name"))
     budgets = scene.replica.binder.budgets
     budgets.on_ledger_change(NAME, scene.ledgers.seen(NAME))

@@ -76,7 +76,7 @@ def test_added_keys_are_removed_again() -> None:
     assert names.QUOTA_TWINS not in after["metadata"].get("annotations", {})
 
 
-def test_keys_that_people_changed_since_stay() -> None:
+def test_keys_that_a_user_changed_since_are_kept() -> None:
     said, after = reverted({f"limits.{CORE}": "50", f"requests.{CORE}": "30"}, f"requests.{CORE}=50")
     assert (said.done, said.why_not) == ((), "")
     assert after["spec"]["hard"][f"requests.{CORE}"] == "30"
