@@ -197,11 +197,11 @@ def _recorded(annotations: Mapping[str, str], node: str, kind: Kind) -> tuple[li
     cards: list[str] = record["cards"]["main"]
     if record["node"] != node or len(set(cards)) != kind.cards or not set(cards) <= {str(at) for at in range(CARDS)}:
         return cards, f"the record is {record}"
-    theirs = [value for key, value in annotations.items() if key in _THEIRS]
-    return cards, "" if all(each == ",".join(cards) for each in theirs) else f"two records: {annotations}"
+    peer_values = [value for key, value in annotations.items() if key in _PEER_RECORDS]
+    return cards, "" if all(each == ",".join(cards) for each in peer_values) else f"two records: {annotations}"
 
 
-_THEIRS: Final = frozenset(
+_PEER_RECORDS: Final = frozenset(
     {
         "tencent.com/predicate-gpu-idx-0",
         "tuya.com/predicate-gpu-idx-0",

@@ -17,7 +17,7 @@ from tests.builders import PodBuilder
 from .manifests import complete
 
 T4_MIB: Final = 15360
-NOBODY: Final = "nobody"
+NO_SCHEDULER: Final = "no-scheduler"
 """The name of a scheduler that does not exist: the test itself binds the pods."""
 
 
@@ -64,7 +64,7 @@ class Site:
         return stored
 
     def create_unscheduled(self, built: PodBuilder, **fields: Any) -> Object:
-        return self.create(built, schedulerName=NOBODY, **fields)
+        return self.create(built, schedulerName=NO_SCHEDULER, **fields)
 
     def place(self, built: PodBuilder, **fields: Any) -> Object:
         """Creates a pod, waits until it has a node, and returns it."""

@@ -138,7 +138,7 @@ def outcome(seed: int, seconds: float, calls: Sequence[Call], faults: Faults, wa
     tally = Counter((call.kind, judgement) for call, judgement in judged)
     wrong = [_describe(call, faults.windows) for call, judgement in judged if judgement is Judgement.WRONG]
     if watch.bugs:
-        wrong.append(f"{watch.bugs} answers were 5xx: a bug of ours, the replicas' logs say which")
+        wrong.append(f"{watch.bugs} answers were 5xx, which is a bug of Halfcard: see the logs of the replicas")
     if watch.growth_mib > _MAX_GROWTH_MIB:
         wrong.append(f"a replica grew by {watch.growth_mib:.1f} MiB; {_MAX_GROWTH_MIB:g} are allowed")
     if any(not tally[kind, Judgement.RIGHT] for kind in Kind):
@@ -168,7 +168,7 @@ def table(result: Outcome) -> str:
     ]
     rows += [f"\nfaults: {', '.join(f'{number} x {name}' for name, number in result.faults.items()) or 'none'}"]
     rows += [f"memory of the replica that was never killed: {result.memory_mib[0]} -> {result.memory_mib[1]} MiB"]
-    rows += [f"5xx by a bug of ours: {result.bugs}", f"violations: {len(result.violations)}"]
+    rows += [f"5xx answers of Halfcard: {result.bugs}", f"violations: {len(result.violations)}"]
     return "\n".join([*rows, *(f"  {each}" for each in result.violations[:_SHOWN])])
 
 

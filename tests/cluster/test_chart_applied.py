@@ -24,7 +24,7 @@ from .pods import busybox_pod, create_pod
 from .test_chart import objects
 
 _TEAM: Final = "team-a"
-_THEIR_GATE: Final = "example.com/other"
+_FOREIGN_GATE: Final = "example.com/other"
 _CRD: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
 _WITHOUT_NODES: Final = {
     "webhooks": {"failurePolicy": "Ignore"},  # no pod serves them
@@ -123,12 +123,12 @@ def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release
     assert len(_columns(release.crd())) == len(_columns(crd)) + 1, "the new release has one column more"
 
 
-@pytest.mark.parametrize(("action", "remaining"), [("open", ["ours", "theirs"]), ("delete", ["theirs"])])
+@pytest.mark.parametrize(("action", "remaining"), [("open", ["halfcard", "foreign"]), ("delete", ["foreign"])])
 def test_the_removal_job_opens_or_deletes_gated_pods_with_the_charts_rights(
     bare: Cluster, action: str, remaining: list[str]
 ) -> None:
     space = bare.create_namespace(f"gated-{action}")
-    for name, gate in (("ours", names.QUOTA_GATE), ("theirs", _THEIR_GATE)):
+    for name, gate in (("halfcard", names.QUOTA_GATE), ("foreign", _FOREIGN_GATE)):
         gated = busybox_pod(name, "true")
         gated["spec"]["schedulingGates"] = [{"name": gate}]
         create_pod(bare, space, gated)
@@ -137,7 +137,7 @@ def test_the_removal_job_opens_or_deletes_gated_pods_with_the_charts_rights(
     assert run_removal_job([*_job(action)["args"], f"--kubeconfig={account.kubeconfig}"]) == 0
     found = bare.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
     assert {each["metadata"]["name"]: each["spec"].get("schedulingGates", []) for each in found} == {
-        name: [{"name": _THEIR_GATE}] if name == "theirs" else [] for name in remaining
+        name: [{"name": _FOREIGN_GATE}] if name == "foreign" else [] for name in remaining
     }
 
 

@@ -181,8 +181,8 @@ def test_only_the_shipped_scheduler_profile_ignores_derived_resources(counting: 
     counting.cluster.wait_until(
         lambda: condition(counting, team, "shipped").get("status") == "True", what="the pod to have a node"
     )
-    ours = {**shipped("halfcard.yaml", url=None, tls={}), "extenders": []}
-    plain = {**ours, "profiles": [{"schedulerName": names.DEFAULT_SCHEDULER}]}
+    shipped_profile = {**shipped("halfcard.yaml", url=None, tls={}), "extenders": []}
+    plain = {**shipped_profile, "profiles": [{"schedulerName": names.DEFAULT_SCHEDULER}]}
     schedule_by(counting.cluster, plain)
     try:
         counting.create(team, whole("plain")).must()
@@ -191,4 +191,4 @@ def test_only_the_shipped_scheduler_profile_ignores_derived_resources(counting: 
             what="the scheduler to report the missing resource",
         )
     finally:
-        schedule_by(counting.cluster, ours)
+        schedule_by(counting.cluster, shipped_profile)

@@ -346,7 +346,7 @@ def plain_scheduler(installed: Installed) -> Any:
     item = complete(
         pod("kube-scheduler").container(command=["kube-scheduler"]).labelled({"component": "kube-scheduler"})
     )
-    item["spec"]["schedulerName"] = "nobody"
+    item["spec"]["schedulerName"] = "no-scheduler"
     return created(installed, f"/api/v1/namespaces/{EXEMPT}/pods", item)
 
 
@@ -358,7 +358,7 @@ def trusting_scheduler(installed: Installed) -> Any:
         pod("kube-scheduler")
         .container(command=["kube-scheduler", "--config=/c/s.yaml"], volumeMounts=[{"name": "c", "mountPath": "/c"}])
         .labelled({"component": "kube-scheduler"})
-        .specified(volumes=[{"name": "c", "configMap": {"name": "scheduler"}}], schedulerName="nobody")
+        .specified(volumes=[{"name": "c", "configMap": {"name": "scheduler"}}], schedulerName="no-scheduler")
     )
     config_map = {"metadata": {"name": "scheduler"}, "data": {"s.yaml": yaml.safe_dump(shipped)}}
     both = ExitStack()

@@ -120,4 +120,4 @@ def test_without_a_certificate_only_local_callers_may_bind(local_extender: Exten
 
 
 def _unscheduled() -> dict[str, Any]:
-    return complete(pod("p").asks(core=10, memory=4).specified(schedulerName="nobody"))
+    return complete(pod("p").asks(core=10, memory=4).specified(schedulerName="no-scheduler"))

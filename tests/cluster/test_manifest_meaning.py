@@ -45,7 +45,7 @@ def test_kubectl_reads_every_scalar_as_halfcard_does(cluster: Cluster) -> None:
     done = cluster.kubectl("create", "--dry-run=client", "--validate=false", "-ojson", "-f-", stdin=MANIFEST)
     assert done.code == 0, done.stderr
     (document,) = parse(MANIFEST, "meaning.yaml")
-    ours, theirs = read_json(to_json(document.obj)), read_json(done.stdout)
-    assert {key: ours[key] for key in ours if key != "metadata"} == {
-        key: theirs[key] for key in theirs if key != "metadata"
+    by_halfcard, by_kubectl = read_json(to_json(document.obj)), read_json(done.stdout)
+    assert {key: by_halfcard[key] for key in by_halfcard if key != "metadata"} == {
+        key: by_kubectl[key] for key in by_kubectl if key != "metadata"
     }

@@ -229,7 +229,7 @@ def prepare(name: str, case: Case, extender: ExtenderInstallation) -> Move:
     if name == "hami":
         assert cluster.kubectl("annotate", "node", node, f"{names.HAMI_REGISTER}=[]").code == 0
         cluster.wait_until(lambda: not site.cards(node), what="the extender to ignore HAMi's cards")
-    site.create(case.running, **{"schedulerName": "nobody", **case.fields}, nodeName=node)
+    site.create(case.running, **{"schedulerName": "no-scheduler", **case.fields}, nodeName=node)
     cluster.wait_until(lambda: site.pod("earlier")["status"]["phase"] == "Running", what=f"{name}'s pod to run")
     move = Move(name, case, site, node, site.pod("earlier"))
     move.wait_for_plugin(running=True)
@@ -385,7 +385,7 @@ def test_a_pod_with_a_record_of_gpu_admission_is_named_with_the_fix(moved: Moved
 
 def test_switching_back_touches_no_pod(moved: Moved) -> None:
     """This test is the last one: it removes Halfcard."""
-    ours = {name: move.site.pod("new") for name, move in moved.moves.items()}
+    new_pods = {name: move.site.pod("new") for name, move in moved.moves.items()}
     for move in moved.moves.values():
         _, back = there_and_back(page_of(move.name))
         for script in back:
@@ -397,4 +397,4 @@ def test_switching_back_touches_no_pod(moved: Moved) -> None:
     with moved.installation.unregistered():
         for name, move in moved.moves.items():
             check_untouched(move)
-            assert move.case.drained or move.site.pod("new") == ours[name]
+            assert move.case.drained or move.site.pod("new") == new_pods[name]

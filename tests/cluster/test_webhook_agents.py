@@ -41,7 +41,7 @@ class Agent:
 
     def pod_on(self, node: str) -> str:
         """Creates a pod on the node, and returns its path."""
-        spec = {"nodeName": node} if node else {"schedulerName": "nobody"}
+        spec = {"nodeName": node} if node else {"schedulerName": "no-scheduler"}
         return create(self.webhook, self.space, f"pod-of-{node or 'none'}", spec)
 
 

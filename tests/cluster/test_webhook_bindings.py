@@ -44,7 +44,7 @@ def binder(webhook: Installation, space: str) -> User:
 
 def pending_pod() -> Object:
     """Returns a pod that the stock scheduler ignores."""
-    return complete(pod("p").asks(core="30", memory="20").specified(schedulerName="nobody"))
+    return complete(pod("p").asks(core="30", memory="20").specified(schedulerName="no-scheduler"))
 
 
 def binding(**metadata: Any) -> Object:

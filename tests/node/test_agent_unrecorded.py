@@ -9,7 +9,7 @@ from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
 from tests.cluster.pods import wait_for_phase
-from tests.cluster.site import NOBODY, cards_of
+from tests.cluster.site import NO_SCHEDULER, cards_of
 
 from .gpu_cluster import GpuCluster
 
@@ -39,7 +39,7 @@ def pod_load(gpus: GpuCluster, cards: Mapping[str, list[str]]) -> set[str]:
 def test_a_pod_bound_by_another_scheduler_gets_a_free_card(gpus: GpuCluster, space: str) -> None:
     gpus.agent.wait_offered(names.VCUDA_CORE, 200)
     first = gpus.run(space, pod("first").asks(core=100, memory=59))
-    name = gpus.create(space, pod("second").asks(core=100, memory=59), schedulerName=NOBODY)
+    name = gpus.create(space, pod("second").asks(core=100, memory=59), schedulerName=NO_SCHEDULER)
     target = {"apiVersion": "v1", "kind": "Node", "name": gpus.node.name}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     gpus.cluster.request("POST", f"/api/v1/namespaces/{space}/pods/{name}/binding", binding).must()

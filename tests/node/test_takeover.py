@@ -17,7 +17,7 @@ from devcluster.objects import Object
 from halfcard import names
 from tests.builders import PodBuilder, pod
 from tests.cluster.pods import get_pod, wait_for_phase
-from tests.cluster.site import NOBODY, cards_of
+from tests.cluster.site import NO_SCHEDULER, cards_of
 from tests.nvml.stand_in import stand_in_cards
 
 from .container_report import wrong_cards
@@ -113,7 +113,7 @@ def _fixed_card(card: str, _ids: Sequence[str]) -> str:
 
 
 def run_foreign(gpus: GpuCluster, space: str, name: str, foreign: ForeignPod) -> Object:
-    gpus.create(space, foreign.pod(name), nodeName=gpus.node.name, schedulerName=NOBODY)
+    gpus.create(space, foreign.pod(name), nodeName=gpus.node.name, schedulerName=NO_SCHEDULER)
     running: Object = wait_for_phase(gpus.cluster, space, name, "Running")
     return running
 
