@@ -1,4 +1,4 @@
-"""kubelet's way with device ids, as its device manager goes about it: which are handed on, and which are listed."""
+"""A model of kubelet's device manager: which device ids it reuses, and which it lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeviceManager:
         self._lost: set[str] = set()
 
     def admit(self, pod: StoredPod) -> Given:
-        """Gives a pod its ids, init containers first; each takes first what plain init containers before it had."""
+        """Allocates ids to a pod, init containers first; each reuses those of plain init containers before it."""
         given: Given = {}
         for resource in sorted(self._resources):
             asks, free = asks_of(pod, resource), self._free(resource)
@@ -37,15 +37,15 @@ class DeviceManager:
         return [self._random.sample(pool, wanted)]
 
     def forget(self, uid: str) -> None:
-        """As it does with a pod that is no longer in the API, be its containers gone or not."""
+        """As kubelet does with a pod that was deleted from the API, even if its containers still run."""
         del self._pods[uid]
 
     def lose_track_of(self, uid: str) -> None:
-        """As where somebody asked who holds what while the pod was being given its ids: others are given them, too."""
+        """As when the allocated ids were listed during the pod's allocation: other pods get the same ids, too."""
         self._lost.add(uid)
 
     def held(self) -> tuple[ListedDevices, ...]:
-        """Plain init containers are not listed."""
+        """The listed ids; plain init containers are not listed."""
         return tuple(
             ListedDevices(pod.meta.namespace or "", pod.meta.name or "", container, resource, ids)
             for pod, given in self._pods.values()
@@ -56,7 +56,7 @@ class DeviceManager:
         )
 
     def holders(self, resource: str, ids: frozenset[str]) -> frozenset[str]:
-        """By its checkpoint, which names all containers."""
+        """The ids in kubelet's checkpoint, which names all containers."""
         return frozenset(
             pod.kubelet_uid
             for pod, given in self._pods.values()
@@ -100,7 +100,7 @@ def _stage(place: ContainerPath) -> ContainerStage:
 
 
 def every_way(asks: Sequence[tuple[ContainerStage, int]]) -> Iterator[tuple[frozenset[str], ...]]:
-    """All ids that one pod's containers may be given of one resource, in its order."""
+    """All ids of one resource that kubelet may allocate to the containers of one pod, in its order."""
     return _ways(asks, (f"hc-{number}" for number in count()), combinations)
 
 

@@ -1,4 +1,4 @@
-"""An allocator on a node: with an API server that speaks HTTP, kubelet's way with ids, and folders of its own."""
+"""An allocator on a node, with an API server over HTTP, a model of kubelet's device manager, and its own folders."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPTIONS: Final = AgentOptions(Dialects(), CapacityRules(), ())
 
 @dataclass
 class World:
-    """One node.
+    """A node with kubelet, an API server and the agent's allocator.
 
     Attributes:
         living: pods with processes.
@@ -120,7 +120,7 @@ class World:
     # --- what kubelet does --------------------------------------------------------------------------------------------
 
     def bind(self, name: str, asks: PodBuilder, cards: Mapping[str, list[str]] | None = None, **words: str) -> None:
-        """Stores a pod as the extender binds it, with the cards of each container, or as somebody else does."""
+        """Stores a pod as the extender binds it, with the cards of each container, or as another scheduler does."""
         obj = asks.specified(nodeName=words.get("on", "n1")).manifest
         record = {names.PLACEMENT: json.dumps({"node": "n1", "cards": cards})} if cards is not None else {}
         obj["metadata"] |= {
@@ -151,7 +151,7 @@ class World:
         await self.start(name)
 
     def delete(self, name: str, *, by_force: bool = False) -> None:
-        """By force, its containers go on for a while."""
+        """Deletes a pod by force; its containers run for a while."""
         uid = self.stored(name).meta.uid
         self.manager.forget(uid)
         del self.server.pods[name]
@@ -167,7 +167,7 @@ class World:
         return ((key[1], sorted(ids)) for key, ids in self.given[name].items() if key[0] == container)
 
     def edits(self, name: str, container: str = "containers-0") -> list[dict[str, Any]]:
-        """What the runtime would do, by resource."""
+        """The edits that the runtime would make, by resource."""
         found = []
         for resource, ids in self.ids(name, container):
             file = self.folder / "cdi" / f"halfcard.dev-slot_{slot_name(resource, ids)}.json"
@@ -175,12 +175,12 @@ class World:
         return found
 
     def limits(self, name: str, container: str = "containers-0") -> list[Any]:
-        """What the container would read, by resource."""
+        """The limits that the container would read, by resource."""
         files = [edits["mounts"][0]["hostPath"] for edits in self.edits(name, container)]
         return [json.loads(Path(file).read_bytes()) for file in files]
 
     def cards(self, name: str, container: str = "containers-0") -> set[str]:
-        """What the container would see, by each of its slots; all have to say the same."""
+        """The cards that the container would see; all of its slots must agree."""
         found = [dict(line.split("=", 1) for line in edits["env"]) for edits in self.edits(name, container)]
         return {each[names.VISIBLE_DEVICES] for each in found}
 

@@ -1,4 +1,4 @@
-"""A node object as kubelet keeps it, and what an agent would have it say."""
+"""A node object as kubelet writes it, and what an agent would publish in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over a real listener; nothing stands between these requests and Prometheus' or a person's."""
+"""The agent's HTTP application over a real listener."""
 
 from __future__ import annotations
 

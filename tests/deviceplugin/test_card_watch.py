@@ -18,7 +18,7 @@ WELL = {"GPU-a": "", "GPU-b": ""}
 
 
 class Driver:
-    """`gpus` is None while it does not answer."""
+    """A driver; `gpus` is None while it does not answer."""
 
     is_made_up = False
 
@@ -54,7 +54,7 @@ class Machine:
         self.restart()
 
     def restart(self) -> None:
-        """The agent alone."""
+        """Restarts only the agent."""
         self.file = HealthFile(self.folder / "state", self.boot)
         self.watch = CardWatch(self.driver, lambda: None, lambda: 1.0, self.file)
 

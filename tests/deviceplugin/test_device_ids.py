@@ -1,4 +1,4 @@
-"""Which device ids a resource is offered under: a table, and the laws that keep pods alive."""
+"""The device ids that are advertised for a resource: a table, and laws that protect running pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods kubelet turned away for want of cards."""
+"""Pods that kubelet rejected because devices were missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes, pods and processes in a line, and the usage that comes of them."""
+"""Builders of nodes, pods and processes, and the usage that they result in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDLE: Final = Load(0, 0, ())
 
 
 def id_of(name: str) -> str:
-    """An id as runtimes make them, of a container that is called so."""
+    """A container id as runtimes create them, derived from a name."""
     return name.encode().hex().ljust(64, "0")[:64]
 
 
@@ -55,7 +55,7 @@ def usage(
 
 
 def tensorflow(**words: str | float) -> PodBuilder:
-    """Seed 000's pod, and what it asks for."""
+    """A pod with one container named tensorflow, and its request."""
     asked = pod().asks(**words).manifest["spec"]["containers"][0]["resources"]
     return pod().container(name="tensorflow", limits=asked["limits"])
 

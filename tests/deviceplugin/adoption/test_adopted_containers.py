@@ -1,4 +1,4 @@
-"""What another plugin gave before us, and whose cards are known by it."""
+"""The cards that another device plugin gave to running pods, as far as device ids and records show them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ids = dict[str, list[str]]
 
 
 def gave(asking: PodBuilder, ids: Ids, where: Node, annotations: dict[str, str] | None = None) -> tuple[Any, list[str]]:
-    """The layout by the ids, and who is unknown; the ids are of each container."""
+    """Returns the layout that the ids of each container show, and the pods with unknown cards."""
     pods = {"u": facts(asking, "u", annotations or {})}
     resource = next(iter(pods["u"].asks))
     given = [CheckpointEntry("u", container, resource, frozenset(each)) for container, each in ids.items()]

@@ -1,4 +1,4 @@
-"""The writer, in front of an API server: what it sends, when it stays quiet, and how it deals with trouble."""
+"""The node writer at an API server: what it sends, when it sends nothing, and how it handles errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Agent:
         return self.there["status"]["capacity"].get(MIB)
 
     def somebody_writes(self, **status: Any) -> None:
-        """And the watch brings it."""
+        """The watch reports it."""
         self.server.put(NODE, {**self.there, "status": {**self.there["status"], **status}})
         self.announcing.observe(self.there)
 
@@ -56,7 +56,7 @@ class Agent:
         return [(each["reason"], each["message"]) for each in found]
 
     async def rests(self) -> None:
-        """One more round has begun and ended, which sent nothing if nothing was due."""
+        """Waits for one more round, which sends nothing if nothing is due."""
         for _ in range(2):
             begun = self.rounds()
             self.announcing.observe(self.there)
@@ -72,7 +72,7 @@ async def agent(there: dict[str, Any] | None = None) -> AsyncIterator[Agent]:
         looks: list[datetime] = []
 
         def now() -> datetime:
-            """Each round looks at the clock once, and rounds are a second apart."""
+            """Each round reads the clock once, and rounds are a second apart."""
             looks.append(datetime.now(UTC) + timedelta(seconds=len(looks)))
             return looks[-1]
 

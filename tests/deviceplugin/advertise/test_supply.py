@@ -1,4 +1,4 @@
-"""What a node offers: the numbers of the documents people know, and the law that nothing bound is turned away."""
+"""The totals that a node advertises: the numbers of each system's documents, and no bound pod is ever rejected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def offered(found: Supply) -> dict[str, int]:
 
 
 class Placed(NamedTuple):
-    """A pod where the extender put it."""
+    """A pod on the cards that the extender chose."""
 
     bound: Bound
     asks: Mapping[str, int]
@@ -62,7 +62,7 @@ def placed(asking: PodBuilder, where: Node, there: list[Placed], uid: str) -> Pl
 
 
 class Day:
-    """A node on which pods come and go."""
+    """A node on which pods are created and deleted."""
 
     def __init__(self, where: Node, said: OfferRules) -> None:
         self.where = where
@@ -263,7 +263,7 @@ UNITS: Final = st.sampled_from([1, 1024])
 
 @st.composite
 def pods(draw: st.DrawFn, *, hami: bool) -> PodBuilder:
-    """Of one system's words, as admission wants them; its containers often ask for the same."""
+    """Valid pods of one dialect, whose containers often have equal requests."""
     words = draw(st.sampled_from([WRITTEN, HAMI] if hami else [WRITTEN]))
     one = draw(words)
     found = pod()
@@ -288,7 +288,7 @@ class Full(NamedTuple):
 
 @st.composite
 def full(draw: st.DrawFn) -> Full:
-    """A node and pods that are all there together, as scheduler and extender would place them."""
+    """A node with pods, as kube-scheduler and the extender would place them."""
     hami = draw(st.booleans())
     where = draw(st.one_of(WHOLESOME, WHOLESOME, nodes()))
     assume(not (hami and where.slices == names.NVIDIA_GPU))
@@ -303,13 +303,13 @@ def full(draw: st.DrawFn) -> Full:
 
 
 def most_on_a_card(pods: list[Placed]) -> int:
-    """How many containers."""
+    """The largest number of containers on one card."""
     cards = Counter(card for each in pods for container in each.bound.named or () for card in container)
     return max(cards.values(), default=0)
 
 
 def summed(pods: list[Placed]) -> dict[str, int]:
-    """Of what kubelet or the scheduler count; HAMi's own words are counted by the extender alone."""
+    """The sums that kubelet or kube-scheduler count; only the extender counts HAMi's own resources."""
     total: Counter[str] = Counter()
     for each in pods:
         total.update(each.asks)
@@ -330,7 +330,7 @@ def test_pods_that_were_placed_together_are_admitted_in_any_order(node: Full, da
 def test_totals_are_never_below_the_usage_of_running_pods(
     node: Full, unit: int, split: int, data: st.DataObject
 ) -> None:
-    """Also when cards fail under them, or more of them share one than was said."""
+    """Also when their cards fail, or when more of them share a card than the settings allow."""
     ill = tuple(replace(card, why_not=data.draw(st.sampled_from(["", "ill"]))) for card in node.where.cards)
     room = usage_of_pods(replace(node.where, cards=ill), [each.bound for each in node.pods]).room
     said = replace(node.said, dialects=in_unit(unit), hami_split=split)

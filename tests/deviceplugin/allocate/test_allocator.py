@@ -1,4 +1,4 @@
-"""Allocate and PreStartContainer, from device ids to what the runtime reads: exact, or a sentence."""
+"""Allocate and PreStartContainer, from device ids to what the runtime reads: the exact grant, or an error."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ CONTAINERS: Final = st.tuples(st.sampled_from(["init", "init", "sidecar", "asks"
 def test_indistinguishable_containers_with_the_same_cards_are_never_refused(
     containers: list[tuple[str, Written]], data: st.DataObject
 ) -> None:
-    """Whatever ids kubelet hands on, all whom they may belong to have the same cards."""
+    """Whichever ids kubelet reuses, all containers that they may belong to have the same cards."""
     again = st.sampled_from([written for _, written in containers])  # containers of a pod often ask for the same
     asking = pod()
     for word, _ in containers:

@@ -1,4 +1,4 @@
-"""What each container gets, whatever ids kubelet hands on: its recorded cards, and no more than its pod holds."""
+"""The grant of each container, whichever ids kubelet reuses: its recorded cards, and at most its pod's share."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NODES: Final = st.builds(node, st.integers(1, 4), replicas=st.integers(1, 3), sl
 
 
 def place(asks: PodBuilder, on: Node, spread: int) -> PodOnCards:
-    """Somewhere; the sign of the rate makes it pack or spread."""
+    """Places a pod; the sign of the rate makes it pack or spread."""
     demand = facts(asks).demand
     found = best(empty_room(on), demand, lambda room: spread * sum(left.mode is CardMode.FREE for left in room.left))
     assume(demand.needs and found is not None)
@@ -82,7 +82,7 @@ def place(asks: PodBuilder, on: Node, spread: int) -> PodOnCards:
 
 
 def check(case: PodOnCards, container: str, given_to_it: Grant) -> None:
-    """Is this what the record says that the container has?"""
+    """Checks that a grant agrees with the container's record."""
     where = dict(zip(case.facts.containers, case.share.layout, strict=True))
     assert {card.uuid for card in given_to_it.cards} == {case.node.cards[at].uuid for at in where[container]}
     assert container in given_to_it.limits.containers

@@ -1,4 +1,4 @@
-"""What kubelet is answered is counted, and what it is refused can be read in the log."""
+"""Answers to kubelet are counted, and refusals are logged."""
 
 from __future__ import annotations
 

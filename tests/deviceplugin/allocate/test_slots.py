@@ -1,4 +1,4 @@
-"""Slots on disk: whole or not there, read back after every way to die, and gone when their containers are."""
+"""Slots on disk: complete or absent, read back after any crash, and removed with their containers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def shown(folder: Path, name: str = NAME) -> Path:
 
 
 def descriptions(folder: Path) -> list[str]:
-    """What a runtime would read."""
+    """The descriptions that a runtime would read."""
     return sorted(path.name for path in (folder / "cdi").iterdir() if path.suffix in (".json", ".yaml"))
 
 
@@ -73,7 +73,7 @@ def test_grants_are_known_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_reused_ids_remove_the_old_description_but_its_cards_stay_used(tmp_path: Path) -> None:
-    """A pod that was deleted by force may run for a while: not even a restart of ours makes its cards free."""
+    """A pod that was deleted by force may run for a while: not even a restart of the agent frees its cards."""
     slots = loaded(tmp_path)
     put(slots, slot())
     slots.retire(names.VCUDA_CORE, IDS)
@@ -141,7 +141,7 @@ def moves_within(folder: Path) -> Iterator[list[int]]:
 
 
 def test_a_runtime_that_watches_the_folder_notices_a_new_description(tmp_path: Path) -> None:
-    """Of what comes out of another folder, containerd 2.0 to 2.3 take no notice."""
+    """A file that was moved from another folder is ignored by containerd 2.0 to 2.3."""
     slots = loaded(tmp_path)
     with moves_within(tmp_path / "cdi") as seen:
         put(slots, slot())
@@ -228,7 +228,7 @@ def test_of_two_pods_with_one_name_kubelet_means_the_later(tmp_path: Path) -> No
 
 
 def test_a_pending_pod_does_not_keep_the_slot_of_a_running_pod_with_its_name(tmp_path: Path) -> None:
-    """Deleted by force, and its ids are free again at once: the new one of the same name may hold some of them."""
+    """A pod that was deleted by force frees its ids at once: a new pod of the same name may get some of them."""
     slots = loaded(tmp_path)
     put(slots, slot(ids=["hc-1", "hc-2"]))
     slots.retire(names.VCUDA_CORE, ["hc-2", "hc-3"])
@@ -239,7 +239,7 @@ def test_a_pending_pod_does_not_keep_the_slot_of_a_running_pod_with_its_name(tmp
 
 
 class Node(RuleBasedStateMachine):
-    """Pods come, restart, end, and are deleted by force; the agent dies and comes back; now and then it sweeps."""
+    """Pods are created, restarted, ended and deleted by force; the agent is killed, restarted, and sweeps at times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class Node(RuleBasedStateMachine):
         starts=st.booleans(),
     )
     def come(self, name: str, ids: frozenset[str], starts: bool) -> None:  # noqa: FBT001
-        """Where it does not start, the agent has refused it: who has its card still runs."""
+        """When the pod does not start, the agent has refused it, because the pod on its card still runs."""
         if any(pod.is_listed and (pod.name == name or pod.ids & ids) for pod in self.pods.values()):
             return  # kubelet gives ids to one pod at a time
         self.clock += 1

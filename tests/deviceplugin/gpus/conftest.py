@@ -1,4 +1,4 @@
-"""A machine's driver, stood in for: the very same `pynvml` finds it in this process."""
+"""A stand-in for a machine's driver, which the real `pynvml` finds in this process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Opened = Callable[..., Nvml]
 
 @pytest.fixture(scope="session")
 def _library() -> ctypes.CDLL:
-    """Loaded by its path, and so found by its name from now on: LD_LIBRARY_PATH is read when a process starts."""
+    """Loads the library by its path, so that it is found by name: LD_LIBRARY_PATH is read when a process starts."""
     return ctypes.CDLL(str(library_folder() / LIBRARY))
 
 
 @pytest.fixture
 def driver(_library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Of a machine with two cards."""
+    """The driver of a machine with two cards."""
     stand_in = StandIn(tmp_path, stand_in_cards(2))
     monkeypatch.setenv(VARIABLE, stand_in.environment[VARIABLE])
     return stand_in
@@ -32,6 +32,6 @@ def driver(_library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Opens the driver, without patience for cards in trouble."""
+    """Opens the driver, and does not wait for cards with errors."""
     with ExitStack() as stack:
         yield lambda sysfs=tmp_path: stack.enter_context(closing(Nvml(sysfs, patience_s=0)))

@@ -1,4 +1,4 @@
-"""Which cards get nothing new: stories, and the laws behind them."""
+"""Which cards get no new pods: examples, and the laws behind them."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_the_health_of_a_card_does_not_depend_on_others(story: list[Happening], 
 
 
 def _about(happening: Happening, uuid: str) -> Happening:
-    """What others suffered becomes what is passed over, and others are not shown."""
+    """The same story for one card: errors of other cards become ignored ones, and other cards are not listed."""
     if isinstance(happening, list):
         return [gpu for gpu in happening if gpu.uuid == uuid]
     return Incident(uuid, 13) if isinstance(happening, Incident) and happening.uuid != uuid else happening

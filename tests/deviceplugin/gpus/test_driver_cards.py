@@ -1,4 +1,4 @@
-"""The driver's cards as the rest of Halfcard knows cards."""
+"""The driver's cards as cards of the domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards that do not exist: what a spec means, and which are refused with which words."""
+"""Fake cards: what a spec means, and with which messages invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a restart of the agent does not forget."""
+"""The health of cards survives a restart of the agent."""
 
 from __future__ import annotations
 

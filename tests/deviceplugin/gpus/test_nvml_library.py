@@ -1,4 +1,4 @@
-"""How a process of its own finds the library, as the agent does: by LD_LIBRARY_PATH, also when it comes late."""
+"""A separate process finds the library by LD_LIBRARY_PATH as the agent does, also when it is installed later."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def driver(tmp_path: Path) -> StandIn:
 
 @pytest.fixture
 def program(driver: StandIn, tmp_path: Path) -> Iterator[Program]:
-    """It looks for the library in the folder `libraries`, which is empty."""
+    """A program that searches the library in the folder `libraries`, which is empty."""
     folder = tmp_path / "libraries"
     folder.mkdir()
     started = Program({**driver.environment, "LD_LIBRARY_PATH": str(folder)})

@@ -1,4 +1,4 @@
-"""What the driver reports by itself, and waiting for it beside other questions."""
+"""Incidents that the driver reports, and waiting for them during other calls."""
 
 from __future__ import annotations
 

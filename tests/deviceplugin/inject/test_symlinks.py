@@ -1,4 +1,4 @@
-"""The way without CDI: links that lead nowhere until it is known whose they are."""
+"""Granting without CDI: links lead to /dev/null until the container is known."""
 
 from __future__ import annotations
 

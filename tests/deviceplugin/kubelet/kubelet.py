@@ -1,4 +1,4 @@
-"""kubelet's side of the two sockets, for tests: it does there what the real one does, its confusions included."""
+"""kubelet's side of the two sockets, for tests: it behaves as the real one, its defects included."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _as_device(received: plugins.Device) -> Device:
 
 
 class Client:
-    """What kubelet has of one plugin that registered."""
+    """kubelet's state of one registered plugin."""
 
     def __init__(self, request: plugins.RegisterRequest, folder: Path) -> None:
         self.request = request
         self.options = plugins.DevicePluginOptions()
         self.lists: list[list[Device]] = []
-        self.told_at: list[float] = []
+        self.received_at: list[float] = []
         self._channel = grpc.aio.insecure_channel(
             f"unix:{folder / request.endpoint}", options=[("grpc.use_local_subchannel_pool", 1)]
         )
@@ -51,7 +51,7 @@ class Client:
         self.options = await self._unary("GetDevicePluginOptions", plugins.DevicePluginOptions)(plugins.Empty())
 
     def call(self) -> Any:
-        """Opens the stream; nothing is read by itself."""
+        """Opens the stream; tests read from it."""
         return self._channel.unary_stream(
             "/v1beta1.DevicePlugin/ListAndWatch",
             request_serializer=plugins.Empty.SerializeToString,
@@ -59,7 +59,7 @@ class Client:
         )(plugins.Empty())
 
     async def listen(self) -> None:
-        """Until the plugin ends it."""
+        """Reads the stream until the plugin ends it."""
         with contextlib.suppress(grpc.aio.AioRpcError):
             async for received in self.call():
                 self.told_at.append(asyncio.get_running_loop().time())
@@ -86,7 +86,7 @@ class Client:
 
 @dataclass
 class Kubelet:
-    """One that may be started and stopped again.
+    """A kubelet that can be started and stopped.
 
     Attributes:
         refusal: what it answers to those who register, if anything.
@@ -192,7 +192,7 @@ class Kubelet:
         return plugins.Empty()
 
     async def _listen(self, client: Client) -> None:
-        """The real one too looks by the resource's name who it was that left."""
+        """Like the real one, it finds the plugin that left by the resource's name."""
         await client.listen()
         mistaken = self.clients.pop(client.request.resource_name, None)
         if mistaken:

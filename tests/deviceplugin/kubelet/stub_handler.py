@@ -9,7 +9,7 @@ from deviceplugin.kubelet.messages import Granted, RefusedError
 
 
 class StubHandler:
-    """Refuses with `refusal` where it is set; starts wait for `gate`."""
+    """Refuses with `refusal` if it is set; starts of containers wait for `gate`."""
 
     def __init__(self) -> None:
         self.refusal = ""

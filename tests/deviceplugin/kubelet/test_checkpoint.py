@@ -1,4 +1,4 @@
-"""kubelet's checkpoint, as its versions have written it."""
+"""kubelet's checkpoint in the formats of its versions."""
 
 from __future__ import annotations
 

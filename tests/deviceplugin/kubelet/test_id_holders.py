@@ -1,4 +1,4 @@
-"""Who holds what, by kubelet's checkpoint; its socket is asked only where that says nothing."""
+"""The device ids of pods by kubelet's checkpoint; its socket is asked only without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubelet's messages: the Python that is kept is made of the .proto files, and those agree with Kubernetes."""
+"""kubelet's messages: the committed Python is generated from the .proto files, which agree with Kubernetes."""
 
 from __future__ import annotations
 

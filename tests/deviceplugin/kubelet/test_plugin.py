@@ -142,7 +142,7 @@ async def test_a_withdrawal_right_after_a_change_publishes_an_empty_list(
 
 
 def many(tag: str) -> list[Device]:
-    """More than gRPC takes at once from who is not read."""
+    """More devices than gRPC buffers for a client that does not read."""
     return [Device(f"{tag}-{number}-{'x' * 40}") for number in range(30_000)]
 
 

@@ -1,4 +1,4 @@
-"""All our resources at a kubelet, over real sockets: registration, its restarts, dropped streams, other plugins."""
+"""All plugins at a kubelet over real sockets: registration, restarts, dropped streams, other plugins."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def test_all_resources_are_registered_again_soon_after_kubelet_restarted(n
         await node.start()
         await until(lambda: node.devices(CORE) and node.devices(MEMORY))
         assert not before & {client.request.endpoint for client in node.clients.values()}
-        gaps.append(max(client.told_at[0] for client in node.clients.values()) - node.started_at)
+        gaps.append(max(client.received_at[0] for client in node.clients.values()) - node.started_at)
     assert sorted(gaps)[2] < 0.3, gaps  # 0.1 on a machine that does nothing else
     await until(lambda: len(node.sockets()) == 2)
 
@@ -209,7 +209,7 @@ async def test_repeatedly_dropped_registrations_back_off(node: Kubelet, one: Age
     times = []
     for _ in range(6):
         await until(lambda: node.devices(CORE))
-        times.append(node.clients[CORE].told_at[0])
+        times.append(node.clients[CORE].received_at[0])
         await node.drop(CORE)
     gaps = [after - before for before, after in pairwise(times)]
     assert gaps[-1] > 0.3, gaps
@@ -219,7 +219,7 @@ async def test_repeatedly_dropped_registrations_back_off(node: Kubelet, one: Age
     await until(lambda: node.attempts > 7)
     node.refusal = ""
     await until(lambda: node.devices(CORE))
-    assert node.clients[CORE].told_at[0] - node.started_at < 0.4  # a new kubelet is not made to wait
+    assert node.clients[CORE].received_at[0] - node.started_at < 0.4  # a new kubelet is not made to wait
 
 
 async def test_a_registration_that_lasted_is_repeated_at_once(
@@ -235,7 +235,7 @@ async def test_a_registration_that_lasted_is_repeated_at_once(
     dropped_at = asyncio.get_running_loop().time()
     await node.drop(CORE)
     await until(lambda: node.devices(CORE))
-    assert node.clients[CORE].told_at[0] - dropped_at < 0.3
+    assert node.clients[CORE].received_at[0] - dropped_at < 0.3
 
 
 async def test_a_kubelet_that_hangs_during_registration_does_not_block_the_next_one(
@@ -246,7 +246,7 @@ async def test_a_kubelet_that_hangs_during_registration_does_not_block_the_next_
     await until(lambda: node.attempts)
     async with kubelet(folder) as new:
         await until(lambda: new.devices(CORE))
-        assert new.clients[CORE].told_at[0] - new.started_at < 0.3
+        assert new.clients[CORE].received_at[0] - new.started_at < 0.3
         assert new.attempts == 1
 
 

@@ -1,4 +1,4 @@
-"""Who holds which ids, as kubelet's socket tells it: merged, shared, patient."""
+"""The allocated ids from kubelet's socket: merged by resource, shared by callers, retried."""
 
 from __future__ import annotations
 

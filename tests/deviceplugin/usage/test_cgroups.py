@@ -1,4 +1,4 @@
-"""On folders as the kernel shows them; the files that it makes are written here."""
+"""Cgroups in folders as the kernel shows them; the tests write the kernel's files."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_process_is_alive_even_if_the_runtime_put_it_elsewhere_than_kubelet(ma
 
 
 def test_a_process_that_only_its_folder_shows_is_alive(machine: Machine) -> None:
-    """As 0: it is in a namespace that we do not see into."""
+    """The kernel shows it as 0: it is in a pid namespace that the agent cannot see."""
     machine.group(cgroupfs(UID, ID), 0)
     assert machine.cgroups.has_processes(UID)
     assert machine.cgroups.pids(UID) == ()

@@ -1,4 +1,4 @@
-"""On folders as the kernel shows them."""
+"""The owners of processes, from folders as the kernel shows them."""
 
 from __future__ import annotations
 

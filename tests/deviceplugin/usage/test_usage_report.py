@@ -165,7 +165,7 @@ def test_the_usage_of_a_card_is_unknown_if_the_driver_does_not_report_it() -> No
 
 
 def facts(asking: Asking, name: str) -> PodFacts:
-    """As they would have been read of a pod with these needs."""
+    """The facts of a pod with these needs."""
     plain = SEED.facts
     containers = tuple(f"c{number}" for number in range(len(asking.demand.needs)))
     demand = Demand(asking.demand.needs)
@@ -187,7 +187,7 @@ def test_granted_shares_never_exceed_a_card(node: Node, asked: list[Asking], dat
 
 @st.composite
 def phases(draw: st.DrawFn, of: PodFacts) -> StartedPod:
-    """Somewhere in the life of the pod."""
+    """Any phase in the life of the pod."""
     early = [
         name for name, need in zip(of.containers, of.demand.needs, strict=True) if need.stage is not ContainerStage.APP
     ]
