@@ -88,7 +88,7 @@ def test_status_shows_every_object_and_the_next_step_of_each_chain(cluster: Clus
     assert lines[7].startswith("admission: fine: valid until ")
 
 
-def test_status_looks_as_the_page_shows_it(cluster: Cluster) -> None:
+def test_status_prints_what_the_page_shows(cluster: Cluster) -> None:
     (shown,) = (fence.text for fence in fences(ROOT / "docs" / "certificates.md") if fence.language == "text")
     assert shows(unmade(shown), unmade(cluster.certs("status").out))
 
@@ -116,7 +116,7 @@ def test_certificates_without_a_controller_are_due(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("contents", [b"garbage", b""])
-def test_garbage_is_shown_as_such(cluster: Cluster, contents: bytes) -> None:
+def test_an_unreadable_certificate_is_shown_as_none(cluster: Cluster, contents: bytes) -> None:
     cluster.store.set_entry(LEAF, TLS_CRT, contents)
     printed = cluster.certs("status")
     assert printed.code == 1 and "no certificate\n" in printed.out
@@ -142,7 +142,7 @@ def test_a_certificate_of_another_issuer_is_not_a_fault(cluster: Cluster) -> Non
     assert "left alone: 1 of its webhooks trust a CA of another issuer" in printed.out
 
 
-def test_scripts_get_the_same_as_json(cluster: Cluster) -> None:
+def test_the_json_has_the_same_content(cluster: Cluster) -> None:
     found = json.loads(cluster.certs("status", "-o", "json").out)
     assert found["objects"][1]["object"] == "secret/halfcard-admission-tls"
     assert found["objects"][1]["days_left"] == 87
@@ -177,13 +177,13 @@ def test_a_step_that_needs_a_person_is_due(cluster: Cluster) -> None:
     assert cells(printed, "secret/halfcard-scheduler-tls")[-1] != cells(printed, "secret/halfcard-extender-tls")[-1]
 
 
-def test_the_scheduler_is_given_new_files_by_people_and_the_command_says_how(cluster: Cluster) -> None:
+def test_the_output_says_how_to_give_the_scheduler_new_files(cluster: Cluster) -> None:
     assert "give the schedulers the new files of halfcard-scheduler-tls" in cluster.certs(
         "rotate", "extender", "--authority"
     ).out.replace("\n  ", " ")
 
 
-def test_a_dry_run_asks_for_nothing(cluster: Cluster) -> None:
+def test_a_dry_run_requests_nothing(cluster: Cluster) -> None:
     printed = cluster.certs("rotate", "--authority", "--dry-run")
     assert printed.code == 0 and printed.out.startswith("would request a new CA in halfcard-ca; ")
     assert not annotation(cluster.store.items[LEAF], names.NEW_CA_ASKED)
@@ -206,7 +206,7 @@ def test_certificates_of_another_issuer_are_not_rotated(cluster: Cluster) -> Non
     assert "was not issued by Halfcard; its issuer renews it" in printed.err
 
 
-def test_a_cluster_that_is_away_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_cluster_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certs", "status", "--kubeconfig", str(tmp_path / "none")]) == 2
     assert "halfcard certs: " in capsys.readouterr().err
 

@@ -23,7 +23,7 @@ def test_the_demonstration_shows_its_scenes_and_what_to_type_next() -> None:
     assert too_wide(done.out) == []
 
 
-def test_the_demonstration_in_json_holds_every_scene() -> None:
+def test_the_demonstration_in_json_has_every_scene() -> None:
     scenes = {scene["file"]: scene for scene in halfcard("demo", "-o", "json").json()}
 
     assert scenes["nginx.yaml"]["allowed"]

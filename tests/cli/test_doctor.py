@@ -167,7 +167,7 @@ def test_an_unreadable_source_is_a_note_and_the_rest_is_checked(doctor: Doctor) 
 @pytest.mark.parametrize(
     "path", [f"{WEBHOOKS}/mutatingwebhookconfigurations", LEASE, "/api/v1/resourcequotas", f"{OURS}/pods"]
 )
-def test_any_right_may_be_missing(doctor: Doctor, path: str) -> None:
+def test_any_permission_may_be_missing(doctor: Doctor, path: str) -> None:
     printed = doctor.of({**healthy(), path: "forbidden here"}, "-o", "json")
     assert [each["check"] for each in json.loads(printed.out)["findings"]] == ["not-looked-at"]
 
@@ -182,7 +182,7 @@ def test_without_the_right_to_create_pods_the_dry_runs_are_noted_as_missing(doct
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])
-def test_without_nodes_or_pods_nothing_can_be_said(doctor: Doctor, path: str) -> None:
+def test_if_nodes_or_pods_cannot_be_read_the_exit_code_is_2(doctor: Doctor, path: str) -> None:
     printed = doctor.of({**healthy(), path: "not for you"})
     assert (printed.code, printed.out) == (2, "")
     assert "halfcard doctor: the API server answered 403" in printed.err and "not for you" in printed.err
@@ -195,7 +195,7 @@ def test_without_an_api_server_the_exit_code_is_2(tmp_path: Path, capsys: pytest
     assert "the API server cannot be reached" in capsys.readouterr().err
 
 
-def test_an_answer_that_no_api_server_gives_exits_2(doctor: Doctor) -> None:
+def test_an_invalid_answer_of_the_api_server_exits_2(doctor: Doctor) -> None:
     printed = doctor.of({**healthy(), LEASE: b"<html>sign in</html>"})
     assert (printed.code, printed.out) == (2, "")
     assert "this is not an API server" in printed.err
@@ -210,7 +210,7 @@ def test_the_settings_in_the_cluster_count_unless_others_are_named(doctor: Docto
     assert "Nothing is wrong" in doctor.of(there, "--settings", str(file)).out
 
 
-def test_settings_that_are_none_are_a_finding_and_no_failure_of_the_doctor(doctor: Doctor) -> None:
+def test_invalid_settings_are_a_finding_and_no_failure_of_the_doctor(doctor: Doctor) -> None:
     there = {**healthy(), f"{OURS}/configmaps/{names.SETTINGS_MAP}": _settings("packing: [")}
     printed = doctor.of(there)
     assert (printed.code, "broken: settings-unusable" in printed.out) == (1, True)
@@ -243,7 +243,7 @@ def test_two_pods_that_each_need_all_of_one_card_are_found(doctor: Doctor) -> No
     assert "pod team/two on node gpu-1: card 0 has less left than the pod uses of it" in printed.out
 
 
-def test_a_command_that_is_too_long_is_broken_as_a_shell_takes_it(doctor: Doctor) -> None:
+def test_a_long_command_is_wrapped_for_a_shell(doctor: Doctor) -> None:
     metadata = {
         "name": "p" * 60,
         "namespace": "n" * 60,
@@ -263,15 +263,15 @@ def test_a_check_is_explained_without_a_cluster(capsys: pytest.CaptureFixture[st
     assert printed.startswith("webhook-mute (warning)\n") and "fails open" in printed
 
 
-def test_after_a_while_it_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.terminal, "_EVERY_S", 0.01)
-    told = StringIO()
-    with Progress(told, "halfcard doctor") as progress:
+    stream = StringIO()
+    with Progress(stream, "halfcard doctor") as progress:
         progress.say("reading pods")
-        wait_until(lambda: "halfcard doctor: reading pods\n" in told.getvalue(), what="a line")
+        wait_until(lambda: "halfcard doctor: reading pods\n" in stream.getvalue(), what="a line")
 
 
-def test_a_plugin_of_kubectl_calls_itself_as_people_typed_it(
+def test_a_kubectl_plugin_names_itself_as_typed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", [f"{os.sep}usr{os.sep}bin{os.sep}kubectl-halfcard"])

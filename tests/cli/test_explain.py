@@ -49,10 +49,10 @@ FULL = [node("gpu1"), pod("a", 80, on="gpu1", card=0, priority=1), node("cpu1", 
 
 
 def test_a_pod_that_fits_nowhere_exits_1_with_reasons_cards_and_the_nearest_node(explain: Explain) -> None:
-    code, told = explain("pod/default/new", [*FULL, pod("new", priority=5)])
+    code, output = explain("pod/default/new", [*FULL, pod("new", priority=5)])
     assert code == 1
     assert (
-        told
+        output
         == """\
 Pod default/new is pending (priority 5). It requests:
   main: 30 % and 2048 MiB of a card
@@ -68,32 +68,32 @@ gpu1:
 
 
 def test_pods_that_only_a_person_could_end_are_marked(explain: Explain) -> None:
-    _, told = explain("default/new", [*FULL, pod("new")])
-    assert "Evicting pods of lower priority is not enough on any node.\n" in told
-    assert "Nearest: gpu1, if 1 pod of any priority ended:\n  default/a (priority 1)\n" in told
+    _, output = explain("default/new", [*FULL, pod("new")])
+    assert "Evicting pods of lower priority is not enough on any node.\n" in output
+    assert "Nearest: gpu1, if 1 pod of any priority ended:\n  default/a (priority 1)\n" in output
 
 
 def test_the_owners_preferences_are_shown_as_written(explain: Explain) -> None:
     choosy = pod("new")
     choosy["metadata"]["annotations"] = {names.ASK_MODEL: "A100"}
-    code, told = explain("default/new", [*FULL, choosy])
+    code, output = explain("default/new", [*FULL, choosy])
     assert code == 1
-    assert f"it prefers {names.ASK_MODEL}=A100" in told
-    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among the requested cards" in told
+    assert f"it prefers {names.ASK_MODEL}=A100" in output
+    assert "card 0  shared  20 % and 14336 MiB free  1 pod  not among the requested cards" in output
 
 
 def test_the_nodes_for_a_pod_are_listed_best_first(explain: Explain) -> None:
-    code, told = explain("default/new", [*FULL, node("gpu2"), pod("new")])
+    code, output = explain("default/new", [*FULL, node("gpu2"), pod("new")])
     assert code == 0
     assert (
         "It fits on 1 of 4 nodes, by score:\n  10  gpu2\nIt fits on no other:\n  2 nodes: no GPU known to Halfcard"
-        in told
+        in output
     )
 
 
 def test_a_bound_pod_shows_its_cards_and_their_other_pods(explain: Explain) -> None:
-    code, told = explain("default/a", [*FULL, pod("b", 10, on="gpu1")])
-    assert (code, told) == (
+    code, output = explain("default/a", [*FULL, pod("b", 10, on="gpu1")])
+    assert (code, output) == (
         0,
         """\
 Pod default/a is on node gpu1, its cards recorded by Halfcard.
@@ -107,10 +107,10 @@ Pod default/a is on node gpu1, its cards recorded by Halfcard.
 
 
 def test_a_forged_record_and_an_invalid_amount_are_shown_as_the_reason(explain: Explain) -> None:
-    for odd, told in ((pod("odd", card=0), names.PLACEMENT), (pod("odd", "1.5"), 'got "1.5"')):
+    for odd, message in ((pod("odd", card=0), names.PLACEMENT), (pod("odd", "1.5"), 'got "1.5"')):
         code, said = explain("default/odd", [*FULL, odd])
         assert code == 1
-        assert said.startswith("Pod default/odd is pending, and can never fit on any node:\n") and told in said
+        assert said.startswith("Pod default/odd is pending, and can never fit on any node:\n") and message in said
 
 
 def test_pods_without_cards_and_pods_that_have_ended_need_no_explanation(explain: Explain) -> None:
@@ -120,17 +120,17 @@ def test_pods_without_cards_and_pods_that_have_ended_need_no_explanation(explain
         0,
         "Pod default/plain requests no card: for Halfcard it may run anywhere.\n",
     )
-    code, told = explain("default/over", [node("gpu1"), over])
-    assert code == 0 and told.startswith("Pod default/over has ended and uses no card.\n")
+    code, output = explain("default/over", [node("gpu1"), over])
+    assert code == 0 and output.startswith("Pod default/over has ended and uses no card.\n")
 
 
 def test_a_large_cluster_fills_a_screen_and_the_json_holds_all_of_it(explain: Explain) -> None:
     nodes = [node(f"gpu{at}", cards=8) for at in range(60)]
     pods = [pod(f"p{at}-{card}", 80, on=f"gpu{at}", card=card) for at in range(60) for card in range(8)]
     objects = [*nodes, *pods, pod("new", 800, priority=9)]
-    _, told = explain("default/new", objects)
-    assert len(told.splitlines()) <= 40 and too_wide(told) == []
-    assert "60 nodes: fewer than 8 cards are wholly free (gpu0, gpu1, gpu10, …)" in told
+    _, output = explain("default/new", objects)
+    assert len(output.splitlines()) <= 40 and too_wide(output) == []
+    assert "60 nodes: fewer than 8 cards are wholly free (gpu0, gpu1, gpu10, …)" in output
     _, written = explain("default/new", objects, "-o", "json")
     prospects = json.loads(written)["prospects"]
     assert len(prospects["nodes"]) == 60
@@ -155,10 +155,10 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize(("written", "told"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_a_pod_that_is_not_there_exits_2(written: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("written", "message"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_a_missing_pod_exits_2(written: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", written, "--state", str(MIXED)]) == 2
-    assert capsys.readouterr().err.startswith(f"halfcard explain: {told}")
+    assert capsys.readouterr().err.startswith(f"halfcard explain: {message}")
 
 
 def test_an_inconsistency_that_concerns_the_pod_is_a_warning(

@@ -136,13 +136,13 @@ def visible(text: str) -> str:
     return text.replace("·", " ")
 
 
-def test_amounts_counted_in_mib_are_called_mib(inspect: Inspect, tmp_path: Path) -> None:
+def test_amounts_in_mib_have_the_unit_mib(inspect: Inspect, tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("aliyun_memory_unit: MiB\n")
     objects = [gpushare_node(gib=15109), sharing("p", 2048, 0)]
-    told = inspect(objects, "--format", "gpushare", "--settings", str(settings)).splitlines()
-    assert told[0].endswith("GPU Memory(MiB)")
-    assert told[1].endswith("2048/15109")
+    output = inspect(objects, "--format", "gpushare", "--settings", str(settings)).splitlines()
+    assert output[0].endswith("GPU Memory(MiB)")
+    assert output[1].endswith("2048/15109")
 
 
 def test_columns_are_as_wide_as_the_lines_around_them_need() -> None:
@@ -154,47 +154,47 @@ def test_columns_are_as_wide_as_the_lines_around_them_need() -> None:
 
 def test_the_overview_has_a_line_for_each_node(inspect: Inspect) -> None:
     objects = [gpushare_node("n1", 28, 2), gpushare_node("n2"), node("cpu", {}), sharing("p", 7, 0, "n2")]
-    told = inspect(objects).splitlines()
-    assert [line.split() for line in told[1:3]] == [
+    output = inspect(objects).splitlines()
+    assert [line.split() for line in output[1:3]] == [
         ["n1", "2:", "2", "free", "0/200", "0/28672", "0"],
         ["n2", "1:", "1", "shared", "0/100", "7168/14336", "1"],
     ]
-    assert told[3] == "1 node has no GPU"
+    assert output[3] == "1 node has no GPU"
 
 
 def test_the_mixed_node_shows_the_numbers_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "-d", "--state", str(MIXED)]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         "nvidia.com/gpu: 1 (1 in use)",
         "tuya.com/sgpu: 4 (2 in use)",
         "tuya.com/vcuda-memory: 86 (10 in use)",
     ):
-        assert f"  {line}\n" in told
-    assert "tencent.com" not in told
-    assert "card 0  NVIDIA-A10  GPU-0a  halves 1/2  50/100 %  11008/22016 MiB\n    default/notebook" in told
+        assert f"  {line}\n" in output
+    assert "tencent.com" not in output
+    assert "card 0  NVIDIA-A10  GPU-0a  halves 1/2  50/100 %  11008/22016 MiB\n    default/notebook" in output
 
 
 def test_details_name_guesses_cordons_and_pods_on_no_card(inspect: Inspect) -> None:
     there = gpushare_node("n1", 28, 2)
     there["metadata"]["annotations"] = {names.CORDONED_CARDS: "1"}
-    told = inspect([there, node("cpu", {}), sharing("guess", 2, None, "n1"), sharing("lost", 2, None, "cpu")], "-d")
-    assert "default/guess  2048 MiB  not recorded: guessed" in told
-    assert "gets no new pods: cordoned" in told
-    assert "  no card  default/lost\n" in told
+    output = inspect([there, node("cpu", {}), sharing("guess", 2, None, "n1"), sharing("lost", 2, None, "cpu")], "-d")
+    assert "default/guess  2048 MiB  not recorded: guessed" in output
+    assert "gets no new pods: cordoned" in output
+    assert "  no card  default/lost\n" in output
 
 
 def test_one_node_is_shown_in_detail(inspect: Inspect) -> None:
-    told = inspect([gpushare_node("n1"), gpushare_node("n2")], "n2")
-    assert "card 0" in told and "n1" not in told
+    output = inspect([gpushare_node("n1"), gpushare_node("n2")], "n2")
+    assert "card 0" in output and "n1" not in output
 
 
 def test_json_holds_everything(inspect: Inspect) -> None:
-    told = json.loads(inspect([gpushare_node(), *THREE], "-o", "json"))
-    (one,) = told["nodes"]
+    output = json.loads(inspect([gpushare_node(), *THREE], "-o", "json"))
+    (one,) = output["nodes"]
     assert one["resources"]["aliyun.com/gpu-mem"] == {"total": 14, "used": 3}
     assert [each["name"] for each in one["cards"][0]["pods"]] == ["binpack-1-a", "binpack-1-b", "binpack-1-c"]
-    assert told["doubts"] == []
+    assert output["doubts"] == []
 
 
 def test_json_in_gpushares_format_equals_the_answer_of_its_extender(inspect: Inspect) -> None:
@@ -206,14 +206,14 @@ def test_lines_fit_a_hundred_columns_however_long_the_names(inspect: Inspect) ->
     name = "gpu-" + "x" * 90
     objects = [gpushare_node(name, 28, 2), sharing("p" * 90, 2, 0, name)]
     for arguments in ((), ("-d",)):
-        told = inspect(objects, *arguments)
-        assert too_wide(told) == [] and "\x1b" not in told and name in told
+        output = inspect(objects, *arguments)
+        assert too_wide(output) == [] and "\x1b" not in output and name in output
 
 
 # --- what cannot be as it should
 
 
-def test_doubts_are_warnings_and_spoil_only_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubts_are_warnings_and_affect_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [gpushare_node(), node("odd", {"tencent.com/vcuda-core": "50"}), sharing("big", 99, 0)]
     broken = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "broken"}, "spec": {"containers": {}}}
     (tmp_path / "state.json").write_text(json.dumps({"kind": "List", "items": [*objects, broken]}))
@@ -221,9 +221,9 @@ def test_doubts_are_warnings_and_spoil_only_themselves(tmp_path: Path, capsys: p
     assert main(["inspect", "--state", str(tmp_path)]) == 0
 
     said = capsys.readouterr()
-    told = " ".join(said.err.split())
+    output = " ".join(said.err.split())
     for part in ("Warning: node odd is left out", "pod default/big", "the pod is left out: Expected"):
-        assert part in told
+        assert part in output
     assert "10.81.25.224" in said.out and "odd" not in said.out
 
 
@@ -235,12 +235,12 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "told"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_what_cannot_be_read_exits_2_and_says_why(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("arguments", "message"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_unreadable_input_exits_2_with_the_reason(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
-    assert capsys.readouterr().err.startswith(f"halfcard inspect: {told}")
+    assert capsys.readouterr().err.startswith(f"halfcard inspect: {message}")
 
 
 # --- an API server
@@ -264,19 +264,19 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
 @pytest.mark.parametrize(
     ("command", "fix"), [("inspect", "--kubeconfig, or a dump with --state"), ("top", "--kubeconfig")]
 )
-def test_without_a_kubeconfig_it_is_said_where_one_was_looked_for(tmp_path: Path, command: str, fix: str) -> None:
+def test_without_a_kubeconfig_the_error_names_the_searched_paths(tmp_path: Path, command: str, fix: str) -> None:
     done = halfcard(command, environment={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert done.code == 2
     assert done.err.endswith(f"{tmp_path}/.kube/config: found no kubeconfig; name one with {fix}\n")
 
 
-def test_a_refusal_of_the_server_is_shown_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_servers_error_message_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with kubeconfig_of(tmp_path, {"/api/v1/nodes": []}) as file:
         assert main(["inspect", "--kubeconfig", str(file)]) == 2
     assert "403 to GET /api/v1/pods: /api/v1/pods is forbidden" in capsys.readouterr().err
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_server_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with kubeconfig_of(tmp_path, {}) as file:
         pass
     assert main(["inspect", "--kubeconfig", str(file)]) == 2

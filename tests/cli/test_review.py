@@ -59,9 +59,9 @@ def test_one_refused_object_exits_1_with_its_place_and_fix(folder: Path) -> None
     done = halfcard("review", "-f", str(folder / "good.yaml"), str(folder / "bad.yaml"))
 
     assert done.code == 1
-    told = " ".join(done.out.split())
+    output = " ".join(done.out.split())
     for part in ("refused Pod default/bad", '["tencent.com/vcuda-core"]: got "1.5"', "use 100 or 200", "[HC002]"):
-        assert part in told
+        assert part in output
 
 
 def test_the_patch_in_json_makes_the_object_that_is_stored(folder: Path) -> None:
@@ -119,7 +119,7 @@ def test_items_follow_the_documents_and_unknown_kinds_are_allowed_items() -> Non
     ]
 
 
-def test_an_object_of_the_wrong_shape_spoils_only_itself() -> None:
+def test_an_object_of_the_wrong_shape_affects_only_itself() -> None:
     odd = "apiVersion: v1\nkind: Pod\nmetadata: {name: odd}\nspec: {containers: {}}\n"
 
     items = halfcard("review", "-f", "-", "-o", "json", stdin=f"{odd}---\n{GOOD}").json()["items"]
@@ -150,26 +150,26 @@ def test_the_user_is_a_tenant_unless_another_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         pytest.param("kind: Pod\n  broken: [\n", ":2:", id="no YAML"),
         pytest.param("[1, 2]\n", ":1:", id="no object"),
         pytest.param("kind: Pod\nkind: Pod\n", ":2:", id="a key twice"),
     ],
 )
-def test_unreadable_input_exits_2_and_names_file_and_line(tmp_path: Path, text: str, told: str) -> None:
+def test_unreadable_input_exits_2_and_names_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "broken.yaml"
     file.write_text(text)
 
     done = halfcard("review", "-f", str(file))
 
     assert done.code == 2
-    assert done.err.startswith(f"halfcard review: {file}{told}")
+    assert done.err.startswith(f"halfcard review: {file}{message}")
     assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ("dialects: [tencnet]", "unknown dialect tencnet"),
         ("severities: {HC999: warn}", "unknown code HC999"),
@@ -178,7 +178,7 @@ def test_unreadable_input_exits_2_and_names_file_and_line(tmp_path: Path, text: 
         ("- 1", "settings"),
     ],
 )
-def test_settings_that_cannot_be_used_exit_2_with_every_mistake(tmp_path: Path, settings: str, told: str) -> None:
+def test_settings_that_cannot_be_used_exit_2_with_every_mistake(tmp_path: Path, settings: str, message: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(settings)
 
@@ -186,7 +186,7 @@ def test_settings_that_cannot_be_used_exit_2_with_every_mistake(tmp_path: Path, 
 
     assert done.code == 2
     assert str(file) in done.err
-    assert told in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
 
 

@@ -38,7 +38,7 @@ def client(running: Service) -> ApiServer:
     return ApiServer(running.ready["admission"], running.ready["ca"])
 
 
-def test_when_ready_it_prints_one_line_with_where_it_is(running: Service) -> None:
+def test_when_ready_it_prints_one_line_with_its_address(running: Service) -> None:
     ready = running.ready
 
     assert ready["ready"] is True
@@ -83,7 +83,7 @@ def test_a_manifest_that_breaks_later_is_reported_and_the_last_good_view_stays(s
             assert "HC008" in server.create(yaml.safe_load(DEPLOYMENT), user="dana").denied
 
 
-def test_a_manifest_that_is_broken_at_the_start_ends_the_start(state: Path) -> None:
+def test_an_invalid_manifest_at_the_start_ends_the_process(state: Path) -> None:
     (state / "node.yaml").write_text("kind: Node\n  x: [\n")
 
     done = halfcard("serve", "--state", str(state))
@@ -92,7 +92,7 @@ def test_a_manifest_that_is_broken_at_the_start_ends_the_start(state: Path) -> N
     assert f"{state / 'node.yaml'}:2:" in done.err
 
 
-def test_a_folder_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_and_not_created(tmp_path: Path) -> None:
     done = halfcard("serve", "--state", str(tmp_path / "nowhere"))
 
     assert done.code == 2

@@ -37,7 +37,7 @@ def named(folder: Path, nodes: str, pods: str) -> list[str]:
     return ["simulate", "--nodes", str(folder / "nodes.csv"), "--pods", str(folder / "pods.csv")]
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def simulated(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     assert main([*arguments, "-o", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -45,7 +45,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_json_has_these_keys_and_the_defaults_of_the_published_method(
     trace: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = told(capsys, *trace)
+    found = simulated(capsys, *trace)
     assert set(found) == KEYS
     assert (found["policy"], found["seed"], found["tune"], found["nodes"], found["gpus"]) == (
         "default",
@@ -58,12 +58,12 @@ def test_json_has_these_keys_and_the_defaults_of_the_published_method(
 
 
 def test_the_options_decide_what_is_replayed(trace: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, *trace, "--policy", "fgd", "--seed", "7", "--tune", "0")
+    found = simulated(capsys, *trace, "--policy", "fgd", "--seed", "7", "--tune", "0")
     assert (found["policy"], found["seed"], found["tune"], found["pods"]) == ("fgd", 7, 0, 60)
 
 
 def test_policies_are_compared_on_the_same_pods(trace: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, *trace, "--compare")
+    found = simulated(capsys, *trace, "--compare")
     assert [each["policy"] for each in found] == list(POLICIES)
     assert len({(each["pods"], each["demand_gpus"]) for each in found}) == 1
 
@@ -93,7 +93,7 @@ class Terminal:
         pass
 
 
-def test_progress_is_one_line_of_a_terminal_that_is_gone_at_the_end() -> None:
+def test_progress_is_one_terminal_line_that_is_removed_at_the_end() -> None:
     terminal = Terminal()
     progress = ReplayProgress(Screen(terminal, coloured=False), "fgd")  # type: ignore[arg-type]
     for done in range(401):
@@ -106,7 +106,7 @@ def test_progress_is_one_line_of_a_terminal_that_is_gone_at_the_end() -> None:
 
 
 def test_manifests_are_replayed_on_empty_nodes_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "simulate", "--nodes", MIXED, "--pods", MIXED, "--tune", "0")
+    found = simulated(capsys, "simulate", "--nodes", MIXED, "--pods", MIXED, "--tune", "0")
     assert (found["nodes"], found["gpus"], found["pods"]) == (1, 4, 4)
     assert found["pending_pods"] > 0
 
@@ -131,7 +131,7 @@ NODE = {
     ],
     ids=["nobody has made their pods yet", "their pods are in the dump"],
 )
-def test_workloads_come_as_the_pods_that_they_would_have(
+def test_workloads_are_replayed_as_their_pods(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], others: list[dict[str, Any]], pods: int
 ) -> None:
     workloads = [
@@ -143,14 +143,14 @@ def test_workloads_come_as_the_pods_that_they_would_have(
     owned["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web"}]
     (tmp_path / "all.json").write_text(json.dumps({"kind": "List", "items": [NODE, *workloads, owned, *others]}))
     place = str(tmp_path / "all.json")
-    assert told(capsys, "simulate", "--nodes", place, "--pods", place, "--tune", "0")["pods"] == pods
+    assert simulated(capsys, "simulate", "--nodes", place, "--pods", place, "--tune", "0")["pods"] == pods
 
 
 @pytest.mark.parametrize(
     ("spec", "why"),
     [({"replicas": -1}, "-1 pods; use 0 to 100000"), ({"replicas": "3"}, "Expected `int | null`, got `str`")],
 )
-def test_a_workload_that_cannot_be_read_is_left_out_and_said(
+def test_an_unreadable_workload_is_skipped_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: dict[str, Any], why: str
 ) -> None:
     odd = _workload("Deployment", "odd", **spec)
@@ -163,7 +163,7 @@ def test_a_workload_that_cannot_be_read_is_left_out_and_said(
     assert "the Deployment is left out" in warned and why in warned
 
 
-def test_pods_that_have_ended_or_request_impossible_amounts_are_left_out(
+def test_pods_that_have_ended_or_request_impossible_amounts_are_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capacity = {"tencent.com/vcuda-core": "200", "tencent.com/vcuda-memory": "128"}
@@ -200,7 +200,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("nodes", "pods", "why"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_tables_that_cannot_be_replayed_exit_2_and_say_why(
+def test_tables_that_cannot_be_replayed_exit_2_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: str, pods: str, why: str
 ) -> None:
     assert main(named(tmp_path, nodes, pods)) == 2
@@ -210,7 +210,7 @@ def test_tables_that_cannot_be_replayed_exit_2_and_say_why(
 
 def test_pods_that_use_no_card_can_be_replayed_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = named(tmp_path, node_table(), f"{POD_HEADS}\np,1,1,0,0,,\n")
-    assert told(capsys, *arguments, "--tune", "0")["pending_pods"] == 0
+    assert simulated(capsys, *arguments, "--tune", "0")["pending_pods"] == 0
 
 
 MISSING = {
@@ -221,7 +221,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("nodes", "pods", "why"), MISSING.values(), ids=MISSING.keys())
-def test_files_that_are_not_there_exit_2(nodes: str, pods: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files_exit_2(nodes: str, pods: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = ["--settings", "/nowhere"] if "settings" in why or nodes == pods else []
     assert main(["simulate", "--nodes", nodes, "--pods", pods, *settings]) == 2
     assert why in capsys.readouterr().err
@@ -238,7 +238,7 @@ def test_a_dump_without_nodes_or_pods_says_how_to_save_them(
     assert f"it has no {what}" in capsys.readouterr().err
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = named(tmp_path, node_table(), "")
     (tmp_path / "pods.csv").write_bytes(b"name,\xff\n")
     assert main(arguments) == 2
@@ -256,7 +256,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "why"), WRONG.values(), ids=WRONG.keys())
-def test_arguments_that_make_no_sense_exit_2(
+def test_invalid_arguments_exit_2(
     trace: list[str], capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
 ) -> None:
     with pytest.raises(SystemExit) as exit_:

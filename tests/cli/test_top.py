@@ -88,7 +88,7 @@ def test_a_namespace_leaves_only_its_pods(top: Top) -> None:
     assert "vcuda" in top(BOTH, "pods", "-n", "default").out
 
 
-def test_the_json_holds_all_of_it(top: Top) -> None:
+def test_the_json_has_all_usage(top: Top) -> None:
     found: dict[str, Any] = json.loads(top({**BOTH, "gpu3": REFUSES}, "-o", "json").out)
     assert [node["node"] for node in found["nodes"]] == ["gpu1", "gpu2"]
     assert found["nodes"][0]["containers"][1]["cards"][0]["used_mib"] == 9000
@@ -103,7 +103,7 @@ SILENT: Final[dict[str, tuple[str | bytes, str]]] = {
 
 
 @pytest.mark.parametrize(("answer", "why"), SILENT.values(), ids=SILENT.keys())
-def test_a_node_that_does_not_answer_is_one_line_and_spoils_nothing(
+def test_a_node_that_does_not_answer_is_one_line_and_affects_nothing_else(
     top: Top, monkeypatch: pytest.MonkeyPatch, answer: str | bytes, why: str
 ) -> None:
     monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.5)
@@ -113,9 +113,7 @@ def test_a_node_that_does_not_answer_is_one_line_and_spoils_nothing(
     assert joined.startswith("Warning: gpu9: its agent does not answer: ") and why in joined
 
 
-def test_many_nodes_that_hang_do_not_use_up_the_patience_for_the_others(
-    top: Top, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.3)
     hanging = {f"a{number:02}": HANGS for number in range(3 * cli.top._AT_ONCE)}
     printed = top({**hanging, **BOTH})
@@ -143,7 +141,7 @@ def test_a_cluster_without_agents_is_no_error(top: Top) -> None:
     assert (printed.code, printed.out) == (0, "no node has an agent\n")
 
 
-def test_a_server_that_is_not_there_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_api_server_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with cluster_of(tmp_path, {}) as kubeconfig:
         pass
     assert main(["top", "--kubeconfig", str(kubeconfig)]) == 2
@@ -161,11 +159,11 @@ def test_foreign_processes_and_unhealthy_cards_are_warnings_of_the_overview(top:
     )
 
 
-def test_use_that_is_not_known_is_a_question_mark(top: Top) -> None:
+def test_unknown_usage_is_a_question_mark(top: Top) -> None:
     assert " ?/10/200 " in top({"gpu1": usage_json(usage([SEED], {}))}).out
 
 
-def test_long_names_stay_within_a_hundred_columns_and_nothing_steers_the_terminal(top: Top) -> None:
+def test_long_names_stay_within_a_hundred_columns_and_control_characters_are_escaped(top: Top) -> None:
     long = tenant(tensorflow(core=10, memory=4), "p" * 200, apps=["tensorflow"])
     steering = replace(NODE, cards=(replace(NODE.cards[0], model="\x1b[31m", why_not="\x1b[2J" * 50),))
     agents: dict[str, str | bytes | None] = {"n" * 200: usage_json(usage([long], node=steering))}

@@ -45,7 +45,7 @@ def test_the_process_accepts_the_arguments() -> None:
     assert mounted(str(read.settings.parent)) == {"configMap": {"name": "halfcard-settings"}}
 
 
-def test_everything_that_it_reads_or_writes_on_its_node_is_mounted_at_the_same_place() -> None:
+def test_all_host_paths_that_it_uses_are_mounted_at_the_same_path() -> None:
     read = arguments()
     folders = [read.kubelet_plugins, read.pod_resources.parent, read.cdi_dir, read.state_dir]
     for folder in {*map(str, folders), *names.CDI_FOLDERS, "/sys/fs/cgroup"}:

@@ -118,7 +118,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.folder.name)
 
 
-def test_every_example_stands_in_the_table() -> None:
+def test_every_example_is_in_the_table() -> None:
     assert {example.folder.name for example in EXAMPLES} == set(VERDICTS)
 
 

@@ -76,7 +76,7 @@ def test_an_undecided_dependency_is_reported_by_name() -> None:
     assert unaccounted(DEPENDS, {"media-types": ""}) == ["libc6 | libc7", "zlib1g"]
 
 
-def test_what_is_left_out_is_not_taken() -> None:
+def test_no_package_is_both_included_and_excluded() -> None:
     assert not TAKEN.keys() & LEFT_OUT.keys()
 
 

@@ -55,7 +55,7 @@ def test_the_process_takes_its_arguments(name: str) -> None:
 
 
 @each_pod
-def test_what_the_arguments_name_is_mounted(name: str) -> None:
+def test_files_named_by_arguments_are_mounted(name: str) -> None:
     spec = container(name)
     given = [each.partition("=")[2] for each in spec["args"] if "=/" in each]
     mounts = tuple(each["mountPath"] for each in spec["volumeMounts"])
@@ -138,7 +138,7 @@ def test_the_settings_are_the_defaults() -> None:
     assert read_settings(yaml.safe_load(text)) == read_settings({})
 
 
-def test_in_other_namespaces_there_are_rights_and_nothing_else() -> None:
+def test_other_namespaces_get_only_roles_and_bindings() -> None:
     elsewhere = [item for item in MANIFESTS if item["metadata"].get("namespace", names.NAMESPACE) != names.NAMESPACE]
     assert {item["kind"] for item in elsewhere} == {"Role", "RoleBinding"}
     for role in (item for item in elsewhere if item["kind"] == "Role"):

@@ -38,10 +38,10 @@ def test_the_wheel_is_the_same_for_every_user_and_time(built: bytes) -> None:
 def test_the_wheel_has_every_module_and_the_version_of_the_code(built: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(built)) as opened:
         inside = {name for name in opened.namelist() if name.endswith(".py")}
-        told = opened.read(f"halfcard-{__version__}.dist-info/METADATA").decode()
+        metadata = opened.read(f"halfcard-{__version__}.dist-info/METADATA").decode()
     here = {str(path.relative_to(REPOSITORY)) for name in own_packages() for path in (ROOT / name).rglob("*.py")}
     assert inside == here
-    assert f"\nVersion: {__version__}\n" in told
+    assert f"\nVersion: {__version__}\n" in metadata
 
 
 def test_the_chart_archive_has_the_layout_of_helm() -> None:

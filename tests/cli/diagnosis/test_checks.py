@@ -431,11 +431,11 @@ def test_a_healthy_snapshot_has_no_findings() -> None:
     assert diagnose(HEALTHY) == []
 
 
-@pytest.mark.parametrize(("snapshot", "check", "told"), FAULTS.values(), ids=FAULTS.keys())
-def test_each_fault_is_found_by_its_check_and_by_no_other(snapshot: Snapshot, check: str, told: str) -> None:
+@pytest.mark.parametrize(("snapshot", "check", "message"), FAULTS.values(), ids=FAULTS.keys())
+def test_each_fault_is_found_by_its_check_and_by_no_other(snapshot: Snapshot, check: str, message: str) -> None:
     findings = diagnose(snapshot)
     assert {each.check for each in findings} == {check}
-    assert told in f"{findings[0].where}: {findings[0].got}"
+    assert message in f"{findings[0].where}: {findings[0].got}"
     assert all(each.rule and each.fix for each in findings)
 
 
@@ -513,7 +513,7 @@ def test_a_symptom_is_not_reported_next_to_its_cause() -> None:
 
 
 @pytest.mark.parametrize("kind", SPEC)
-def test_the_shipped_definitions_name_the_fields_that_are_asked_for(kind: str) -> None:
+def test_the_shipped_crds_have_the_fields_that_the_checks_read(kind: str) -> None:
     """A field that is new in one of them is new in the other."""
     files = [file for file in (ROOT / "deploy" / "crds").glob("*.yaml") if f"kind: {kind}\n" in file.read_text()]
     (version,) = yaml.safe_load(files[0].read_text())["spec"]["versions"]
@@ -521,6 +521,6 @@ def test_the_shipped_definitions_name_the_fields_that_are_asked_for(kind: str) -
     assert set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]) == SPEC[kind]
 
 
-def test_of_many_the_first_are_named() -> None:
+def test_only_the_first_of_many_are_named() -> None:
     assert several(["a"], "node") == "1 node (a)"
     assert several(["a", "b", "c", "d"], "node") == "4 nodes (a, b, c, …)"

@@ -41,7 +41,7 @@ INVENTORIES: Final[dict[str, tuple[dict[str, str], int | None]]] = {
 
 
 @pytest.mark.parametrize(("annotations", "cards"), INVENTORIES.values(), ids=INVENTORIES.keys())
-def test_the_cards_of_a_node_are_those_in_order(annotations: dict[str, str], cards: int | None) -> None:
+def test_the_cards_of_a_node_are_the_healthy_ones(annotations: dict[str, str], cards: int | None) -> None:
     assert node_snapshot({"metadata": {"name": "n", "annotations": annotations}}).cards == cards
 
 
@@ -86,7 +86,7 @@ def test_a_pod_is_reduced_to_its_requests_and_its_record(built: PodBuilder, expe
     assert found == ([] if expected is None else [expected])
 
 
-def test_a_pod_that_never_said_whether_it_is_ready_is_unready_since_it_was_made() -> None:
+def test_a_pod_without_a_ready_condition_is_unready_since_its_creation() -> None:
     made = {"metadata": {"name": "p", "creationTimestamp": "2026-11-21T12:00:00Z"}, "spec": {}}
     seen = own_pod(made)
     assert (seen.is_ready, seen.since, seen.started) == (False, NOON, NOON)
@@ -130,7 +130,7 @@ def test_an_event_has_its_time_in_one_of_three_places(event: dict[str, Any]) -> 
     assert seen == NotOfferedEvent("n", "m", NOON)
 
 
-def test_of_a_workload_its_template_is_looked_at() -> None:
+def test_a_workload_is_checked_by_its_template() -> None:
     spec = {
         "serviceAccountName": "halfcard-agent",
         "containers": [{"image": "a"}, {"image": "b"}],
