@@ -1,4 +1,4 @@
-"""Three ledgers of one cohort: replicas that reserve in them, leaders that lend between them, writes that land late.
+"""Three ledgers of one cohort: replicas reserve in them, leaders lend between them, writes arrive late.
 
 A leader does here what quota/loans.py does, one write at a time, so that anything may come between two of them.
 """
@@ -30,7 +30,7 @@ Change = Callable[[Ledger], Ledger]
 
 @dataclass(frozen=True)
 class Rules:
-    """As they are; a test breaks one at a time."""
+    """The rules of lending; a test breaks one at a time."""
 
     lend: Callable[[Ledger, Loan], Ledger] = lending.lend
     borrow: Callable[[Ledger, Loan], Ledger] = lending.borrow
@@ -44,13 +44,13 @@ class Rules:
 
 @dataclass
 class World:
-    """`written` is what the API server keeps, each with its version; `late` are writes that may still land."""
+    """`written` is what the API server stores, each with its version; `late` are writes that may still arrive."""
 
     rules: Rules = field(default_factory=Rules)
     written: dict[str, tuple[Ledger, int]] = field(default_factory=dict)
     late: list[tuple[str, Ledger, int]] = field(default_factory=list)
     seen: dict[str, tuple[Ledger, int]] = field(default_factory=dict)
-    """By whoever leads; a ledger that he has to take over first is missing."""
+    """The leader's view; a ledger that it has to take over first is missing."""
 
     steps: list[Callable[[], object]] = field(default_factory=list)
     """That he has planned and not done yet."""
@@ -92,7 +92,7 @@ class World:
     # --- who leads ----------------------------------------------------------------------------------------------------
 
     def takes_over(self) -> None:
-        """Somebody else, who knows nothing of what was planned."""
+        """A new leader takes over, without the plan of the earlier one."""
         self.steps.clear()
         self.seen.clear()
         for name in HARD:
@@ -104,7 +104,7 @@ class World:
         self.seen[name] = self.written[name]
 
     def takes_over_anew(self) -> None:
-        """The ledgers in which a write had no answer."""
+        """The leader takes over the ledgers again in which a write had no answer."""
         for name in HARD.keys() - self.seen.keys():
             self._takes_over(name)
 
@@ -112,7 +112,7 @@ class World:
         self.seen = {name: self.written[name] for name in self.seen}
 
     def plans(self) -> None:
-        """What is lent, given back and opened; who lends writes first."""
+        """Plans loans, returns and openings; the lender writes first."""
         waiting = [
             WaitingPod(uid, "team", uid, 0, f"{int(uid[1:]):06}", {name: Entry("team", uid, {CORES: cores})})
             for name, uid, cores in self.waiting
@@ -124,7 +124,7 @@ class World:
         self.steps += [partial(self._opens, each) for each in found.admissible]
 
     def does(self, answer: str = "arrives") -> None:
-        """The next of his steps; its write "arrives", is "lost", or is on its way and `late`."""
+        """Runs the next step of the plan; its write "arrives", is "lost", or arrives `late`."""
         self._answer = answer
         if self.steps:
             self.steps.pop(0)()
@@ -185,7 +185,7 @@ class World:
     # --- is all well? -------------------------------------------------------------------------------------------------
 
     def wrong(self) -> list[str]:
-        """What must never be, by sums of our own."""
+        """Returns the violations, by independent sums."""
         ledgers = {name: ledger for name, (ledger, _) in self.written.items()}
         used = sum(entry.charge[CORES] for ledger in ledgers.values() for entry in ledger.reservations.values())
         found = [f"{used} of {sum(HARD.values())} are reserved"] if used > sum(HARD.values()) else []
@@ -197,7 +197,7 @@ class World:
         return found
 
     def rests(self) -> None:
-        """All pods end, and whoever leads has time."""
+        """All pods end, and the leader finishes its work."""
         self.waiting.clear()
         self.late.clear()
         for name in HARD:
@@ -208,7 +208,7 @@ class World:
             self.settles_down()
 
     def settles_down(self) -> None:
-        """Whoever leads does all there is to do, by what is so now."""
+        """The leader runs all steps that the current state needs."""
         self.takes_over_anew()
         self.looks()
         self.plans()

@@ -1,4 +1,4 @@
-"""A cluster around one ledger: replicas that read late, leaders that come and go, lost answers, and time.
+"""A cluster around one ledger: replicas that read late, changing leaders, lost answers, and time.
 
 All that happens to it is in the names of its methods; whether all is well is said by `wrong`. The rules of the ledger
 are given to it, so that broken ones can be, too.
@@ -27,7 +27,7 @@ HARD_ON_MODEL: Final = 6
 
 @dataclass(frozen=True)
 class Rules:
-    """As they are; a test breaks one at a time."""
+    """The rules of the ledger; a test breaks one at a time."""
 
     reserve: Callable[[Ledger, str, Entry], Ledger] = rules.reserve
     release: Callable[[Ledger, Collection[str]], Ledger] = rules.without
@@ -43,7 +43,7 @@ class Rules:
 
 @dataclass
 class Leader:
-    """What one that leads, or thinks so, keeps in memory; one that stands has no epoch or no pods yet."""
+    """The memory of a replica that leads, or thinks so; while it takes over, it has no epoch or no pods."""
 
     epoch: int | None
     live: dict[str, Entry] | None
@@ -80,7 +80,7 @@ class World:
     # --- the API server -----------------------------------------------------------------------------------------------
 
     def write(self, found: Ledger, version: int) -> bool:
-        """Only over the version that was read."""
+        """Writes only over the version that was read."""
         if self.rules.compares and version != self.version:
             return False
         self.ledger, self.version = found, self.version + 1
@@ -93,7 +93,7 @@ class World:
         self.being_bound = {uid: (name, end) for uid, (name, end) in self.being_bound.items() if end > self.worked}
 
     def hangs(self, seconds: float) -> None:
-        """Whatever is under way is done when it goes on."""
+        """A leader hangs, and continues later with its old state."""
         self.clock += seconds
         for leader in self.leaders:
             leader.reservations = leader.reservations.failed()
@@ -108,7 +108,7 @@ class World:
         self.ended.add(uid)
 
     def live(self) -> dict[str, Entry]:
-        """What all pods hold that are stored."""
+        """The charges of all stored pods."""
         return {uid: self._with_its_place(uid, entry) for uid, entry in self.stored.items()}
 
     def _with_its_place(self, uid: str, entry: Entry) -> Entry:
@@ -149,7 +149,7 @@ class World:
         return "busy"
 
     def refused_after(self, replica: int) -> None:
-        """Another ledger had no room: this call releases what it has reserved."""
+        """Another ledger refused the pod: this call releases its reservation."""
         self.look(replica)
         uid = f"u{next(self._uids)}"
         try:
@@ -161,7 +161,7 @@ class World:
         self.look(replica)
 
     def tries_to_bind(self, uid: str, *, dies: bool = False) -> None:
-        """With a reservation of its own for the node that was chosen; who `dies` sends nothing."""
+        """Reserves for the chosen node and binds; a replica that `dies` sends nothing."""
         if uid in self.bound:
             return
         reservation = rules.bind_reservation(uid, f"{next(self._uids)}")
@@ -179,20 +179,20 @@ class World:
         self.bound.add(uid)
 
     def was_not_bound(self, uid: str) -> None:
-        """The API server said so: its reservation is released."""
+        """The API server refused the bind: its reservation is released."""
         reservation, _ = self.being_bound.pop(uid)
         self.write(self.rules.release(self.ledger, (reservation,)), self.version)
 
     # --- leaders ------------------------------------------------------------------------------------------------------
 
     def stands(self) -> None:
-        """The first half of coming to lead."""
+        """The first half of a takeover."""
         self.leaders.append(Leader(None, self.live(), bound=frozenset(self.bound)))
         if self.rules.lists_after_epoch:
             self.leaders[-1] = Leader(self._new_epoch(), None)
 
     def begins(self, leader: int) -> None:
-        """The second half."""
+        """The second half of a takeover."""
         mine = self.leaders[leader]
         if mine.live is None:
             mine.live, mine.bound = self.live(), frozenset(self.bound)
@@ -203,13 +203,13 @@ class World:
         return self.ledger.epoch
 
     def hears(self, leader: int) -> None:
-        """All that was stored or has ended since it has listed."""
+        """The leader's watch reports all changes since its list."""
         mine = self.leaders[leader]
         if mine.live is not None:
             mine.live, mine.ended, mine.bound = self.live(), frozenset(self.ended), frozenset(self.bound)
 
     def commits(self, leader: int) -> bool:
-        """With what it heard last, which may be long ago."""
+        """The leader commits what its watch reported last, which may be old."""
         mine = self.leaders[leader]
         if mine.epoch is None or mine.live is None:
             return False
@@ -223,7 +223,7 @@ class World:
         return self.write(wanted, self.version)
 
     def reads(self, leader: int) -> None:
-        """All pods, by a quorum; and takes back what is void."""
+        """The leader reads all pods by a quorum, and releases expired reservations."""
         mine = self.leaders[leader]
         opened = self.ledger.reservations.keys()
         mine.reservations = self.rules.read(mine.reservations, self.clock, opened, {*filter(self.is_kept, opened)})
@@ -235,17 +235,17 @@ class World:
     # --- is all well? -------------------------------------------------------------------------------------------------
 
     def wrong(self) -> list[str]:
-        """What must never be, by sums of our own."""
+        """Returns the violations, by independent sums."""
         held = sum(entry.charge[CORES] for entry in self.stored.values())
         coming = sum(entry.charge[CORES] for entry, _ in self.coming.values())
         placed = sum(self.stored[uid].charge[CORES] for uid in {*self.bound, *self.being_bound})
-        told = (
+        totals = (
             (self._reserved(CORES), HARD, "are reserved"),
             (held + coming, HARD, "are stored or may be"),
             (self._reserved(ON_MODEL), HARD_ON_MODEL, "are reserved on the model"),
             (placed, HARD_ON_MODEL, "are bound or may be"),
         )
-        return [f"{found} of {hard} {what}" for found, hard, what in told if found > hard]
+        return [f"{found} of {hard} {what}" for found, hard, what in totals if found > hard]
 
     def _reserved(self, key: str) -> int:
         return self.ledger.committed.get(key, 0) + sum(
@@ -253,7 +253,7 @@ class World:
         )
 
     def settle(self) -> None:
-        """Nobody asks any more, and whoever leads has time."""
+        """No more pods are created, and the leader finishes its work."""
         self.stands()
         last = len(self.leaders) - 1
         self.begins(last)
@@ -264,7 +264,7 @@ class World:
             self.commits(last)
 
     def leaked(self) -> Amounts:
-        """What is counted and nobody has."""
+        """Amounts that are counted, although no pod has them."""
         held = Counter[str]()
         for entry in self.live().values():
             held.update(entry.charge)

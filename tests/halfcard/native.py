@@ -22,7 +22,7 @@ def quota(
     scopes: Sequence[str] = (),
     selector: Sequence[Object] = (),
 ) -> Object:
-    """Counted, unless `in_force` says that Kubernetes has not come to it yet."""
+    """A ResourceQuota; without `in_force` Kubernetes has not counted it yet."""
     spec: Object = {"hard": {**hard}, "scopes": [*scopes], "scopeSelector": {"matchExpressions": [*selector]}}
     status: Object = {"hard": {**(hard if in_force is None else in_force)}, "used": {**(used or {})}}
     metadata: Object = {"namespace": "team-a", "name": name, "uid": f"uid-{name}", "resourceVersion": "7"}
@@ -34,7 +34,7 @@ def read(item: Object) -> ResourceQuota:
 
 
 def read_pod(**fields: Any) -> QuotaPod:
-    """The spec's fields, and `metadata` and `status` where they are given."""
+    """A pod with these fields of the spec, and `metadata` and `status` if they are given."""
     whole: Object = {key: fields.pop(key) for key in ("metadata", "status") if key in fields}
     whole["spec"] = fields
     return msgspec.convert(whole, QuotaPod)

@@ -1,4 +1,4 @@
-"""Rules are broken on purpose, so that a law is known to hear of it."""
+"""Breaks rules on purpose, to check that a law notices it."""
 
 from __future__ import annotations
 

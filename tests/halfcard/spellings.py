@@ -1,4 +1,4 @@
-"""Spellings of quantities, and what they are worth by exact fractions instead of our own arithmetic."""
+"""Spellings of quantities, and their amounts by exact fractions instead of the product's arithmetic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Spelling(NamedTuple):
         return self.suffix.endswith("i")
 
     def worth(self) -> Fraction:
-        """The amount by other means than ours: exact fractions from the parts."""
+        """The amount by an independent computation: exact fractions from the parts."""
         ones = (int(digit) * Fraction(10**place) for place, digit in enumerate(reversed(self.whole)))
         parts = (int(digit) / Fraction(10**place) for place, digit in enumerate(self.fraction or "", start=1))
         number = sum((*ones, *parts), start=Fraction(0))

@@ -41,7 +41,7 @@ BELIEVED = {
         node({"tencent.com/vcuda-core": 1000, "tencent.com/vcuda-memory": "1k"}),
         cards(10, 25600),
     ),
-    "gpu-manager: what does not divide is nobody's": (
+    "gpu-manager: a remainder is ignored": (
         node({"tencent.com/vcuda-core": "200", "tencent.com/vcuda-memory": "119"}),
         cards(2, 59 * 256),
     ),
@@ -220,7 +220,7 @@ SOLD: Final[dict[str, tuple[dict[str, str], str, str]]] = {
         '[{"index":0,"replicas":4}]',
         "nvidia.com/gpu",
     ),
-    "a count that nobody can read": ({"nvidia.com/gpu": "many"}, '[{"index":0}]', ""),
+    "an unreadable count": ({"nvidia.com/gpu": "many"}, '[{"index":0}]', ""),
 }
 
 

@@ -119,7 +119,7 @@ NEARLY: Final = st.lists(st.dictionaries(FIELDS, JSON | st.integers(-1, 2000), m
 
 @st.composite
 def spoilt(draw: st.DrawFn) -> str:
-    """A real one with a few characters of it changed."""
+    """A real inventory with a few changed characters."""
     text = list(write_inventory(draw(INVENTORIES)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(text)))

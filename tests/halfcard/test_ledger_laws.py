@@ -1,4 +1,4 @@
-"""The ledger under everything that can happen, in any order; and that these tests would notice each rule's breaking."""
+"""The ledger under all events in any order, and a check that the laws notice each broken rule."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_bind_has_a_reservation_until_it_is_done() -> None:
 
 
 def after(history: Callable[[World], None], obeyed: Rules) -> list[str]:
-    """What is wrong when somebody else asks for as much then."""
+    """The violations after another pod requests as much."""
     world = World(obeyed)
     world.stands()
     world.begins(0)

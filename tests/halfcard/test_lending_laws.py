@@ -1,4 +1,4 @@
-"""Whatever is lent to whom and whatever fails on the way: together they never have more than all are allowed."""
+"""Whatever is lent and whatever fails: together, the budgets never use more than their limits."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_each_rule_is_needed(broken: Rules) -> None:
 
 
 def a_loan_lands_after_all(world: World) -> None:
-    """Its second write was on the way while the lender was told what he is owed."""
+    """The borrower's second write arrives after the lender counted what it is owed."""
     for _ in range(3):
         world.reserve("b", 3)
     world.looks()
@@ -202,6 +202,6 @@ def test_the_lender_gets_its_amount_back_first() -> None:
     planned(world)
     world.reserve("a", 8)
     world.reserve("b", 3)
-    assert used(planned(world)) == {"a": 0, "b": 12, "c": 0}, "nobody is driven out"
+    assert used(planned(world)) == {"a": 0, "b": 12, "c": 0}, "no pod is evicted"
     world.end("b", 0)
     assert used(planned(world)) == {"a": 8, "b": 9, "c": 0}, "though b was asked first"

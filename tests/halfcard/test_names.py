@@ -1,4 +1,4 @@
-"""What the outside world also spells is spelled in halfcard/names.py and nowhere else."""
+"""Public names are spelled only in halfcard/names.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMON_WORDS: Final = {"", "void", "none"}
 
 
 def spelled(value: Any) -> Iterator[str | int]:
-    """Every text and number of a constant, however it is put together."""
+    """Every text and number of a constant, also when it is composed."""
     if isinstance(value, str | int):
         yield value
     elif isinstance(value, dict):
@@ -64,7 +64,7 @@ def documentation(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def is_stray(value: object) -> bool:
-    """A whole manifest is none: it stands as people write it."""
+    """Whole manifests are allowed: they are written as users write them."""
     if isinstance(value, str):
         return STRAY.search(value) is not None and not value.startswith("apiVersion:")
     return not isinstance(value, bool) and value in NUMBERS

@@ -1,4 +1,4 @@
-"""Signs of life are no news; everything that somebody may have changed is."""
+"""Heartbeats of a node are no changes; everything that users may change is one."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ STRICTER: Final = {
     "an exponent beyond eight bits": ["1e128", "1e-129", "1e2147483648"],
     "hundreds of digits": ["1" * 401, "0." + "0" * 399],
 }
-"""What Kubernetes reads and we refuse, because nobody means it."""
+"""Quantities that Kubernetes accepts and Halfcard refuses as implausible."""
 
 
 @pytest.mark.parametrize(("text", "canonical"), CANONICAL.items())

@@ -1,4 +1,4 @@
-"""What every system's words ask for, as a claim: the table of the design, through the same door as a real pod."""
+"""The claims of every dialect's requests: the table of the design, read as those of a real pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of a layout, to measure the search by: every assignment is tried, moment by moment of a pod's life."""
+"""The definition of a layout, to check the search: it tries every assignment at every moment of a pod's life."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _fits(room: Room, needs: tuple[Need, ...], layout: Layout) -> bool:
 
 
 def moments(needs: tuple[Need, ...]) -> Iterator[list[int]]:
-    """Who runs while each init container does, and then."""
+    """The containers that run beside each init container, and after them."""
     numbered = list(enumerate(needs))
     for number, need in numbered:
         if need.stage is ContainerStage.INIT:

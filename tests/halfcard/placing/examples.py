@@ -1,4 +1,4 @@
-"""Nodes, rooms and demands to try things with: by hand in a line, and drawn at random for laws."""
+"""Nodes, rooms and demands for tests: builders for examples, and strategies for laws."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def facts(asking: PodBuilder, uid: str = "u", annotations: Mapping[str, str] = {
 def room(
     cards: int = 4, memory_mib: int | None = CARD_MIB, *pods: tuple[int, dict[str, Any]], **node_words: Any
 ) -> Room:
-    """With these uses on these cards."""
+    """A room with these uses on these cards."""
     found = empty_room(node(cards, memory_mib, **node_words))
     for at, words in pods:
         (need,) = demand(**words).needs
@@ -86,7 +86,7 @@ def unrecorded(asked: Demand, uid: str = "u") -> Bound:
 
 
 class Written(NamedTuple):
-    """What a container asks for, by resource, the claim that it is, and the device ids that kubelet gives for it."""
+    """A container's request by resource, its claim, and the device ids that kubelet allocates for it."""
 
     amounts: tuple[tuple[str, int], ...]
     claim: Claim
@@ -143,7 +143,7 @@ def nodes(draw: st.DrawFn, most_cards: int = 3) -> Node:
 
 @st.composite
 def rooms(draw: st.DrawFn, most_cards: int = 3) -> Room:
-    """Of a node on which other pods are already."""
+    """The rooms of a node that has other pods."""
     found = empty_room(draw(nodes(most_cards)))
     for at, card in enumerate(found.cards):
         left = untouched(card)
@@ -154,7 +154,7 @@ def rooms(draw: st.DrawFn, most_cards: int = 3) -> Room:
 
 
 class Asking(NamedTuple):
-    """A pod's demand, and what each of its needs asks of kubelet."""
+    """A pod's demand, and the devices that each of its needs requests from kubelet."""
 
     demand: Demand
     written: tuple[Written, ...]

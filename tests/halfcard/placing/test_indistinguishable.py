@@ -1,4 +1,4 @@
-"""Which containers cannot be told apart: measured by all that kubelet might do."""
+"""Which containers are indistinguishable, checked against everything that kubelet might do."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_candidates_are_exactly_the_possible_containers(written: list[tuple[Cont
 
 
 TIES: Final[dict[str, tuple[PodBuilder, list[int | None]]]] = {
-    "without init containers nobody": (pod().asks(gpu=1).asks(gpu=1).sidecar(gpu=1), [None, None, None]),
+    "no container without init containers": (pod().asks(gpu=1).asks(gpu=1).sidecar(gpu=1), [None, None, None]),
     "two later ones that may each have an init's ids": (
         pod().init(gpu=2).init(gpu=1).asks(gpu=1).asks(gpu=1),
         [None, 0, None, 0],

@@ -20,7 +20,7 @@ from .examples import CARD_MIB, Asking, askings, demand, demand_of, node, room, 
 
 
 def fullest(tried: Room) -> float:
-    """A policy: idle cards are worth keeping."""
+    """A policy that keeps cards idle."""
     return sum(1000.0 if left.mode is CardMode.FREE else -left.cores - left.mib / CARD_MIB for left in tried.left)
 
 
@@ -51,7 +51,7 @@ ONE_CONTAINER: Final[dict[str, tuple[Room, dict[str, Any], Layout | None]]] = {
         {"gpu_mem": 3},
         ((0,),),
     ),
-    "a whole card is one that nobody uses": (MIXED, {"gpu": 1}, ((3,),)),
+    "a whole card is an unused one": (MIXED, {"gpu": 1}, ((3,),)),
     "two whole cards where one is idle": (MIXED, {"core": 200}, None),
     "volcano's whole cards": (room(4, CARD_MIB, (1, {"gpu_memory": 5})), {"gpu_number": 3}, ((0, 2, 3),)),
     "a half closes a card that is halved already": (MIXED, {"sgpu": 1}, ((0,),)),
@@ -81,8 +81,8 @@ ONE_CONTAINER: Final[dict[str, tuple[Room, dict[str, Any], Layout | None]]] = {
         {"gpu": 1, "gpucores": 100},
         ((1,),),
     ),
-    "a share of a card whose memory nobody knows": (room(2, None), SHARE, None),
-    "a whole card whose memory nobody knows": (room(2, None), {"gpu": 2}, ((0, 1),)),
+    "a share of a card of unknown memory": (room(2, None), SHARE, None),
+    "a whole card of unknown memory": (room(2, None), {"gpu": 2}, ((0, 1),)),
     "cards of NVIDIA's are slices where they are sold so": (
         room(2, CARD_MIB, slices=names.NVIDIA_GPU, replicas=4),
         {"gpu": 3},
@@ -142,7 +142,7 @@ SEVERAL: Final[dict[str, tuple[Room, PodBuilder, Layout | None]]] = {
         pod().init(core=100, memory=20).asks(core=100).asks(core=60, memory=20),
         None,
     ),
-    "a sidecar that runs already is nobody's successor": (
+    "a sidecar that runs already has no predecessor": (
         TWO,
         pod().sidecar(core=80, memory=20).init(core=80, memory=21).asks(core=10, memory=22),
         ((0,), (0,), (1,)),
@@ -163,7 +163,7 @@ SEVERAL: Final[dict[str, tuple[Room, PodBuilder, Layout | None]]] = {
         pod().sidecar(core=70, memory=11).init(core=40, memory=2).asks(core=60, memory=10),
         ((1,), (0,), (1,)),
     ),
-    "a container without a claim is nobody": (TWO, pod().asks(cpu=1).asks(**SHARE).asks(), ((0,),)),
+    "a container without a claim does not count": (TWO, pod().asks(cpu=1).asks(**SHARE).asks(), ((0,),)),
 }
 
 
@@ -192,7 +192,7 @@ WANTS: Final = {
     "a card": (CardPreferences(uuids=("GPU-2", "GPU-9")), ((2,),)),
     "not a card": (CardPreferences(not_uuids=("GPU-0", "GPU-1")), ((2,),)),
     "a card, and not that card": (CardPreferences(uuids=("GPU-1",), not_uuids=("GPU-1",)), None),
-    "a model that nobody has": (CardPreferences(models=("h100",)), None),
+    "a model without cards": (CardPreferences(models=("h100",)), None),
 }
 
 

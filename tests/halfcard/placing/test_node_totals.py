@@ -1,4 +1,4 @@
-"""What a node offers, followed through a day: Tuya's and gpu-manager's own numbers."""
+"""The totals of a node through a day: the numbers of Tuya and gpu-manager."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def packed(room: Room) -> float:
 
 
 class Day:
-    """A node where pods come and go."""
+    """A node on which pods are created and deleted."""
 
     def __init__(self, where: Node) -> None:
         self.where = where
@@ -58,7 +58,7 @@ class Day:
 
 
 def test_the_totals_of_tuyas_mixed_node_through_a_day() -> None:
-    """The listings of the document that the half cards come from: four cards of 86 units."""
+    """The totals in the document that defines halves: four cards of 86 units."""
     day = Day(node(4))
     three = (names.NVIDIA_GPU, HALVES, TUYA_UNITS)
     assert day.offers(*three) == (4, 8, 344)
@@ -143,7 +143,7 @@ def test_slots_are_advertised_per_free_card_and_never_below_the_usage(
 @settings(max_examples=200)
 @given(st.lists(st.tuples(WRITTEN, st.booleans()), max_size=8))
 def test_after_all_pods_ended_everything_is_advertised_again(arrivals: list[tuple[Written, bool]]) -> None:
-    """And never more than that."""
+    """The totals never exceed those of an empty node."""
     where = node(3)
     full = totals(empty_room(where), [], TABLE)
     pods: list[Any] = []

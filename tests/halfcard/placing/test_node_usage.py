@@ -105,7 +105,7 @@ def test_a_node_with_unknown_cards_has_no_usage_and_no_doubts() -> None:
     assert holding.room.left == () and holding.doubts == ()
 
 
-# --- records that nobody would write ----------------------------------------------------------------------------------
+# --- implausible records ---------------------------------------------------------------------------------------------
 
 OURS: Final = names.PLACEMENT
 C0: Final = "containers-0"
@@ -177,7 +177,7 @@ FORGED_CARDS: Final = st.sampled_from(["0", "0", "2", "4", "GPU-1", "-1", "x"])
 
 @st.composite
 def crowds(draw: st.DrawFn, most: int = 5) -> tuple[Node, list[Bound]]:
-    """A node and pods that came there as they were laid, by others without a record, or with a forged one."""
+    """A node with pods that the extender placed, pods without a record, and pods with a forged one."""
     where = draw(nodes())
     pods: list[Bound] = []
     for number, asked in enumerate(draw(st.lists(demands, max_size=most))):
@@ -235,7 +235,7 @@ def test_removing_a_pod_restores_the_usage_from_before(crowd: tuple[Node, list[B
 @settings(max_examples=150)
 @given(st.data())
 def test_a_layout_uses_what_it_promised(data: st.DataObject) -> None:
-    """The record is written, read back by somebody else, and gives the very same room."""
+    """The record is written and read back, and gives the same room."""
     where = data.draw(nodes())
     pods: list[Bound] = []
     room = empty_room(where)

@@ -71,7 +71,7 @@ def test_problems_of_a_pods_claims_are_reported(asking: PodBuilder, said: str) -
 
 
 def test_an_invalid_bound_pod_counts_by_its_readable_requests() -> None:
-    """A share without memory can take all of it: its neighbours are kept away."""
+    """A share without a memory limit can use all of it: no other pod may share its card."""
     seen = facts(pod().asks(core=30))
     assert seen.trouble
     assert [left.mib for left in usage_of_pods(node(1), [seen.bound()]).room.left] == [0]
@@ -165,7 +165,7 @@ def _json(manifest: dict[str, Any]) -> bytes:
 
 
 def _spelled(value: Any) -> Any:
-    """Numbers beyond 64 bits as texts, which is how they come."""
+    """Numbers beyond 64 bits as texts, as the API server sends them."""
     if isinstance(value, dict):
         return {key: _spelled(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -52,7 +52,7 @@ REASONS: Final[dict[str, tuple[Room, Demand, Reason, str]]] = {
         Reason.MEMORY,
         "no card has 50 % of its memory free",
     ),
-    "memory of nobody knows how large a card": (
+    "memory of a card of unknown size": (
         room(1, None),
         demand(core=30, memory=20),
         Reason.MEMORY,

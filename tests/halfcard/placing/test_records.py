@@ -27,7 +27,7 @@ def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> PlacedPod
 
 
 def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
-    """What is written besides our own record."""
+    """The annotations that are written besides Halfcard's record."""
     written = write(placed(asking, layout), NOW, DIALECTS)
     del written[names.PLACEMENT]
     return written
@@ -42,7 +42,7 @@ def test_halfcards_record_names_the_cards_of_each_container() -> None:
 
 
 PEERS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
-    "gpu-manager: indices by the number of the container, whoever has no claim counted": (
+    "gpu-manager: indices by the number of the container, containers without a claim counted": (
         others(pod().asks(cpu=1).asks(core=30, memory=20).asks(core=200), (1,), (0, 3)),
         {
             "tencent.com/predicate-gpu-idx-1": "1",
@@ -101,7 +101,7 @@ THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
         {"gpu.example.com/predicate-gpu-idx-0": "3", "gpu.example.com/predicate-node": "n1"},
         (("3",),),
     ),
-    "gpu-manager's without the node counts for nobody": (
+    "gpu-manager's without the node does not count": (
         pod().asks(core=30, memory=20),
         {"tencent.com/predicate-gpu-idx-0": "3"},
         None,
@@ -121,7 +121,7 @@ THEIRS: Final[dict[str, tuple[PodBuilder, dict[str, str], Any]]] = {
         },
         (("2", "3"),),
     ),
-    "gpu-manager's agent, of another node, counts for nobody": (
+    "gpu-manager's agent, of another node, does not count": (
         pod().asks(core=30, memory=20),
         {
             "tencent.com/predicate-gpu-idx-0": "3",

@@ -11,7 +11,7 @@ from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_
 READ: Final[dict[str, tuple[dict[str, str], CardPreferences]]] = {
     "nothing": ({"team": "a"}, NOTHING_WANTED),
     "a policy": ({names.ASK_POLICY: "spread"}, CardPreferences(policy="spread")),
-    "a policy that nobody knows": ({names.ASK_POLICY: "chess"}, CardPreferences()),
+    "an unknown policy": ({names.ASK_POLICY: "chess"}, CardPreferences()),
     "models, in any case and order": ({names.ASK_MODEL: " T4, a10 ,,"}, CardPreferences(models=("a10", "t4"))),
     "HAMi's words": (
         {

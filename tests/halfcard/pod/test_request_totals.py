@@ -87,7 +87,7 @@ stages = st.lists(st.builds(Stage, st.booleans(), words), max_size=5)
 
 
 def moments(init: list[Stage], apps: list[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
-    """Who runs, from the first init container to the running pod."""
+    """The containers that run at each moment, from the first init container to the running pod."""
     staying: list[dict[str, int]] = []
     for stage in init:
         yield [*staying, stage.words]

@@ -19,7 +19,7 @@ SLOTTED: Final = frozenset({names.VOLCANO_GPU_MEMORY})
 
 
 def due(built: PodBuilder, slotted: frozenset[str] = SLOTTED) -> dict[str, int]:
-    """By container."""
+    """The slot resources by container."""
     asked = read_pod(built.read, DIALECTS)
     slots = slots_due(asked, slotted)
     return {each.place.container.name: number for each, number in zip(asked, slots, strict=True)}

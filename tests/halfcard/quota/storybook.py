@@ -123,7 +123,7 @@ class Storybook:
 
     def do_queue(self, _words: list[str], _options: Mapping[str, str]) -> str:
         found = queue(self._waiting, self._ledgers)
-        admitted = ", ".join(each.pod for each in found.admissible) or "nobody"
+        admitted = ", ".join(each.pod for each in found.admissible) or "none"
         first = [
             f"{each.waiting.pod} is first in line for {each.ledger}: "
             + ("; ".join(map(_shortage, each.shortages)) or "not counted yet")

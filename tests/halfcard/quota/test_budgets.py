@@ -1,4 +1,4 @@
-"""Quota objects: whom they concern and what they count; and what people are told of them."""
+"""Quota objects: whom they concern, what they count, and the messages about them."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ CONCERNED: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "exists": ({"selector": {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}}, {"b", "c"}),
     "does not exist": ({"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}}, {"a"}),
-    "nobody": ({}, set()),
+    "no namespace": ({}, set()),
 }
 NAMESPACES: Final = {"a": {}, "b": {"tier": "gold"}, "c": {"tier": "tin"}}
 
@@ -223,8 +223,8 @@ def test_a_refusal_has_the_form_of_native_quota_and_says_what_is_missing() -> No
         "exceeded quota: team/gpu, requested: cores=30, used: cores=80, limited: cores=100 "
         "(10 more needed: 0.30 card asked, 0.20 card free)"
     )
-    told = exceeded("all", [Shortage("memory", 5120, 62 * 1024, 64 * 1024), Shortage("cards per user=al", 1, 2, 2)])
-    assert told == (
+    message = exceeded("all", [Shortage("memory", 5120, 62 * 1024, 64 * 1024), Shortage("cards per user=al", 1, 2, 2)])
+    assert message == (
         "exceeded quota: all, requested: memory=5Gi,cards per user=al=1, used: memory=62Gi,cards per user=al=2, "
         "limited: memory=64Gi,cards per user=al=2 "
         "(3Gi more needed: 5 GiB asked, 2 GiB free; 1 more needed: 1 whole card asked, 0 whole cards free)"
@@ -232,5 +232,5 @@ def test_a_refusal_has_the_form_of_native_quota_and_says_what_is_missing() -> No
 
 
 def test_a_refusal_fits_into_an_event_for_any_label_value() -> None:
-    told = exceeded("team/gpu", [Shortage(f"cores per user={'x' * 500}", 1, 1, 1)] * 9)
-    assert len(told.encode()) <= 900
+    message = exceeded("team/gpu", [Shortage(f"cores per user={'x' * 500}", 1, 1, 1)] * 9)
+    assert len(message.encode()) <= 900

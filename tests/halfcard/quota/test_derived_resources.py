@@ -24,7 +24,7 @@ MODELS: Final = DerivedSettings(("A100", "A100-SXM4-80GB", "T4"))
 
 
 def due(built: PodBuilder, derived: DerivedSettings | None = MODELS) -> list[dict[str, int]]:
-    """Of each container."""
+    """The derived resources of each container."""
     asked = read_pod(built.read, DIALECTS)
     return [dict(amounts) for amounts in derived_due(built.read, asked, derived)]
 
@@ -94,7 +94,7 @@ def completed(built: PodBuilder) -> dict[str, Any]:
 
 @given(st.lists(st.tuples(steps, wishes), min_size=1, max_size=6))
 def test_kubernetes_counts_derived_resources_as_a_gpu_quota_does(containers: list[tuple[str, Any]]) -> None:
-    """Init containers, sidecars and all."""
+    """Also with init containers and sidecars."""
     built = pod()
     for step, asked in containers:
         built = getattr(built, step)(**asked)

@@ -1,4 +1,4 @@
-"""What is lent to whom, from which of those that have something to lend."""
+"""What is lent to which budget, and from which lender."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ THREE: Final = {"a": ledger(10, 10), "b": ledger(10, 4), "c": ledger(10, 8)}
     [
         (5, {}, {"b": 5}),  # who has most, alone
         (7, {}, {"b": 6, "c": 1}),  # and then the next
-        (9, {}, {}),  # half of it helps nobody
+        (9, {}, {}),  # half of it is not enough
         (5, {"b": Terms("team", {}, {"cores": 4})}, {"b": 4, "c": 1}),
         (5, {"b": Terms("others", {}, {})}, {}),
         (5, {"a": Terms("team", {"cores": 4}, {})}, {}),

@@ -1,4 +1,4 @@
-"""What a ResourceQuota would say of a pod, and in which words."""
+"""Whether a ResourceQuota refuses a pod, and its message."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ KNOWN: Final[dict[str, tuple[Object, bool]]] = {
     "raised, and not in force yet": (quota({CORES: "200"}, {CORES: "100"}, in_force={CORES: "100"}), False),
     "lowered, and not in force yet": (quota({CORES: "0"}, {CORES: "10"}, in_force={CORES: "100"}), False),
     "taken away, and not in force yet": (quota({}, {CORES: "100"}, in_force={CORES: "100"}), False),
-    "an amount that nobody can read": (quota({CORES: "0"}, {CORES: "1e999"}), False),
+    "an unreadable amount": (quota({CORES: "0"}, {CORES: "1e999"}), False),
     "keys that are never counted": (quota({f"limits.{CORE}": "0", CORE: "0"}), False),
     "something else": (quota({"pods": "0"}, {"pods": "9"}), False),
 }

@@ -28,7 +28,7 @@ SIMPLE: Final[dict[str, tuple[str, dict[str, Any], bool]]] = {
     "burstable is not-best-effort": ("NotBestEffort", {"status": {"qosClass": "Burstable"}}, True),
     "guaranteed is not-best-effort": ("NotBestEffort", {"status": {"qosClass": "Guaranteed"}}, True),
     "best effort is not the other": ("NotBestEffort", {"status": {"qosClass": "BestEffort"}}, False),
-    "a class that nobody worked out is not best effort": ("BestEffort", {}, False),
+    "an unknown class is not best effort": ("BestEffort", {}, False),
     "and not the other either": ("NotBestEffort", {}, False),
     "no affinity": ("CrossNamespacePodAffinity", {}, False),
     "affinity within the namespace": (

@@ -1,4 +1,4 @@
-"""What a pod holds of each model, by where it lies; on nodes of one model nearly always, and on mixed ones too."""
+"""What a pod uses of each model by its location, also on nodes with several models."""
 
 from __future__ import annotations
 

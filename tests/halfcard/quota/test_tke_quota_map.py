@@ -1,4 +1,4 @@
-"""The quota map of TKE: what it allows is allowed, and one odd entry spoils only itself."""
+"""The quota map of TKE: what it allows is allowed, and an invalid entry affects only itself."""
 
 from __future__ import annotations
 

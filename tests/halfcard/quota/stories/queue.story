@@ -40,17 +40,17 @@ wait both cores=60 --for:a,b
 wait behind cores=10 --for:a --second:20
 queue
 ----
-admit nobody
+admit none
 both is first in line for b: cores wants 60, 0/50 used, 10 missing
 
-# A quota without a ledger, or not counted yet, admits nobody.
+# A quota without a ledger, or not counted yet, admits no pod.
 
 ledger a cores=100 --counted:no
 wait one cores=30 --for:a
 wait two cores=30 --for:x
 queue
 ----
-admit nobody
+admit none
 one is first in line for a: not counted yet
 two is first in line for x: not counted yet
 
