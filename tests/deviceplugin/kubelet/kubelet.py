@@ -62,7 +62,7 @@ class Client:
         """Reads the stream until the plugin ends it."""
         with contextlib.suppress(grpc.aio.AioRpcError):
             async for received in self.call():
-                self.told_at.append(asyncio.get_running_loop().time())
+                self.received_at.append(asyncio.get_running_loop().time())
                 self.lists.append([_as_device(device) for device in received.devices])
 
     async def allocate(self, *ids: str) -> plugins.ContainerAllocateResponse:
