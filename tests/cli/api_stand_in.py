@@ -21,7 +21,7 @@ def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object],
     """The kubeconfig that leads there.
 
     By path there is an object, the items of a list, any bytes, or the words with which reading it is forbidden; `judge`
-    answers whoever creates a pod, with a status and a message.
+    answers pod creations with a status and a message.
     """
 
     class Handler(JsonHandler):

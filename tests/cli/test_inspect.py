@@ -55,7 +55,7 @@ def inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inspect:
 
 THREE = [sharing(f"binpack-1-{at}", 1, 0) for at in "abc"]
 SUMMARIES = {
-    "the node when nobody is there": (
+    "the node without pods": (
         [gpushare_node()],
         """\
 NAME          IPADDRESS     GPU0(Allocated/Total)  GPU Memory(GiB)
@@ -132,7 +132,7 @@ Allocated/Total GPU Memory In Cluster:  9/28 (32%)··
 
 
 def visible(text: str) -> str:
-    """Blanks at the end of a line are written as dots here, so that nobody takes them away."""
+    """Blanks at the end of a line are written as dots here, so that no editor removes them."""
     return text.replace("·", " ")
 
 

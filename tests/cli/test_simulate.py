@@ -129,7 +129,7 @@ NODE = {
         ([{"kind": "ConfigMap", "metadata": {"name": "c"}}], 3 + 1 + 2),
         ([{"kind": "Pod", "metadata": {"name": "web-1", "ownerReferences": [{"name": "web"}]}, "spec": {}}], 1),
     ],
-    ids=["nobody has made their pods yet", "their pods are in the dump"],
+    ids=["without their pods", "their pods are in the dump"],
 )
 def test_workloads_are_replayed_as_their_pods(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], others: list[dict[str, Any]], pods: int
@@ -191,7 +191,7 @@ def _pod(name: str, cores: str, phase: str = "Pending") -> dict[str, Any]:
 
 UNUSABLE = {
     "no GPU": (f"{NODE_HEADS}\nn,1,1,0,\n", pod_table(), "nodes.csv: it has no node with a GPU"),
-    "nobody asks for a GPU": (node_table(), f"{POD_HEADS}\np,1,1,0,0,,\n", "use --tune 0"),
+    "no pod requests a GPU": (node_table(), f"{POD_HEADS}\np,1,1,0,0,,\n", "use --tune 0"),
     "an empty file": (node_table(), "", "pods.csv:1: no column name"),
     "a negative number": (f"{NODE_HEADS}\nn,-1,1,1,T4\n", pod_table(), 'nodes.csv:2: cpu_milli: got "-1"'),
     "a huge number": (f"{NODE_HEADS}\nn,1,1,{10**30},T4\n", pod_table(), "nodes.csv:2: gpu: got "),

@@ -121,7 +121,7 @@ def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, mon
 
 
 UNUSABLE: Final[dict[str, tuple[dict[str, str | bytes | None], list[str], str]]] = {
-    "nobody answers": ({"gpu1": REFUSES}, [], "no agent answers; gpu1"),
+    "no agent answers": ({"gpu1": REFUSES}, [], "no agent answers; gpu1"),
     "the node is not there": ({"gpu1": b""}, ["--node", "gpu7"], "node gpu7 does not exist, or has no agent"),
     "the node has no agent": ({"cpu1": None}, ["--node", "cpu1"], "node cpu1 does not exist, or has no agent"),
 }

@@ -127,7 +127,7 @@ def test_replicas_are_spread_and_drained_one_at_a_time() -> None:
 
 
 def test_priorities_protect_the_pods_that_matter() -> None:
-    """Without admission nobody creates GPU pods, without an agent a node gives none of its cards away."""
+    """Without admission no GPU pods are created, without an agent a node gives none of its cards away."""
     classes = {name: each["spec"]["priorityClassName"] for name, each in PODS.items()}
     assert classes.pop(names.AGENT) == "system-node-critical"
     assert set(classes.values()) == {"system-cluster-critical"}

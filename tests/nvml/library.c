@@ -1,7 +1,7 @@
 /* A libnvidia-ml.so.1 without a driver: what the driver would know is read from the file that HALFCARD_NVML names.
  *
  * The law: it answers as NVIDIA's does, with the same structures and error codes, also in what is awkward. A card that
- * was lost stays lost until the library is initialised anew; a driver that was reloaded knows none of its clients. Who
+ * was lost stays lost until the library is initialised again; a driver that was reloaded knows none of its clients. Who
  * shuts it down under somebody that waits in it is ended, where NVIDIA's might do anything.
  *
  * The file, which is read again as soon as it is another one (tests/nvml/stand_in.py writes it, by rename):

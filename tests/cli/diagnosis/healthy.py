@@ -97,7 +97,7 @@ def quota(hard: dict[str, str]) -> Item:
 
 def budget(*, ready: str = "True", exceeded: str = "False", hard: Any = None) -> Item:
     conditions = [
-        {"type": "Ready", "status": ready, "message": "nobody has counted yet"},
+        {"type": "Ready", "status": ready, "message": "not counted yet"},
         {"type": "Exceeded", "status": exceeded, "message": "over by cores=30"},
     ]
     return {

@@ -185,7 +185,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "webhook-distrusted",
         "x509: certificate signed by unknown authority",
     ),
-    "nobody answers": (failing("context deadline exceeded"), "webhook-unreachable", "context deadline exceeded"),
+    "no answer": (failing("context deadline exceeded"), "webhook-unreachable", "context deadline exceeded"),
     "a bad pod passes": (replace(HEALTHY, bad=Probe(201)), "webhook-lets-pass", "would have stored it"),
     "only the validating webhook refuses": (
         replace(HEALTHY, bad=Probe(403, HEALTHY.bad.message.replace("mutate-", "validate-") if HEALTHY.bad else "")),
@@ -398,7 +398,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "a quota is not counted": (
         replace(HEALTHY, budgets=(budget(ready="False"),)),
         "budget-not-counted",
-        "nobody has counted",
+        "not counted",
     ),
     "a quota is exceeded": (replace(HEALTHY, budgets=(budget(exceeded="True"),)), "budget-exceeded", "cores=30"),
     "NVIDIA's plugin is on our node": (
@@ -463,7 +463,7 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "there is no Service of the extender": replace(HEALTHY, services={**HEALTHY.services, EXTENDER: ABSENT}),
     "no pod could be tried": replace(HEALTHY, bad=None, good=None),
     "Leases may not be read": replace(HEALTHY, leases=dict.fromkeys(HEALTHY.leases)),
-    "nobody has a GpuQuota, and nobody counts": replace(
+    "no GpuQuota, and no quota process": replace(
         HEALTHY, leases={EXTENDER: lease(), names.QUOTA_SERVICE: ABSENT}, budgets=(), ledgers={}
     ),
     "cert-manager renews, and the certificate controller is scaled to zero": injected(keeper_with(is_off=True)),

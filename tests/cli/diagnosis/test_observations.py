@@ -1,4 +1,4 @@
-"""Objects of an API server become what the checks look at, whoever wrote them and however."""
+"""Objects of an API server become the observations that the checks read, in any valid spelling."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SHARE: Final = pod("p").asks(core=30, memory=20)
 RECORD: Final = {names.PLACEMENT: '{"node":"n","cards":{"containers-0":["0"]}}'}
 SEEN: Final[dict[str, tuple[PodBuilder, tuple[Any, ...] | None]]] = {
     "a bound one with a record": (SHARE.annotated(RECORD).specified(nodeName="n"), (True, True, ())),
-    "a bound one whose record nobody can read": (
+    "a bound one with an unreadable record": (
         SHARE.annotated({names.PLACEMENT: "junk"}).specified(nodeName="n"),
         (True, True, ()),
     ),
