@@ -230,9 +230,8 @@ class Allocator:
         before_ns = self.context.now_ns()
         self.slots.hide(before_ns - _CREATED_NS)
         listed = await self.context.listed_devices()
-        unlisted = self.slots.unlisted_pods(
-            listed
-        )  # a search for processes takes long: only for these pods, in a thread
+        # a search for processes takes long: only for these pods, in a thread
+        unlisted = self.slots.unlisted_pods(listed)
         running = await asyncio.to_thread(self.context.with_processes, unlisted) if unlisted else ()
         freed = self.slots.remove_ended(before_ns, listed, self.slots.uids() - unlisted.difference(running))
         for slot in freed:

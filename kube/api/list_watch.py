@@ -180,9 +180,8 @@ class Collection(Generic[T]):
         connection = self._open
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
-                socket.socket.shutdown(
-                    connection.sock, socket.SHUT_RDWR
-                )  # the TLS socket's own shutdown is not thread-safe
+                # the TLS socket's own shutdown is not thread-safe
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     @contextmanager
     def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:

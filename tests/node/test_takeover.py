@@ -234,7 +234,9 @@ def test_an_adopted_container_restarts_on_its_card(taken_over: TakenOver) -> Non
         visible = taken_over.gpus.execute(restarted, f"echo ${names.VISIBLE_DEVICES}").stdout.strip()
         assert visible in (str(foreign.card), UUIDS[foreign.card])
         assert (
-            cards_of(restarted)["containers-0"] == [UUIDS[1]] if name == "slice" else names.PLACEMENT not in restarted
+            cards_of(restarted)["containers-0"] == [UUIDS[1]]
+            if name == "slice"
+            else names.PLACEMENT not in restarted["metadata"].get("annotations", {})
         )
 
 
