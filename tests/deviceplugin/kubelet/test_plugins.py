@@ -364,8 +364,10 @@ async def test_the_plugins_end_quickly_and_withdraw_no_devices(folder: Path) -> 
         await until(lambda: node.dropped == 2)
         assert clients[CORE].lists == [devices(800)] and clients[MEMORY].lists == [devices(2560)]
         assert node.sockets() == set()
-        with pytest.raises(Exception, match=r"CANCELLED|UNAVAILABLE"):
-            await waiting
+        await asyncio.wait((waiting,), timeout=5)
+        assert (
+            waiting.cancelled() or "UNAVAILABLE" in str(waiting.exception()) or "CANCELLED" in str(waiting.exception())
+        )
 
 
 async def test_sockets_of_a_killed_agent_are_removed(folder: Path) -> None:
