@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from certs.certificate_checks import BACKDATED, ORGANIZATION
-from certs.lifetimes import AUTHORITY_LIFE, LEAF_LIFE, LONG_AUTHORITY_LIFE, ChainRules, LeafRules
+from certs.lifetimes import AUTHORITY_LIFE, LONG_AUTHORITY_LIFE, ChainRules, LeafRules
 from certs.server_names import ServerName
 
 SERIAL_BITS: Final = 128
@@ -58,7 +58,7 @@ def make_leaf(authority: KeyPair, rules: LeafRules, *, now: datetime) -> KeyPair
     key = ec.generate_private_key(ec.SECP256R1())
     alternatives = [_general_name(name) for name in sorted(rules.names, key=str)]
     draft = (
-        _draft(_subject("Halfcard"), key.public_key(), now=now, end=min(now + LEAF_LIFE, issuer.not_valid_after_utc))
+        _draft(_subject("Halfcard"), key.public_key(), now=now, end=min(now + rules.life, issuer.not_valid_after_utc))
         .serial_number(_serial())
         .issuer_name(issuer.subject)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from certs.certificate_checks import CLIENT, SERVER
-from certs.lifetimes import ChainRules, LeafRules
+from certs.lifetimes import COPIED_LEAF_LIFE, ChainRules, LeafRules
 from certs.server_names import ServerNames, server_names
 from halfcard import names
 
@@ -68,7 +68,7 @@ def _admission(namespace: str) -> Chain:
 def _extender(namespace: str) -> Chain:
     """Replicas forward binds, so they are clients too. The scheduler reads the CA only when it starts."""
     server = LeafRules(_service(names.EXTENDER_SERVICE, namespace), SERVER | CLIENT, outlives_ca=True)
-    client = LeafRules(server_names([_CALLER]), CLIENT)
+    client = LeafRules(server_names([_CALLER]), CLIENT, life=COPIED_LEAF_LIFE)
     return Chain(
         "extender",
         _secret(namespace, names.EXTENDER_CA),

@@ -18,6 +18,11 @@ LONG_AUTHORITY_LIFE: Final = 3 * AUTHORITY_LIFE
 LEAF_LIFE: Final = timedelta(days=90)
 """Short: a stolen key is worth little for long, and renewal is practised four times a year."""
 
+COPIED_LEAF_LIFE: Final = timedelta(days=3650)
+"""Long: administrators copy this leaf to kube-scheduler's machines by hand. A short life would protect nothing, because
+a stolen key is revoked by a new CA, and wherever this key is, one that can do more is beside it: that of the CA in the
+API server, that of kubeadm's cluster CA (ten years, too) on a control plane node."""
+
 KNOWN_AFTER: Final = timedelta(minutes=5)
 """When every verifier has read a new CA, after it was added to all copies of the bundle: kubelet updates a Secret in
 its pods within two minutes, and an API server that is further behind has lost its store and admits nothing."""
@@ -37,11 +42,13 @@ class LeafRules:
     Attributes:
         outlives_ca: whether a leaf of an old CA stays in use as long as possible, because administrators copy the CA to
             the clients.
+        life: for how long it is valid; it ends with its CA at the latest.
     """
 
     names: ServerNames
     uses: Uses = SERVER
     outlives_ca: bool = False
+    life: timedelta = LEAF_LIFE
 
 
 @dataclass(frozen=True, slots=True)

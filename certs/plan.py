@@ -28,7 +28,7 @@ from certs.certificate_checks import (
     renewal_due,
     uses_of,
 )
-from certs.lifetimes import LAST_CALL, LEAF_LIFE, ChainRules, LeafRules
+from certs.lifetimes import LAST_CALL, ChainRules, LeafRules
 from certs.server_names import listed
 from certs.steps import ChainContents, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, StoredLeaf, Trust
 
@@ -108,7 +108,8 @@ def _usable(chain: _Chain, found: Sequence[x509.Certificate]) -> tuple[x509.Cert
 def _too_short(chain: _Chain) -> str | None:
     """A leaf must not outlive its CA."""
     end = chain.current.not_valid_after_utc
-    short = not chain.rules.is_long_lived and end < chain.now + LEAF_LIFE
+    longest = max(leaf.life for leaf in chain.rules.leaves)
+    short = not chain.rules.is_long_lived and end < chain.now + longest
     return f"the CA ends at {end:%FT%TZ}, before a new leaf would" if short else None
 
 
@@ -199,8 +200,15 @@ def _misfit(chain: _Chain, leaf: x509.Certificate, rules: LeafRules) -> str | No
     if uses_of(leaf) != rules.uses:
         return "the leaf is for other uses than wanted"
     # A leaf that expires with its CA would be replaced by another one with the same end.
-    is_last = leaf.not_valid_after_utc >= chain.current.not_valid_after_utc
-    return None if is_last else renewal_due("the leaf", leaf, chain.now)
+    if leaf.not_valid_after_utc >= chain.current.not_valid_after_utc:
+        return None
+    return _short_life(leaf, rules) or renewal_due("the leaf", leaf, chain.now)
+
+
+def _short_life(leaf: x509.Certificate, rules: LeafRules) -> str | None:
+    """Returns why a leaf of an earlier version is replaced; copies of it stay valid until their own end."""
+    life = leaf.not_valid_after_utc - made_at(leaf)
+    return f"the leaf is valid for {life.days} days; wanted {rules.life.days}" if life < rules.life else None
 
 
 def _grace_is_over(leaf: x509.Certificate, now: datetime) -> str | None:

@@ -323,6 +323,7 @@ def certificate_lifetimes() -> str:
     rows = (
         ("a CA is valid for", _days(lifetimes.AUTHORITY_LIFE)),
         ("a certificate is valid for", _days(lifetimes.LEAF_LIFE)),
+        ("the certificate that you copy to kube-scheduler is valid for", _days(lifetimes.COPIED_LEAF_LIFE)),
         ("a CA or certificate is renewed after", "two thirds of its life"),
         ("the extender's CA is valid for", f"{_days(lifetimes.LONG_AUTHORITY_LIFE)}; it is replaced only on request"),
         ("all are valid from", f"{_hours(certificate_checks.BACKDATED)} before they were made"),

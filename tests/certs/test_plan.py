@@ -16,6 +16,7 @@ from certs.authority import KeyPair, make_authority, make_leaf
 from certs.certificate_checks import BACKDATED, CLIENT, ORGANIZATION, SERVER, Uses
 from certs.lifetimes import (
     AUTHORITY_LIFE,
+    COPIED_LEAF_LIFE,
     KNOWN_AFTER,
     LAST_CALL,
     LEAF_LIFE,
@@ -53,8 +54,11 @@ OTHER_CA = make_authority(FOLDER, now=NOW)
 OLD_CA = make_authority(LASTING, now=NOW)
 
 
-def leaf_of(authority: KeyPair, *, now: datetime = NOW, uses: Uses = SERVER) -> KeyPair:
-    return make_leaf(authority, LeafRules(NAMES, uses), now=now)
+COPIED = ChainRules((LeafRules(NAMES, life=COPIED_LEAF_LIFE),), is_long_lived=True)
+
+
+def leaf_of(authority: KeyPair, *, now: datetime = NOW, uses: Uses = SERVER, life: timedelta = LEAF_LIFE) -> KeyPair:
+    return make_leaf(authority, LeafRules(NAMES, uses, life=life), now=now)
 
 
 LEAF = leaf_of(CA)
@@ -229,10 +233,31 @@ LASTINGS = {
     "which waits until the new CA is known": Row(with_leaf(CHANGING, asked=NOW + SECOND), Keep, "", KNOWN - SECOND),
 }
 
+COPIED_LEAF = leaf_of(OLD_CA, life=COPIED_LEAF_LIFE)
+COPIED_DUE = NOW - BACKDATED + (COPIED_LEAF_LIFE + BACKDATED) * 2 / 3
+LATE_FOR_COPIES = NOW + LONG_AUTHORITY_LIFE - timedelta(days=1000)
+COPIED_LEAVES = {
+    "one of 90 days, by an earlier version, is replaced": Row(
+        held(OLD_CA, leaf_of(OLD_CA)), RenewLeaf, "the leaf is valid for 90 days; wanted 3650"
+    ),
+    "one of ten years stays": Row(held(OLD_CA, COPIED_LEAF), Keep, "valid until 2036-02-27", COPIED_DUE - SECOND),
+    "for two thirds of its life": Row(held(OLD_CA, COPIED_LEAF), RenewLeaf, "two thirds of the life", COPIED_DUE),
+    "one that ends with its CA is not replaced by another one like it": Row(
+        held(OLD_CA, leaf_of(OLD_CA, now=LATE_FOR_COPIES, life=COPIED_LEAF_LIFE)), Keep, "", LATE_FOR_COPIES
+    ),
+    "one that a CA with a short life would not outlive": Row(
+        held(CA, leaf_of(CA)), RenewAuthority, "before a new leaf would", NOW + SECOND, ChainRules(COPIED.leaves)
+    ),
+}
+
 ROWS = {
     **FOLDERS,
     **{f"copies: {name}": replace(row, rules=SECRETS) for name, row in COPIES.items()},
     **{f"lasting: {name}": replace(row, rules=LASTING) for name, row in LASTINGS.items()},
+    **{
+        f"copied: {name}": row if row.rules is not FOLDER else replace(row, rules=COPIED)
+        for name, row in COPIED_LEAVES.items()
+    },
 }
 
 

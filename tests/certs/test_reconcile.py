@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from certs.authority import KeyPair, make_leaf
 from certs.certificate_checks import CLIENT, SERVER, certificates, uses_of
 from certs.chains import CONFIGURATIONS, Chain, ObjectPath, chains
-from certs.lifetimes import KNOWN_AFTER, RETIREMENT
-from certs.objects import CA_CRT, TLS_CRT, TLS_KEY, Object, bundles, entry, written
+from certs.lifetimes import COPIED_LEAF_LIFE, KNOWN_AFTER, LEAF_LIFE, RETIREMENT
+from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, Object, bundles, entry, written
 from certs.reconcile import ReconcileResult, reconcile
 from certs.steps import Keep, Refuse
 from halfcard import names
@@ -143,6 +145,32 @@ def test_extender_and_scheduler_trust_each_other_at_every_step_of_the_runbook(
     passes(RETIREMENT)
     passes(timedelta(minutes=2))
     assert len(certificates(entry(store.items[EXTENDER.authority], CA_CRT))) == 1
+
+
+def test_a_schedulers_certificate_of_90_days_is_replaced_and_copies_of_it_stay_valid(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    kept(store, EXTENDER)
+    earlier = replace(EXTENDER.rules.leaves[1], life=LEAF_LIFE)
+    made = make_leaf(_authority(store), earlier, now=START)
+    store.set_entry(CLIENT_LEAF, TLS_CRT, made.certificate)
+    store.set_entry(CLIENT_LEAF, TLS_KEY, made.key)
+    copy = Side(store, CLIENT_LEAF, tmp_path)
+    kept(store, EXTENDER)
+    ends = [_end(store, place) for place in EXTENDER.leaves]
+    assert ends == [START + LEAF_LIFE, START + COPIED_LEAF_LIFE]
+    server = Side(store, SERVER_LEAF, tmp_path).context(ssl.PROTOCOL_TLS_SERVER)
+    meet(copy.context(ssl.PROTOCOL_TLS_CLIENT), server, host=f"{names.EXTENDER_SERVICE}.{names.NAMESPACE}.svc")
+
+
+def _authority(store: MemoryStore) -> KeyPair:
+    secret = store.items[EXTENDER.authority]
+    return KeyPair(entry(secret, CA_CRT) or b"", entry(secret, CA_KEY) or b"")
+
+
+def _end(store: MemoryStore, place: ObjectPath) -> datetime:
+    (leaf,) = certificates(entry(store.items[place], TLS_CRT))
+    return leaf.not_valid_after_utc
 
 
 def test_a_patch_that_comes_too_late_changes_nothing(store: MemoryStore) -> None:

@@ -83,7 +83,7 @@ def test_status_shows_every_object_and_the_next_step_of_each_chain(cluster: Clus
         "admission:",
         "extender:",
     ]
-    assert [line.split()[2] for line in lines[:7]] == ["3647", "87", "-", "-", "10947", "87", "87"]
+    assert [line.split()[2] for line in lines[:7]] == ["3647", "87", "-", "-", "10947", "87", "3647"]
     assert len(set(_NAME.findall("".join(lines[:4])))) == 1
     assert lines[7].startswith("admission: fine: valid until ")
 
