@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
+from halfcard.exit_codes import UnreadableError
 from halfcard.names import ADMISSION_SERVICE, NAMESPACE
 
 ServerName = str | IPv4Address | IPv6Address
@@ -20,7 +21,7 @@ _DNS_LENGTH: Final = 253
 _ALL_DIGITS: Final = re.compile(r"[0-9.]+")
 
 
-class InvalidServerName(ValueError):
+class InvalidServerName(UnreadableError, ValueError):
     """The text is neither a DNS name nor an IP address."""
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from certs.chains import ObjectPath
 from certs.objects import Object
+from halfcard.exit_codes import UnreadableError
 from halfcard.problems import printable
 from kube.api.calls import Answer, ApiCalls
 
@@ -16,7 +17,7 @@ JSON_PATCH: Final = "application/json-patch+json"
 _CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 
-class StoreError(Exception):
+class StoreError(UnreadableError):
     """The API server refused a call; the text is a sentence."""
 
 

@@ -9,6 +9,8 @@ import asyncio
 import re
 from typing import Final
 
+from halfcard.exit_codes import UnreadableError
+
 from .access import Access, AccessError
 from .kept_connection import Answer, KeptConnection
 
@@ -26,7 +28,7 @@ _LONGEST_S: Final = 300.0
 _NOT_IN_PATH: Final = re.compile(r"[^\x21-\x7e]")
 
 
-class NoAnswerError(Exception):
+class NoAnswerError(UnreadableError):
     """The request may or may not have been carried out."""
 
 

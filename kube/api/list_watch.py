@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from halfcard.exit_codes import UnreadableError
 from halfcard.problems import printable
 
 from .access import Access
@@ -32,7 +33,7 @@ SILENCE_S: Final = 90.0
 T = TypeVar("T")
 
 
-class ApiError(Exception):
+class ApiError(UnreadableError):
     """The API server refused; the text has its message."""
 
 

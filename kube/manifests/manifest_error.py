@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from halfcard.exit_codes import UnreadableError
 
-class ManifestError(ValueError):
+
+class ManifestError(UnreadableError, ValueError):
     """A manifest that cannot be read.
 
     Attributes:

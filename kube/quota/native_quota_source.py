@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from halfcard.exit_codes import UnreadableError
 from halfcard.quota.native_quota import ResourceQuota
 from halfcard.quota.native_scopes import QuotaPod
 
@@ -98,7 +99,7 @@ _QUOTAS: Final = msgspec.json.Decoder(_List[ResourceQuota])
 _PODS: Final = msgspec.json.Decoder(_List[QuotaPod])
 
 
-class ReadError(Exception):
+class ReadError(UnreadableError):
     """The API server refused, or its answer cannot be read; the text is a sentence."""
 
     def __init__(self, why: str, status: int = 0) -> None:
