@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from halfcard import names
-from kube.api.access import from_kubeconfig, from_service_account
+from kube.api.access import from_service_account
+from kube.api.kubeconfig import from_kubeconfig
 from kube.node_source import NodeSource
 from serving.lifecycle import start
 from serving.listener import StopTimings

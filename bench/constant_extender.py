@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from halfcard import names
-from kube.api.access import from_kubeconfig
 from kube.api.calls import ApiCalls
+from kube.api.kubeconfig import from_kubeconfig
 from serving.address import Address, parse_address
 from serving.direct_routes import DirectRoutes
 from serving.lifecycle import Lifecycle, run

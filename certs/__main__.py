@@ -17,7 +17,8 @@ from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
-from kube.api.access import from_kubeconfig, from_service_account
+from kube.api.access import from_service_account
+from kube.api.kubeconfig import from_kubeconfig
 from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
 from serving.process_arguments import add_cluster_arguments, add_process_arguments

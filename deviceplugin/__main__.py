@@ -9,7 +9,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from kube.api.access import from_kubeconfig, from_service_account
+from kube.api.access import from_service_account
+from kube.api.kubeconfig import from_kubeconfig
 from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
 from settings.installation import Settings

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from halfcard import names
-from kube.api.access import from_kubeconfig, from_service_account
+from kube.api.access import from_service_account
+from kube.api.kubeconfig import from_kubeconfig
 from serving.address import Address
 from serving.lifecycle import Lifecycle, Main, start
 from serving.listener import StopTimings

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from halfcard import names
 from halfcard.quota.derived_resources import DerivedSettings
-from kube.api.access import from_kubeconfig, from_service_account
+from kube.api.access import from_service_account
+from kube.api.kubeconfig import from_kubeconfig
 from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
 from serving.process_arguments import add_cluster_arguments, add_process_arguments

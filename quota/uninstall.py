@@ -18,8 +18,9 @@ import msgspec
 
 from halfcard import names
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import AccessError, from_service_account
 from kube.api.calls import ApiCalls, NoAnswerError
+from kube.api.kubeconfig import from_kubeconfig
 from serving.log import Log
 
 from .gates.gate_admission import gate_removal, pod_path

@@ -22,8 +22,9 @@ from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.node_totals import Offer, offers
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
-from kube.api.access import Access, AccessError, from_kubeconfig
+from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls
+from kube.api.kubeconfig import from_kubeconfig, from_server
 from kube.api.list_watch import Collection, Undecodable
 from kube.manifests.documents import Document, read_path, to_json
 from kube.node_source import NODES
@@ -71,6 +72,7 @@ class ClusterState:
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the one that kubectl uses")
     parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+    parser.add_argument("--server", metavar="URL", help="instead of a kubeconfig: where `kubectl proxy` listens")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,19 +148,25 @@ def _with_names(metadata: Any) -> Any:
 
 def find_access(arguments: argparse.Namespace) -> Access:
     """Reads the kubeconfig; raises AccessError if there is none."""
+    if arguments.server is not None:
+        return from_server(arguments.server)
     instead = ", or a dump with --state" if "state" in arguments else ""
     file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""), instead)
     return from_kubeconfig(file, arguments.context)
 
 
 def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
-    """Returns the first kubeconfig that exists: unlike kubectl, we do not merge several."""
+    """Returns the only kubeconfig that exists: kubectl would merge several."""
     files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
-    found = next((file for file in files if file.exists()), None)
-    if found is None:
-        looked = ", ".join(map(str, files))
-        raise AccessError(f"{looked}: found no kubeconfig; name one with --kubeconfig{instead}")
-    return found
+    found = [file for file in dict.fromkeys(files) if file.exists()]
+    if not found:
+        raise AccessError(f"{', '.join(map(str, files))}: found no kubeconfig; name one with --kubeconfig{instead}")
+    if len(found) > 1:
+        raise AccessError(
+            f"{_KUBECONFIG} names {len(found)} files, {', '.join(map(str, found))}: kubectl merges them, Halfcard does"
+            " not; name one with --kubeconfig, or merge them with `kubectl config view --flatten > FILE`"
+        )
+    return found[0]
 
 
 def ask(arguments: argparse.Namespace, question: Callable[[ApiCalls], Awaitable[T]]) -> T:

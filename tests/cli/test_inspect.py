@@ -261,6 +261,16 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
     assert "Warning: pod ns/odd is left out" in said.err
 
 
+def test_several_kubeconfigs_are_refused_because_kubectl_would_merge_them(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for file in (one, other):
+        file.write_text("{}")
+    done = halfcard("inspect", environment={"KUBECONFIG": f"{one}:{other}"})
+    assert done.code == 2
+    assert f"KUBECONFIG names 2 files, {one}, {other}" in done.err
+    assert "--kubeconfig" in done.err and "kubectl config view --flatten" in done.err
+
+
 @pytest.mark.parametrize(
     ("command", "fix"), [("inspect", "--kubeconfig, or a dump with --state"), ("top", "--kubeconfig")]
 )

@@ -12,7 +12,7 @@ from typing import Final
 from certs.chains import chains
 from certs.process import CertificateService
 from halfcard import names
-from kube.api.access import from_kubeconfig
+from kube.api.kubeconfig import from_kubeconfig
 from serving.address import argument
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm

@@ -12,8 +12,8 @@ from typing import Any, Final
 from devcluster.cluster import Cluster
 from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
-from kube.api.access import from_kubeconfig
 from kube.api.calls import ApiCalls
+from kube.api.kubeconfig import from_kubeconfig
 from serving.log import Log
 from tests.deviceplugin.nodes import GOOD, MIB, SICK, announcement_of
 

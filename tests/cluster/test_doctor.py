@@ -33,8 +33,8 @@ from deviceplugin.advertise.node_events import EVENTS_PATH, NodeEvent, node_even
 from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
 from halfcard.cards import Card
-from kube.api.access import from_kubeconfig
 from kube.api.calls import ApiCalls
+from kube.api.kubeconfig import from_kubeconfig
 from serving.log import Log
 from tests.builders import pod
 from tests.cli.diagnosis.papers import authority, leaf

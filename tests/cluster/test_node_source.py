@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from devcluster.cluster import Cluster
 from devcluster.control_plane.users import User
-from kube.api.access import from_kubeconfig
+from kube.api.kubeconfig import from_kubeconfig
 from kube.node_source import NodeSource
 from tests.waiting import until
 

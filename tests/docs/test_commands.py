@@ -25,6 +25,8 @@ NOT_RUN: Final = {
     "make test": "it runs this test",
     ".venv/bin/halfcard dev up": "needs root and builds Kubernetes; tests/cluster/test_dev.py runs it",
     ".venv/bin/halfcard dev down": "as above",
+    "kubectl proxy --port=8001 &": "tests/cluster/test_kubeconfigs.py runs it on a free port",
+    "halfcard doctor --server http://127.0.0.1:8001": "as above",
 }
 """The commands of fences with the tag `not-run`, and why they are not run."""
 

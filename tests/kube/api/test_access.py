@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from devcluster.control_plane.pki import ClusterAuthority
-from kube.api.access import AccessError, from_kubeconfig, from_service_account
+from kube.api.access import AccessError, from_service_account
+from kube.api.kubeconfig import from_kubeconfig, from_server
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ SERVER = {"server": "https://10.0.0.1:6443"}
 NO_BASE64 = SERVER | {"certificate-authority-data": "@@"}
 NO_PEM = SERVER | {"certificate-authority-data": base64.b64encode(b"x").decode()}
 UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "a program": (SERVER, {"exec": {"command": "login"}}, "running a program; use a token or a certificate"),
+    "a certificate without its key": (SERVER, {"client-certificate-data": "Cg=="}, "not both; copy the missing one"),
     "no server": ({}, {}, 'got server "None"; it is a URL'),
     "a server that is no URL": ({"server": "10.0.0.1:6443"}, {}, "it is a URL"),
     "an authority that is no base64": (NO_BASE64, {}, "certificate-authority-data is no base64"),
@@ -100,6 +101,82 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
         access = from_kubeconfig(kubeconfig(tmp_path, cluster, user))
         assert access.tls is not None
         access.tls()
+
+
+KUBECTL_ONLY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "exec (kubectl runs a program": ({}, {"exec": {"command": "login"}}),
+    "auth-provider (kubectl logs in": ({}, {"auth-provider": {"name": "oidc"}, "token": "t"}),
+    "as (kubectl acts as another user": ({}, {"as": "tenant", "token": "t"}),
+    "as-uid (kubectl acts as another user": ({}, {"as-uid": "7", "token": "t"}),
+    "as-groups (kubectl acts as another user": ({}, {"as-groups": ["tenants"], "token": "t"}),
+    "as-user-extra (kubectl acts as another user": ({}, {"as-user-extra": {"scopes": ["view"]}, "token": "t"}),
+    "username (kubectl logs in with a password": ({}, {"username": "me", "password": "secret"}),
+    "password (kubectl logs in with a password": ({}, {"password": "secret"}),
+    "proxy-url (kubectl reaches": ({"proxy-url": "socks5://127.0.0.1:1080"}, {}),
+    "tls-server-name (kubectl expects": ({"tls-server-name": "api"}, {}),
+    "shape (a field that this version does not know": ({"shape": "round"}, {}),
+}
+
+
+@pytest.mark.parametrize(("cluster", "user"), KUBECTL_ONLY.values(), ids=KUBECTL_ONLY.keys())
+def test_what_only_kubectl_understands_is_refused_with_a_way_out(
+    tmp_path: Path, request: pytest.FixtureRequest, cluster: dict[str, Any], user: dict[str, Any]
+) -> None:
+    path = kubeconfig(tmp_path, SERVER | cluster, user)
+    with pytest.raises(AccessError) as refused:
+        from_kubeconfig(path, "here")
+    entry = 'cluster "c"' if cluster else 'user "me"'
+    assert str(refused.value).startswith(f"{path}: {entry} has {request.node.callspec.id}")
+    assert "`kubectl proxy --port=8001 --context=here`" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_empty_fields_are_not_there(tmp_path: Path) -> None:
+    user: dict[str, Any] = {"as": "", "as-groups": [], "exec": None, "token": "t"}
+    assert from_kubeconfig(kubeconfig(tmp_path, SERVER | {"proxy-url": ""}, user)).host == "10.0.0.1"
+
+
+PROXIES: dict[str, tuple[str, dict[str, str], str | None]] = {
+    "none": ("https://10.0.0.1", {}, None),
+    "one": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128"}, "HTTPS_PROXY"),
+    "one in small letters": ("https://api.example", {"https_proxy": "http://p:3128"}, "https_proxy"),
+    "one of another scheme": ("https://10.0.0.1", {"HTTP_PROXY": "http://p:3128"}, None),
+    "loopback": ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:3128"}, None),
+    "the name of loopback": ("http://localhost:8001", {"HTTP_PROXY": "http://p:3128"}, None),
+    "an exception": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "a, 10.0.0.1"}, None),
+    "a network": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128", "no_proxy": "10.0.0.0/8"}, None),
+    "another network": ("https://10.0.0.1", {"HTTPS_PROXY": "p", "no_proxy": "192.168.0.0/16,x/y"}, "HTTPS_PROXY"),
+    "a domain": ("https://api.example", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".example"}, None),
+    "the end of a name": ("https://api.example", {"HTTPS_PROXY": "p", "NO_PROXY": "ample"}, "HTTPS_PROXY"),
+    "all hosts": ("https://api.example", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "*"}, None),
+}
+
+
+@pytest.mark.parametrize(("server", "environ", "named"), PROXIES.values(), ids=PROXIES.keys())
+def test_a_proxy_of_the_environment_is_refused_unless_the_server_is_excepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, environ: dict[str, str], named: str | None
+) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    path = kubeconfig(tmp_path, {"server": server}, {})
+    if named is None:
+        assert from_kubeconfig(path).host in server
+    else:
+        with pytest.raises(AccessError, match=f"{named} is set, .* to NO_PROXY .*kubectl proxy"):
+            from_kubeconfig(path)
+
+
+def test_kubectl_proxy_needs_no_kubeconfig() -> None:
+    access = from_server("http://127.0.0.1:8001/k8s/")
+    assert (access.host, access.port, access.prefix, access.tls) == ("127.0.0.1", 8001, "/k8s", None)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:6443", "127.0.0.1:8001", "", "http://"])
+def test_an_address_that_is_not_of_kubectl_proxy_is_refused(url: str) -> None:
+    with pytest.raises(AccessError, match=r"--server: got .*http://127\.0\.0\.1:8001"):
+        from_server(url)
 
 
 def test_a_certificate_and_a_key_that_are_no_pair_are_refused(tmp_path: Path, authority: ClusterAuthority) -> None:

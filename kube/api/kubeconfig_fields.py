@@ -1,0 +1,52 @@
+"""The fields of a kubeconfig: those that are understood, and why the others are refused.
+
+Fields that are in neither table are refused too: kubectl may read in them who asks, or where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
+    "contexts": frozenset({"cluster", "user", "namespace", "extensions"}),
+    "clusters": frozenset(
+        {
+            *("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"),
+            *("disable-compression", "extensions"),
+        }
+    ),
+    "users": frozenset(
+        {
+            *("token", "tokenFile", "client-certificate", "client-certificate-data"),
+            *("client-key", "client-key-data", "extensions"),
+        }
+    ),
+}
+
+_IMPERSONATES: Final = "kubectl acts as another user"
+_REASONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "contexts": {},
+    "clusters": {
+        "proxy-url": "kubectl reaches the server through a proxy",
+        "tls-server-name": "kubectl expects another name in the server's certificate",
+    },
+    "users": {
+        "exec": "kubectl runs a program to log in",
+        "auth-provider": "kubectl logs in with a plugin",
+        "as": _IMPERSONATES,
+        "as-uid": _IMPERSONATES,
+        "as-groups": _IMPERSONATES,
+        "as-user-extra": _IMPERSONATES,
+        "username": "kubectl logs in with a password",
+        "password": "kubectl logs in with a password",
+    },
+}
+
+
+def refused_field(section: str, entry: Mapping[str, Any]) -> str | None:
+    """Names a field that this command does not understand, and what kubectl does with it; None where all are."""
+    for field, value in entry.items():
+        if value not in (None, "", [], {}) and field not in _UNDERSTOOD[section]:
+            return f"{field} ({_REASONS[section].get(field, 'a field that this version does not know')})"
+    return None
