@@ -13,6 +13,9 @@ from typing import Final
 import halfcard
 from halfcard.exit_codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UnreadableError, UnusableInputError
 
+from . import completion
+from .command_tree import refuse_misspelled_command, refuse_unknown
+
 _PROGRAM: Final = "halfcard"
 
 _SUMMARIES: Final[Mapping[str, str]] = {
@@ -27,6 +30,8 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "certs": "show the installation's certificates, or request new ones",
     "simulate": "replay a workload with the same placement, and show the result",
     "demo": "see the real service judge good and bad manifests (under 20 seconds)",
+    "version": "show the version of this command, and what runs in the cluster",
+    "completion": "print what bash, zsh or fish needs to complete commands and options",
     "dev": "start a real Kubernetes with Halfcard on this machine, from a checkout",
 }
 """What each command does; its module in this package has its name."""
@@ -47,11 +52,11 @@ def parser(program: str = _PROGRAM, only: str | None = None) -> argparse.Argumen
     for name, summary in _SUMMARIES.items():
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if only in (None, name):
-            _complete(command, name)
+            _add_arguments(command, name)
     return halfcard_parser
 
 
-def _complete(command: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(command: argparse.ArgumentParser, name: str) -> None:
     module = import_module(f"{__package__}.{name}")
     module.add_arguments(command)
     command.set_defaults(run=module.run, title=f"{_PROGRAM} {name}")
@@ -64,7 +69,7 @@ def _called_as(program: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        return _run(sys.argv[1:] if argv is None else argv)
+        return _run(sys.argv[1:] if argv is None else [*argv])
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
@@ -73,13 +78,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    arguments = parser(_called_as(sys.argv[0]), only=argv[0] if argv else "").parse_args(argv)
+    if argv[:1] == [completion.HIDDEN]:
+        return _complete(argv[1:])
+    halfcard_parser = parser(_called_as(sys.argv[0]), only=next(iter(argv), ""))
+    refuse_misspelled_command(halfcard_parser, argv)
+    arguments, unknown = halfcard_parser.parse_known_args(argv)
+    if unknown:
+        refuse_unknown(halfcard_parser, argv, unknown)
     try:
         code: int = arguments.run(arguments)
     except (UnusableInputError, UnreadableError) as error:
         print(f"{arguments.title}: {error}", file=sys.stderr)
         return EXIT_USAGE
     return code
+
+
+def _complete(words: Sequence[str]) -> int:
+    return completion.print_candidates(parser(only=next(iter(words), "")), words)
+
+
+def complete() -> int:
+    """Completes `kubectl halfcard`, as kubectl asks its plugins."""
+    return completion.print_for_kubectl(parser(only=next(iter(sys.argv[1:]), "")), sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,9 +21,10 @@ from halfcard import names
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.calls import Answer, ApiCalls
 
-from .certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
 from .inputs.cluster_state import add_access_arguments, ask
-from .terminal import Colour, Screen
+from .output.certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 
 _HEADS: Final = ("OBJECT", "ENDS", "DAYS", "HOLDS")
 _COLOURS: Final = {ObjectState.FINE: Colour.GREEN, ObjectState.DUE: Colour.RED}
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         epilog="Exit codes: 0 nothing is due, 1 something is due, 2 something cannot be read.",
     )
     add_access_arguments(status)
-    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(status)
     status.set_defaults(command=_status)
     rotate = commands.add_parser(
         "rotate",
@@ -72,10 +72,10 @@ def _status(arguments: argparse.Namespace) -> int:
     lines = [row for seen, refused in found for row in rows(seen, refused)]
     verdicts = [verdict(seen, refused, now) for seen, refused in found]
     remarks = [remark for seen, _ in found for remark in seen.unmanaged()]
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         objects_found = [as_json(row, now) for row in lines]
         judged = [{"chain": each.chain, "state": each.state, "reason": each.reason} for each in verdicts]
-        print(json.dumps({"objects": objects_found, "chains": judged, "remarks": remarks}, indent=2))
+        print_document(arguments.output, {"objects": objects_found, "chains": judged, "remarks": remarks})
     else:
         _print(Screen.on(sys.stdout), lines, verdicts, now)
     return _code({each.state for each in verdicts})

@@ -22,19 +22,20 @@ from kube.manifests.documents import parse, to_json
 from .demo_scenes.api_server import ApiServer, CreateOutcome
 from .demo_scenes.scenes import NODE, SCENES, Scene
 from .judge import differences
-from .terminal import Colour, Screen
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 
 _READING_S: Final = 0.6
 """The pause between scenes on a terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     screen = Screen.on(sys.stdout)
-    quiet = arguments.output == "json"
+    quiet = arguments.output != TEXT
     with tempfile.TemporaryDirectory(prefix="halfcard-demo-") as folder:
         state = Path(folder)
         (state / "node.yaml").write_text(NODE, encoding="utf-8")
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             with ApiServer(ready["admission"], ready["ca"]) as server:
                 outcomes = [_play(screen, scene, server, quiet=quiet) for scene in SCENES]
     if quiet:
-        print(json.dumps([_as_json(*pair) for pair in zip(SCENES, outcomes, strict=True)], indent=2))
+        print_document(arguments.output, [_as_json(*pair) for pair in zip(SCENES, outcomes, strict=True)])
     else:
         _close(screen)
     return EXIT_OK

@@ -9,6 +9,8 @@ from typing import Final
 
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_USAGE
 
+from .output.structured import add_output_argument
+
 _CHECKOUT: Final = Path(__file__).resolve().parents[1]
 _COMMAND: Final = _CHECKOUT / "devcluster" / "dev" / "command.py"
 
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         help="with --context: where its API server reaches this machine (default: our address towards it)",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="form of status")
+    add_output_argument(parser, what="form of status")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from .diagnosis.finding import Check, Finding, FindingSeverity
 from .diagnosis.snapshot import Snapshot
 from .inputs.cluster_state import add_access_arguments, find_access
 from .inputs.survey import take
-from .terminal import Colour, Progress, Screen, counted
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Progress, Screen, counted
 
 _MOST_OF_A_CHECK: Final = 5
 _WORDS_CHARS: Final = 400
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="warnings make the exit code 1, too")
     parser.add_argument("--explain", choices=_NAMES, metavar="CHECK", help="only explain this check")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,9 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         seen = take(find_access(arguments), arguments.namespace, arguments.settings, progress.say)
     found = diagnose(seen)
     is_healthy = not any(_counts(each, strict=arguments.strict) for each in found)
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         report = {"healthy": is_healthy, "checks": len(CHECKS), "findings": [each._asdict() for each in found]}
-        print(json.dumps(report, indent=2, ensure_ascii=False))
+        print_document(arguments.output, report)
     else:
         _print(screen, seen, found)
     return EXIT_OK if is_healthy else EXIT_REFUSED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +23,9 @@ from halfcard.pod.stored_pod import StoredPod
 from .inputs.cluster_state import ClusterState, NoClusterError, ask, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
 from .inspect import share, warn
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 from .quota_commands.gpu_quotas import concerning
-from .terminal import Colour, Screen
 
 _MOST_FITTING: Final = 5
 _MOST_REASONS: Final = 10
@@ -38,7 +38,7 @@ _MOST_PODS: Final = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pod", metavar="pod/NAMESPACE/NAME", help="the pod; NAMESPACE/NAME works too")
     add_source(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     policy = cluster.policy_of(pod.demand.wanted.policy)
     explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
     found = replace(explained, gates=stored.gates)
-    if arguments.output == "json":
-        print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
+    if arguments.output != TEXT:
+        print_document(arguments.output, msgspec.to_builtins(found))
     else:
         warn([doubt for doubt in cluster.doubts() if _concerns(doubt, found)])
         _print(Screen.on(sys.stdout), found)

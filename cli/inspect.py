@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +14,11 @@ from extender.explain.inspection import Amount, CardHolder, CardInspection, Node
 from halfcard.exit_codes import EXIT_OK
 from halfcard.placing.card_usage import CardMode
 
-from . import gpushare_table
 from .inputs.cluster_state import ClusterState, NoClusterError, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
-from .terminal import Colour, Screen
+from .output import gpushare_table
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 
 _MOST_WARNINGS: Final = 20
 OUT_OF_ORDER: Final = "out of order"
@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "gpushare"), default="table", help="gpushare: as kubectl-inspect-gpushare prints"
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     cluster = read_cluster(arguments)
     nodes = _nodes(cluster, arguments.node)
-    if arguments.output == "json":
-        print(json.dumps(_as_json(cluster, nodes, arguments.format), indent=2, ensure_ascii=False))
+    if arguments.output != TEXT:
+        print_document(arguments.output, _as_json(cluster, nodes, arguments.format))
         return EXIT_OK
     warn(cluster.doubts())
     if arguments.format == "gpushare":

@@ -5,7 +5,6 @@ fit.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,9 +23,10 @@ from kube.api.calls import ApiCalls
 from settings.settings_file import load_settings
 
 from .inputs.cluster_state import add_access_arguments, ask
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
 from .quota_commands.gpu_quotas import QuotaAnswer
-from .terminal import Colour, Screen
 
 _HEADS: Final = ("", "USED", "ALLOWED", "FREE")
 _UNLIMITED: Final = "-"
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_access_arguments(explain)
     explain.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(explain)
     explain.set_defaults(does=_explain)
     others = {"report": report, "import": import_map, "repair": repair, "revert": revert}
     for name, module in others.items():
@@ -77,14 +77,14 @@ def _explain(arguments: argparse.Namespace) -> int:
     policy = policy_of(load_settings(arguments.settings))
     found = ask(arguments, lambda calls: _read_quotas(calls, arguments.namespace, policy.counted))
     answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
         own = {
             "quotas": [each.as_json() for each in found.answers],
             "native": native_explain.as_json(found.native, policy.counted),
         }
         document = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_document(arguments.output, document)
     else:
         _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
     return EXIT_REFUSED if answer.refused else EXIT_OK

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-import yaml
 
 from admission.policy_settings import policy_of
 from halfcard.cluster_view import NOTHING_KNOWN
@@ -21,7 +18,8 @@ from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
 from .judge import Item, Judge, differences
-from .terminal import Colour, Screen
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 
 _MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
 
@@ -41,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")
     parser.add_argument("-n", "--namespace", default="default", help="the namespace of objects that name none")
-    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"halfcard review: {error}", file=sys.stderr)
         return EXIT_USAGE
     reviewed = [(document, judge.review(document.obj)) for document in documents]
-    _OUTPUTS[arguments.output](reviewed)
+    if arguments.output == TEXT:
+        _print_text(reviewed)
+    else:
+        print_document(arguments.output, _summary(reviewed))
     return EXIT_OK if all(item.verdict.allowed for _, item in reviewed) else EXIT_REFUSED
 
 
@@ -65,14 +66,6 @@ def _documents(files: Iterable[str]) -> Iterator[Document]:
 
 
 Reviewed = Sequence[tuple[Document, Item]]
-
-
-def _print_json(reviewed: Reviewed) -> None:
-    print(json.dumps(_summary(reviewed), indent=2, ensure_ascii=False))
-
-
-def _print_yaml(reviewed: Reviewed) -> None:
-    print(yaml.safe_dump(_summary(reviewed), sort_keys=False, allow_unicode=True, width=100), end="")
 
 
 def _summary(reviewed: Reviewed) -> dict[str, list[dict[str, object]]]:
@@ -106,6 +99,3 @@ def _totals(items: Iterable[Item]) -> str:
     allowed = [item.verdict.allowed for item in items]
     objects = f"{len(allowed)} object{'' if len(allowed) == 1 else 's'}"
     return f"{objects}, {sum(allowed)} allowed, {len(allowed) - sum(allowed)} refused"
-
-
-_OUTPUTS = {"text": _print_text, "json": _print_json, "yaml": _print_yaml}

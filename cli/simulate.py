@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -17,7 +16,8 @@ from simulation.sizes import Size
 from simulation.workload import ReplayWorkload, milli_of
 
 from .inputs.simulation_inputs import NoWorkloadError, read_workload
-from .terminal import Colour, Screen, counted
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen, counted
 
 _SEED: Final = 42
 _TUNE: Final = 1.3
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw pods until they request R times the cards; 0: every pod once, in order (default: %(default)s)",
     )
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings, for manifests")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def _tune(text: str) -> float:
@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         fill_up(workload, policy, seed=arguments.seed, tune=arguments.tune, on_progress=ReplayProgress(errors, policy))
         for policy in policies
     ]
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         shown = [asdict(result) for result in results]
-        print(json.dumps(shown if arguments.compare else shown[0], indent=2, ensure_ascii=False))
+        print_document(arguments.output, shown if arguments.compare else shown[0])
     else:
         _print(Screen.on(sys.stdout), results)
     return EXIT_OK

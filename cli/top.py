@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,8 @@ from kube.node_source import NODES
 
 from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
 from .inspect import tally, warn
-from .terminal import Colour, Screen
+from .output.structured import TEXT, add_output_argument, print_document
+from .output.terminal import Colour, Screen
 
 _AT_ONCE: Final = 16
 _PATIENCE_S: Final = 5.0
@@ -57,15 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--node", metavar="NAME", help="only this one, card by card")
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only its pods")
     add_access_arguments(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     answers = _ask_agents(arguments)
     usages = [_within(each, arguments.namespace) for each in answers if isinstance(each, NodeUsageReport)]
     silent = [each for each in answers if isinstance(each, SilentAgent)]
-    if arguments.output == "json":
-        print(json.dumps(msgspec.to_builtins({"nodes": usages, "silent": silent}), indent=2, ensure_ascii=False))
+    if arguments.output != TEXT:
+        print_document(arguments.output, msgspec.to_builtins({"nodes": usages, "silent": silent}))
         return EXIT_OK
     warn([str(each) for each in silent])
     _print(Screen.on(sys.stdout), usages, arguments)

@@ -10,6 +10,7 @@ from typing import Final
 from admission.__main__ import _parser as admission_parser
 from certs.__main__ import _parser as certs_parser
 from cli.__main__ import parser as cli_parser
+from cli.command_tree import actions, subcommands
 from deviceplugin.arguments import add_arguments as add_agent_arguments
 from docs.tables import cell, code, table
 from extender.__main__ import _parser as extender_parser
@@ -21,8 +22,7 @@ _THIS_MACHINE: Final = "the machine's name"
 
 def command_names() -> list[str]:
     """The commands of `halfcard`, in the order of its help."""
-    (subcommands,) = (action.choices for action in cli_parser()._actions if isinstance(action.choices, dict))  # noqa: SLF001 - argparse has no public way
-    return [*subcommands]
+    return [*subcommands(cli_parser())]
 
 
 def commands() -> str:
@@ -37,19 +37,15 @@ def processes() -> str:
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    below = [each for action in parser._actions for each in _choices(action)]  # noqa: SLF001 - argparse has no public way
+    below = subcommands(parser)
     if not below:
         yield parser
-    for each in below:
+    for each in below.values():
         yield from _leaves(each)
 
 
-def _choices(action: argparse.Action) -> list[argparse.ArgumentParser]:
-    return [*action.choices.values()] if isinstance(action, argparse._SubParsersAction) else []  # noqa: SLF001 - as above
-
-
 def _described(parser: argparse.ArgumentParser) -> str:
-    rows = [_row(action) for action in parser._actions if action.dest != "help"]  # noqa: SLF001 - as above
+    rows = [_row(action) for action in actions(parser) if action.dest != "help"]
     said = f"{parser.description.splitlines()[0]}\n\n" if parser.description else ""
     return f"### {parser.prog}\n\n{said}{table(_HEAD, rows)}"
 

@@ -17,7 +17,7 @@ from kube.api.calls import ApiCalls
 from kube.quota.native_drift import Found, lasting, look
 from kube.quota.native_quota_source import ReadError, quotas_in
 
-from ..terminal import Colour, Screen
+from ..output.terminal import Colour, Screen
 
 _LOOK_AGAIN_S: Final = 2.0
 """Kubernetes releases a pod's charge a moment after the pod has ended."""

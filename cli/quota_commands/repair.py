@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,8 @@ from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, 
 from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import add_access_arguments, ask
-from ..terminal import Colour, Screen
+from ..output.structured import TEXT, add_output_argument, print_document
+from ..output.terminal import Colour, Screen
 
 SUMMARY: Final = "make ResourceQuotas count that Kubernetes accepted but never counts"
 
@@ -58,16 +58,16 @@ async def selected(calls: ApiCalls, arguments: argparse.Namespace) -> Sequence[R
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
     parser.set_defaults(does=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     dialects = load_settings(arguments.settings).enabled_dialects()
     found = ask(arguments, lambda calls: _repaired(calls, arguments, dialects))
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         document = {"dry_run": arguments.dry_run, "quotas": [each.as_json() for each in found]}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_document(arguments.output, document)
     else:
         _print(Screen.on(sys.stdout), found, rehearsed=arguments.dry_run)
     silent = [each for each in found if each.repair.why_not or arguments.dry_run]

@@ -6,7 +6,6 @@ It counts pods, not quotas: it includes teams without a quota.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +23,7 @@ from halfcard.quota.charge import COUNTED, charge
 from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import add_access_arguments, everything, find_access
+from ..output.structured import TEXT, add_output_argument, print_document
 
 SUMMARY: Final = "the current usage of the cluster's cards, by team"
 _NOBODY: Final = "-"
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_access_arguments(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
     parser.set_defaults(does=run, title="halfcard quota report")
 
 
@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = usages(pods, dialects, _team_by(arguments.by))
     for problem in left_out:
         print(f"{arguments.title}: {problem}", file=sys.stderr)
-    if arguments.output == "json":
-        print(json.dumps([each.as_json() for each in found], indent=2, ensure_ascii=False))
+    if arguments.output != TEXT:
+        print_document(arguments.output, [each.as_json() for each in found])
     else:
         _print(found, "NAMESPACE" if arguments.by is None else arguments.by)
     return EXIT_OK

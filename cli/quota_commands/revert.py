@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +13,8 @@ from kube.api.calls import ApiCalls
 from kube.quota.native_quota_repair import Repair, revert
 
 from ..inputs.cluster_state import ask
-from ..terminal import Colour, Screen
+from ..output.structured import TEXT, add_output_argument, print_document
+from ..output.terminal import Colour, Screen
 from .repair import add_selection, selected
 
 SUMMARY: Final = "remove the keys that Halfcard added to ResourceQuotas, once it is removed"
@@ -22,15 +22,15 @@ SUMMARY: Final = "remove the keys that Halfcard added to ResourceQuotas, once it
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output_argument(parser)
     parser.set_defaults(does=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     found = ask(arguments, lambda calls: _reverted(calls, arguments))
-    if arguments.output == "json":
+    if arguments.output != TEXT:
         document = {"dry_run": arguments.dry_run, "quotas": [_as_json(each) for each in found]}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_document(arguments.output, document)
     else:
         _print(Screen.on(sys.stdout), found, rehearsed=arguments.dry_run)
     left = [each for each in found if each.why_not or arguments.dry_run]

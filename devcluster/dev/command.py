@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Final
 
-from cli.terminal import Colour, Screen
-from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from cli.output.structured import TEXT, print_document
+from cli.output.terminal import Colour, Screen
+from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 
 from ..errors import CannotStartError, NotReadyError
 from . import steps
 from .context_access import ContextOptions
 from .state import READY, DevFolder, FolderTakenError
 
-_INTERRUPTED: Final = 130
 _NO_NODE: Final = "No node runs pods, all nodes are kwok's: "
 
 
@@ -32,7 +31,7 @@ def run(action: str, path: Path | None, output: str, borrowed: ContextOptions | 
     except (CannotStartError, NotReadyError, OSError) as error:
         return _failed(error, EXIT_CANNOT_START)
     except KeyboardInterrupt:
-        return _failed("interrupted; nothing is left running", _INTERRUPTED)
+        return _failed("interrupted; nothing is left running", EXIT_INTERRUPTED)
 
 
 def _failed(why: object, code: int) -> int:
@@ -76,10 +75,10 @@ def _down(folder: DevFolder) -> int:
 
 def _status(folder: DevFolder, output: str) -> int:
     found = steps.status(folder)
-    if output == "json":
-        print(json.dumps(found.as_json(), indent=2))
-    else:
+    if output == TEXT:
         _print_status(found)
+    else:
+        print_document(output, found.as_json())
     return EXIT_OK if found.healthy else EXIT_REFUSED
 
 

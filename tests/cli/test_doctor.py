@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-import cli.terminal
+import cli.output.terminal
 from cli.__main__ import main
 from cli.diagnosis.gpu_quota_checks import CRDS
-from cli.terminal import Progress
+from cli.output.terminal import Progress
 from devcluster.waiting import wait_until
 from halfcard import names
 from halfcard.cards import Card
@@ -264,7 +264,7 @@ def test_a_check_is_explained_without_a_cluster(capsys: pytest.CaptureFixture[st
 
 
 def test_progress_is_shown_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.terminal, "_EVERY_S", 0.01)
+    monkeypatch.setattr(cli.output.terminal, "_EVERY_S", 0.01)
     stream = StringIO()
     with Progress(stream, "halfcard doctor") as progress:
         progress.say("reading pods")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from cli.gpushare_table import tabbed
+from cli.output.gpushare_table import tabbed
 from halfcard import names
 from tests.builders import pod
 

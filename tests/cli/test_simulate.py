@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
+from cli.output.terminal import Screen
 from cli.simulate import ReplayProgress
-from cli.terminal import Screen
 from extender.packing.placement import POLICIES
 from halfcard import names
 from tests.builders import pod

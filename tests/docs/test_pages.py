@@ -18,6 +18,7 @@ import pytest
 from admission.__main__ import _parser as admission_parser
 from certs.__main__ import _parser as certs_parser
 from cli.__main__ import parser as cli_parser
+from cli.command_tree import subcommands
 from deviceplugin.arguments import add_arguments as add_agent_arguments
 from docs.fragments import FRAGMENTS
 from docs.regions import refreshed, used
@@ -110,7 +111,7 @@ def test_the_table_of_log_lines_is_complete() -> None:
 
 def test_the_picture_of_the_packages_shows_every_subcommand() -> None:
     picture = (ROOT / "docs" / "pictures" / "packages.svg").read_text(encoding="utf-8")
-    for command in _subcommands(cli_parser()):
+    for command in subcommands(cli_parser()):
         assert command in picture
 
 
@@ -140,7 +141,7 @@ def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield from _below(certs_parser())
     yield quota_parser()
     for command in ("certs", "quota"):
-        yield from _subcommands(_subcommands(cli_parser())[command]).values()
+        yield from subcommands(subcommands(cli_parser())[command]).values()
     check = argparse.ArgumentParser(add_help=False)
     check.add_argument("--check")  # of docs/generate.py
     yield check
@@ -148,12 +149,7 @@ def _parsers() -> Iterator[argparse.ArgumentParser]:
 
 def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     yield parser
-    yield from _subcommands(parser).values()
-
-
-def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    found = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    return dict(next(found))
+    yield from subcommands(parser).values()
 
 
 def _events(folder: Path) -> Iterator[str]:

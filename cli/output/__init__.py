@@ -1,0 +1,1 @@
+"""What commands print: text for terminals, documents for scripts, and tables in the form of other programs."""
