@@ -16,7 +16,7 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         dialects=settings.enabled_dialects(),
         severities=settings.severities,
         trusted_users=names.OWN_USERS.union(settings.trusted_users),
-        exempt_namespaces=frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *settings.exempt_namespaces}),
+        exempt_namespaces=settings.unchecked_namespaces(),
         schedulers=frozenset(settings.schedulers) | own_scheduler,
         default_core_limit=settings.default_core_limit,
         placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),

@@ -18,6 +18,7 @@ An installation, with `python -m certs keep`:
 - `chains`: the Secrets, and the webhook configurations that trust them
 - `objects`: these objects in the API server; `store` reads and writes them
 - `reconcile`: one pass: reads, decides, writes the version that was read
-- `controller`: repeats it, with `metrics`, and `secret_events` about changes
+- `registration_plan`: what a webhook configuration needs; `registration` writes it
+- `controller`: repeats both, with `metrics`, and `change_events` about changes
 - `process`: the parts that run together; `__main__` starts them
 """

@@ -1,4 +1,4 @@
-"""`python -m certs keep`: renews an installation's certificates in Secrets; `ensure`: renews those in a folder, once.
+"""`python -m certs keep`: keeps an installation's certificates and webhooks; `ensure`: renews those in a folder, once.
 
 Exit codes: 0 done or stopped as asked, 2 bad arguments or settings, 3 could not start, or the folder cannot be used.
 """
@@ -10,10 +10,13 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from certs.certificate_folder import CertificateFolderError, ensure
 from certs.chains import chains
 from certs.process import CertificateService
+from certs.registration import RegisteredWebhooks
+from certs.registration_plan import wanted_webhooks
 from certs.server_names import InvalidServerName, server_names
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
@@ -23,6 +26,8 @@ from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
 from serving.process_arguments import add_cluster_arguments, add_process_arguments
 from settings.settings_file import load_settings
+
+_OWN: Final = "halfcard"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,11 +42,14 @@ def _keep(asked: argparse.Namespace) -> int:
 
 
 def _service(asked: argparse.Namespace, log: Log) -> Main:
-    load_settings(asked.settings)  # one file for all processes: each reports a mistake in it
+    webhooks = wanted_webhooks(load_settings(asked.settings), fails=asked.failure_policy)
     access = from_kubeconfig(asked.kubeconfig) if asked.kubeconfig else from_service_account()
+    kept = chains(asked.namespace)
+    registered = RegisteredWebhooks(webhooks, asked.namespace, kept[0].leaves[0])
 
     async def serve(lifecycle: Lifecycle) -> None:
-        await CertificateService(access, asked.status, chains(asked.namespace), log).run(lifecycle)
+        own = kept if asked.issuer == _OWN else ()
+        await CertificateService(access, asked.status, own, log, registered=registered).run(lifecycle)
 
     return serve
 
@@ -65,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_keep(
         commands.add_parser(
             "keep",
-            help="renew the Secrets and the caBundle of an installation, until it is stopped",
+            help="renew the Secrets of an installation and keep its webhooks registered, until it is stopped",
             epilog="Exit codes: 0 stopped as asked, 2 bad arguments or settings, 3 could not start.",
         )
     )
@@ -81,6 +89,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_keep(command: argparse.ArgumentParser) -> None:
     add_cluster_arguments(command, in_namespace="the Secrets are")
+    command.add_argument(
+        "--issuer",
+        choices=(_OWN, "cert-manager"),
+        default=_OWN,
+        help="who makes the certificates; with cert-manager, only the webhooks are registered (default %(default)s)",
+    )
+    command.add_argument(
+        "--failure-policy",
+        choices=("Fail", "Ignore"),
+        default="Fail",
+        help="what happens to pods that request GPUs while the webhook is down (default %(default)s)",
+    )
     add_process_arguments(command, status=f":{names.STATUS_PORT}")
     command.set_defaults(run=_keep)
 

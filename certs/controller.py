@@ -31,7 +31,7 @@ OnChange = Callable[[Chain, CompletedStep, datetime], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class ChainsController:
-    """Reconciles all chains; `on_change` receives each change, and `wake` starts a pass at once."""
+    """Reconciles all chains, then calls `after`; `on_change` receives each change, and `wake` starts a pass at once."""
 
     store: Store
     chains: Sequence[Chain]
@@ -40,6 +40,7 @@ class ChainsController:
     log: Log
     clock: Callable[[], datetime] = utc_now
     every_s: float = EVERY_S
+    after: Callable[[], Awaitable[None]] | None = None
     _logged: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
     _checked: dict[str, datetime] = field(default_factory=dict, init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -64,6 +65,8 @@ class ChainsController:
             self._wake.clear()
             for chain in self.chains:
                 await self.reconcile_chain(chain)
+            if self.after is not None:
+                await self.after()
             await asyncio.sleep(_REST_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.every_s):

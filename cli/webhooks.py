@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from admission.policy_settings import policy_of
-from admission.registration.webhook_configurations import configurations
 from halfcard.exit_codes import EXIT_OK, EXIT_USAGE
+from halfcard.webhook_configurations import configurations
 from settings.installation import SettingsError
 from settings.settings_file import load_settings
 

@@ -13,7 +13,6 @@ from admission import metrics as admission_metrics
 from admission import wire as admission_wire
 from admission.policy import AdmissionPolicy
 from admission.registration.static_guard import GUARDED
-from admission.registration.webhook_configurations import configurations
 from admission.verdict import ALLOWED
 from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
@@ -39,6 +38,7 @@ from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialect
 from halfcard.exit_codes import MEANINGS
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
+from halfcard.webhook_configurations import configurations
 from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
 from quota import metrics as quota_metrics

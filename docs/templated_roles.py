@@ -11,7 +11,6 @@ from deploy.chart.made import CHART
 
 _TEMPLATES: Final = CHART / "templates"
 _ONLY_LOGIC: Final = re.compile(r"^\s*\{\{.*\}\}\s*$\n?", re.MULTILINE)
-_ONE_OF_TWO: Final = re.compile(r"\{\{ if [^}]* \}\}(\w+)\{\{ else \}\}(\w+)\{\{ end \}\}")
 _SAME_NAME: Final = re.compile(r'\{\{-? \$name := "([^"]+)"')
 _VALUE: Final = re.compile(r"\{\{[^}]*\}\}")
 _ROLE: Final = re.compile(r"^kind: (?:Cluster)?Role$", re.MULTILINE)
@@ -28,10 +27,10 @@ def templated_roles() -> Iterator[tuple[str, str]]:
 
 
 def _plain(file: Path) -> str:
-    """Returns the file with … for each value, and with both sides of a choice that depends on a value."""
+    """Returns the file with … for each value."""
     text = file.read_text()
     found = _SAME_NAME.search(text)
-    text = _ONE_OF_TWO.sub(r"\1 or \2", _ONLY_LOGIC.sub("", text))
+    text = _ONLY_LOGIC.sub("", text)
     return _VALUE.sub("…", text.replace("{{ $name }}", found[1]) if found else text).removeprefix("---\n")
 
 

@@ -9,5 +9,4 @@ One replica leads:
 - `gates`: removes scheduling gates in order, and makes controllers retry refused pods
 - `reporting`: statuses, Events and exemptions
 - `native`: Kubernetes' own quotas: which of them count nothing, and which count wrong
-- `uninstall`: what happens to gated pods when Halfcard is removed
 """

@@ -206,6 +206,10 @@ class Settings(_Model):
         """Returns the enabled dialects."""
         return Dialects((*self._chosen(), *_prefixed(self.vcuda_prefixes)))
 
+    def unchecked_namespaces(self) -> frozenset[str]:
+        """Returns the namespaces whose objects the API server does not send."""
+        return frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *self.exempt_namespaces})
+
     def advertised_resources(self) -> tuple[str, ...]:
         """Returns the resources that node agents offer: of the defaults, those of enabled dialects."""
         spoken = self.enabled_dialects().resources

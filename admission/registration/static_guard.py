@@ -30,9 +30,9 @@ from halfcard.problems import (
     Rule,
     Severity,
 )
+from halfcard.webhook_configurations import NOT_HALFCARD, cel_list, not_in
 
 from ..policy import AdmissionPolicy
-from .webhook_configurations import NOT_HALFCARD, cel_list, not_in
 
 _NAME: Final = "halfcard-guard"
 _VERSION: Final = "admissionregistration.k8s.io/v1"

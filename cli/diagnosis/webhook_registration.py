@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from admission.policy_settings import policy_of
-from admission.registration.webhook_configurations import configurations
 from halfcard import names
+from halfcard.webhook_configurations import configurations
 
 from .finding import BROKEN, WARNING, Check, FoundFault
 from .snapshot import Object, Snapshot

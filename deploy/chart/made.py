@@ -11,14 +11,13 @@ from typing import Final
 from halfcard import __version__
 from halfcard.dialects import ALL
 
-from . import guard_template, registration_template
+from . import guard_template
 from .rendered import manifests
 from .values_schema import with_settings
 
 CHART: Final = Path(__file__).parent / "halfcard"
 TITLE: Final = CHART / "Chart.yaml"
 SCHEMA: Final = CHART / "values.schema.json"
-REGISTRATION: Final = CHART / "templates" / "webhooks.yaml"
 GUARD: Final = CHART / "templates" / "guard.yaml"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 SCHEDULER: Final = CHART.parents[1] / "scheduler" / "halfcard.yaml"
@@ -29,7 +28,6 @@ _IGNORED: Final = " # no node publishes it, so only Halfcard can count it\n     
 def made(helm: str) -> Mapping[Path, Callable[[], str]]:
     return {
         TITLE: lambda: with_version(TITLE.read_text()),
-        REGISTRATION: registration_template.template,
         GUARD: guard_template.template,
         SCHEMA: lambda: with_settings(SCHEMA.read_text()),
         SCHEDULER: lambda: with_resources(SCHEDULER.read_text()),

@@ -13,9 +13,9 @@ from typing import Any, Final
 import yaml
 
 from admission.policy import AdmissionPolicy
-from admission.registration.webhook_configurations import configurations
 from deploy.chart.made import CHART
 from halfcard import names
+from halfcard.webhook_configurations import configurations
 
 from ..control_plane.pki import ClusterAuthority
 from ..errors import CannotStartError, NotReadyError

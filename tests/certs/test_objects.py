@@ -9,13 +9,13 @@ import jsonpatch
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.registration.webhook_configurations import configurations
 from certs import objects
 from certs.authority import make_authority
 from certs.chains import CONFIGURATIONS, ObjectPath, chains
 from certs.lifetimes import folder_rules
 from certs.server_names import server_names
 from halfcard import names
+from halfcard.webhook_configurations import configurations
 from tests.certs.handshakes import foreign_certificate
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

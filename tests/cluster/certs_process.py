@@ -11,11 +11,14 @@ from typing import Final
 
 from certs.chains import chains
 from certs.process import CertificateService
+from certs.registration import RegisteredWebhooks
+from certs.registration_plan import wanted_webhooks
 from halfcard import names
 from kube.api.kubeconfig import from_kubeconfig
 from serving.address import argument
 from serving.lifecycle import Lifecycle, run
 from serving.log import Log, LogForm
+from settings.installation import Settings
 
 _KNOWN_AFTER: Final = (timedelta(seconds=4), timedelta(seconds=8))
 """API servers learn of a CA at once; the extender, which checks the scheduler's certificate, reads its files again."""
@@ -36,9 +39,13 @@ def main() -> int:
     asked = parser.parse_args()
     log = Log(form=LogForm.CONSOLE)
     access = from_kubeconfig(asked.kubeconfig)
+    registered = RegisteredWebhooks(wanted_webhooks(Settings(), fails="Fail"), names.NAMESPACE, ADMISSION.leaves[0])
 
     async def serve(lifecycle: Lifecycle) -> None:
-        await CertificateService(access, asked.status, (ADMISSION, EXTENDER), log, every_s=_EVERY_S).run(lifecycle)
+        kept = (ADMISSION, EXTENDER)
+        await CertificateService(access, asked.status, kept, log, registered=registered, every_s=_EVERY_S).run(
+            lifecycle
+        )
 
     return run(serve, log=log)
 

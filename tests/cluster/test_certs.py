@@ -39,6 +39,7 @@ from .certified_scheduler import Scheduler
 from .certs_process import ADMISSION, EXTENDER
 from .certs_service import CertificateControllers, CertifiedInstallation, mounted
 from .hammer import Hammer
+from .manifests import bad
 from .typed import run_commands
 
 _CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
@@ -46,6 +47,9 @@ _CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
 
 _NEVER_SET: Final = threading.Event()
 """Never set; waiting for it with a timeout is a pause that leaves the CPU to others."""
+
+_HTTPS: Final = 443
+_AT_ONCE_S: Final = 10.0
 
 (LEAF,) = ADMISSION.leaves
 VALIDATING = CONFIGURATIONS[0]
@@ -204,16 +208,60 @@ def test_an_emptied_ca_bundle_is_filled_again_at_once(certified: Certified) -> N
     certified.controllers.start(2)
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
-def test_a_deleted_webhook_configuration_is_not_recreated_and_is_filled_once_restored(
-    certified: Certified, configuration: ObjectPath
-) -> None:
-    certified.cluster.request("DELETE", str(configuration)).must()
+def test_webhooks_are_registered_once_a_replica_is_ready_and_refuse_nothing_before(certified: Certified) -> None:
+    for replica in certified.webhook.replicas:
+        certified.cluster.withdraw(names.NAMESPACE, names.ADMISSION_SERVICE, replica.port)
+    for place in CONFIGURATIONS:
+        certified.patch(place, [{"op": "remove", "path": "/webhooks"}])
+    wait_for_checks(certified)
+    assert [certified.secret(place).get("webhooks") for place in CONFIGURATIONS] == [None, None]
+    certified.cluster.wait_until(
+        lambda: certified.webhook.create("default", bad("early"), dry_run=True).ok, what="no call"
+    )
+    for replica in certified.controllers.replicas:
+        assert "no replica of the webhook is ready" in replica.status(names.READY_PATH)[1]
+    for replica in certified.webhook.replicas:
+        certified.cluster.expose(names.NAMESPACE, names.ADMISSION_SERVICE, _HTTPS, replica.port)
+    certified.cluster.wait_until(lambda: refused(certified), what="a bad pod to be refused", seconds=_AT_ONCE_S)
+    certified.cluster.wait_until(
+        lambda: all(replica.ready() for replica in certified.controllers.replicas), what="controllers to be ready"
+    )
+
+
+def refused(certified: Certified) -> bool:
+    answer = certified.webhook.create("default", bad("late"), dry_run=True)
+    return answer.status == 403 and "HC002" in str(answer.body)
+
+
+def test_an_edited_webhook_is_repaired_at_once_and_reported(certified: Certified) -> None:
+    certified.patch(VALIDATING, [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}])
+    certified.cluster.wait_until(
+        lambda: certified.secret(VALIDATING)["webhooks"][0]["failurePolicy"] == "Fail",
+        what="the failure policy to be repaired",
+        seconds=_AT_ONCE_S,
+    )
+    repaired = "repaired: failurePolicy of validate-pods.halfcard.dev"
+    assert repaired in certified.controllers.logs()
+    events = f"/api/v1/namespaces/{names.NAMESPACE}/events"
+    certified.cluster.wait_until(
+        lambda: repaired in str(certified.cluster.request("GET", events).must()["items"]), what="an Event"
+    )
+
+
+def wait_for_checks(certified: Certified) -> None:
     before = last_checks(certified)
     certified.cluster.wait_until(
         lambda: all(now > then + 3 for now, then in zip(last_checks(certified), before, strict=True)),
         what="three more checks",
     )
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=kind_of)
+def test_a_deleted_webhook_configuration_is_not_recreated_and_is_filled_once_restored(
+    certified: Certified, configuration: ObjectPath
+) -> None:
+    certified.cluster.request("DELETE", str(configuration)).must()
+    wait_for_checks(certified)
     assert certified.cluster.request("GET", str(configuration)).status == 404
     certified.webhook.register()
     assert b"" not in certified.bundles()

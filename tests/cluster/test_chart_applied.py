@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,25 +12,28 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from certs.chains import CONFIGURATIONS
+from certs.registration_plan import wanted_webhooks
+from certs.store import JSON_PATCH
 from deploy.chart.made import CHART, MANIFESTS
 from devcluster.cluster import Cluster
 from devcluster.objects import Object
 from devcluster.services.quota_installation import path_of, quota
 from halfcard import names
-from quota.uninstall import main as run_removal_job
+from settings.installation import read_settings
+from tests.builders import pod
+from tests.docs.pages import all_fences
 
 from .dump import changes, dump
 from .helm import Helm
+from .manifests import complete
 from .pods import busybox_pod, create_pod
-from .test_chart import objects
+from .typed import run_commands
 
 _TEAM: Final = "team-a"
 _FOREIGN_GATE: Final = "example.com/other"
 _CRD: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
-_WITHOUT_NODES: Final = {
-    "webhooks": {"failurePolicy": "Ignore"},  # no pod serves them
-    "removal": {"gatedPods": "keep"},  # its Job would never run
-}
+_UNINSTALL_S: Final = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +52,8 @@ class Release:
         self._helm = Helm(cluster)
 
     def apply(self, verb: str, chart: Path = CHART) -> None:
-        values: Path = self.cluster.folder / "values.yaml"
-        values.write_text(yaml.safe_dump(_WITHOUT_NODES))
         more = ["--create-namespace"] if verb == "install" else []
-        self._helm.must(verb, "halfcard", str(chart), f"--namespace={names.NAMESPACE}", f"--values={values}", *more)
+        self._helm.must(verb, "halfcard", str(chart), f"--namespace={names.NAMESPACE}", *more)
 
     def crd(self) -> Object:
         found: Object = self.cluster.request("GET", _CRD).must()
@@ -123,39 +125,46 @@ def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release
     assert len(_columns(release.crd())) == len(_columns(crd)) + 1, "the new release has one column more"
 
 
-@pytest.mark.parametrize(("action", "remaining"), [("open", ["halfcard", "foreign"]), ("delete", ["foreign"])])
-def test_the_removal_job_opens_or_deletes_gated_pods_with_the_charts_rights(
-    bare: Cluster, action: str, remaining: list[str]
-) -> None:
-    space = bare.create_namespace(f"gated-{action}")
-    for name, gate in (("halfcard", names.QUOTA_GATE), ("foreign", _FOREIGN_GATE)):
+def test_an_installation_whose_pods_never_start_refuses_nothing_and_is_removed_in_seconds(bare: Cluster) -> None:
+    """As without the image on the nodes: no replica of the webhook is ever ready."""
+    bare.kubectl("delete", "namespace", names.NAMESPACE, "--ignore-not-found")
+    before, release = dump(bare), Release(bare)
+    release.apply("install")
+    early = json.dumps(complete(pod("early").asks(core=30, memory=20)))
+    created = bare.kubectl("create", "-f-", f"--namespace={_TEAM}", stdin=early)
+    assert created.code == 0, created.stderr
+    began = time.monotonic()
+    release.uninstall()
+    assert time.monotonic() - began < _UNINSTALL_S
+    bare.kubectl("delete", "pod", "early", f"--namespace={_TEAM}", "--force")
+    left = {f"CustomResourceDefinition {kind}.{names.OWN_DOMAIN}" for kind in ("gpuquotas", "clustergpuquotas")}
+    own = {f"APIService v1alpha1.{names.OWN_DOMAIN}", f"Namespace {names.NAMESPACE}"}
+    in_namespace = {f"ConfigMap {names.NAMESPACE} kube-root-ca.crt", f"ServiceAccount {names.NAMESPACE} default"}
+    bare.wait_until(
+        lambda: dump(bare).keys() - before.keys() == left | own | in_namespace,
+        what="only the kinds and the namespace to be left",
+        details=lambda: str(sorted(dump(bare).keys() - before.keys())),
+    )
+
+
+def test_an_upgrade_keeps_the_registered_webhooks(release: Release) -> None:
+    release.apply("install")
+    for place, webhooks in wanted_webhooks(read_settings({}), fails="Ignore").items():
+        operations: Any = [{"op": "add", "path": "/webhooks", "value": webhooks}]
+        client, admin = release.cluster.client, release.cluster.admin
+        client.request(admin, "PATCH", str(place), operations, content_type=JSON_PATCH).must()
+    registered = [release.cluster.request("GET", str(place)).must()["webhooks"] for place in CONFIGURATIONS]
+    release.apply("upgrade")
+    assert [release.cluster.request("GET", str(place)).must()["webhooks"] for place in CONFIGURATIONS] == registered
+
+
+def test_the_pages_command_opens_the_gates_that_wait_for_a_quota(bare: Cluster, tmp_path: Path) -> None:
+    for name, gates in (("both", [_FOREIGN_GATE, names.QUOTA_GATE]), ("ours", [names.QUOTA_GATE]), ("none", [])):
         gated = busybox_pod(name, "true")
-        gated["spec"]["schedulingGates"] = [{"name": gate}]
-        create_pod(bare, space, gated)
-    _grant_rights(bare, action)
-    account = bare.service_account(names.NAMESPACE, "halfcard-removal")
-    assert run_removal_job([*_job(action)["args"], f"--kubeconfig={account.kubeconfig}"]) == 0
-    found = bare.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
-    assert {each["metadata"]["name"]: each["spec"].get("schedulingGates", []) for each in found} == {
-        name: [{"name": _FOREIGN_GATE}] if name == "foreign" else [] for name in remaining
-    }
-
-
-def _grant_rights(cluster: Cluster, action: str) -> None:
-    cluster.create_namespace(names.NAMESPACE)
-    for each in _removal(action):
-        if each["kind"] in ("ClusterRole", "ClusterRoleBinding"):
-            assert cluster.kubectl("apply", "-f-", stdin=json.dumps(each)).code == 0
-
-
-def _removal(action: str) -> list[Object]:
-    return [
-        each for each in objects({"removal": {"gatedPods": action}}) if each["metadata"]["name"] == "halfcard-removal"
-    ]
-
-
-def _job(action: str) -> Object:
-    (job,) = (each for each in _removal(action) if each["kind"] == "Job")
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    found: Object = container
-    return found
+        gated["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+        create_pod(bare, _TEAM, gated)
+    (fence,) = (each for each in all_fences("bash") if names.QUOTA_GATE in each.text)
+    run_commands(bare, fence, tmp_path)
+    found = bare.request("GET", f"/api/v1/namespaces/{_TEAM}/pods").must()["items"]
+    gates_left = {each["metadata"]["name"]: each["spec"].get("schedulingGates", []) for each in found}
+    assert gates_left == {"both": [{"name": _FOREIGN_GATE}], "ours": [], "none": []}

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.chart import guard_template, registration_template
-from deploy.chart.made import GUARD, REGISTRATION, SCHEMA, TITLE, with_version
+from deploy.chart import guard_template
+from deploy.chart.made import GUARD, SCHEMA, TITLE, with_version
 from deploy.chart.values_schema import with_settings
 from halfcard import __version__
 from settings.installation import Settings
@@ -58,8 +58,7 @@ def test_the_settings_are_those_of_the_code() -> None:
     assert WHOLE["properties"]["settings"]["properties"].keys() == Settings.model_fields.keys()
 
 
-def test_the_templates_of_webhooks_and_guard_are_current() -> None:
-    assert registration_template.template() == REGISTRATION.read_text(), AGAIN
+def test_the_template_of_the_guard_is_current() -> None:
     assert guard_template.template() == GUARD.read_text(), AGAIN
 
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from admission.policy_settings import policy_of
-from admission.registration.webhook_configurations import configurations
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import NodeSnapshot, OwnPod, PodSnapshot, Probe, Scheduler, Snapshot, WorkloadSnapshot
 from halfcard import names
+from halfcard.webhook_configurations import configurations
 from settings.installation import Settings
 
 from .papers import authority, leaf

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.dispatch import STAGES
-from admission.registration.webhook_configurations import concerns_us, configurations, host_path_pattern
 from admission.rules.escapes import leads_to_gpu
 from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import Dialects
+from halfcard.webhook_configurations import concerns_us, configurations, host_path_pattern
 from tests.builders import Json
 
 DIALECTS = Dialects()

@@ -24,8 +24,16 @@ _WORKLOADS: Final = (
 _MARKS: Final = ("annotations", "labels")
 
 
-def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "") -> list[dict[str, Any]]:
-    """Returns both configuration objects; `ca_bundle` is base64, and empty where something else injects it."""
+CONFIGURATION: Final = "halfcard"
+"""The name of both objects."""
+
+
+def configurations(
+    dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "", fails: str = "Fail"
+) -> list[dict[str, Any]]:
+    """Returns both configuration objects; `ca_bundle` is base64, and empty where something else writes it; `fails` is
+    the failure policy of the webhooks that protect neighbours.
+    """
     client = _Client(exempt, ca_bundle)
     concerned = f"{concerns_us(dialects, pods='[object]')} || {_removes_record()}"
     templates = concerns_us(dialects, pods=_TEMPLATE)
@@ -42,8 +50,8 @@ def configurations(dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str 
     for each in mutating:
         each["reinvocationPolicy"] = "IfNeeded"
     validating = [
-        client.webhook(names.VALIDATE_PODS_PATH, [pods, added, resized], concerned, fails="Fail"),
-        client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails="Fail"),
+        client.webhook(names.VALIDATE_PODS_PATH, [pods, added, resized], concerned, fails=fails),
+        client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails=fails),
         client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
     ]
     validating[0]["sideEffects"] = "NoneOnDryRun"  # the charge of a pod that is to be stored is reserved
@@ -94,7 +102,7 @@ def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{sort}WebhookConfiguration",
-        "metadata": {"name": "halfcard"},
+        "metadata": {"name": CONFIGURATION},
         "webhooks": webhooks,
     }
 
