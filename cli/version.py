@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 import halfcard
+from halfcard import names
 from halfcard.exit_codes import EXIT_OK
 from kube.api.calls import ApiCalls
 
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _read(calls: ApiCalls) -> Facts:
-    server = await _answer(calls, "/version")
+    server = await _answer(calls, names.VERSION_PATH)
     lists = [await _answer(calls, path) for path in _WORKLOADS]
     processes = [_process(each) for found in lists for each in found["items"]]
     return {"kubernetes": server["gitVersion"], "processes": processes}

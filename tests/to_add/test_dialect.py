@@ -58,10 +58,12 @@ who = StartingContainer("team", "p", "{RESOURCE}", frozenset("abcd"), "container
 print(grant_of(case, who, Dialects().by_name, FILES).variables["ACME_GPU"])
 """
 _CHART: Final = """
-from deploy.chart import guard_template, made, registration_template
+from deploy.chart import guard_template, made
+from halfcard.dialects import Dialects
+from halfcard.webhook_configurations import configurations
 
 scheduler = made.with_resources(made.SCHEDULER.read_text())
-for text in (registration_template.template(), guard_template.template(), scheduler):
+for text in (str(configurations(Dialects(), exempt=())), guard_template.template(), scheduler):
     print("acme.example/gpu-gib" in text)
 """
 _QUOTA: Final = f"""
@@ -105,7 +107,7 @@ def test_the_agent_offers_its_resource_and_sets_its_variable(tree: Tree) -> None
     assert tree.printed(_ON_THE_NODE).splitlines() == [f"{{'{RESOURCE}': 32}}", "4 GiB on card 1"]
 
 
-def test_the_chart_sends_its_pods_to_the_webhook_and_to_the_extender(tree: Tree) -> None:
+def test_its_pods_reach_the_webhook_the_static_guard_and_the_extender(tree: Tree) -> None:
     assert tree.printed(_CHART).splitlines() == ["True", "True", "True"]
 
 
