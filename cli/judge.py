@@ -70,11 +70,16 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object, its verdict and its patch."""
+    """An object, its verdict and its patch; `not_judged` says why it has no verdict."""
 
     obj: Mapping[str, Any]
     namespace: str
     verdict: Verdict
+    not_judged: str | None = None
+
+    @property
+    def allowed(self) -> bool | None:
+        return self.verdict.allowed if self.not_judged is None else None
 
     @property
     def kind(self) -> str:
@@ -96,7 +101,8 @@ class Item:
             "kind": self.kind,
             "namespace": self.namespace,
             "name": self.name,
-            "allowed": verdict.allowed,
+            "allowed": self.allowed,
+            "not_judged": self.not_judged,
             "problems": [msgspec.to_builtins(problem) for problem in verdict.problems],
             "warnings": list(verdict.warnings),
             "patch": [change.as_json() for change in verdict.changes],

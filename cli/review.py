@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from admission.policy_settings import policy_of
 from halfcard.cluster_view import NOTHING_KNOWN
-from halfcard.columns import WIDTH
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from kube.manifests.documents import Document, parse, read_path
+from kube.manifests.documents import Document
 from kube.manifests.folder_source import FolderSource
 from kube.manifests.manifest_error import ManifestError
 from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
-from .judge import Item, Judge, differences
+from .judge import Judge
 from .output.structured import TEXT, add_output_argument, print_document
-from .output.terminal import Colour, Screen
+from .output.terminal import Progress, counted
+from .reviewing.review_report import Reviewed, ReviewReport, reviewed
+from .reviewing.review_text import print_text
+from .reviewing.sarif import sarif
+from .reviewing.sources import Entry, entries
 
-_MARKS = {"+": Colour.GREEN, "-": Colour.RED, "~": Colour.YELLOW}
+_SARIF: Final = "sarif"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,63 +42,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")
     parser.add_argument("-n", "--namespace", default="default", help="the namespace of objects that name none")
-    add_output_argument(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing that is allowed")
+    parser.add_argument("--strict", action="store_true", help="exit with 4 if something was not judged")
+    parser.add_argument("--allow-empty", action="store_true", help="accept a FILE without any object")
+    add_output_argument(parser, _SARIF, what="sarif shows problems in the lines of a pull request")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        settings = load_settings(arguments.settings)
-        folder, rules = arguments.state, settings.capacity_rules()
-        cluster = NOTHING_KNOWN if folder is None else FolderSource(folder, rules).view()
-        judge = Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
-        documents = list(_documents(arguments.files))
-    except (ManifestError, SettingsError, OSError) as error:
-        print(f"halfcard review: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    reviewed = [(document, judge.review(document.obj)) for document in documents]
+    with Progress(sys.stderr, "halfcard review") as progress:
+        report = _report(arguments, progress)
+    code = report.exit_code(strict=arguments.strict)
+    shown = report.without_allowed() if arguments.quiet else report
     if arguments.output == TEXT:
-        _print_text(reviewed)
+        print_text(shown, totals=not arguments.quiet)
+    elif arguments.output == _SARIF:
+        print_document("json", sarif(shown, exit_code=code))
     else:
-        print_document(arguments.output, _summary(reviewed))
-    return EXIT_OK if all(item.verdict.allowed for _, item in reviewed) else EXIT_REFUSED
+        print_document(arguments.output, shown.as_json())
+    return code
 
 
-def _documents(files: Iterable[str]) -> Iterator[Document]:
-    for file in files:
-        yield from parse(sys.stdin.buffer.read(), "standard input") if file == "-" else read_path(Path(file))
+def _report(arguments: argparse.Namespace, progress: Progress) -> ReviewReport:
+    try:
+        judge = _judge(arguments)
+    except ManifestError as error:
+        return ReviewReport(errors=(error,))
+    except SettingsError as error:
+        return ReviewReport(errors=tuple(_settings_errors(arguments.settings, error)))
+    progress.say("reading")
+    found = list(entries(arguments.files, allow_empty=arguments.allow_empty))
+    return ReviewReport.of(_each(judge, found, progress))
 
 
-Reviewed = Sequence[tuple[Document, Item]]
+def _judge(arguments: argparse.Namespace) -> Judge:
+    settings = load_settings(arguments.settings)
+    folder, rules = arguments.state, settings.capacity_rules()
+    cluster = NOTHING_KNOWN if folder is None else FolderSource(folder, rules).view()
+    return Judge(policy_of(settings), cluster, arguments.namespace, arguments.user)
 
 
-def _summary(reviewed: Reviewed) -> dict[str, list[dict[str, object]]]:
-    return {"items": [item.as_json() for _, item in reviewed]}
+def _settings_errors(path: Path, error: SettingsError) -> Iterator[ManifestError]:
+    for line in str(error).splitlines():
+        yield ManifestError(str(path), 1, what=line.removeprefix(f"{path}: "), fix="correct the settings")
 
 
-def _print_text(reviewed: Reviewed) -> None:
-    screen = Screen.on(sys.stdout)
-    for document, item in reviewed:
-        _print_item(screen, item, f"{document.source_file}:{document.line}")
-    screen.line(_totals(item for _, item in reviewed))
-
-
-def _print_item(screen: Screen, item: Item, source: str) -> None:
-    verdict = item.verdict
-    word = "allowed" if verdict.allowed else "refused"
-    shown = screen.paint(word, Colour.GREEN if verdict.allowed else Colour.RED)
-    title = screen.paint(f"{item.kind} {item.title}".rstrip(), Colour.BOLD)
-    plain = f"{word}  {item.kind} {item.title}  {source}"
-    separator = "  " if len(plain) <= WIDTH else "\n    "
-    screen.line(f"{shown}  {title}{screen.paint(f'{separator}{source}', Colour.DIM)}")
-    for text in verdict.warnings:
-        screen.wrapped(f"Warning: {text}", indent="    ", hanging="         ", colour=Colour.YELLOW)
-    for problem in verdict.problems:
-        screen.wrapped(str(problem), indent="    ", hanging="  ")
-    for difference in differences(item.obj, item.verdict.changes):
-        screen.wrapped(difference, indent="    ", hanging="  ", colour=_MARKS[difference[0]])
-
-
-def _totals(items: Iterable[Item]) -> str:
-    allowed = [item.verdict.allowed for item in items]
-    objects = f"{len(allowed)} object{'' if len(allowed) == 1 else 's'}"
-    return f"{objects}, {sum(allowed)} allowed, {len(allowed) - sum(allowed)} refused"
+def _each(judge: Judge, found: list[Entry], progress: Progress) -> Iterator[Reviewed | Entry]:
+    for number, each in enumerate(found):
+        progress.say(f"{number:,} of {counted(len(found), 'object')} judged")
+        yield reviewed(judge, each) if isinstance(each, Document) else each

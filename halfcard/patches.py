@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 Pointer = tuple[str | int, ...]
 
@@ -105,3 +106,16 @@ def field_path(pointer: Pointer) -> str:
         else:
             text += f'["{part}"]'
     return text
+
+
+_PART: Final = re.compile(r'\["(?P<quoted>.*?)"\]|\[(?P<position>[0-9]+|-)\]|(?P<name>[^.\[]+)')
+
+
+def from_field_path(text: str) -> Pointer:
+    """Reads a pointer that `field_path` spells."""
+    parts = (match.groupdict() for match in _PART.finditer(text))
+    return tuple(_part(each["position"]) if each["position"] else each["quoted"] or each["name"] for each in parts)
+
+
+def _part(position: str) -> str | int:
+    return int(position) if position.isdecimal() else position

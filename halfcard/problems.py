@@ -5,6 +5,7 @@ The table at the end is the only list of rules; docs/problems.md is generated fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -121,6 +122,15 @@ def as_warning(problem: Problem) -> str:
     """Makes the warning of a problem; where not all of it fits, without place and value."""
     full = f"[{problem.code}] {problem.where}: {problem.fact(24)}; {problem.rule}; {problem.fix}"
     return warning(full if len(full) <= MAX_WARNING_CHARS else f"[{problem.code}] {problem.rule}; {problem.fix}")
+
+
+_WARNED: Final = re.compile(r"\[(?P<code>HC\d{3})\] (?:(?P<where>\S+): )?")
+
+
+def warned(text: str) -> tuple[str, str]:
+    """Returns the code and the place of a warning; each is empty where the warning does not say it."""
+    found = _WARNED.match(text)
+    return (found["code"], found["where"] or "") if found else ("", "")
 
 
 _DENY, _WARN = Severity.DENY, Severity.WARN

@@ -10,8 +10,11 @@ TEXT: Final = "text"
 YAML: Final = "yaml"
 
 
-def add_output_argument(parser: argparse.ArgumentParser, *, default: str = TEXT, what: str | None = None) -> None:
-    parser.add_argument("-o", "--output", choices=(TEXT, "json", YAML), default=default, help=what)
+def add_output_argument(
+    parser: argparse.ArgumentParser, *more: str, default: str = TEXT, what: str | None = None
+) -> None:
+    """Adds `-o`; `more` are forms that only this command has."""
+    parser.add_argument("-o", "--output", choices=(TEXT, "json", YAML, *more), default=default, help=what)
 
 
 def print_document(form: str, document: Any) -> None:

@@ -1,30 +1,33 @@
 """Reads manifests: YAML or JSON, several documents in a file, files in folders, Lists of objects.
 
-Invariant: a document means what it means to kubectl, and an unreadable one is reported with file and line.
+Invariant: a document means what it means to kubectl, and an unreadable one is reported with file and line and stops no
+other.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import msgspec
 
+from halfcard.patches import from_field_path
 from halfcard.problems import printable
 
+from .encoding import decoded
 from .json_documents import NotJsonError, parse_json
-from .manifest_error import ManifestError
-from .yaml_documents import Parsed, parse_yaml
+from .manifest_error import ManifestError, NoObjectError
+from .manifest_files import files_below, read_bytes
+from .yaml_documents import Lines, Parsed, parse_yaml
 from .yaml_scalars import Number
 
-__all__ = ["Document", "ManifestError", "Number", "files_below", "parse", "read_file", "read_path", "to_json"]
+__all__ = ["Document", "ManifestError", "Number", "files_below", "parse", "parse_each", "read_file", "to_json"]
 
-SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _LIST: Final = "List"
+_SEPARATOR: Final = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,25 @@ class Document:
     obj: dict[str, Any]
     source_file: str
     line: int
+    lines: Lines = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def kind(self) -> str:
         return str(self.obj["kind"])
+
+    def line_of(self, where: str) -> int:
+        """Returns the line of a field, or of the deepest field above it that the document has; JSON has only the
+        document's.
+        """
+        value: Any = self.obj
+        line = self.line
+        for part in from_field_path(where):
+            known = self.lines.get(id(value), ())
+            position = list(value).index(part) if isinstance(value, dict) and part in value else part
+            if not isinstance(position, int) or position >= len(known):
+                break
+            line, value = known[position], value[part]
+        return line
 
     def refused(self, what: str, fix: str) -> ManifestError:
         return ManifestError(self.source_file, self.line, what=what, fix=fix)
@@ -49,14 +67,29 @@ def parse(text: str | bytes, source_file: str) -> Iterator[Document]:
     Raises:
         ManifestError: at the first unreadable place.
     """
-    for parsed in _parsed(_decoded(text, source_file), source_file):
-        if parsed.value is not None:
+    for each in parse_each(text, source_file):
+        if isinstance(each, ManifestError):
+            raise each
+        yield each
+
+
+def parse_each(text: str | bytes, source_file: str) -> Iterator[Document | ManifestError]:
+    """Yields the objects of a text like `parse`, and an error in the place of each one that cannot be read."""
+    try:
+        whole = decoded(text, source_file)
+    except ManifestError as error:
+        yield error
+        return
+    for parsed in _readable(whole, source_file):
+        if isinstance(parsed, ManifestError):
+            yield parsed
+        elif parsed.value is not None:
             yield from _objects(parsed.value, parsed, parsed.line, source_file)
 
 
 def read_file(path: Path) -> Iterator[Document]:
     """Parses a file; a file that cannot be opened is a ManifestError too."""
-    yield from parse(_bytes(path), str(path))
+    yield from parse(read_bytes(path), str(path))
 
 
 def read_path(path: Path) -> Iterator[Document]:
@@ -65,80 +98,53 @@ def read_path(path: Path) -> Iterator[Document]:
         yield from read_file(file)
 
 
-def files_below(folder: Path) -> list[Path]:
-    """Returns the manifests below a folder, sorted; names with a leading dot belong to editors and mounts."""
-    found = []
-    for place, folders, files in os.walk(folder, onerror=_refuse_folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths = (Path(place, name) for name in sorted(files) if not name.startswith("."))
-        found += [path for path in paths if path.suffix in SUFFIXES and _is_regular(path)]
-    return found
-
-
 def to_json(obj: Any) -> bytes:
     """Returns the bytes that kubectl would send, with the digits of numbers unchanged."""
     return msgspec.json.encode(obj, enc_hook=lambda number: msgspec.Raw(number.as_json()))
 
 
-def _is_regular(path: Path) -> bool:
+def _readable(text: str, source: str, above: int = 0) -> Iterator[Parsed | ManifestError]:
+    """Parses a text, or where that fails each of its documents alone; `above` counts the lines before it."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:  # a broken link, or deleted since the folder was listed
-        return False
-    except OSError:  # reading it reports why
-        return True
+        found = list(_parsed(text, source, above))
+    except ManifestError as error:
+        yield from _each_alone(text, source, above) or [error]
+    else:
+        yield from found
 
 
-def _refuse_folder(error: OSError) -> NoReturn:
-    raise _out_of_reach(str(error.filename), error) from None
+def _each_alone(text: str, source: str, above: int) -> list[Parsed | ManifestError]:
+    """Splits a text at its separators; empty where it is one document."""
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text) if match.start())]
+    found: list[Parsed | ManifestError] = []
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        if len(starts) > 1:
+            found += _readable(text[start:end], source, above)
+        above += text.count("\n", start, end)
+    return found
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _out_of_reach(str(path), error) from None
-
-
-def _out_of_reach(path: str, error: OSError) -> ManifestError:
-    what = f"cannot be read: {error.strerror}"
-    return ManifestError(path, 1, what=what, fix="check the path and its permissions")
-
-
-def _decoded(text: str | bytes, source: str) -> str:
-    decoded = text if isinstance(text, str) else _from_utf8(text, source)
-    if decoded.startswith("\ufeff"):
-        raise ManifestError(source, 1, what="a byte order mark", fix="save it as UTF-8 without one")
-    return decoded
-
-
-def _from_utf8(text: bytes, source: str) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        what = f"the byte 0x{text[error.start]:02x} is no UTF-8"
-        raise ManifestError(source, line, what=what, fix="save it as UTF-8") from None
-
-
-def _parsed(text: str, source: str) -> Iterator[Parsed]:
+def _parsed(text: str, source: str, above: int) -> Iterator[Parsed | ManifestError]:
     """Parses text that begins with a brace as JSON, or as YAML where it is no JSON, like kubectl."""
     if not text.lstrip().startswith("{"):
-        yield from parse_yaml(text, source)
+        yield from parse_yaml(text, source, above)
         return
     try:
         documents = list(parse_json(text, source))
     except NotJsonError as no_json:
         try:
-            documents = list(parse_yaml(text, source))
+            documents = list(parse_yaml(text, source, above))
         except ManifestError:
             raise no_json from None
     yield from documents
 
 
-def _objects(value: Any, parsed: Parsed, line: int, source: str) -> Iterator[Document]:
-    document = Document(_checked(value, line, source), source, line)
-    items = document.obj.get("items")
+def _objects(value: Any, parsed: Parsed, line: int, source: str) -> Iterator[Document | ManifestError]:
+    if mistake := _mistake(value, line, source, is_item=value is not parsed.value):
+        yield mistake
+        return
+    document = Document(value, source, line, parsed.lines)
+    items = value.get("items")
     if not (document.kind.endswith(_LIST) and isinstance(items, list)):
         yield document
         return
@@ -155,13 +161,15 @@ def _with_type(item: Any, document: Document) -> Any:
     return {"apiVersion": document.obj.get("apiVersion"), "kind": kind, **item}
 
 
-def _checked(value: Any, line: int, source: str) -> dict[str, Any]:
+def _mistake(value: Any, line: int, source: str, *, is_item: bool) -> ManifestError | None:
+    if isinstance(value, dict) and isinstance(value.get("kind"), str) and value["kind"]:
+        return None
+    what, fix = "the object has no kind", "add kind: and apiVersion:"
     if not isinstance(value, dict):
-        what = f"a document is a mapping, got {_shown(value)}"
-        raise ManifestError(source, line, what=what, fix="begin it with apiVersion: and kind:")
-    if not isinstance(value.get("kind"), str) or not value["kind"]:
-        raise ManifestError(source, line, what="the object has no kind", fix="add kind: and apiVersion:")
-    return value
+        what, fix = f"a document is a mapping, got {_shown(value)}", "begin it with apiVersion: and kind:"
+    if is_item or (isinstance(value, dict) and "apiVersion" in value):
+        return ManifestError(source, line, what=what, fix=fix)
+    return NoObjectError(source, line, what=what, fix=fix)
 
 
 def _shown(value: Any) -> str:

@@ -26,19 +26,18 @@ class NotJsonError(ManifestError):
     """The text is not valid JSON; it may be another format."""
 
 
-def parse_json(text: str, source: str) -> Iterator[Parsed]:
-    """Parses the documents of a text.
+def parse_json(text: str, source: str) -> Iterator[Parsed | ManifestError]:
+    """Parses the documents of a text; yields an error in the place of one that programs read differently.
 
     Raises:
         NotJsonError: the text is not JSON.
-        ManifestError: it is JSON that programs read differently.
+        ManifestError: it cannot be read to its end.
     """
     start = _skip_blank(text, 0)
     line = 1 + text.count("\n", 0, start)
     while start < len(text):
         value, end = _document(text, start, source)
-        _check(text[start:end], line, source)
-        yield Parsed(value, line)
+        yield _ambiguity(text[start:end], line, source) or Parsed(value, line)
         following = _skip_blank(text, end)
         line += text.count("\n", start, following)
         start = following
@@ -55,24 +54,24 @@ def _document(text: str, start: int, source: str) -> tuple[Any, int]:
     except json.JSONDecodeError as error:
         what = f"no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise NotJsonError(source, error.lineno, what=what, fix="correct the JSON there") from None
-    except _ConstantError:
-        _check(text[start:], 1 + text.count("\n", 0, start), source)
-        raise  # unreachable: the stricter parser has no constants
+    except _ConstantError as constant:  # the stricter parser has no constants
+        raise _ambiguity(text[start:], 1 + text.count("\n", 0, start), source) or constant from None
     except RecursionError:
         line = 1 + text.count("\n", 0, start)
         what, fix = "too many levels of nesting", "flatten it: no Kubernetes object is so deep"
         raise ManifestError(source, line, what=what, fix=fix) from None
 
 
-def _check(document: str, line: int, source: str) -> None:
-    """Refuses what Python's own parser accepts: duplicate keys, lone surrogates, great depth."""
+def _ambiguity(document: str, line: int, source: str) -> ManifestError | None:
+    """Returns an error for what Python's own parser accepts: duplicate keys, lone surrogates, great depth."""
     try:
         jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False, float_mode="lossless-float")
     except ValueError as error:
         place = _PLACE.fullmatch(str(error))
         what = place["what"] if place else str(error)
         at = line + int(place["line"]) - 1 if place else line
-        raise ManifestError(source, at, what=what[:1].lower() + what[1:], fix=_fix(what)) from None
+        return ManifestError(source, at, what=what[:1].lower() + what[1:], fix=_fix(what))
+    return None
 
 
 def _fix(what: str) -> str:

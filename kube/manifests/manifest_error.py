@@ -18,3 +18,10 @@ class ManifestError(UnreadableError, ValueError):
     def __init__(self, file: str, line: int, *, what: str, fix: str) -> None:
         super().__init__(f"{file}:{line}: {what}; {fix}")
         self.file, self.line, self.what, self.fix = file, line, what, fix
+
+    def as_json(self) -> dict[str, str | int]:
+        return {"file": self.file, "line": self.line, "what": self.what, "fix": self.fix}
+
+
+class NoObjectError(ManifestError):
+    """A document with neither `kind` nor `apiVersion`: it may be the file of another program."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
@@ -41,8 +41,11 @@ _TAG: Final = "tag:yaml.org,2002:"
 _RESOLVED_TAGS: Final = frozenset(_TAG + kind for kind in ("bool", "int", "float", "null", "timestamp"))
 _BINARY: Final = _TAG + "binary"
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LISTS_WITH_LINES: Final = 2
-"""The depth of `items` in a List."""
+
+Lines = Mapping[int, Sequence[int]]
+"""The lines where the elements of each list and the members of each mapping begin, by its identity; without mappings
+that merge others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +55,35 @@ class Parsed:
     Attributes:
         value: plain data.
         line: the line where it begins.
-        lines: the lines where the elements of its topmost lists begin, by the list's identity.
+        lines: those of its parts.
     """
 
     value: Any
     line: int
-    lines: dict[int, list[int]] = field(default_factory=dict)
+    lines: Lines = field(default_factory=dict)
 
 
-def parse_yaml(text: str, source: str) -> Iterator[Parsed]:
-    """Yields the documents of a text, including empty ones.
+def parse_yaml(text: str, source: str, above: int = 0) -> Iterator[Parsed]:
+    """Yields the documents of a text, including empty ones; `above` counts the lines before the text.
 
     Raises:
         ManifestError: at the first unreadable place.
     """
     try:
-        yield from _Reader(text, source).documents()
+        yield from _Reader(text, source, above).documents()
     except yaml.MarkedYAMLError as error:
-        raise _explained(error, text, source) from None
+        raise _explained(error, text, source, above) from None
     except yaml.reader.ReaderError:
-        raise _unprintable(text, source) from None
+        raise _unprintable(text, source, above) from None
 
 
 class _Reader:
     """Builds values from the parser's events, so that limits are checked before an alias multiplies anything."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, above: int) -> None:
         self._next: Callable[[], Event] = yaml.CSafeLoader(text).get_event
         self._source = source
+        self._first_line = above + 1
         self._begin_document()
 
     def _begin_document(self) -> None:
@@ -94,7 +98,7 @@ class _Reader:
                 self._begin_document()
                 first = self._next()
                 value = self._value(first, 0)
-                yield Parsed(value, _line(first), self._lines)
+                yield Parsed(value, self._line(first), self._lines)
 
     def _value(self, event: Event, depth: int) -> Any:
         kind = type(event)
@@ -120,15 +124,15 @@ class _Reader:
         found: list[Any] = []
         lines: list[int] = []
         while type(event := self._next()) is not SequenceEndEvent:
-            lines.append(_line(event))
+            lines.append(self._line(event))
             found.append(self._value(event, depth))
-        if depth <= _LISTS_WITH_LINES:
-            self._lines[id(found)] = lines
+        self._lines[id(found)] = lines
         return found
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         inherited: list[dict[str, Any]] = []
+        lines: list[int] = []
         while type(event := self._next()) is not MappingEndEvent:
             key = self._key(event, depth)
             if key == "<<" and _is_plain(event):
@@ -136,8 +140,12 @@ class _Reader:
             elif key in found:
                 self._refuse(event, f'the key "{printable(key, 80)}" appears twice in one mapping', "keep one of them")
             else:
+                lines.append(self._line(event))
                 found[key] = self._value(self._next(), depth)
-        return {**_first_wins(inherited), **found} if inherited else found
+        if inherited:
+            found, lines = {**_first_wins(inherited), **found}, []
+        self._lines[id(found)] = lines
+        return found
 
     def _key(self, event: Event, depth: int) -> str:
         """Returns a key as text, like kubectl, since JSON has only text keys."""
@@ -187,11 +195,10 @@ class _Reader:
             )
 
     def _refuse(self, event: Event, what: str, fix: str) -> NoReturn:
-        raise ManifestError(self._source, _line(event), what=what, fix=fix)
+        raise ManifestError(self._source, self._line(event), what=what, fix=fix)
 
-
-def _line(event: Event) -> int:
-    return int(event.start_mark.line) + 1
+    def _line(self, event: Event) -> int:
+        return int(event.start_mark.line) + self._first_line
 
 
 def _is_plain(event: Event) -> bool:
@@ -209,14 +216,14 @@ def _from_base64(text: str) -> str:
         raise ValueError("!!binary holds no base64 of UTF-8 text") from None
 
 
-def _explained(error: yaml.MarkedYAMLError, text: str, source: str) -> ManifestError:
+def _explained(error: yaml.MarkedYAMLError, text: str, source: str, above: int) -> ManifestError:
     mark = error.problem_mark or error.context_mark
     row = mark.line if mark is not None else 0
     line = text.split("\n")[row] if row <= text.count("\n") else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return ManifestError(source, row + 1, what="a tab in the indentation", fix="YAML indents with spaces")
+        return ManifestError(source, above + row + 1, what="a tab in the indentation", fix="YAML indents with spaces")
     problem = " ".join(part for part in (error.problem, error.context) if part)
-    return ManifestError(source, row + 1, what=problem or "this is no YAML", fix=_fix(problem))
+    return ManifestError(source, above + row + 1, what=problem or "this is no YAML", fix=_fix(problem))
 
 
 def _fix(problem: str) -> str:
@@ -234,13 +241,13 @@ _FIXES: Final = {
 }
 
 
-def _unprintable(text: str, source: str) -> ManifestError:
+def _unprintable(text: str, source: str, above: int) -> ManifestError:
     found = _UNPRINTABLE.search(text)
     at = found.start() if found else 0
     what = f"the control character U+{ord(text[at]):04X}" if found else "characters that YAML does not allow"
     return ManifestError(
         source,
-        text.count("\n", 0, at) + 1,
+        above + text.count("\n", 0, at) + 1,
         what=what,
         fix="remove it, or write it as an escape in double quotes",
     )

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.patches import PatchOperation, Pointer, apply, as_json, field_path, from_json, json_pointer, value_at
+from halfcard.patches import (
+    PatchOperation,
+    Pointer,
+    apply,
+    as_json,
+    field_path,
+    from_field_path,
+    from_json,
+    json_pointer,
+    value_at,
+)
 
 keys = st.text(max_size=6) | st.sampled_from([names.VCUDA_CORE, "~", "/", "~1", "~0/", "", "a b", "ü"])
 POINTERS: Final[dict[str, tuple[Pointer, str]]] = {
@@ -140,3 +150,8 @@ FIELDS: Final[dict[Pointer, str]] = {
 @pytest.mark.parametrize(("pointer", "path"), FIELDS.items())
 def test_a_field_is_named_as_kubernetes_names_it(pointer: Pointer, path: str) -> None:
     assert field_path(pointer) == path
+
+
+@given(st.lists(st.integers(0, 99) | st.sampled_from(["spec", "a.b/c", "a[0]", "-", "é", "a b"]), max_size=5))
+def test_a_field_path_is_read_back(parts: list[str | int]) -> None:
+    assert from_field_path(field_path(tuple(parts))) == tuple(parts)

@@ -22,6 +22,7 @@ from halfcard.problems import (
     clipped,
     message,
     printable,
+    warned,
     warning,
 )
 
@@ -157,6 +158,13 @@ def test_a_problem_as_a_warning_begins_with_its_code(problem: Problem) -> None:
     assert len(text) <= MAX_WARNING_CHARS
     assert text.isprintable()
     assert text.startswith(f"[{problem.code}] ")
+
+
+def test_the_code_and_the_place_of_a_warning_are_read_back() -> None:
+    where = 'spec.containers[0].resources.limits["a/b"]'
+    assert warned(as_warning(CORES.broken(where, 1, "x"))) == ("HC002", "")  # too long: the place is left out
+    assert warned(as_warning(Problem("HC044", where, "3", "cores are per cent", "use 3"))) == ("HC044", where)
+    assert warned("100 Mi are 1 unit: [HC044] a: b") == ("", "")
 
 
 @given(any_text, st.integers(3, 100))

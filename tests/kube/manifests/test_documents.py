@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.manifests.documents import Document, ManifestError, parse, read_path, to_json
+from kube.manifests.documents import Document, ManifestError, parse, parse_each, read_path, to_json
 
 POD = """\
 apiVersion: v1
@@ -66,7 +66,7 @@ def test_items_of_a_typed_list_need_not_repeat_their_type() -> None:
 
 def test_nested_lists_are_split() -> None:
     assert places("kind: List\nitems:\n- kind: List\n  items: [{kind: A}]\n- kind: B\n") == [
-        ("A", 3),
+        ("A", 4),
         ("B", 5),
     ]
 
@@ -111,8 +111,7 @@ MISTAKES: dict[str, tuple[str | bytes, int, str]] = {
         'duplicate key "a"',
     ),
     "a tab": ("kind: A\nspec:\n\ta: 1\n", 3, "a tab in the indentation; YAML indents with spaces"),
-    "a byte order mark": (b"\xef\xbb\xbfkind: A\n", 1, "a byte order mark"),
-    "UTF-16": ("kind: A\n".encode("utf-16"), 1, "the byte 0xff is no UTF-8"),
+    "half a character of UTF-16": ("kind: A\n".encode("utf-16")[:-1], 1, "is no UTF-16"),
     "not UTF-8": (b"kind: A\nname: caf\xe9\n", 2, "the byte 0xe9 is no UTF-8"),
     "a control character": ("kind: A\nname: \x07\n", 2, "the control character U+0007"),
     "a half character in JSON": ('{"kind": "A",\n"a": "\\ud800"}', 2, "hex escape"),
@@ -151,6 +150,72 @@ def test_a_mistake_is_reported_with_file_line_and_fix(text: str | bytes, line: i
     assert what in str(error)
     assert error.fix
     assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le-with-mark", "utf-16-be-with-mark"])
+def test_a_byte_order_mark_names_the_encoding(encoding: str) -> None:
+    name = encoding.removesuffix("-with-mark")
+    text = ("" if name == encoding else "\ufeff") + "kind: A\nname: café\n"
+    assert objects(text.encode(name)) == [{"kind": "A", "name": "café"}]
+    assert objects("\ufeffkind: A\n") == [{"kind": "A"}]
+
+
+READABLE_BESIDE: dict[str, tuple[str, list[str | int]]] = {
+    "a broken document first": ("a: [\n---\nkind: B\n---\nkind: C\n", [2, "B", "C"]),
+    "in the middle": ("kind: A\n---\nkind: B\nx: 'y\n---\nkind: C\n", ["A", 5, "C"]),
+    "two": ("kind: A\n---\n\ta: 1\n---\nb: c: d\n---\nkind: C\n", ["A", 3, 5, "C"]),
+    "a document that is no object": ("kind: A\n---\nmetadata: {}\n---\nkind: C\n", ["A", 3, "C"]),
+    "an item that is none": ("kind: List\nitems:\n- kind: A\n- 7\n- kind: C\n", ["A", 4, "C"]),
+    "an ambiguous JSON document": ('{"kind": "A", "a": 1, "a": 2}\n{"kind": "B"}', [1, "B"]),
+    "YAML after broken JSON": ('{"kind": \n---\nkind: B\n', [2, "B"]),
+    "a separator in a text is none": ("kind: A\nx: |\n  ---\n  y\nz: [\n", [6]),
+}
+
+
+@pytest.mark.parametrize(("text", "found"), READABLE_BESIDE.values(), ids=READABLE_BESIDE.keys())
+def test_an_unreadable_document_stops_no_other(text: str, found: list[str | int]) -> None:
+    each = parse_each(text, "x.yaml")
+    assert [part.line if isinstance(part, ManifestError) else part.kind for part in each] == found
+
+
+LINES = """\
+kind: List
+items:
+- kind: Pod
+  metadata:
+    annotations: {"a.b/c": "1"}
+  spec:
+    containers:
+    - name: one
+    - name: two
+      resources:
+        limits:
+          tencent.com/vcuda-core: 1
+    - <<: {name: x}
+      image: y
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [
+        ('spec.containers[1].resources.limits["tencent.com/vcuda-core"]', 12),
+        ("spec.containers[1].resources.requests", 10),  # the deepest that is there
+        ('metadata.annotations["a.b/c"]', 5),
+        ("spec.containers[7]", 7),
+        ("spec.containers[2].image", 13),  # of a merged mapping only its beginning is known
+        ("object", 3),
+        ("", 3),
+    ],
+)
+def test_a_field_has_its_line(where: str, line: int) -> None:
+    (document,) = parse(LINES, "x.yaml")
+    assert document.line_of(where) == line
+
+
+def test_a_field_of_json_has_the_line_of_its_document() -> None:
+    (document,) = parse('\n{"kind": "A",\n"spec": {}}', "x.json")
+    assert document.line_of("spec") == 2
 
 
 def test_ten_thousand_pods_are_read_in_well_under_three_seconds() -> None:
