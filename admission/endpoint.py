@@ -19,10 +19,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from halfcard.cluster_view import ClusterView
 from halfcard.problems import printable
 from serving.direct_routes import DirectRoutes
+from serving.large_bodies import LargeBodies
 from serving.log import Log
 from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
 
 from . import wire
+from .body_bounds import MAX_BODY_BYTES, check_cost
 from .dispatch import STAGES, decide
 from .gates import Gate
 from .metrics import WebhookMetrics
@@ -46,7 +48,9 @@ def admission_app(
 ) -> ASGIApp:
     """Returns the application with the endpoints of all webhooks in front; `gates` are by path."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    return DirectRoutes(app, {path: Endpoint(path, policy, cluster, metrics, log, gates.get(path)) for path in STAGES})
+    large = LargeBodies()
+    routes = {path: Endpoint(path, policy, cluster, metrics, log, large, gates.get(path)) for path in STAGES}
+    return DirectRoutes(app, routes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Endpoint:
     cluster: Callable[[], ClusterView]
     metrics: WebhookMetrics
     log: Log
+    large: LargeBodies
     gate: Gate | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,9 +73,11 @@ class Endpoint:
 
     async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
         try:
-            check_head(scope, wire.MAX_BODY_BYTES)
-            body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
-            return 200, JSON, await self._judge(body)
+            check_head(scope, MAX_BODY_BYTES)
+            async with self.large.place(scope):
+                body = await body_in_time(scope, receive, MAX_BODY_BYTES)
+                check_cost(body)
+                return 200, JSON, await self._judge(body)
         except RefusedRequest as refused:
             return self._failed(refused.status, str(refused))
         except wire.MalformedReview as malformed:
@@ -79,10 +86,11 @@ class Endpoint:
             return self._bug()
 
     async def _judge(self, body: bytes) -> bytes:
-        start = time.perf_counter()
-        review = wire.read(body)
-        write = decode_write(review.request, self.policy)
-        verdict = decide(self.path, write, self.policy, self.cluster())
+        async with self.large.turn(body):
+            start = time.perf_counter()
+            review = wire.read(body)
+            write = decode_write(review.request, self.policy)
+            verdict = decide(self.path, write, self.policy, self.cluster())
         if self.gate is not None and write is not None and verdict.allowed:
             verdict = await self.gate(write, verdict)
         answer = wire.answer(review, verdict)

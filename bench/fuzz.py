@@ -1,4 +1,5 @@
-"""`python -m bench.fuzz`: malformed requests to the real webhook or extender. No 5xx, no bug, no hang, memory flat.
+"""`python -m bench.fuzz`: malformed requests to the real webhook or extender. No 5xx, no bug, no hang, memory flat, and
+never more of it than the chart allows.
 
 A violation prints the seed, the number and the body, and ends with 1: `--seed S --first N --count 1` sends it again.
 The extender answers everything with status 200: its bugs are in its log.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import resource
 import sys
 import time
 from collections import Counter
@@ -18,12 +20,15 @@ from pathlib import Path
 from typing import Final
 
 import uvloop
+import yaml
+
+from halfcard.quantity import Quantity
 
 from .connection import Answer, Connection, Dropped
 from .load import CONNECTIONS
 from .malformed import Case, Valid, case
 from .malformed_calls import SIZE, calls
-from .servers import Server, extender, scratch, webhook
+from .servers import ROOT, Server, extender, scratch, webhook
 
 MOST_WAIT_S: Final = 5.0
 MOST_GROWTH_MB: Final = 15.0
@@ -35,16 +40,21 @@ _BUG: Final = b'"bug"'
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target of the fuzzer: how it is started, where its log is, and its valid bodies; by default reviews."""
+    """A target of the fuzzer: how it is started, where its log is, and its valid bodies; by default reviews.
+
+    Attributes:
+        value: of the chart, with the memory limit of the process.
+    """
 
     start: Callable[[Path], AbstractContextManager[Server]]
     log: str
+    value: str
     valid: Valid = ()
 
 
 _TARGETS: Final = {
-    "webhook": Target(webhook, "log"),
-    "extender": Target(lambda folder: extender(folder, SIZE), "extender.log", calls()),
+    "webhook": Target(webhook, "log", "admission"),
+    "extender": Target(lambda folder: extender(folder, SIZE), "extender.log", "extender", calls()),
 }
 
 
@@ -83,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(plan: Plan, folder: Path) -> int:
     target = _TARGETS[plan.of]
     with target.start(folder) as server:
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (memory_limit(target.value),) * 2)
         began = time.perf_counter()
         tally = Tally()
         uvloop.run(_fuzz(server, plan, tally))
@@ -92,6 +103,12 @@ def run(plan: Plan, folder: Path) -> int:
     for violation in tally.violations:
         print(violation)
     return 1 if tally.violations else 0
+
+
+def memory_limit(value: str) -> int:
+    """Returns the bytes that a process may have, by the chart's values."""
+    values = yaml.safe_load((ROOT / "deploy/chart/halfcard/values.yaml").read_text(encoding="utf-8"))
+    return Quantity.parse(values[value]["resources"]["limits"]["memory"]).as_int() or 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from admission.wire import MAX_BODY_BYTES
+from admission.body_bounds import MAX_BODY_BYTES
 from halfcard import names
 
 from . import reviews
@@ -54,7 +54,7 @@ Valid = Sequence[tuple[str, bytes]]
 def case(seed: int, number: int, valid: Valid = ()) -> Case:
     """Makes a request from one of the valid bodies, by default reviews."""
     random = Random(f"{seed}:{number}")
-    kind = _TOO_LARGE if number % _TOO_LARGE_EVERY == 0 else random.choice(_KINDS)
+    kind = next((each for each, every in _COSTLY.items() if number % every == 0), "") or random.choice(_KINDS)
     path, body = random.choice(valid or _VALID)
     method, content_type = "POST", "application/json"
     if kind == "wrong method or type":
@@ -158,6 +158,17 @@ def _enlarged(_random: Random, valid: bytes) -> bytes:
     return valid + b" " * MAX_BODY_BYTES
 
 
+_DENSE_PARTS: Final = (b"[],", b"[[[[[]]]]],", b"{},", b'"a",', b"1000,", b'{"f:name":{},"f:value":{}},', b'{"":0},')
+
+
+def _dense(random: Random, valid: bytes) -> bytes:
+    """Puts a large list into a field that is not judged, or that is."""
+    part = random.choice(_DENSE_PARTS)
+    many = b"[" + part * (random.randrange(2**17, MAX_BODY_BYTES) // len(part)) + b"0]"
+    field = random.choice((b'"dryRun":false', b'"containers":', b'"metadata":', b'"Pods":'))
+    return valid.replace(field, field.split(b":")[0] + b":" + many + b',"b":', 1) if field in valid else many
+
+
 def _unchanged(_random: Random, valid: bytes) -> bytes:
     return valid
 
@@ -175,10 +186,11 @@ _DAMAGES: Final[Mapping[str, Damage]] = {
     "random bytes": _random_bytes,
     "wrong method or type": _unchanged,
     "too large": _enlarged,
+    "large and dense": _dense,
 }
-_TOO_LARGE: Final = "too large"
-_TOO_LARGE_EVERY: Final = 5000
-_KINDS: Final = tuple(kind for kind in _DAMAGES if kind != _TOO_LARGE)
+_COSTLY: Final = {"too large": 5000, "large and dense": 199}
+"""These occur once in so many cases."""
+_KINDS: Final = tuple(kind for kind in _DAMAGES if kind not in _COSTLY)
 
 
 def _valid() -> tuple[tuple[str, bytes], ...]:

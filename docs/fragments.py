@@ -9,8 +9,8 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
+from admission import body_bounds
 from admission import metrics as admission_metrics
-from admission import wire as admission_wire
 from admission.policy import AdmissionPolicy
 from admission.registration.static_guard import GUARDED
 from admission.verdict import ALLOWED
@@ -43,8 +43,10 @@ from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
 from quota import metrics as quota_metrics
 from serving import tls
+from serving.body_density import BYTES_PER_VALUE, FREE_VALUES
 from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
+from serving.large_bodies import PLACES
 from serving.listener import StopTimings
 from settings import installation
 
@@ -292,8 +294,16 @@ def limits() -> str:
         ("connections of one listener", its.max_connections),
         ("requests on one connection", its.requests_per_connection),
         ("header", f"{its.max_header_bytes // 1024} KiB"),
-        ("body of a review", f"{admission_wire.MAX_BODY_BYTES // 2**20} MiB"),
-        ("body of a call from the scheduler", f"{extender_wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of a review with two objects, as of an update", f"{body_bounds.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of a review with one object", f"{body_bounds.MAX_OBJECT_BYTES // 2**20} MiB"),
+        (
+            "values in a body of a review or of preempt",
+            f"{FREE_VALUES:,}, or one in {BYTES_PER_VALUE} bytes",
+        ),
+        ("reviews above 128 KiB at the same time", PLACES),
+        ("body of filter and prioritize", f"{extender_wire.MAX_BODY_BYTES // 2**20} MiB"),
+        ("body of preempt", f"{extender_wire.MAX_PREEMPTION_BYTES // 2**20} MiB"),
+        ("body of bind", f"{extender_wire.MAX_BINDING_BYTES // 2**10} KiB"),
         ("message of a refusal", f"{MAX_MESSAGE_BYTES} bytes"),
         ("one warning", f"{MAX_WARNING_CHARS} characters"),
         ("after SIGTERM: continues to serve, but is not ready (`--grace`)", _seconds(stopping.grace_s)),

@@ -24,11 +24,12 @@ from .scheduler_api.handlers import VerbHandlers
 def extender_app(
     scheduling: VerbHandlers, *, table: Mapping[str, Offer], aliyun_unit_mib: int, metrics: ExtenderMetrics, log: Log
 ) -> ASGIApp:
+    check = scheduling.check_caller
     verbs = {
         "filter": Verb("filter", scheduling.filter, wire.filter_error, metrics, log),
         "prioritize": Verb("prioritize", scheduling.prioritize, _no_scores, metrics, log),
-        "preempt": Verb("preempt", scheduling.preempt, _no_victims, metrics, log),
-        "bind": Verb("bind", scheduling.bind, wire.bind_answer, metrics, log),
+        "preempt": Verb("preempt", scheduling.preempt, _no_victims, metrics, log, wire.MAX_PREEMPTION_BYTES, check),
+        "bind": Verb("bind", scheduling.bind, wire.bind_answer, metrics, log, wire.MAX_BINDING_BYTES, check),
     }
     routes = {path: verbs[verb] for path, verb in PATHS.items()}
     return DirectRoutes(_for_people(scheduling, table, aliyun_unit_mib), routes)

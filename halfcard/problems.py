@@ -45,8 +45,13 @@ class Problem:
     rule: str
     fix: str
 
+    @property
+    def shown_where(self) -> str:
+        """The place, which may contain a caller's key, safe to show."""
+        return printable(self.where, _MAX_WHERE_CHARS)
+
     def __str__(self) -> str:
-        where = printable(self.where, _MAX_WHERE_CHARS)
+        where = self.shown_where
         fix = printable(self.fix, _MAX_FIX_CHARS)
         return f"{where}: {self.fact(_MAX_GOT_CHARS)}; {self.rule}; {fix} [{self.code}]"
 

@@ -46,7 +46,7 @@ async def body_in_time(scope: Scope, receive: Receive, most_bytes: int) -> bytes
         waiting_for = reading.send(None)
     except StopIteration as whole:
         return bytes(whole.value)
-    timeout_s = _timeout_of(scope.get("query_string", b""))
+    timeout_s = timeout_of(scope)
     try:
         async with asyncio.timeout(timeout_s):
             return await _rest(reading, waiting_for)
@@ -61,8 +61,9 @@ def _rest(reading: Coroutine[Any, Any, bytes], waiting_for: Any) -> Generator[An
     return (yield from reading.__await__())
 
 
-def _timeout_of(query: bytes) -> float:
-    wanted = _TIMEOUT.search(query)
+def timeout_of(scope: Scope) -> float:
+    """Returns how long the caller waits."""
+    wanted = _TIMEOUT.search(scope.get("query_string", b""))
     return min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
 
 

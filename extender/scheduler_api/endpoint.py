@@ -33,13 +33,20 @@ class DeclinedCall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One call of the protocol; `fail` encodes an answer with an error."""
+    """One call of the protocol.
+
+    Attributes:
+        fail: encodes an answer with an error.
+        check_caller: raises DeclinedCall for a caller whose body is not to be read.
+    """
 
     name: str
     decide: Decide
     fail: Fail
     metrics: ExtenderMetrics
     log: Log
+    most_bytes: int = wire.MAX_BODY_BYTES
+    check_caller: Callable[[Scope], None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
@@ -49,8 +56,10 @@ class Verb:
 
     async def _respond(self, scope: Scope, receive: Receive) -> tuple[str, bytes]:
         try:
-            check_head(scope, wire.MAX_BODY_BYTES)
-            body = await body_in_time(scope, receive, wire.MAX_BODY_BYTES)
+            if self.check_caller is not None:
+                self.check_caller(scope)
+            check_head(scope, self.most_bytes)
+            body = await body_in_time(scope, receive, self.most_bytes)
             return "ok", await self.decide(body, scope)
         except DeclinedCall as declined:
             return "declined", self._failed("declined", str(declined))

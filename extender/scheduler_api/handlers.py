@@ -9,6 +9,8 @@ from typing import Final
 
 from starlette.types import Scope
 
+from serving.body_density import check_density
+
 from ..bind.binder import Binder, NotBound, NotLeading
 from ..bind.forwarding import Forwarding, NotForwarded
 from ..bind.quota_reservations import NoBudgetError
@@ -56,8 +58,8 @@ class VerbHandlers:
         except Unplaceable as why:
             raise DeclinedCall(str(why)) from None
 
-    async def preempt(self, body: bytes, scope: Scope) -> bytes:
-        self._check_caller(scope, "preempt")
+    async def preempt(self, body: bytes, _scope: Scope) -> bytes:
+        check_density(body)
         pod, victims = wire.read_preemption(body)
         self._check_ready()
         try:
@@ -66,7 +68,6 @@ class VerbHandlers:
             raise DeclinedCall(str(why)) from None
 
     async def bind(self, body: bytes, scope: Scope) -> bytes:
-        self._check_caller(scope, "bind")
         wanted = wire.read_binding(body)
         self._check_ready()
         try:
@@ -98,12 +99,12 @@ class VerbHandlers:
         if not self.ready():
             raise DeclinedCall(_NOT_READY)
 
-    def _check_caller(self, scope: Scope, verb: str) -> None:
-        """Checks the caller of verbs that act with our rights."""
+    def check_caller(self, scope: Scope) -> None:
+        """Checks the caller of verbs that act with our rights, before the body is read."""
         host = (scope.get("client") or ("", 0))[0]
         if not self.is_mutual and not _is_loopback(host):
             raise DeclinedCall(
-                f"{verb}: got a call from {host or 'an unknown address'}; only calls from this machine or with a "
+                f"got a call from {host or 'an unknown address'}; only calls from this machine or with a "
                 f"client certificate are accepted; start the extender with --client-ca, or call it at 127.0.0.1"
             )
 

@@ -22,6 +22,12 @@ from ..bind.pod_requests import BindCall
 MAX_BODY_BYTES: Final = 256 * 2**20
 """A large cluster may send full Node objects; they stay encoded."""
 
+MAX_PREEMPTION_BYTES: Final = 32 * 2**20
+"""A pod, and the victims on some hundred nodes: names, or the pods themselves where the scheduler is configured so."""
+
+MAX_BINDING_BYTES: Final = 64 * 2**10
+"""Four names."""
+
 _MAX_ERROR_CHARS: Final = 900
 _MANY: Final = 500
 _LOW_SCORES: Final = range(4)

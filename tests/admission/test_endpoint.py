@@ -12,10 +12,10 @@ import jsonpatch
 import pytest
 from prometheus_client import CollectorRegistry
 
+from admission.body_bounds import MAX_BODY_BYTES
 from admission.endpoint import admission_app
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
-from admission.wire import MAX_BODY_BYTES
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from serving.log import Log
@@ -175,7 +175,8 @@ def test_an_unknown_path_is_404(webhook: Webhook) -> None:
 
 
 def padded(size: int) -> bytes:
-    plain = body()
+    """An update, which may be the largest."""
+    plain = body(operation="UPDATE", oldObject=pod_of(gpu("0.3"))).replace(b'": "UPDATE"', b'":"UPDATE"')
     return plain + b" " * (size - len(plain))
 
 
@@ -213,6 +214,20 @@ def test_a_body_that_stops_arriving_is_abandoned_when_the_caller_times_out(
 )
 def test_the_deadline_does_not_affect_a_complete_body(webhook: Webhook, query: bytes) -> None:
     assert webhook.ask(body(), query=query).status == 200
+
+
+def test_a_body_that_is_too_dense_is_413_before_it_is_parsed(webhook: Webhook) -> None:
+    answer = webhook.ask(b"[" + b"[]," * 2**20 + b"1]")
+    assert (answer.status, b"values" in answer.body) == (413, True)
+
+
+def test_the_place_of_a_problem_is_escaped_and_bounded_where_it_is_quoted(webhook: Webhook) -> None:
+    """A key of an annotation is a caller's text until the API server has validated it, which is later."""
+    forged = f"{names.PLACEMENT}\n\x1b[2J" + "x" * 5000
+    answer = webhook.ask(body({**pod_of(gpu("0.3")), "metadata": {"annotations": {forged: "{}"}}}))
+    (cause,) = json.loads(answer.body)["response"]["status"]["details"]["causes"]
+    assert cause["field"].isprintable() and len(cause["field"]) <= 160
+    assert len(answer.body) < 3000
 
 
 # --- our own bugs -------------------------------------------------------------------------------------------------

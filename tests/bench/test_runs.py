@@ -26,6 +26,10 @@ def test_the_fuzzer_finds_no_violation_in_a_few_hundred_requests(of: str, capfd:
     assert f"300 malformed requests to the {of}" in capfd.readouterr().out
 
 
+def test_the_fuzzed_process_has_the_memory_limit_of_the_chart() -> None:
+    assert fuzz.memory_limit("admission") == 512 * 2**20
+
+
 @pytest.mark.parametrize(("status", "violations"), [(200, 0), (400, 0), (500, 1), (503, 1)])
 def test_only_a_5xx_is_a_violation_and_the_report_says_how_to_repeat_it(status: int, violations: int) -> None:
     tally = fuzz.Tally()

@@ -19,9 +19,7 @@ _BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
 _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
-_CALLERS: Final = (
-    "tests/extender/bind/test_forwarding.py::test_bind_and_preempt_from_other_machines_need_a_client_certificate"
-)
+_CALLERS: Final = "tests/extender/bind/test_forwarding.py::test_calls_from_other_machines_need_a_client_certificate"
 
 TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "The extender": {
@@ -48,7 +46,8 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "A pod without a record that another program bound": (
             f"{_RACES}::test_a_pod_bound_without_a_record_counts_by_its_requests",
         ),
-        "Bodies that are huge, slow or no JSON": (
+        "Bodies that are huge, dense, slow or no JSON": (
+            "tests/extender/bind/test_forwarding.py::test_bodies_of_bind_and_preempt_are_bounded",
             "tests/extender/scheduler_api/test_verbs.py::test_every_body_gets_an_answer",
             "tests/serving/test_deadlines.py::test_half_a_request_is_answered_408_and_closed",
         ),
