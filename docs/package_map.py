@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,6 +46,7 @@ def modules(package: str) -> list[Module]:
     return [Module(file.relative_to(ROOT), _first_sentence(file)) for file in files if not _is_generated(file)]
 
 
+@cache  # reads every file of the product, and the picture asks once for each arrow
 def edges() -> frozenset[tuple[str, str]]:
     """Returns pairs of an importing and an imported package, except those that follow from two other pairs."""
     names = packages()
