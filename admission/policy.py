@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from halfcard import names
 from halfcard.dialects import Dialects
+from halfcard.pod.holders import BUILT_IN, WELL_KNOWN, Holders
 from halfcard.pod.spec import Toleration
 from halfcard.problems import RULES, Problem, Severity
 from halfcard.quota.derived_resources import DerivedSettings
@@ -32,6 +33,7 @@ class AdmissionPolicy:
         schedulers: those that call Halfcard's extender.
         default_core_limit: whether a missing core limit is written.
         templates: how mistakes in a workload's template are handled.
+        pod_templates: the kinds that contain pod templates, and where.
         slotted: resources whose containers are identified by slots on the node.
         derived: resources that are added for native quota; None for none.
     """
@@ -44,8 +46,14 @@ class AdmissionPolicy:
     default_core_limit: bool = True
     placement: PlacementDefaults = PlacementDefaults()
     templates: Severity = Severity.DENY
+    pod_templates: Holders = field(default_factory=lambda: {**WELL_KNOWN, **BUILT_IN})
     slotted: frozenset[str] = frozenset()
     derived: DerivedSettings | None = None
+
+    @property
+    def custom_kinds(self) -> frozenset[str]:
+        """The custom resources that contain pod templates."""
+        return frozenset(kind for kind, paths in self.pod_templates.items() if paths) - BUILT_IN.keys()
 
     @property
     def counted(self) -> frozenset[str]:

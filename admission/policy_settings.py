@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from halfcard import names
+from halfcard.pod.holders import BUILT_IN
 from halfcard.pod.spec import Toleration
 from settings.installation import Settings
 
@@ -21,6 +22,7 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         default_core_limit=settings.default_core_limit,
         placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),
         templates=settings.templates,
+        pod_templates={**settings.custom_templates(), **BUILT_IN},
         slotted=settings.slotted_resources(),
         derived=settings.derived_settings(),
     )

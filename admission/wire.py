@@ -29,6 +29,7 @@ class MalformedReview(Exception):
 
 class ObjectKind(msgspec.Struct, frozen=True):
     kind: str = ""
+    group: str = ""
 
 
 class UserInfo(msgspec.Struct, frozen=True):

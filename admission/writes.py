@@ -5,33 +5,21 @@ Whether a pod is new, whether its namespace is exempt, and whether it mirrors a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 import msgspec
 
 from halfcard import names
-from halfcard.patches import Pointer, value_at
+from halfcard.pod.holders import HeldPod, held_pods, known_kind
 from halfcard.pod.spec import Pod, PodMetadata
 from halfcard.quota.native_quota import ResourceQuota
 from halfcard.quota.native_scopes import QuotaPod
 
 from .policy import AdmissionPolicy
 from .wire import MalformedReview, ReviewRequest
-
-TEMPLATES: Final[Mapping[str, Pointer]] = {
-    "Deployment": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    "PodTemplate": ("template",),
-}
-"""The path of the pod template in each kind."""
 
 
 class MalformedObject(MalformedReview):
@@ -40,6 +28,10 @@ class MalformedObject(MalformedReview):
     def __init__(self, kind: str, why: msgspec.ValidationError) -> None:
         super().__init__(f"the object does not have the shape of a {kind}: {why}")
         self.why = str(why)
+
+
+class _OwnedObject(msgspec.Struct, frozen=True):
+    metadata: PodMetadata | None = None
 
 
 @dataclass(frozen=True)
@@ -92,16 +84,21 @@ class RecordWrite(_JudgedWrite):
     old: Pod | None
 
 
-@dataclass(frozen=True)
-class WorkloadWrite(_JudgedWrite):
-    """An object with a pod template; `old` is None where it is new."""
+class WrittenTemplate(NamedTuple):
+    """A pod template in an object; `old` is what was there before the write."""
 
-    template: Pod
+    held: HeldPod
+    pod: Pod
     old: Pod | None
 
-    @property
-    def kind(self) -> str:
-        return self.request.kind.kind
+
+@dataclass(frozen=True)
+class WorkloadWrite(_JudgedWrite):
+    """An object of a kind that contains pod templates; `kind` is that of `halfcard/pod/holders.py`."""
+
+    kind: str
+    templates: tuple[WrittenTemplate, ...]
+    is_new: bool
 
 
 @dataclass(frozen=True)
@@ -129,12 +126,12 @@ def decode_write(request: ReviewRequest, policy: AdmissionPolicy) -> Write | Non
     if request.operation == "UPDATE" and request.old_object is None:
         raise MalformedReview("the body holds no old object for UPDATE")
     try:
-        return _write(request)
+        return _write(request, policy)
     except msgspec.ValidationError as error:
         raise MalformedObject(request.kind.kind, error) from error
 
 
-def _write(request: ReviewRequest) -> Write | None:
+def _write(request: ReviewRequest, policy: AdmissionPolicy) -> Write | None:
     obj, old = request.object, request.old_object if request.operation == "UPDATE" else None
     match request.kind.kind, request.sub_resource or "":
         case ("Pod", "" | "ephemeralcontainers" | "resize"):
@@ -147,8 +144,11 @@ def _write(request: ReviewRequest) -> Write | None:
             return None if _is_static(pod, request) else RecordWrite(request, pod, msgspec.convert(old, Pod | None))
         case ("ResourceQuota", ""):
             return QuotaWrite(request, msgspec.convert(obj, ResourceQuota), msgspec.convert(old, ResourceQuota | None))
-        case (kind, "") if kind in TEMPLATES:
-            return None if _is_controlled(obj) else WorkloadWrite(request, *_templates(TEMPLATES[kind], obj, old))
+        case (kind, "") if known := known_kind(policy.pod_templates, request.kind.group, kind):
+            paths = policy.pod_templates[known]
+            return (
+                None if _is_controlled(obj) else WorkloadWrite(request, known, _templates(paths, obj, old), old is None)
+            )
     return None
 
 
@@ -159,13 +159,22 @@ def _is_static(pod: Pod, request: ReviewRequest) -> bool:
 
 def _is_controlled(obj: Any) -> bool:
     """Returns whether a controller owns the object: its owner was judged, and the controller cannot fix it."""
-    metadata = msgspec.convert(value_at(obj, ("metadata",)), PodMetadata | None)
+    metadata = msgspec.convert(obj, _OwnedObject).metadata
     return metadata is not None and metadata.has_controller
 
 
-def _templates(root: Pointer, obj: Any, old: Any) -> tuple[Pod, Pod | None]:
-    template = msgspec.convert(value_at(obj, root) or {}, Pod)
-    return template, None if old is None else msgspec.convert(value_at(old, root) or {}, Pod)
+def _templates(paths: Sequence[str], obj: Any, old: Any) -> tuple[WrittenTemplate, ...]:
+    before = {each.root: _pod(each) for each in held_pods(old, paths)}
+    return tuple(WrittenTemplate(each, _pod(each), before.get(each.root)) for each in held_pods(obj, paths))
+
+
+def _pod(held: HeldPod) -> Pod:
+    try:
+        return msgspec.convert(held.pod, Pod)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        path = held.path(where.strip("`").removeprefix("$").removeprefix("."))
+        raise msgspec.ValidationError(f"{what} - at `$.{path}`") from None
 
 
 def _quota_pod(obj: Any) -> QuotaPod:

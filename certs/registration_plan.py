@@ -39,7 +39,12 @@ RegistrationStep = Write | Wait | None
 
 def wanted_webhooks(settings: Settings, *, fails: str) -> dict[ObjectPath, list[Object]]:
     """Returns the webhooks of each configuration, complete with the defaults that the API server stores."""
-    made = configurations(settings.enabled_dialects(), exempt=settings.unchecked_namespaces(), fails=fails)
+    made = configurations(
+        settings.enabled_dialects(),
+        exempt=settings.unchecked_namespaces(),
+        fails=fails,
+        custom=[kind for kind, paths in settings.custom_templates().items() if paths],
+    )
     by_kind = {f"{item['kind'].lower()}s": item["webhooks"] for item in made}
     return {place: list(map(_complete, by_kind[place.collection.rpartition("/")[2]])) for place in CONFIGURATIONS}
 

@@ -12,18 +12,22 @@ from admission.dispatch import decide
 from admission.policy import AdmissionPolicy
 from admission.verdict import ALLOWED, Verdict
 from admission.wire import ObjectKind, ReviewRequest, UserInfo
-from admission.writes import TEMPLATES, MalformedObject, decode_write
+from admission.writes import MalformedObject, decode_write
 from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.patches import PatchOperation, Pointer, apply, field_path, value_at
+from halfcard.pod.holders import known_kind
 from halfcard.problems import MALFORMED, Problem
+
+from .kubernetes_kinds import misspelled, why_not_judged
 
 _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pod": (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH),
     "ResourceQuota": (names.MUTATE_QUOTAS_PATH,),
-    **dict.fromkeys(TEMPLATES, (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH)),
 }
 """The calls for a new object of each kind, in the order of the API server."""
+
+_OF_WORKLOADS: Final = (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +40,30 @@ class Judge:
     user: str = ""
 
     def review(self, obj: Mapping[str, Any]) -> Item:
-        """Returns the verdict of both calls as one."""
+        """Returns the verdict of both calls as one, or why there is none."""
         namespace = str(_metadata(obj).get("namespace") or self._default_namespace(obj))
+        kind = kind_of(obj)
+        if odd := misspelled(kind):
+            return Item(obj, namespace, Verdict((odd,)))
         try:
             verdict = self._verdict(obj, namespace)
         except MalformedObject as error:
             verdict = Verdict((_malformed(error.why),))
-        return Item(obj, namespace, verdict)
+        return Item(obj, namespace, verdict, why_not_judged(kind, self.policy.pod_templates))
 
     def _default_namespace(self, obj: Mapping[str, Any]) -> str:
         """Returns the namespace for objects that name none; unknown kinds may belong to no namespace."""
-        return self.namespace if obj.get("kind") in _CALLS else ""
+        return self.namespace if self._calls(obj) else ""
+
+    def _calls(self, obj: Mapping[str, Any]) -> tuple[str, ...]:
+        kind = kind_of(obj)
+        if known_kind(self.policy.pod_templates, kind.group, kind.kind):
+            return _OF_WORKLOADS
+        return () if kind.group else _CALLS.get(kind.kind, ())
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
         verdict = ALLOWED
-        for path in _CALLS.get(str(obj.get("kind")), ()):
+        for path in self._calls(obj):
             verdict = _both(verdict, self._call(path, apply(obj, verdict.changes), namespace))
             if not verdict.allowed:
                 break
@@ -60,7 +73,7 @@ class Judge:
         request = ReviewRequest(
             uid="",
             operation="CREATE",
-            kind=ObjectKind(str(obj.get("kind"))),
+            kind=kind_of(obj),
             namespace=namespace,
             user_info=UserInfo(self.user),
             object=dict(obj),
@@ -107,6 +120,11 @@ class Item:
             "warnings": list(verdict.warnings),
             "patch": [change.as_json() for change in verdict.changes],
         }
+
+
+def kind_of(obj: Mapping[str, Any]) -> ObjectKind:
+    group, separator, _ = str(obj.get("apiVersion") or "").rpartition("/")
+    return ObjectKind(str(obj.get("kind")), group if separator else "")
 
 
 def differences(obj: Any, changes: Iterable[PatchOperation]) -> Iterator[str]:

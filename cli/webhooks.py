@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (SettingsError, OSError) as error:
         print(f"halfcard webhooks: {error}", file=sys.stderr)
         return EXIT_USAGE
-    objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle)
+    objects = configurations(
+        policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle, custom=policy.custom_kinds
+    )
     print(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=100), end="")
     return EXIT_OK

@@ -36,6 +36,7 @@ from halfcard import names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.exit_codes import MEANINGS
+from halfcard.pod.holders import WELL_KNOWN
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
 from halfcard.webhook_configurations import configurations
@@ -148,10 +149,17 @@ def webhooks() -> str:
 
 
 def _webhook(webhook: Mapping[str, Any]) -> Sequence[str]:
-    objects = [resource for rule in webhook["rules"] for resource in rule["resources"]]
+    own = [rule for rule in webhook["rules"] if "." not in rule["apiGroups"][0]]
+    objects = [resource for rule in own for resource in rule["resources"]]
+    objects += ["[custom resources](#custom-resources)"] * (len(own) < len(webhook["rules"]))
     fails = {"Fail": "the object is refused", "Ignore": "the object is admitted unchanged"}[webhook["failurePolicy"]]
     name, path = webhook["name"].partition(".")[0], webhook["clientConfig"]["service"]["path"]
     return (code(name), code(path), ", ".join(objects), fails, f"{webhook['timeoutSeconds']} s")
+
+
+def custom_resources() -> str:
+    rows = ((code(kind), ", ".join(map(code, paths))) for kind, paths in WELL_KNOWN.items())
+    return table(("kind", "where its pods are"), rows)
 
 
 def settings_reference() -> str:
@@ -389,6 +397,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "spellings": spellings,
     "together": together,
     "webhooks": webhooks,
+    "custom-resources": custom_resources,
     "settings": settings_reference,
     "variables": variables,
     "paths": paths,

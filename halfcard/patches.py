@@ -88,7 +88,7 @@ def value_at(obj: Any, pointer: Pointer) -> Any:
     for part in pointer:
         if isinstance(obj, Mapping):
             obj = obj.get(part)
-        elif isinstance(obj, list) and part != "-" and int(part) < len(obj):
+        elif isinstance(obj, list) and str(part).isdecimal() and int(part) < len(obj):
             obj = obj[int(part)]
         else:
             return None

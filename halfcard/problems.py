@@ -309,6 +309,13 @@ MALFORMED = Rule(
     "a field must have the type that Kubernetes gives it",
     "The API server cannot decode such an object. Only `halfcard review` reports it with this code.",
 )
+UNREADABLE = Rule(
+    "HC032",
+    _DENY,
+    "Kubernetes or Halfcard must be able to read this",
+    "The API server refuses a kind that it does not have; a quota or configuration that Halfcard cannot read limits"
+    " nothing, or its last readable state stays in force. Only `halfcard review` reports it with this code.",
+)
 WHOLE_MEMORY = Rule(
     "HC040",
     _WARN,

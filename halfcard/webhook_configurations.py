@@ -8,11 +8,12 @@ extender still binds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from halfcard import names
 from halfcard.dialects import Dialects
+from halfcard.pod.holders import WELL_KNOWN
 
 _TIMEOUT_S: Final = 5
 _POD_CHANGES: Final = ("CREATE", "UPDATE")
@@ -29,18 +30,23 @@ CONFIGURATION: Final = "halfcard"
 
 
 def configurations(
-    dialects: Dialects, *, exempt: Iterable[str], ca_bundle: str = "", fails: str = "Fail"
+    dialects: Dialects,
+    *,
+    exempt: Iterable[str],
+    ca_bundle: str = "",
+    fails: str = "Fail",
+    custom: Iterable[str] = WELL_KNOWN,
 ) -> list[dict[str, Any]]:
     """Returns both configuration objects; `ca_bundle` is base64, and empty where something else writes it; `fails` is
-    the failure policy of the webhooks that protect neighbours.
+    the failure policy of the webhooks that protect neighbours; `custom` are the custom resources that contain pods.
     """
     client = _Client(exempt, ca_bundle)
     concerned = f"{concerns_us(dialects, pods='[object]')} || {_removes_record()}"
-    templates = concerns_us(dialects, pods=_TEMPLATE)
+    templates = f"!({_OF_BUILT_IN}) || {concerns_us(dialects, pods=_TEMPLATE)}"
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
     resized = _rule("", ["pods/resize"], ["UPDATE"])
     bound, reported = _rule("", ["pods/binding", "bindings"], ["CREATE"]), _rule("", ["pods/status"], ["UPDATE"])
-    workloads = [_rule(group, resources) for group, resources in _WORKLOADS]
+    workloads = [*(_rule(group, resources) for group, resources in _WORKLOADS), *_custom_rules(custom)]
     quotas = [_rule("", ["resourcequotas"])]
     mutating = [
         client.webhook(names.MUTATE_PODS_PATH, [pods, added], concerned),
@@ -107,9 +113,36 @@ def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _rule(group: str, resources: list[str], operations: Sequence[str] = _POD_CHANGES) -> dict[str, Any]:
-    return {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": resources}
+def _rule(
+    group: str, resources: list[str], operations: Sequence[str] = _POD_CHANGES, *, versions: Sequence[str] = ("v1",)
+) -> dict[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "operations": list(operations),
+        "resources": resources,
+    }
 
+
+def _custom_rules(kinds: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yields a rule for each group, in all versions. The API server ignores a rule whose resource does not exist."""
+    by_group: dict[str, list[str]] = {}
+    for each in sorted(kinds):
+        group, _, kind = each.rpartition("/")
+        by_group.setdefault(group, []).append(plural(kind))
+    return (_rule(group, resources, versions=["*"]) for group, resources in by_group.items())
+
+
+def plural(kind: str) -> str:
+    """Returns the resource of a kind, as Kubernetes' own tools guess it."""
+    word = kind.lower()
+    if word.endswith("s"):
+        return f"{word}es"
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
+_OF_BUILT_IN: Final = "request.kind.group in ['', 'apps', 'batch']"
+"""Of other groups every object is sent: CEL finds no templates by a path with `*`, and these objects are few."""
 
 _TEMPLATE: Final = (
     "(object.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template]"

@@ -18,11 +18,14 @@ from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
 from halfcard.exit_codes import UnusableInputError
 from halfcard.pod.card_preferences import POLICIES
+from halfcard.pod.holders import WELL_KNOWN, Holders
 from halfcard.problems import RULES, Severity
 from halfcard.quota.derived_resources import DerivedSettings
 
 _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the name of a resource
+_POD_PATH = r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$"
+_CUSTOM_KIND = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Z][A-Za-z0-9]*"
 _CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
@@ -106,6 +109,11 @@ class Settings(_Model):
     templates: Severity = Severity.DENY
     """The severity of problems in the pod template of a workload: deny, warn or off."""
 
+    pod_templates: dict[str, list[Annotated[str, Field(pattern=_POD_PATH)]]] = {}
+    """Further custom resources that contain pods, as GROUP/KIND with the paths of their pod templates, specs of pods or
+    containers, such as `{example.com/Trainer: [spec.workers.*.template]}`; an empty list for a kind without pods. Known
+    ones are listed under [custom resources](admission.md#custom-resources)."""
+
     packing: str = "default"
     """The policy of the extender for pods that name none: default, binpack, spread or fgd."""
 
@@ -171,6 +179,13 @@ class Settings(_Model):
             )
         return wanted
 
+    @field_validator("pod_templates")
+    @classmethod
+    def _kinds_of_custom_resources(cls, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
+        if strange := sorted(each for each in wanted if not re.fullmatch(_CUSTOM_KIND, each)):
+            raise ValueError(f'got "{strange[0]}"; write GROUP/KIND of a custom resource, such as kubeflow.org/TFJob')
+        return wanted
+
     @field_validator("packing")
     @classmethod
     def _known_policy(cls, wanted: str) -> str:
@@ -209,6 +224,10 @@ class Settings(_Model):
     def unchecked_namespaces(self) -> frozenset[str]:
         """Returns the namespaces whose objects the API server does not send."""
         return frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *self.exempt_namespaces})
+
+    def custom_templates(self) -> Holders:
+        """Returns the custom resources that contain pods; without paths, those that contain none."""
+        return {**WELL_KNOWN, **{kind: tuple(paths) for kind, paths in self.pod_templates.items()}}
 
     def advertised_resources(self) -> tuple[str, ...]:
         """Returns the resources that node agents offer: of the defaults, those of enabled dialects."""

@@ -17,11 +17,11 @@ from ..writes import WorkloadWrite, Write
 from .budget_ledgers import BudgetLedgers, ReservationRequest
 
 _COUNTS: Final[Mapping[str, str]] = {
-    "Deployment": "replicas",
-    "StatefulSet": "replicas",
-    "ReplicaSet": "replicas",
+    "apps/Deployment": "replicas",
+    "apps/StatefulSet": "replicas",
+    "apps/ReplicaSet": "replicas",
     "ReplicationController": "replicas",
-    "Job": "parallelism",
+    "batch/Job": "parallelism",
 }
 """The field with the number of pods that run at once, by kind; one pod where it is not set."""
 
@@ -32,13 +32,14 @@ class WorkloadHints:
 
     async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
         """Checks a new workload only: the pods of a stored one are charged already."""
-        if not isinstance(write, WorkloadWrite) or write.old is not None or write.kind not in _COUNTS:
+        if not isinstance(write, WorkloadWrite) or not write.is_new or write.kind not in _COUNTS:
             return verdict
         if not self._ledgers.ready or not self._ledgers.has_budgets(write.namespace):
             return verdict
         written = value_at(write.request.object, ("spec", _COUNTS[write.kind]))
         count = written if isinstance(written, int) else 1
-        requests = self._ledgers.requests_for(write.template, write.namespace)
+        pods = [each.pod for each in write.templates]
+        requests = [request for pod in pods for request in self._ledgers.requests_for(pod, write.namespace)]
         hints = [hint for each in requests if (hint := await _hint(each, count))]
         return verdict._replace(warnings=(*verdict.warnings, *hints))
 

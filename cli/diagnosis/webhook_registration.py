@@ -63,7 +63,7 @@ def title(configuration: Object) -> str:
 
 def _expected(snapshot: Snapshot) -> Iterator[tuple[str, str, Object]]:
     policy = policy_of(snapshot.settings)
-    for item in configurations(policy.dialects, exempt=policy.exempt_namespaces):
+    for item in configurations(policy.dialects, exempt=policy.exempt_namespaces, custom=policy.custom_kinds):
         for webhook in item["webhooks"]:
             yield item["kind"], title(item), webhook
 

@@ -13,6 +13,7 @@ from kube.manifests.manifest_error import ManifestError
 from kube.manifests.unrendered import is_kustomize_kind, kustomize
 
 from ..judge import Item, Judge
+from .configurations import configuration_verdict
 from .sources import Entry, Skipped
 
 
@@ -30,6 +31,8 @@ def reviewed(judge: Judge, document: Document) -> Reviewed:
     item = judge.review(document.obj)
     if is_kustomize_kind(document.obj):
         item = replace(item, not_judged=kustomize(Path(document.source_file)))
+    elif verdict := configuration_verdict(document.obj, item.namespace):
+        item = replace(item, verdict=verdict)
     return Reviewed(document, item)
 
 

@@ -66,7 +66,9 @@ def _namespace() -> Object:
 def registration(authority: str, url: str) -> list[Object]:
     """Returns the configurations as shipped, but by URL, and with failurePolicy Ignore."""
     policy = AdmissionPolicy()
-    objects = configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority)
+    objects = configurations(
+        policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority, custom=policy.custom_kinds
+    )
     for webhook in (each for item in objects for each in item["webhooks"]):
         client: dict[str, Any] = webhook["clientConfig"]
         client["url"] = f"{url}{client.pop('service')['path']}"

@@ -7,8 +7,8 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.verdict import Verdict
-from admission.writes import TEMPLATES
 from halfcard import names
+from halfcard.pod.holders import BUILT_IN
 from halfcard.problems import Severity
 from tests.builders import Json, container, gpu, pod_of
 
@@ -57,7 +57,7 @@ def containers_in(obj: Json) -> list[Json]:
 
 
 def test_these_kinds_hold_templates() -> None:
-    assert {kind: ".".join(map(str, pointer)) for kind, pointer in TEMPLATES.items()} == KINDS
+    assert {key.rpartition("/")[2]: path for key, (path,) in BUILT_IN.items()} == KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

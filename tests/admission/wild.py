@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Final
 
 from hypothesis import strategies as st
 
 from admission.policy import AdmissionPolicy, PlacementDefaults
-from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import ALL
+from halfcard.pod.holders import BUILT_IN, WELL_KNOWN
 from halfcard.pod.spec import Toleration
 from tests.builders import Json
 
@@ -170,11 +171,16 @@ def pods(draw: st.DrawFn) -> Json:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Json:
-    kind = draw(st.sampled_from(sorted(TEMPLATES)))
-    template = draw(pods())
-    for part in reversed(TEMPLATES[kind]):
-        template = {str(part): template}
-    return {"kind": kind, "metadata": {"name": "w"}, **template}
+    return holding(draw(st.sampled_from(sorted(BUILT_IN))), draw(pods()))
+
+
+def holding(kind: str, template: Json) -> Json:
+    """Returns an object of a kind of `halfcard/pod/holders.py` with a template at the first of its paths."""
+    (path, *_), obj = {**BUILT_IN, **WELL_KNOWN}[kind], template
+    for part in reversed(path.split(".")):
+        obj = [obj] if part == "*" else {part: obj}  # type: ignore[assignment] # a list only on the way
+    group, _, name = kind.rpartition("/")
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": name, "metadata": {"name": "w"}, **obj}
 
 
 @st.composite
@@ -204,3 +210,27 @@ json_values = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
     max_leaves=8,
 )
+
+
+# --- anything anywhere --------------------------------------------------------------------------------------------
+
+
+def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for part, member in members:
+        yield (*path, part)
+        yield from _places(member, (*path, part))
+
+
+@st.composite
+def odd_objects(draw: st.DrawFn, *more: st.SearchStrategy[Json]) -> Json:
+    """Generates pods, quotas, `more`, and objects of every kind with pod templates, with any JSON in one place."""
+    held = st.builds(holding, st.sampled_from(sorted({**BUILT_IN, **WELL_KNOWN})), pods())
+    obj = draw(st.one_of(pods().map(lambda pod: {"kind": "Pod", **pod}), quotas(), held, *more))
+    whole: Json = copy.deepcopy(obj)
+    *way, last = draw(st.sampled_from(list(_places(whole))))
+    parent: Any = whole
+    for part in way:
+        parent = parent[part]
+    parent[last] = draw(json_values)
+    return whole

@@ -95,3 +95,42 @@ def test_the_owner_of_a_refused_pod_gets_an_event(webhook: Installation, space: 
         " card, or a multiple of 100 for whole cards; use 100 or 200 [HC002]"
     )
     webhook.kubectl(space, "delete", "replicaset", "wrong")
+
+
+_CRD: Final[Object] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "pytorchjobs.kubeflow.org"},
+    "spec": {
+        "group": "kubeflow.org",
+        "names": {"kind": "PyTorchJob", "plural": "pytorchjobs"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+def _training(pod: Object) -> Object:
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": pod["spec"]}}}}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train"}, "spec": spec}
+
+
+def test_a_custom_resource_is_judged_once_its_definition_is_installed(webhook: Installation, space: str) -> None:
+    """The webhooks were registered before: the API server obeys a rule as soon as it has the resource."""
+    webhook.cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _CRD).must()
+    jobs = collection(space, _training(bad("wrong")))
+    webhook.cluster.wait_until(lambda: webhook.cluster.request("GET", jobs).status == 200, what="the new resource")
+
+    refused = webhook.create(space, _training(bad("wrong")))
+    stored = webhook.create(space, _training(share("train"))).must()
+
+    assert refused.status == 403
+    assert "spec.pytorchReplicaSpecs.Worker.template.spec.containers[0].resources" in refused.body["message"]
+    assert resources(stored["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]) == {"limits": REPAIRED}

@@ -61,7 +61,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "ConfigMap volcano-system/volcano-scheduler-configmap": "allowed",
         "Pod default/gpu-pod1": "allowed HC043 repaired",
         "ConfigMap knative-serving/config-features": "allowed",
-        "InferenceService /volcano": "allowed",
+        "InferenceService default/volcano": "allowed HC043",
         # whole cards
         "Pod default/whole-card": "allowed HC043 repaired",
     },
@@ -112,6 +112,8 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "ResourceQuota default/quota-says-it-twice": "allowed noted repaired",
         "ResourceQuota default/quota-of-cards": "allowed noted repaired",
         "ResourceQuota default/quota-too-fine": "refused HC030",
+        "GpuQuota default/quota-of-nothing": "refused HC032",
+        "Deploymnt /misspelled-kind": "refused HC032",
     },
 }
 

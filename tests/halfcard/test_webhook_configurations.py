@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from admission.dispatch import STAGES
 from admission.rules.escapes import leads_to_gpu
-from admission.writes import TEMPLATES
 from halfcard import names
 from halfcard.dialects import Dialects
-from halfcard.webhook_configurations import concerns_us, configurations, host_path_pattern
+from halfcard.pod.holders import BUILT_IN, WELL_KNOWN
+from halfcard.webhook_configurations import concerns_us, configurations, host_path_pattern, plural
 from tests.builders import Json
 
 DIALECTS = Dialects()
@@ -68,9 +68,34 @@ def test_bindings_and_statuses_are_sent() -> None:
 
 
 def test_every_kind_with_a_template_is_sent() -> None:
-    plural = sorted(f"{kind.lower()}s" for kind in TEMPLATES)
+    wanted = {(*key.rpartition("/")[::2],) for key in (*BUILT_IN, *WELL_KNOWN)}
     for path in (names.MUTATE_WORKLOADS_PATH, names.VALIDATE_WORKLOADS_PATH):
-        assert sorted(sent(path)) == plural
+        rules = webhook(path)["rules"]
+        found = [(rule["apiGroups"][0], resource) for rule in rules for resource in rule["resources"]]
+        assert sorted(found) == sorted((group, plural(kind)) for group, kind in wanted)
+        assert all(rule["apiVersions"] == (["*"] if "." in rule["apiGroups"][0] else ["v1"]) for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [("TFJob", "tfjobs"), ("InferenceService", "inferenceservices"), ("Proxy", "proxies"), ("Gas", "gases")],
+)
+def test_a_resource_is_named_like_its_kind(kind: str, resource: str) -> None:
+    assert plural(kind) == resource
+
+
+def test_custom_resources_are_those_of_the_settings_and_reach_us_without_a_condition_on_their_templates() -> None:
+    for each in configurations(DIALECTS, exempt=[], custom=["example.com/Trainer", "example.com/Tuner"]):
+        (workloads,) = (found for found in each["webhooks"] if "workloads" in found["name"])
+        assert workloads["rules"][-1] == {
+            "apiGroups": ["example.com"],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": ["trainers", "tuners"],
+        }
+        assert workloads["failurePolicy"] == "Ignore"
+    own = "!(request.kind.group in ['', 'apps', 'batch']) || "
+    assert condition(names.MUTATE_WORKLOADS_PATH, "reaches-for-a-gpu").startswith(own)
 
 
 @pytest.mark.parametrize("each", WEBHOOKS, ids=[each["name"] for each in WEBHOOKS])
