@@ -43,9 +43,8 @@ def why_not_judged(kind: ObjectKind, known: Iterable[str]) -> str | None:
     if kind.group in _KINDS or kind.group in _WITHOUT_PODS or kind.group.endswith(".k8s.io") or key in known:
         return None
     close = get_close_matches(key, known, n=1, cutoff=0.8)
-    title = printable(key, 120)
-    meant = f"; did you mean {close[0]}?" if close else ""
+    advice = f"Did you mean {close[0]}? If not, name" if close else "Name"
     return (
-        f"Halfcard does not know where {title} has pod templates{meant}; name their paths in the setting"
+        f"Halfcard does not know where {printable(key, 120)} has pod templates. {advice} their paths in the setting"
         " pod_templates, or [] if it has none. Its pods are judged when they are created"
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from ..patches import field_path
+from ..patches import field_path, from_field_path, value_at
 from ..problems import UNREADABLE, Problem
 from .budgets import UnreadableBudget, read_budget
 from .gpu_quota import Hard, Spec
@@ -21,13 +21,15 @@ def gpu_quota_mistakes(obj: Mapping[str, Any]) -> list[Problem]:
     found = list(_fields(spec, _SPEC, ("spec",)))
     read = read_budget({**obj, "metadata": {"name": "", "uid": ""}})
     if isinstance(read, UnreadableBudget):
-        found.append(_unreadable(read.why))
+        found.append(_unreadable(read.why, obj))
     return found
 
 
-def _unreadable(why: str) -> Problem:
-    what, _, where = why.partition(" - at ")
-    return UNREADABLE.broken(where.strip("`$.") or "spec", what, "write it as docs/quota.md shows")
+def _unreadable(why: str, obj: Mapping[str, Any]) -> Problem:
+    what, _, place = why.partition(" - at ")
+    where = place.strip("`$.") or "spec"
+    got = value_at(obj, from_field_path(where))
+    return UNREADABLE.broken(where, got, f"{what.replace('`', '')}; docs/quota.md shows how to write it")
 
 
 def _fields(value: Any, kind: inspect.Type, where: tuple[str | int, ...]) -> Iterator[Problem]:

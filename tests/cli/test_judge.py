@@ -132,7 +132,7 @@ def test_an_unknown_custom_resource_is_not_judged_until_a_setting_names_its_path
     assert allowed([]) is True
     assert judged(TRAINER).allowed is None
     assert judged(TRAINER).not_judged == (
-        "Halfcard does not know where example.com/Trainer has pod templates; name their paths in the setting"
+        "Halfcard does not know where example.com/Trainer has pod templates. Name their paths in the setting"
         " pod_templates, or [] if it has none. Its pods are judged when they are created"
     )
 
@@ -141,12 +141,13 @@ def test_a_misspelled_custom_kind_is_named() -> None:
     item = judged({"apiVersion": "kubeflow.org/v1", "kind": "PytorchJob"})
 
     assert item.allowed is None
-    assert "; did you mean kubeflow.org/PyTorchJob?" in str(item.not_judged)
+    assert ". Did you mean kubeflow.org/PyTorchJob? If not, name their paths" in str(item.not_judged)
 
 
 # --- what cannot be read ---------------------------------------------------------------------------------------------
 
 
+HOW = "docs/quota.md shows how to write it"
 READABLE = "Kubernetes or Halfcard must be able to read this"
 TYPED = "a field must have the type that Kubernetes gives it"
 QUOTA = "apiVersion: halfcard.dev/v1alpha1\nkind: GpuQuota\nspec: "
@@ -172,8 +173,12 @@ SENTENCES = {
         f'spec.byModel.T4.memory: got "-5Gi"; {READABLE}; write 0 to allow nothing, or an amount above 0 [HC032]'
     ),
     QUOTA + "{onExceeded: Wait}": (
-        f"spec.onExceeded: got \"Invalid enum value 'Wait'\"; {READABLE}; write it as docs/quota.md shows [HC032]"
+        f"spec.onExceeded: got \"Wait\"; {READABLE}; Invalid enum value 'Wait'; {HOW} [HC032]"
     ),
+    QUOTA + "{hard: {cores: x}}": (
+        f'spec.hard.cores: got "x"; {READABLE}; Expected int | null, got str; {HOW} [HC032]'
+    ),
+    QUOTA + "3": f'spec: got "3"; {READABLE}; Expected object, got int; {HOW} [HC032]',
     MAP % "no": (
         f'data.gpu_quota: got "no"; {READABLE}; '
         'write it like {"team-a": {"quota": {"T4": 8}, "pool": ["public"]}} [HC032]'
