@@ -80,7 +80,7 @@ def _print(screen: Screen, nodes: Sequence[NodeInspection], *, details: bool) ->
         for number, node in enumerate(with_cards):
             if number:
                 screen.line()
-            _print_node(screen, node)
+            print_node(screen, node)
     elif with_cards:
         screen.headed_table(list(_overview(with_cards)), right=(2, 3, 4))
     if bare := len(nodes) - len(with_cards):
@@ -121,7 +121,7 @@ def of(amount: Amount) -> str:
 # --- one node in detail ----------------------------------------------------------------------------------------------
 
 
-def _print_node(screen: Screen, node: NodeInspection) -> None:
+def print_node(screen: Screen, node: NodeInspection) -> None:
     screen.wrapped(f"{node.name}  {node.address}".rstrip(), indent="", hanging="  ", colour=Colour.BOLD)
     for resource, amount in node.resources.items():
         screen.line(f"  {resource}: {amount.total} ({amount.used} in use)")

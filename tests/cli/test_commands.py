@@ -23,12 +23,22 @@ def test_the_demonstration_shows_its_scenes_and_what_to_type_next() -> None:
     assert too_wide(done.out) == []
 
 
+def test_the_demonstration_gives_stored_pods_their_cards() -> None:
+    text = halfcard("demo").out
+    told, _, cards = text.partition("$ halfcard inspect gpu1\n")
+    assert "pod/nginx created" in told
+    assert "card 0  shared  50/100 %" in cards and "team-a/nginx    30 %" in cards and "card 3  free" in cards
+    assert f'{names.PLACEMENT}: {{"node":"gpu1","cards":{{"nginx":["0"]}}}}' in cards
+
+
 def test_the_demonstration_in_json_has_every_scene() -> None:
     scenes = {scene["file"]: scene for scene in halfcard("demo", "-o", "json").json()}
 
     assert scenes["nginx.yaml"]["allowed"]
     assert scenes["nginx.yaml"]["patch"]
     assert not scenes["miner.yaml"]["allowed"]
+    placed = {file for file, scene in scenes.items() if names.PLACEMENT in scene["record"]}
+    assert placed == {"nginx.yaml", "vcuda20.yaml", "notebook.yaml"}
     assert names.QUOTA_TWINS in str(scenes["quota.yaml"]["patch"])
 
 
