@@ -13,8 +13,7 @@ from kube.api.access import from_service_account
 from kube.api.kubeconfig import from_kubeconfig
 from serving.lifecycle import Lifecycle, Main, start
 from serving.log import Log
-from settings.installation import Settings
-from settings.settings_file import load_settings
+from settings.last_settings import ChosenSettings, load_or_last
 
 from .arguments import add_arguments, paths_of
 from .gpus.fake_gpus import FakeGpus
@@ -33,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _agent(arguments: argparse.Namespace, log: Log) -> Main:
-    settings = load_settings(arguments.settings)
+    settings = load_or_last(arguments.settings, arguments.state_dir / "settings.yaml")
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     gpus = _gpus(arguments)
     if gpus.is_made_up:
@@ -49,7 +48,8 @@ def _gpus(arguments: argparse.Namespace) -> Gpus:
     return FakeGpus(arguments.fake_gpus, arguments.node) if arguments.fake_gpus else Nvml()
 
 
-def options_of(settings: Settings) -> AgentOptions:
+def options_of(chosen: ChosenSettings) -> AgentOptions:
+    settings = chosen.settings
     slicing = settings.time_slicing
     return AgentOptions(
         settings.enabled_dialects(),
@@ -58,6 +58,7 @@ def options_of(settings: Settings) -> AgentOptions:
         settings.hami_device_split,
         slicing.place if slicing else None,
         slicing.default if slicing else "",
+        chosen.mistake,
     )
 
 

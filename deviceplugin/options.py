@@ -17,6 +17,7 @@ class AgentOptions:
         hami_split: how many containers may share a card under nvidia.com/gpu.
         slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
         slicing_default: the configuration of a node that names none.
+        mistake: why these are not the current settings; empty if they are.
     """
 
     dialects: Dialects
@@ -25,3 +26,4 @@ class AgentOptions:
     hami_split: int = 1
     slicing_config: tuple[str, str] | None = None
     slicing_default: str = ""
+    mistake: str = ""

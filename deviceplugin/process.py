@@ -167,10 +167,12 @@ class Agent:
     def _problems(self) -> tuple[str, ...]:
         watches = tuple(each.trouble for each in self._informers() if each.trouble)
         cards = tuple(trouble for trouble in (self._cards.trouble, self._health_file.trouble) if trouble)
-        return (*cards, *watches, *self._plugins.problems(), *self._node_writer.foreign)
+        settings = (self._options.mistake,) if self._options.mistake else ()
+        return (*settings, *cards, *watches, *self._plugins.problems(), *self._node_writer.foreign)
 
     def _checks(self) -> Mapping[str, Any]:
         return {
+            "settings": lambda: self._options.mistake or None,  # not ready, so a rollout stops at the first node
             "driver": lambda: self._cards.trouble or None,
             "state": lambda: None if self._advertiser.is_known else "pods, node and cards are not all known yet",
             "kubelet": lambda: "; ".join(self._plugins.problems()) or None,

@@ -28,7 +28,11 @@ def _unready(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 def _unusable(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.settings_problem:
-        yield FoundFault(_MAP, snapshot.settings_problem, "correct it: no process of Halfcard starts with it")
+        yield FoundFault(
+            _MAP,
+            snapshot.settings_problem,
+            "correct it: no process of Halfcard starts with it, but for agents that kept earlier ones",
+        )
 
 
 def _different(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -68,7 +72,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "settings-unusable",
         BROKEN,
         "the settings in the cluster can be read",
-        "A process that restarts does not come up.",
+        "A process that restarts does not come up; an agent continues with the last usable settings.",
         _unusable,
     ),
     Check(

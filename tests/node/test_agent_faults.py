@@ -335,6 +335,25 @@ def has_event(gpus: GpuCluster, reason: str, part: str) -> bool:
     return any(each == reason and part in message for each, message in events_of(gpus))
 
 
+def test_after_a_mistake_in_the_settings_an_agent_continues_with_the_last_usable_ones(
+    gpus: GpuCluster, space: str
+) -> None:
+    """It is not ready, so that a rollout stops at the first node, and it still gives pods their cards."""
+    gpus.agent.configure({"packing": "tight"})
+    gpus.agent.terminate()
+    gpus.agent.program.start()
+    try:
+        gpus.cluster.wait_until(
+            lambda: "unknown policy tight" in gpus.agent.get(names.READY_PATH)[1], what="the agent to name the mistake"
+        )
+        assert gpus.agent.get(names.READY_PATH)[0] == 503
+        started = gpus.run(space, pod("started").asks(core=30, memory=10))
+        assert wrong_cards(gpus.cluster, started) == []
+    finally:
+        gpus.agent.configure({})
+        gpus.agent.restart()
+
+
 def test_a_resource_of_another_plugin_is_not_advertised_until_that_plugin_ends(gpus: GpuCluster, space: str) -> None:
     agent = gpus.agent
     agent.wait_offered(names.VCUDA_CORE, ALL)
