@@ -91,6 +91,7 @@ chart: environment-dev ## write the generated parts of the chart, and the render
 docs: environment-docs ## build these pages as a site that needs no network: build/site
 	@$(PY) docs/generate.py
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	@echo "Open build/site/index.html in a browser. For its search: $(PY) -m http.server --directory build/site"
 
 lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock

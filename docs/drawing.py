@@ -53,6 +53,13 @@ _DARK: Final = """\
       .red { fill: #ff9492; }
 """
 _FONT: Final = "ui-sans-serif, system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
+NARROW: Final = 420
+"""The width of a picture whose text a telephone shows in readable size; a wider one is scrolled there."""
+
+LEFT: Final = 20
+FULL: Final = NARROW - 2 * LEFT
+"""Left edge and width of a box from one side of a narrow picture to the other."""
+
 _MARGIN: Final = 16
 _FIRST_LINE: Final = 25
 _LINE: Final = 18
@@ -71,8 +78,9 @@ class Picture:
 
 def svg(picture: Picture) -> str:
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {picture.width} {picture.height}" role="img"',
-        f'     aria-labelledby="title description" font-family="{_FONT}" font-size="14">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {picture.width} {picture.height}"',
+        f'     width="{picture.width}" height="{picture.height}" role="img" aria-labelledby="title description"',
+        f'     font-family="{_FONT}" font-size="14">',
         "  <!-- made by docs/generate.py -->",
         f'  <title id="title">{escape(picture.title)}</title>',
         f'  <desc id="description">{escape(picture.description)}</desc>',
@@ -93,6 +101,15 @@ def box(x: float, y: float, width: float, height: float, *lines: tuple[str, str]
         for number, (style, content) in enumerate(lines)
     ]
     return "\n".join(drawn)
+
+
+def ours(y: float, head: str, *lines: str) -> str:
+    """Draws a part of Halfcard from one side to the other."""
+    return box(LEFT, y, FULL, 74, (HEAD, head), *quiet(*lines), kind=OURS)
+
+
+def quiet(*lines: str) -> tuple[tuple[str, str], ...]:
+    return tuple((QUIET, line) for line in lines)
 
 
 def text(x: float, y: float, content: str, style: str = "") -> str:

@@ -32,7 +32,7 @@ from docs.values import values
 from extender import metrics as extender_metrics
 from extender.bind import forwarding
 from extender.scheduler_api import wire as extender_wire
-from halfcard import names
+from halfcard import __version__, names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.exit_codes import MEANINGS
@@ -405,6 +405,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "metrics": metrics,
     "limits": limits,
     "lease": lease,
+    "version": lambda: f"Halfcard {__version__}",
     "lifetimes": certificate_lifetimes,
     "checks": checks,
     "guard": guard,

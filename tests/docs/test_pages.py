@@ -131,6 +131,22 @@ def test_pictures_are_readable_in_light_and_dark() -> None:
         assert 'class="paper"' in dark and ".paper" in light, picture
 
 
+_TELEPHONE: Final = 390 - 2 * 16
+"""The width of text on a narrow screen, in CSS pixels."""
+
+_SCROLLED: Final = {"packages.svg"}
+"""Pictures that the site does not shrink on a narrow screen."""
+
+
+def test_the_text_of_a_picture_is_readable_on_a_telephone() -> None:
+    for picture in (ROOT / "docs" / "pictures").glob("*.svg"):
+        text = picture.read_text(encoding="utf-8")
+        width, sizes = int(ET.fromstring(text).get("width", "0")), re.findall(r"font-size[:=]\W*([\d.]+)", text)
+        assert picture.name in _SCROLLED or min(map(float, sizes)) * _TELEPHONE / width > 10, picture
+    style = (ROOT / "docs" / "website" / "site.css").read_text()
+    assert set(re.findall(r"(\w+\.svg)", style)) == _SCROLLED
+
+
 def _parsers() -> Iterator[argparse.ArgumentParser]:
     yield from _below(cli_parser())
     yield admission_parser()

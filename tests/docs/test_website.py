@@ -10,8 +10,10 @@ from typing import Final
 import pytest
 import yaml
 
+from docs.programs import command_names
 from docs.website.links import for_site, linked, on_site
 from docs.website.sources import page_of, sources, uris
+from halfcard import __version__
 
 from .pages import PAGES, ROOT
 
@@ -88,6 +90,22 @@ def test_the_menu_names_a_page_by_its_heading() -> None:
     """An entry without a name gets the page's heading."""
     given = {page: name for pages in menu().values() for page, name in pages.items() if name}
     assert given == {page: headings()[page] for page in given}
+
+
+def test_the_menu_names_the_commands_that_have_a_page() -> None:
+    named = {word for page, heading in headings().items() if "halfcard " in heading for word in heading.split()}
+    assert {"review", "serve", "inspect", "explain", "top", "doctor", "simulate"} <= named & {*command_names()}
+
+
+def test_the_start_page_has_the_version_a_picture_and_a_next_step() -> None:
+    start = INDEX.partition("\n## ")[0]
+    assert f"Halfcard {__version__}\n" in start
+    assert "](pictures/flow.svg)" in start and "**Next: the [Quick start](quick-start.md)**" in start
+
+
+def test_make_docs_names_the_page_to_open() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\ndocs:")[2].partition("\n\n")[0]
+    assert "build/site/index.html" in recipe and (ROOT / "mkdocs.yml").read_text().count("site_dir: build/site") == 1
 
 
 def test_the_index_names_a_page_by_its_heading() -> None:
