@@ -21,6 +21,7 @@ from halfcard.quantity import Quantity
 from .policy import AdmissionPolicy, PlacementDefaults
 from .rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
 from .rules.subject import Subject
+from .rules.variables import unhidden
 
 _ANY_SCHEDULER: Final = frozenset({None, "", names.DEFAULT_SCHEDULER})
 _SEES_NOTHING = {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING}
@@ -35,13 +36,14 @@ NO_REPAIRS: Final = RepairedPod()
 
 
 def repair_pod(subject: Subject) -> RepairedPod:
-    ours = _set_all_added(subject)
+    added = _set_all_added(subject)
+    ours = RepairedPod((*added.changes, *_hide_devices(subject)), added.notes)
     asks = any(request.asks for _, request in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return ours
     changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
-        changes += (*_hide_devices(subject), *_place(subject.pod, subject.context.policy.placement))
+        changes += tuple(_place(subject.pod, subject.context.policy.placement))
     return RepairedPod(changes, (*_notes(subject.asked), *ours.notes))
 
 
@@ -208,18 +210,15 @@ def _first_annotations(obj: Annotated, fresh: dict[str, str]) -> PatchOperation:
 
 def _hide_devices(subject: Subject) -> Iterator[PatchOperation]:
     """Hides GPUs from containers without a claim: an image with NVIDIA_VISIBLE_DEVICES=all would see all cards."""
-    for place, claim in subject.containers:
-        env = place.container.env
-        if claim is None and names.VISIBLE_DEVICES not in [variable.name for variable in env or ()]:
-            yield append((*place.pointer, "env"), _SEES_NOTHING, to_existing=bool(env))
+    for place in unhidden(subject):
+        yield append((*place.pointer, "env"), _SEES_NOTHING, to_existing=bool(place.container.env))
 
 
 def hide_from_added(subject: Subject, old: Pod) -> RepairedPod:
-    """Hides GPUs from the ephemeral containers that are added to a GPU pod; a merge may put them before the others."""
+    """Hides GPUs from the ephemeral containers that are added; a merge may put them before the others."""
     before = {place.container.name for place in ephemeral_places(old)}
     added = {place.pointer for place in ephemeral_places(subject.pod) if place.container.name not in before}
-    changes = _hide_devices(subject) if subject.claims else ()
-    return RepairedPod(tuple(change for change in changes if change.pointer[:3] in added))
+    return RepairedPod(tuple(change for change in _hide_devices(subject) if change.pointer[:3] in added))
 
 
 # --- placement -------------------------------------------------------------------------------------------------------

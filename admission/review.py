@@ -16,7 +16,7 @@ from halfcard.problems import Problem, Severity, as_warning, warning
 
 from .policy import AdmissionPolicy
 from .repairs import NO_REPAIRS, RepairedPod, hide_from_added, repair_pod, restore
-from .rules import escapes, requests
+from .rules import escapes, host_paths, requests, variables
 from .rules.core_limit import without_our_default
 from .rules.subject import ReviewContext, Subject, subject
 from .verdict import Verdict
@@ -34,9 +34,11 @@ RULES: Final[tuple[Rule, ...]] = (
     requests.scheduler_is_served,
     requests.gate_is_not_removed,
     escapes.records_are_not_forged,
-    escapes.variables_are_allowed,
+    variables.variables_are_allowed,
+    variables.cards_are_hidden,
     escapes.devices_are_not_listed,
-    escapes.host_paths_are_allowed,
+    escapes.mounts_are_allowed,
+    host_paths.host_paths_are_allowed,
     escapes.privileges_are_allowed,
 )
 

@@ -39,6 +39,7 @@ from halfcard.exit_codes import MEANINGS
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
+from halfcard.ways_to_cards import ANNOTATIONS, MOUNTS, VARIABLES, Effect
 from halfcard.webhook_configurations import configurations
 from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
@@ -199,19 +200,46 @@ def _default(value: object) -> str:
 # --- escapes ---------------------------------------------------------------------------------------------------------
 
 
+_CHECKED: Final = {
+    Effect.CHOOSES: ("every pod", "HC021"),
+    Effect.BRINGS: ("containers without a claim", f"HC029, unless `{names.VISIBLE_DEVICES}` is set"),
+    Effect.LOOSENS: ("containers with a share", "HC022"),
+    Effect.MAY_LOOSEN: ("containers with a share", "a warning, HC045"),
+    Effect.NOTHING: ("nowhere", ""),
+}
+
+
 def variables() -> str:
-    widening = ((code(name), "every pod", _harmless(values), "HC021") for name, values in names.WIDENING_ENV.items())
-    loosening = ((code(name), "containers with a share", "none", "HC022") for name in sorted(names.LOOSENING_ENV))
-    prefixes = (
-        (code(f"{prefix}*"), "containers with a share", "none", "HC022") for prefix in names.LOOSENING_ENV_PREFIXES
+    """Returns the table of variables, in its own order: where two rows fit a name, the first one counts."""
+    head = ("variable", "read by", "what it does", "checked in", "harmless values", "rule")
+    rows = (
+        (f"`{row.name}{'*' * row.begins}`", row.reader, row.why, _CHECKED[row.effect][0], _harmless(row.harmless), rule)
+        for row in VARIABLES
+        for rule in (_CHECKED[row.effect][1],)
     )
-    library = (code(names.LIBRARY_PATH), "containers with a share", "any, with a warning", "HC045")
-    head = ("variable", "checked in", "allowed values", "rule")
-    return table(head, [*widening, *loosening, *prefixes, library])
+    return table(head, rows)
 
 
 def _harmless(values: Iterable[str]) -> str:
     return ", ".join(code(value) if value else "empty" for value in sorted(values))
+
+
+def mounts() -> str:
+    """Returns the table of mounts."""
+    rows = (
+        (f"`{row.path}{'*' * row.begins}`", row.reader, row.why, _CHECKED[row.effect][0], _MOUNT_RULES[row.effect])
+        for row in MOUNTS
+    )
+    return table(("mount path", "read by", "what is there", "checked in", "rule"), rows)
+
+
+_MOUNT_RULES: Final = {Effect.CHOOSES: "HC027", Effect.LOOSENS: "HC022"}
+
+
+def device_annotations() -> str:
+    """Returns the table of annotations that give devices to containers."""
+    rows = ((code(f"{'*' * row.anywhere}{row.text}*"), row.reader, row.why) for row in ANNOTATIONS)
+    return table(("annotation", "read by", "what it gives"), rows)
 
 
 def paths() -> str:
@@ -401,6 +429,8 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings_reference,
     "variables": variables,
     "paths": paths,
+    "mounts": mounts,
+    "device-annotations": device_annotations,
     "records": records,
     "metrics": metrics,
     "limits": limits,

@@ -102,7 +102,6 @@ HAMI_USE_UUID: Final = "nvidia.com/use-gpuuuid"
 HAMI_AVOID_UUID: Final = "nvidia.com/nouse-gpuuuid"
 
 CERT_MANAGER_INJECTS: Final = "cert-manager.io/inject-"  # on webhook configurations whose caBundle it writes
-CDI_PREFIX: Final = "cdi.k8s.io/"  # some runtimes hand out devices by annotation
 MIRROR_POD: Final = "kubernetes.io/config.mirror"  # kubelet's copy of a static pod, which cannot be changed
 
 # --- environment of containers ---------------------------------------------------------------------------------------
@@ -112,37 +111,6 @@ SEES_NOTHING: Final = "void"  # tells NVIDIA's runtime to leave the container al
 SEES_NOTHING_VALUES: Final = frozenset({"void", "none"})
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
-
-WIDENING_ENV: Final = {
-    VISIBLE_DEVICES: SEES_NOTHING_VALUES | {""},
-    "NVIDIA_MIG_CONFIG_DEVICES": frozenset({""}),
-    "NVIDIA_MIG_MONITOR_DEVICES": frozenset({""}),
-    "NVIDIA_IMEX_CHANNELS": frozenset({""}),
-}
-"""Variables by which NVIDIA's runtime decides what a container sees, and the values that show nothing."""
-
-LOOSENING_ENV: Final = frozenset(
-    {
-        "LD_PRELOAD",
-        "LD_AUDIT",
-        "CUDA_DISABLE_CONTROL",
-        "CUDA_OVERSUBSCRIBE",
-        "CUDA_DEVICE_SM_LIMIT",
-        "CUDA_DEVICE_MEMORY_LIMIT",
-        "CUDA_DEVICE_MEMORY_SHARED_CACHE",
-        "CUDA_TASK_PRIORITY",
-        "GPU_CORE_UTILIZATION_POLICY",
-        "CGPU_DISABLE",
-    }
-)
-"""Variables that switch off or feed the libraries that hold a container to its share."""
-
-LOOSENING_ENV_PREFIXES: Final = (
-    "HALFCARD_",
-    ALIYUN_RECORD_PREFIX,
-    "CUDA_DEVICE_MEMORY_LIMIT_",
-    "VOLCANO_GPU_",
-)
 
 # --- paths of nodes that lead around the scheduler -------------------------------------------------------------------
 
@@ -167,7 +135,6 @@ PROTECTED_PATHS: Final = (
     "/run/nvidia-persistenced",
     "/run/nvidia-fabricmanager",
 )
-DEVICE_LIST_MOUNT: Final = "/run/nvidia-container-devices"  # NVIDIA's list of devices by mounts
 
 # --- what the node agent leaves on a node ---------------------------------------------------------------------------
 

@@ -258,8 +258,9 @@ ENV_WIDENS = Rule(
 ENV_LOOSENS = Rule(
     "HC022",
     _DENY,
-    "a container with a share may not set a variable that could loosen its limits",
-    "These variables replace or disable the library that limits a container to its share.",
+    "a container with a share may not set a variable, or mount over a file, that could loosen its limits",
+    "These variables replace or disable the library that limits a container to its share. A mount of the pod covers the"
+    " files that the node agent mounts at the same path.",
 )
 ENV_FROM = Rule(
     "HC023",
@@ -288,14 +289,22 @@ NODE_NAME = Rule(
 DEVICE_LIST = Rule(
     "HC027",
     _DENY,
-    "a mount or a CDI annotation may not choose GPUs",
-    f"NVIDIA's runtime reads these as a list of devices, like {names.VISIBLE_DEVICES}.",
+    "a mount or an annotation may not choose devices",
+    f"NVIDIA's runtime reads such mounts as a list of devices, like {names.VISIBLE_DEVICES}. Container runtimes and"
+    " their plugins give out the devices, CDI devices and folders that such annotations name.",
 )
 QUOTA_GATE = Rule(
     "HC028",
     _DENY,
     f"only Halfcard opens the scheduling gate {names.QUOTA_GATE}",
     "With this gate a pod waits until its quotas have room for it. A user who removes it would overtake other pods.",
+)
+UNHIDDEN = Rule(
+    "HC029",
+    _DENY,
+    "a container without a claim must hide the GPUs that its image or runtime class would bring",
+    f"NVIDIA's runtime class gives a container the GPUs that its image names; an old image, known by CUDA_VERSION, gets"
+    f" all. The mutating webhook adds {names.VISIBLE_DEVICES}={names.SEES_NOTHING}.",
 )
 QUOTA_CORES = Rule(
     "HC030",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.pod.holders import WELL_KNOWN
+from halfcard.ways_to_cards import ANNOTATION_HINTS, DEVICE_LIST, NVIDIA_RUNTIME, VARIABLES, Effect
 
 _TIMEOUT_S: Final = 5
 _POD_CHANGES: Final = ("CREATE", "UPDATE")
@@ -157,6 +158,7 @@ def concerns_us(dialects: Dialects, *, pods: str) -> str:
         _any_container(_asks(dialects)),
         _any_container(_chooses_devices(), also_ephemeral=True),
         _mounts_host_path(),
+        _NAMES_RUNTIME,
         _carries_record("p"),
     )
     return f"{pods}.exists(p, {' || '.join(reasons)})"
@@ -196,21 +198,23 @@ _IS_DERIVED: Final = f"r.startsWith('{names.DERIVED_GROUP}/')"
 
 
 def _chooses_devices() -> str:
-    widening = sorted(names.WIDENING_ENV)
-    prefix = " || ".join(f"'{name}'.startsWith(f.prefix)" for name in widening)
-    device_list = names.DEVICE_LIST_MOUNT.rpartition("/")[2]
+    watched = sorted(row.name for row in VARIABLES if row.effect in (Effect.CHOOSES, Effect.BRINGS))
+    prefix = " || ".join(f"'{name}'.startsWith(f.prefix)" for name in watched)
     return " || ".join(
         (
-            f"(has(c.env) && c.env.exists(e, e.name in {cel_list(widening)}))",
+            f"(has(c.env) && c.env.exists(e, e.name in {cel_list(watched)}))",
             f"(has(c.envFrom) && c.envFrom.exists(f, has(f.prefix) && f.prefix != '' && ({prefix})))",
-            f"(has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.contains('{device_list}')))",
+            f"(has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath.contains('{DEVICE_LIST}')))",
         )
     )
 
 
+_NAMES_RUNTIME: Final = f"(has(p.spec.runtimeClassName) && p.spec.runtimeClassName.contains('{NVIDIA_RUNTIME}'))"
+
+
 def _carries_record(holder: str) -> str:
-    begins = [f"k.startsWith('{prefix}')" for prefix in (*names.OWNED_PREFIXES, names.CDI_PREFIX)]
-    contains = [f"k.contains('{suffix}')" for suffix in names.OWNED_SUFFIXES]
+    begins = [f"k.startsWith('{prefix}')" for prefix in names.OWNED_PREFIXES]
+    contains = [f"k.contains('{text}')" for text in (*names.OWNED_SUFFIXES, *ANNOTATION_HINTS)]
     is_record = " || ".join((*begins, *contains))
     fields = [f"{holder}.metadata.{field}" for field in _MARKS]
     carries = " || ".join(f"(has({field}) && {field}.exists(k, {is_record}))" for field in fields)

@@ -116,7 +116,7 @@ class Dialect:
     def variables(self, limits: Sequence[CardLimit], cards: Sequence[Card], pod_mib: int) -> dict[str, str]:
         """Returns the variables that the system's programs expect in a container; `pod_mib` is what its pod requests.
 
-        A variable by which a container could widen its share also belongs in `names.LOOSENING_ENV`.
+        A variable by which a container could widen its share also belongs in `halfcard.ways_to_cards`.
 
         `limits` and `cards` are in the order in which the container sees its cards.
         """

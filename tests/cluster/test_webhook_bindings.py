@@ -108,7 +108,7 @@ def test_a_binding_with_a_record_of_a_trusted_peer_is_admitted(webhook: Installa
 
 def test_a_binding_with_a_cdi_annotation_is_refused(webhook: Installation, space: str, binder: User) -> None:
     webhook.create(space, pending_pod(), user=binder).must()
-    refused = bind(webhook, space, binder, annotations={f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"})
+    refused = bind(webhook, space, binder, annotations={"cdi.k8s.io/x": "nvidia.com/gpu=all"})
     assert refused.status == 403
     assert "[HC027]" in refused.body["message"]
 

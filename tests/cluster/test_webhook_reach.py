@@ -65,7 +65,7 @@ ESCAPES: Final[dict[str, tuple[PodBuilder, str]]] = {
         "HC024",
     ),
     "list of devices by mounts": (mount("/var/run/nvidia-container-devices/all"), "HC027"),
-    "CDI annotation": (pod().container().annotated({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}), "HC027"),
+    "CDI annotation": (pod().container().annotated({"cdi.k8s.io/x": "nvidia.com/gpu=all"}), "HC027"),
     "our record": (pod().container().annotated({f"{names.OWN_PREFIX}cards": "0"}), "HC020"),
     "gpu-manager's record": (pod().container().annotated({"tencent.com/predicate-gpu-idx-0": "0"}), "HC020"),
     "gpushare's record": (pod().container().annotated({"ALIYUN_COM_GPU_MEM_IDX": "0"}), "HC020"),

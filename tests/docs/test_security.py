@@ -27,9 +27,12 @@ def variable(name: str, value: str) -> dict[str, Any]:
     return pod().asks(core="30", memory="20").container(env=[{"name": name, "value": value}]).manifest
 
 
+def share_with(**fields: Any) -> dict[str, Any]:
+    return pod().container(limits={names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}, **fields).manifest
+
+
 def shared_variable(name: str) -> dict[str, Any]:
-    limits = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
-    return pod().container(limits=limits, env=[{"name": name, "value": "x"}]).manifest
+    return share_with(env=[{"name": name, "value": "x"}])
 
 
 def mounting(path: str) -> dict[str, Any]:
@@ -49,13 +52,24 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "spells it by a prefix": (importing(prefix="NVIDIA_", secretRef=of_map("s")), "HC023"),
     "imports a ConfigMap that is known": (importing(configMapRef=of_map("app")), "HC023"),
     "preloads a library": (shared_variable("LD_PRELOAD"), "HC022"),
+    "chooses cards for Swarm": (variable("DOCKER_RESOURCE_GPU", "all"), "HC021"),
+    "lifts the limit of one card": (shared_variable("CUDA_DEVICE_SM_LIMIT_0"), "HC022"),
+    "covers the list of libraries": (
+        share_with(volumeMounts=[{"name": "v", "mountPath": "/etc/ld.so.preload"}]),
+        "HC022",
+    ),
+    "names a card by a mount": (
+        pod().container(volumeMounts=[{"name": "v", "mountPath": "/var/run/nvidia-container-devicesall"}]).manifest,
+        "HC027",
+    ),
+    "names a card to NVIDIA's plugin": (plain.annotated({"nvidia.cdi.k8s.io": "nvidia.com/gpu=all"}).manifest, "HC027"),
     "switches control off": (shared_variable("CUDA_DISABLE_CONTROL"), "HC022"),
     "mounts a device": (mounting("/dev/nvidia0"), "HC024"),
     "mounts all devices": (mounting("/dev"), "HC024"),
     "mounts everything": (mounting("/"), "HC024"),
     "mounts by another path": (mounting("/proc/1/root/dev"), "HC024"),
     "mounts the runtime": (mounting("/var/run/docker.sock"), "HC024"),
-    "lists devices by annotation": (plain.annotated({names.CDI_PREFIX + "x": "nvidia.com/gpu=all"}).manifest, "HC027"),
+    "lists devices by annotation": (plain.annotated({"cdi.k8s.io/x": "nvidia.com/gpu=all"}).manifest, "HC027"),
     "sees other processes": (share.specified(hostPID=True).manifest, "HC025"),
     "forges a record": (plain.annotated({f"{names.TENCENT}/predicate-gpu-idx-0": "1"}).manifest, "HC020"),
     "pretends to be a mirror pod": (
@@ -67,7 +81,8 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "uses two dialects": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
 }
 UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
-    "Images that set": plain.specified(runtimeClassName="nvidia").manifest,
+    "Images that set": plain.manifest,
+    "Other prefixes of annotations": plain.annotated({"mine.example.com/x": "nvidia.com/gpu=all"}).manifest,
     "Secrets always": importing(secretRef=of_map("s")),
     "ConfigMaps in a cluster": importing(configMapRef=of_map("unknown")),
     "an entry point": pod()

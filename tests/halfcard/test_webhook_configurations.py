@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.dispatch import STAGES
-from admission.rules.escapes import leads_to_gpu
+from admission.rules.host_paths import leads_to_gpu
 from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.pod.holders import BUILT_IN, WELL_KNOWN
+from halfcard.ways_to_cards import ANNOTATION_HINTS, VARIABLES, Effect
 from halfcard.webhook_configurations import concerns_us, configurations, host_path_pattern, plural
 from tests.builders import Json
 
@@ -120,10 +121,10 @@ def test_the_webhooks_are_called_again_after_another_webhook_changed_the_object(
     [
         *sorted(DIALECTS.resources),
         names.SLOT,
-        *names.WIDENING_ENV,
+        *(row.name for row in VARIABLES if row.effect in (Effect.CHOOSES, Effect.BRINGS)),
         *names.OWNED_PREFIXES,
         *names.OWNED_SUFFIXES,
-        names.CDI_PREFIX,
+        *ANNOTATION_HINTS,
         "hostPath",
         "ephemeralContainers",
         "initContainers",

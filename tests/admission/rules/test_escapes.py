@@ -7,7 +7,7 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
-from admission.rules.escapes import leads_to_gpu
+from admission.rules.host_paths import leads_to_gpu
 from admission.verdict import Verdict
 from halfcard import names
 from halfcard.cluster_view import ClusterView
@@ -129,7 +129,7 @@ def test_a_binding_without_a_record_is_admitted_from_any_scheduler(annotations: 
 
 
 def test_a_binding_cannot_list_devices() -> None:
-    assert codes(bind(binding({f"{names.CDI_PREFIX}x": "nvidia.com/gpu=all"}))) == ["HC027"]
+    assert codes(bind(binding({"cdi.k8s.io/x": "nvidia.com/gpu=all"}))) == ["HC027"]
 
 
 def test_a_binding_with_the_mirror_annotation_is_judged() -> None:
@@ -382,7 +382,8 @@ def test_other_paths_are_admitted(path: str) -> None:
         ("/var/run/nvidia-container-devices/all", True),
         ("/run/nvidia-container-devices/0", True),
         ("/var/run//x/../nvidia-container-devices", True),
-        ("/var/run/nvidia-container-devices-2", False),
+        ("/var/run/nvidia-container-devices-2", True),
+        ("/var/run/nvidia-container-devicesall", True),
         ("/data/nvidia-container-devices", False),
         ("/data", False),
     ],
