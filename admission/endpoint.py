@@ -110,6 +110,7 @@ class Endpoint:
             name=_short(request.name),
             allowed=verdict.allowed,
             codes=verdict.codes,
+            warned=verdict.warned,
             changes=len(verdict.changes),
             ms=round(seconds * 1000, 3),
         )

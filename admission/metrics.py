@@ -49,6 +49,12 @@ class WebhookMetrics:
             ["webhook", "verdict", "code"],
             registry=registry,
         )
+        self._warnings = Counter(
+            "halfcard_admission_warnings",
+            "Objects that break a rule whose severity is `warn`, by webhook and code.",
+            ["webhook", "code"],
+            registry=registry,
+        )
         seconds = Histogram(
             "halfcard_admission_decision_seconds",
             "Time from the last byte of a review until its answer.",
@@ -77,6 +83,8 @@ class WebhookMetrics:
             self._decisions_of(webhook, "denied", verdict.codes[0]).inc()
         else:
             self._decisions_of(webhook, "patched" if verdict.changes else "allowed", "").inc()
+        for code in verdict.warned:
+            self._warnings.labels(webhook, code).inc()
         self._seconds_of(webhook).observe(seconds)
 
     def failed(self, status: int) -> None:

@@ -30,6 +30,8 @@ class AdmissionPolicy:
         severities: rules with another severity than in the table.
         trusted_users: users who may write the annotations that Halfcard and its peers own.
         exempt_namespaces: never judged; a pod there may be part of the cluster's own machinery.
+        system_workloads: namespaces, or `namespace/service account`, whose pods may mount folders of the system.
+        host_paths: folders of the system that every pod may mount.
         schedulers: those that call Halfcard's extender.
         default_core_limit: whether a missing core limit is written.
         templates: how mistakes in a workload's template are handled.
@@ -42,6 +44,8 @@ class AdmissionPolicy:
     severities: Mapping[str, Severity] = field(default_factory=dict)
     trusted_users: frozenset[str] = names.OWN_USERS
     exempt_namespaces: frozenset[str] = frozenset({names.KUBE_SYSTEM, names.NAMESPACE})
+    system_workloads: frozenset[str] = frozenset()
+    host_paths: tuple[str, ...] = ()
     schedulers: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
     default_core_limit: bool = True
     placement: PlacementDefaults = PlacementDefaults()
@@ -62,3 +66,7 @@ class AdmissionPolicy:
 
     def severity(self, problem: Problem) -> Severity:
         return self.severities.get(problem.code, RULES[problem.code].severity)
+
+    def is_system_workload(self, namespace: str, service_account: str | None) -> bool:
+        """Returns whether only those who run the cluster can create such a pod."""
+        return not self.system_workloads.isdisjoint((namespace, f"{namespace}/{service_account or 'default'}"))

@@ -18,6 +18,8 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         severities=settings.severities,
         trusted_users=names.OWN_USERS.union(settings.trusted_users),
         exempt_namespaces=settings.unchecked_namespaces(),
+        system_workloads=frozenset(settings.system_workloads),
+        host_paths=tuple(settings.host_paths),
         schedulers=frozenset(settings.schedulers) | own_scheduler,
         default_core_limit=settings.default_core_limit,
         placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),

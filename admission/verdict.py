@@ -49,5 +49,10 @@ class Verdict(NamedTuple):
         own = [] if self.no_room is None else [self.no_room.code]
         return [problem.code for problem in self.problems] + own
 
+    @property
+    def warned(self) -> list[str]:
+        """The codes of rules that are broken, but only warn; each once."""
+        return sorted({line[1:6] for line in self.warnings if line.startswith("[HC")})
+
 
 ALLOWED: Final = Verdict()

@@ -10,12 +10,15 @@ from typing import Final
 
 from admission.policy_settings import policy_of
 from halfcard.cluster_view import NOTHING_KNOWN
+from kube.api.access import Access
 from kube.manifests.documents import Document
 from kube.manifests.folder_source import FolderSource
 from kube.manifests.manifest_error import ManifestError
 from settings.installation import SettingsError
 from settings.settings_file import load_settings
 
+from .inputs.cluster_state import add_access_arguments, find_access
+from .inputs.stored_workloads import read_again
 from .judge import Judge
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Progress, counted
@@ -28,16 +31,18 @@ _SARIF: Final = "sarif"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
         "-f",
         "--file",
         dest="files",
         action="extend",
         nargs="+",
-        required=True,
         metavar="FILE",
         help="manifests or folders of them; - for standard input",
     )
+    what.add_argument("--cluster", action="store_true", help="what is stored: list what would be refused")
+    add_access_arguments(parser)
     parser.add_argument("--state", type=Path, metavar="DIR", help="manifests of the cluster: nodes, ConfigMaps")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")
@@ -70,6 +75,8 @@ def _report(arguments: argparse.Namespace, progress: Progress) -> ReviewReport:
     except SettingsError as error:
         return ReviewReport(errors=tuple(_settings_errors(arguments.settings, error)))
     progress.say("reading")
+    if arguments.cluster:
+        return ReviewReport(tuple(_of_cluster(find_access(arguments), judge)))
     found = list(entries(arguments.files, allow_empty=arguments.allow_empty))
     return ReviewReport.of(_each(judge, found, progress))
 
@@ -84,6 +91,15 @@ def _judge(arguments: argparse.Namespace) -> Judge:
 def _settings_errors(path: Path, error: SettingsError) -> Iterator[ManifestError]:
     for line in str(error).splitlines():
         yield ManifestError(str(path), 1, what=line.removeprefix(f"{path}: "), fix="correct the settings")
+
+
+def _of_cluster(access: Access, judge: Judge) -> Iterator[Reviewed]:
+    """Judges what is stored; what has no problem is not listed."""
+    left_out: list[str] = []
+    for item in read_again(access, judge, left_out):
+        yield Reviewed(Document(dict(item.obj), "cluster", 1), item)
+    for each in left_out:
+        print(f"halfcard review: {each}", file=sys.stderr)
 
 
 def _each(judge: Judge, found: list[Entry], progress: Progress) -> Iterator[Reviewed | Entry]:

@@ -13,7 +13,7 @@ from admission import body_bounds
 from admission import metrics as admission_metrics
 from admission.policy import AdmissionPolicy
 from admission.registration.static_guard import GUARDED
-from admission.verdict import ALLOWED
+from admission.verdict import ALLOWED, Verdict
 from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
 from certs.chains import chains
@@ -36,6 +36,7 @@ from halfcard import __version__, names
 from halfcard.claims import Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.exit_codes import MEANINGS
+from halfcard.node_folders import HARMLESS, SYSTEM_FOLDERS
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
@@ -243,8 +244,9 @@ def device_annotations() -> str:
 
 
 def paths() -> str:
-    listed = ", ".join(code(path) for path in names.PROTECTED_PATHS)
-    return f"{listed}."
+    """Returns the folders of the system, and what is harmless in them."""
+    folders = table(("folder", "what is there"), ((code(path), what) for path, what in SYSTEM_FOLDERS.items()))
+    return f"{folders}\n\nHarmless are, with everything below: {', '.join(map(code, sorted(HARMLESS)))}."
 
 
 def records() -> str:
@@ -271,6 +273,7 @@ def _of_admission() -> CollectorRegistry:
     registry = CollectorRegistry()
     counted = admission_metrics.WebhookMetrics(registry)
     counted.decided(names.MUTATE_PODS_PATH, ALLOWED, 0.0)
+    counted.decided(names.MUTATE_PODS_PATH, Verdict((), ("[HC024] ",)), 0.0)
     counted.failed(400)
     counted.refused("", "")
     add_expiry_metric(registry, lambda: datetime.now(UTC))

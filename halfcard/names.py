@@ -112,30 +112,6 @@ SEES_NOTHING_VALUES: Final = frozenset({"void", "none"})
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
 
-# --- paths of nodes that lead around the scheduler -------------------------------------------------------------------
-
-DEVICE_FILES: Final = "/dev/nvidia"  # and everything that begins so
-PROTECTED_PATHS: Final = (
-    DEVICE_FILES,
-    "/dev/char",  # links to the same devices by number
-    "/var/lib/kubelet/device-plugins",
-    "/var/lib/kubelet/pod-resources",
-    "/var/lib/kubelet/plugins_registry",
-    "/var/lib/halfcard",
-    "/etc/halfcard",
-    "/etc/gpu-manager",
-    "/etc/cdi",
-    "/run/cdi",
-    "/run/containerd",
-    "/run/crio",
-    "/run/docker.sock",
-    "/run/halfcard",
-    "/run/k3s/containerd",
-    "/run/nvidia",
-    "/run/nvidia-persistenced",
-    "/run/nvidia-fabricmanager",
-)
-
 # --- what the node agent leaves on a node ---------------------------------------------------------------------------
 
 CDI_KIND: Final = "halfcard.dev/slot"  # of devices for the runtime: halfcard.dev/slot=<name>
@@ -156,6 +132,7 @@ VOLCANO_ALLOCATED_VARIABLE: Final = "VOLCANO_GPU_ALLOCATED"
 VOLCANO_TOTAL_VARIABLE: Final = "VOLCANO_GPU_MEMORY_TOTAL"
 ALIYUN_CONTAINER_VARIABLE: Final = "ALIYUN_COM_GPU_MEM_CONTAINER"
 SLOT_RECORD: Final = "halfcard.dev/holder"  # within our descriptions of devices: whose they are
+DEVICE_FILES: Final = "/dev/nvidia"  # and everything that begins so
 SHARED_DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 TIME_SLICING_LABEL: Final = "nvidia.com/device-plugin.config"  # which configuration a node takes
 CARDS_CONDITION: Final = "HalfcardCards"  # of nodes: whether all cards are in order

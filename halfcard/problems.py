@@ -271,8 +271,9 @@ ENV_FROM = Rule(
 HOST_PATH = Rule(
     "HC024",
     _DENY,
-    "a pod may not mount GPU devices, sockets of driver, kubelet, runtime or Halfcard, or a folder above them",
-    "With the device file or the socket, a container can use GPUs without a request.",
+    "a pod may not mount device files, sockets or folders of the system, or a folder above them",
+    "From a folder of the system there are many ways to a card: device files, sockets, CDI descriptions, keys, programs"
+    " that the node starts. The setting `system_workloads` names the agents that need such folders.",
 )
 PRIVILEGED_SHARE = Rule(
     "HC025",

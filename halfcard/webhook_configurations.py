@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from halfcard import names
+from halfcard import names, node_folders
 from halfcard.dialects import Dialects
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.ways_to_cards import ANNOTATION_HINTS, DEVICE_LIST, NVIDIA_RUNTIME, VARIABLES, Effect
@@ -165,17 +165,8 @@ def concerns_us(dialects: Dialects, *, pods: str) -> str:
 
 
 def _mounts_host_path() -> str:
-    test = f"has(v.hostPath) && v.hostPath.path.matches('{host_path_pattern()}')"
+    test = f"has(v.hostPath) && v.hostPath.path.matches('{node_folders.pattern()}')"
     return f"(has(p.spec.volumes) && p.spec.volumes.exists(v, {test}))"
-
-
-def host_path_pattern() -> str:
-    """Returns a pattern that matches at least every path to a protected one, with any number of slashes and dots."""
-    tops = {path.split("/")[1] for path in names.PROTECTED_PATHS}
-    below = {path.split("/")[2] for path in names.PROTECTED_PATHS if path.startswith("/var/")} | {"run"}
-    under_var = f"var([/.]+({'|'.join(sorted(below))})([/.].*)?)?"
-    under_proc = "proc[/.]+.+"  # /proc/PID/root leads to the root of the host
-    return f"^[/.]*(({'|'.join(sorted(tops - {'var'}))})([/.].*)?|{under_var}|{under_proc})?[/.]*$"
 
 
 def _any_container(test: str, *, also_ephemeral: bool = False) -> str:

@@ -26,6 +26,8 @@ _DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the name of a resource
 _POD_PATH = r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$"
 _CUSTOM_KIND = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Z][A-Za-z0-9]*"
+_SYSTEM_WORKLOAD = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"
+_FOLDER = r"^(/[^/.][^/]*)+$"  # neither / itself, nor a path that could mean another one
 _CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 
@@ -99,6 +101,13 @@ class Settings(_Model):
 
     exempt_namespaces: list[str] = []
     """Namespaces that are never checked, in addition to kube-system and halfcard-system."""
+
+    system_workloads: list[Annotated[str, Field(pattern=_SYSTEM_WORKLOAD)]] = []
+    """Who may mount folders of the system (HC024), such as storage and monitoring agents: a namespace, or
+    `NAMESPACE/SERVICEACCOUNT`. Whoever may create pods there can reach every card of a node."""
+
+    host_paths: list[Annotated[str, Field(pattern=_FOLDER)]] = []
+    """Folders within those of the system that every pod may mount, such as `/var/lib/models`."""
 
     schedulers: list[str] = [names.DEFAULT_SCHEDULER]
     """The schedulers that call Halfcard's extender."""

@@ -111,6 +111,13 @@ class Scheduler(NamedTuple):
     configuration: Object | None
 
 
+class RefusedWorkload(NamedTuple):
+    """A stored pod or template that the webhook would refuse now; `why` is the first problem."""
+
+    title: str
+    why: str
+
+
 class UnreadSource(NamedTuple):
     """A source that could not be read, and why."""
 
@@ -131,6 +138,7 @@ class Snapshot:
         daemons: by namespace and name of a DaemonSet, the nodes on which it has a pod.
         doubts: implausible nodes and pods, by the extender's rules, a sentence each.
         short_of_derived: pods for which a scheduler requires resources that only quotas count.
+        refused: of stored pods and templates, those that would be refused.
         ledgers: by name, what is wrong with it; empty for nothing.
     """
 
@@ -155,6 +163,7 @@ class Snapshot:
     not_offered: tuple[NotOfferedEvent, ...] = ()
     schedulers: tuple[Scheduler, ...] = ()
     short_of_derived: tuple[str, ...] = ()
+    refused: tuple[RefusedWorkload, ...] = ()
     quotas: tuple[Object, ...] = ()
     crds: Mapping[str, Object | None] = field(default_factory=dict)
     budgets: tuple[Object, ...] = ()

@@ -13,8 +13,10 @@ from urllib.parse import quote
 
 import yaml
 
+from admission.policy_settings import policy_of
 from extender.state import State
 from halfcard import names
+from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.budgets import LEDGER_PREFIXES
 from kube.api.access import Access
@@ -27,9 +29,11 @@ from settings.settings_file import load_settings
 from ..diagnosis import observations
 from ..diagnosis.gpu_quota_checks import CRDS
 from ..diagnosis.served_certificates import SECRETS
-from ..diagnosis.snapshot import Object, PodSnapshot, Scheduler, Snapshot
+from ..diagnosis.snapshot import Object, PodSnapshot, RefusedWorkload, Scheduler, Snapshot
+from ..judge import Judge
 from .cluster_state import NoClusterError
 from .reader import Reader
+from .stored_workloads import COLLECTIONS, judged_again
 
 _TIMEOUT_S: Final = 10.0
 _AT_ONCE: Final = 8
@@ -82,6 +86,7 @@ async def _take(access: Access, namespace: str, settings: Path | None, say: Call
             await _of_our_own(reader),
             await _of_schedulers(reader, found),
             await _of_quotas(reader),
+            await _of_workloads(reader, found),
         ]
     finally:
         reader.calls.close()
@@ -142,6 +147,16 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
         "daemons": observations.daemons(pods.values()),
         "doubts": (*left_out, *state.inconsistencies()),
     }
+
+
+async def _of_workloads(reader: Reader, settings: Settings) -> dict[str, Any]:
+    judge, refused = Judge(policy_of(settings), NOTHING_KNOWN), list[RefusedWorkload]()
+    for kind, path in COLLECTIONS.items():
+        for item in judged_again(judge, kind, await reader.collection(path, dict[str, Any]) or ()):
+            problem = next(iter(item.verdict.problems), None)
+            if problem is not None:
+                refused.append(RefusedWorkload(f"{kind} {item.title}", str(problem)))
+    return {"refused": tuple(refused)}
 
 
 # --- the webhook -----------------------------------------------------------------------------------------------------

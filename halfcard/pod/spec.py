@@ -98,6 +98,7 @@ class PodSpec(_Record, frozen=True):
     overhead: dict[str, str | int | float] | None = None
     node_name: str | None = None
     scheduler_name: str | None = None
+    service_account_name: str | None = None
     runtime_class_name: str | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     scheduling_gates: list[SchedulingGate] | None = None

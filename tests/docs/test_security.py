@@ -68,6 +68,12 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "mounts all devices": (mounting("/dev"), "HC024"),
     "mounts everything": (mounting("/"), "HC024"),
     "mounts by another path": (mounting("/proc/1/root/dev"), "HC024"),
+    "mounts the socket of NRI": (mounting("/var/run/nri/nri.sock"), "HC024"),
+    "mounts processes": (mounting("/proc"), "HC024"),
+    "mounts kubelet's pods": (mounting("/var/lib/kubelet/pods"), "HC024"),
+    "mounts the scheduler's key": (mounting("/etc/kubernetes/halfcard"), "HC024"),
+    "mounts the runtime's configuration": (mounting("/etc/containerd"), "HC024"),
+    "mounts programs": (mounting("/usr/bin"), "HC024"),
     "mounts the runtime": (mounting("/var/run/docker.sock"), "HC024"),
     "lists devices by annotation": (plain.annotated({"cdi.k8s.io/x": "nvidia.com/gpu=all"}).manifest, "HC027"),
     "sees other processes": (share.specified(hostPID=True).manifest, "HC025"),
@@ -91,6 +97,7 @@ UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
     )
     .manifest,
     "Privileged pods without a claim": pod().container(securityContext={"privileged": True}).manifest,
+    "`hostPath` in general": mounting("/data/link-that-another-pod-made"),
     "PersistentVolumes": plain.specified(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]).manifest,
     "nvidia.com/mig-": pod().asks(**{"nvidia.com/mig-1g.5gb": "1"}).manifest,
 }

@@ -33,6 +33,8 @@ def test_every_key_reaches_the_policy() -> None:
         severities={"HC026": "warn"},
         trusted_users=["agent"],
         exempt_namespaces=["ci"],
+        system_workloads=["longhorn-system", "monitoring/node-exporter"],
+        host_paths=["/var/lib/models"],
         schedulers=["a", "b"],
         default_core_limit=False,
         templates="warn",
@@ -43,10 +45,24 @@ def test_every_key_reaches_the_policy() -> None:
     assert made.severities == {"HC026": Severity.WARN}
     assert made.trusted_users == {"agent", *names.OWN_USERS}
     assert made.exempt_namespaces == {"kube-system", "halfcard-system", "ci"}
+    assert made.system_workloads == {"longhorn-system", "monitoring/node-exporter"}
+    assert made.host_paths == ("/var/lib/models",)
     assert made.schedulers == {"a", "b", "c"}
     assert made.default_core_limit is False
     assert made.templates is Severity.WARN
     assert made.placement == PlacementDefaults("c", "nvidia", (Toleration("gpu", "Exists", None, "NoSchedule"),))
+
+
+@pytest.mark.parametrize("folder", ["/", "", "data", "/a/../b", "/a//b", "/a/", "/./etc", "/.."])
+def test_an_open_folder_means_one_folder(folder: str) -> None:
+    with pytest.raises(SettingsError, match="host_paths"):
+        read_settings({"host_paths": [folder]})
+
+
+@pytest.mark.parametrize("who", ["", "*", "a/b/c", "Team", "a/", "/b"])
+def test_a_system_workload_is_a_namespace_or_a_service_account(who: str) -> None:
+    with pytest.raises(SettingsError, match="system_workloads"):
+        read_settings({"system_workloads": [who]})
 
 
 def test_a_dialect_can_be_switched_off() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from admission.policy import AdmissionPolicy
 from admission.policy_settings import policy_of
-from admission.rules.host_paths import leads_to_gpu
 from admission.verdict import Verdict
 from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.pod.owned_annotations import is_owned
+from halfcard.problems import Severity
 from settings.installation import Settings
 from tests.builders import Json, container, gpu, pod_of
 
@@ -306,74 +306,61 @@ def test_variables_from_other_objects_are_judged_as_far_as_they_are_known(
 # --- paths --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/dev/nvidia0",
-        "/dev/nvidiactl",
-        "/dev/nvidia-uvm",
-        "/dev/nvidia-caps/nvidia-cap1",
-        "//dev/../dev/nvidia0",
-        "/dev//./nvidia0/",
-        "/tmp/../dev/nvidia0",
-        "/dev",
-        "/dev/",
-        "/",
-        "//",
-        "",
-        "/var",
-        "/var/lib/kubelet",
-        "/var/lib/kubelet/device-plugins",
-        "/var/lib/kubelet/device-plugins/kubelet.sock",
-        "/var/lib/kubelet/pod-resources/kubelet.sock",
-        "/run",
-        "/var/run",
-        "/var/run/",
-        "/run/containerd/containerd.sock",
-        "/var/run/containerd/containerd.sock",
-        "/var//run/docker.sock",
-        "/var/run/nvidia-persistenced/socket",
-        "/etc/cdi",
-        "/var/run/cdi/x.yaml",
-        "/etc/gpu-manager/vdriver",
-        "/etc/halfcard",
-        "/proc/1/root/dev/nvidia0",
-        "/proc/self/root",
-        "/proc/thread-self/root/proc/1/root/dev",
-        "/proc/1/cwd",
-        "/proc/1/task/1/root/run",
-    ],
-)
-def test_paths_that_lead_to_cards_or_to_sockets_are_refused(path: str) -> None:
-    assert leads_to_gpu(path)
-    obj = pod_of(container(), volumes=[{"name": "data"}, {"name": "v", "hostPath": {"path": path}}])
+def mounting(*paths: str, **spec: Any) -> Json:
+    return pod_of(container(), volumes=[{"name": "v", "hostPath": {"path": path}} for path in paths], **spec)
+
+
+def test_paths_that_lead_to_cards_are_refused_whatever_part_of_them_is_mounted_and_how() -> None:
+    obj = mounting("/data", "/run/nri/nri.sock")
     assert both_refuse(obj) == ["HC024"]
     assert validate(obj).problems[0].where == "spec.volumes[1].hostPath.path"
+    mounts = [{"name": "v", "mountPath": "/x", "readOnly": True, "subPath": "etc/localtime"}]
+    whole = pod_of(container(volumeMounts=mounts), volumes=[{"name": "v", "hostPath": {"path": "/"}}])
+    assert both_refuse(whole) == ["HC024"]
+    assert validate(mounting("/data", "/etc/localtime")).allowed
+
+
+SYSTEM = AdmissionPolicy(system_workloads=frozenset({"longhorn-system", "monitoring/node-exporter"}))
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("namespace", "account", "refused"),
     [
-        "/data",
-        "/dev/shm",
-        "/dev/null",
-        "/device",
-        "/devices/nvidia0",
-        "/home/dev/nvidia0",
-        "/var/log",
-        "/var/runner",
-        "/var/lib/kubelet/pods",
-        "/run/containerd-other",
-        "/etc/localtime",
-        "/usr/share",
-        "/proc",
-        "/proc/cpuinfo",
-        "/sys",
+        ("longhorn-system", None, False),
+        ("longhorn-system", "any", False),
+        ("monitoring", "node-exporter", False),
+        ("monitoring", None, True),
+        ("monitoring", "default", True),
+        ("team-a", "node-exporter", True),
+        ("team-a", "monitoring/node-exporter", True),
     ],
 )
-def test_other_paths_are_admitted(path: str) -> None:
-    assert not leads_to_gpu(path)
-    assert validate(pod_of(gpu(), volumes=[{"name": "v", "hostPath": {"path": path}}])).allowed
+def test_agents_of_the_system_are_known_by_who_may_create_them(
+    namespace: str,
+    account: str | None,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    obj = mounting("/proc", "/sys", "/", **({"serviceAccountName": account} if account else {}))
+    assert both_refuse(obj, policy=SYSTEM, namespace=namespace) == (["HC024"] if refused else [])
+    daemons = {"kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": obj}}
+    judged = judge(names.VALIDATE_WORKLOADS_PATH, daemons, kind="DaemonSet", policy=SYSTEM, namespace=namespace)
+    assert judged.allowed is not refused
+
+
+def test_an_agent_of_the_system_is_judged_by_all_other_rules() -> None:
+    obj = pod_of(container(env=[{"name": names.VISIBLE_DEVICES, "value": "all"}]))
+    assert both_refuse(obj, policy=SYSTEM, namespace="longhorn-system") == ["HC021"]
+
+
+def test_a_rule_that_only_warns_reports_what_it_would_refuse() -> None:
+    verdict = validate(mounting("/"), policy=AdmissionPolicy(severities={"HC024": Severity.WARN}))
+    assert (verdict.allowed, verdict.warned) == (True, ["HC024"])
+
+
+def test_folders_of_the_installation_are_open_to_every_pod() -> None:
+    policy = AdmissionPolicy(host_paths=("/var/lib/models",))
+    assert validate(mounting("/var/lib/models/llama"), policy=policy).allowed
+    assert both_refuse(mounting("/var/lib"), policy=policy) == ["HC024"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import yaml
 from cli.diagnosis.checks import CHECKS, diagnose
 from cli.diagnosis.finding import several
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
-from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, Scheduler, Snapshot, UnreadSource
+from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
 from halfcard import names
 from settings.installation import DerivedResources, Settings
 from tests.cli.command import ROOT
@@ -128,6 +128,11 @@ NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-p
 HAMI: Final = workload("Deployment", "hami-scheduler", namespace="hami", images=("projecthami/hami:v2@sha256:0",))
 
 FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
+    "refused workload": (
+        replace(HEALTHY, refused=(RefusedWorkload("DaemonSet monitoring/node-exporter", "got; rule; fix [HC024]"),)),
+        "workload-refused",
+        "DaemonSet monitoring/node-exporter: got; rule; fix [HC024]",
+    ),
     "no configuration is there": (
         replace(HEALTHY, webhooks=(MUTATING,)),
         "webhook-missing",
